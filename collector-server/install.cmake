@@ -18,6 +18,7 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.zsh
     DESTINATION share/zsh/vendor-completions RENAME _sojourn)
 install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.fish
     DESTINATION share/fish/vendor_completions.d)
+install(FILES ${CMAKE_SOURCE_DIR}/collector-server/sojournd/sojourn.rules.yml DESTINATION share/sojourn)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE
     ${CMAKE_SOURCE_DIR}/schema/commands.schema.json DESTINATION share/doc/sojourn)
 

@@ -1,5 +1,5 @@
-/* AArch64 instruction words: which kind of pc-relative or branching instruction one is, and its
- * distance. Shared by the planner and the agent; freestanding. */
+/* AArch64 instruction words: the kind of a pc-relative or branch instruction, and its distance.
+ * Used by the planner and the agent; freestanding. */
 #ifndef SJ_AGENT_ABI_AARCH64_WORDS_H
 #define SJ_AGENT_ABI_AARCH64_WORDS_H
 
@@ -13,11 +13,11 @@ typedef enum sj_word_class {
     SJ_WORD_B,
     SJ_WORD_BL,
     SJ_WORD_B_COND,
-    SJ_WORD_COMPARE_BRANCH, /* cbz, cbnz */
+    SJ_WORD_COMPARE_BRANCH, /* runs anywhere unchanged */
     SJ_WORD_TEST_BRANCH,    /* tbz, tbnz */
     SJ_WORD_ADR,
     SJ_WORD_ADRP,
-    SJ_WORD_LITERAL /* ldr, ldrsw of a general register from a pc-relative address */
+    SJ_WORD_LITERAL /* ldr or ldrsw of a general register, pc-relative */
 } sj_word_class;
 
 static inline uint32_t sj_word_read(const uint8_t *bytes)
@@ -26,8 +26,8 @@ static inline uint32_t sj_word_read(const uint8_t *bytes)
            (uint32_t)bytes[3] << 24;
 }
 
-/* sj_word_is_fixed_literal: a pc-relative load of a vector register, or a prefetch. These cannot be
- * moved, because there is no register to make their address in. */
+/* True for a pc-relative load of a vector register, and for a prefetch. These cannot be moved,
+ * because no register is free for their address. */
 static inline bool sj_word_is_fixed_literal(uint32_t word)
 {
     const bool is_literal = (word & UINT32_C(0x3b000000)) == UINT32_C(0x18000000);
@@ -61,15 +61,15 @@ static inline sj_word_class sj_word_class_of(uint32_t word)
     return SJ_WORD_PLAIN;
 }
 
-/* sj_word_field takes `bits` signed bits of a word from bit `low` on. */
+/* Returns the signed field of `bits` bits that starts at bit `low` of a word. */
 static inline int64_t sj_word_field(uint32_t word, uint32_t low, uint32_t bits)
 {
     const uint64_t value = (uint64_t)(word >> low) << (64 - bits);
     return (int64_t)value >> (64 - bits);
 }
 
-/* sj_word_distance is how far a pc-relative word reaches from its own address; of adrp: from the
- * start of its own page, in bytes. */
+/* Returns the distance in bytes from a pc-relative word to its target; for adrp, from the start of
+ * the word's page. */
 static inline int64_t sj_word_distance(uint32_t word)
 {
     const int64_t pieces = sj_word_field(word, 5, 19) * 4 + (word >> 29 & 3);

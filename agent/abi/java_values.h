@@ -1,26 +1,27 @@
-/* What the code that is put into Java methods for their values and the native methods that it calls
- * agree on. Both halves make the class `java.sojourn.Values` of this table.
+/* The interface between the code that is inserted into Java methods to record values, and the
+ * native methods that it calls. Both sides generate the class `java.sojourn.Values` from this
+ * table.
  *
- * Every native method does nothing when it returns 0: so it is once the agent has left. It gets,
- * behind the values themselves, an int that says what it is about and the function's id. */
+ * A native method returns 0 and does nothing after the agent has left. After the values it gets an
+ * int that describes them, and the function's id. */
 #ifndef SJ_AGENT_ABI_JAVA_VALUES_H
 #define SJ_AGENT_ABI_JAVA_VALUES_H
 
 #define SJ_JAVA_VALUES_CLASS "java/sojourn/Values"
 
-/* Bits of the int. It fits a short. */
+/* Bits of the int. It fits into a short. */
 enum {
     SJ_JAVA_VALUE_DESCRIPTOR = 0xff, /* sj_value_descriptor under which the value is recorded */
-    SJ_JAVA_AT_ENTRY = 1,            /* of SJ_JAVA_COST */
-    SJ_JAVA_VALUE_FIRST = 1 << 8,    /* the first of a call's entry or exit */
-    SJ_JAVA_VALUE_TYPE_SHIFT = 9     /* sj_java_type, three bits */
+    SJ_JAVA_AT_ENTRY = 1,            /* for SJ_JAVA_COST */
+    SJ_JAVA_VALUE_FIRST = 1 << 8,    /* the first value of a call's entry or exit */
+    SJ_JAVA_VALUE_TYPE_SHIFT = 9     /* shift of the sj_java_type, which has three bits */
 };
 
 typedef enum sj_java_type {
     SJ_JAVA_WHOLE = 0, /* byte, short, int */
     SJ_JAVA_BOOLEAN = 1,
     SJ_JAVA_CHARACTER = 2,
-    SJ_JAVA_FLOAT = 3, /* numbers travel as longs: these as their bits */
+    SJ_JAVA_FLOAT = 3, /* numbers are passed as longs: floats and doubles as their bits */
     SJ_JAVA_DOUBLE = 4,
     SJ_JAVA_REFERENCE = 5,
     SJ_JAVA_VOID = 6,
@@ -31,13 +32,16 @@ typedef enum sj_java_native {
     SJ_JAVA_RECORD_NUMBER = 0,
     SJ_JAVA_RECORD_OBJECT = 1,
     SJ_JAVA_RECORD_THROWN = 2, /* the exception that ends the call */
-    SJ_JAVA_JUDGE = 3,         /* by rules without a condition, where the parameter is not there */
-    SJ_JAVA_SET = 4,           /* gives what of the number is to be changed, bit by bit (xor) */
-    SJ_JAVA_DECIDE = 5,        /* 1: the call is left out and has been recorded; the type is that of
-                                  its result. Throws the exception that a rule wants */
-    SJ_JAVA_RESULT = 6,        /* what a call that is left out returns */
-    SJ_JAVA_COST = 7,          /* CPU time and bytes so far; what: SJ_JAVA_AT_ENTRY or 0 */
-    SJ_JAVA_LINE = 8,          /* a line begins to run; what: its place in the method's old code */
+    /* Evaluates rules without a condition if the method lacks the parameter that they name. */
+    SJ_JAVA_JUDGE = 3,
+    SJ_JAVA_SET = 4, /* returns the change of the number, as the bits to flip (xor) */
+    /* Returns 1 if the call is skipped; it was recorded then. The type is that of its result.
+     * Throws the exception that a rule asks for. */
+    SJ_JAVA_DECIDE = 5,
+    SJ_JAVA_RESULT = 6, /* returns the result of a skipped call */
+    SJ_JAVA_COST = 7,   /* CPU time and bytes so far; the descriptor is SJ_JAVA_AT_ENTRY or 0 */
+    /* a line starts to run; the descriptor is its index in the method's original code */
+    SJ_JAVA_LINE = 8,
     SJ_JAVA_NATIVES = 9
 } sj_java_native;
 

@@ -1,7 +1,9 @@
-/* The machine that this is built for: what its header in arch/ says. A machine more has such a
- * header, folders of its name in the rooms that have an arch/, and a line here.
+/* The machine that this file is compiled for. Its constants are in its header in arch/. A new
+ * machine needs such a header, a folder with its name in each component that has an arch/ folder,
+ * and a line here.
  *
- * SJ_ARCH_FILE(room, file) names a header of its folder in a room of agent/inproc, for #include. */
+ * SJ_ARCH_FILE(component, file) names a header in the machine's folder of a component of
+ * agent/inproc, for #include. */
 #ifndef SJ_AGENT_ABI_MACHINE_H
 #define SJ_AGENT_ABI_MACHINE_H
 

@@ -1,5 +1,5 @@
-/* Functions whose hooks the program has overwritten: their code holds neither our bytes nor what
- * was there before. */
+/* Functions whose hooks the program has overwritten: their code is neither the patched nor the
+ * original one. */
 #ifndef SJ_AGENT_ABI_OVERWRITTEN_H
 #define SJ_AGENT_ABI_OVERWRITTEN_H
 
@@ -8,11 +8,11 @@
 enum { SJ_OVERWRITTEN_NAMED = 32 };
 
 typedef struct sj_overwritten {
-    uint32_t count;                           /* of functions */
-    uint32_t functions[SJ_OVERWRITTEN_NAMED]; /* ids of the first of them */
+    uint32_t count;                           /* number of functions */
+    uint32_t functions[SJ_OVERWRITTEN_NAMED]; /* ids of the first ones */
 } sj_overwritten;
 
-/* sj_overwritten_add adds a function, unless it is among those that are named already. */
+/* Adds a function unless it is in the list already. */
 static inline void sj_overwritten_add(sj_overwritten *found, uint32_t function)
 {
     for (uint32_t i = 0; i < found->count && i < SJ_OVERWRITTEN_NAMED; i++) {

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Freestanding: the agent links this file too. Nothing is read before its place was checked. */
+/* Freestanding: linked into the agent. Every position is checked before it is read. */
 
 enum { LABELS_MAX = 1 << 20, CONDITIONS = 16, ALIGNMENT = 8, DISTANCE_BYTES = 4, SLOT_BYTES = 8 };
 enum { PAGE = 4096, JUMP32_BYTES = 5 };
@@ -82,7 +82,8 @@ static bool is_function_valid(const sj_plan_header *header, const sj_plan_functi
                             function->technique != SJ_TECHNIQUE_GOT);
 }
 
-/* Each patch of a function's group names the function; so no two groups share a patch. */
+/* True if each patch of the function's group names the function. So two groups cannot share a
+ * patch. */
 static bool is_group_valid(const sj_plan_header *header, uint32_t index)
 {
     const sj_plan_function *function = &sj_plan_functions(header)[index];
@@ -112,7 +113,7 @@ static bool is_short_jump_valid(const sj_plan_header *header, const sj_plan_patc
            distance <= INT8_MAX;
 }
 
-/* The patch of an import writes its slot, and that of a function the text. */
+/* True if the patch of an import writes its slot, and any other patch writes code. */
 static bool is_place_valid(const sj_plan_header *header, const sj_plan_patch *patch)
 {
     const sj_plan_function *function = &sj_plan_functions(header)[patch->function];
@@ -150,7 +151,7 @@ static bool is_patch_valid(const sj_plan_header *header, const sj_plan_patch *pa
     }
 }
 
-/* Reads `n, n bytes` and the position of a 32-bit field inside them. */
+/* Reads a byte count, that many bytes, and the position of a 32-bit field in them. */
 static bool skip_copy(sj_reader *operations, bool has_field, uint64_t *code_bytes)
 {
     const uint64_t size = sj_read_varint(operations);

@@ -1,4 +1,4 @@
-/* The check of a plan before any part of it is used. */
+/* Checks a plan before it is used. */
 #ifndef SJ_AGENT_ABI_PLAN_CHECK_H
 #define SJ_AGENT_ABI_PLAN_CHECK_H
 
@@ -7,8 +7,8 @@
 
 #include <stddef.h>
 
-/* sj_plan_check verifies a plan file's bytes: magic, version, crc and every offset and index in it.
- * The agent runs the same checks (it is freestanding: no allocation). */
+/* Checks the bytes of a plan file: magic, version, CRC, and every offset and index. Returns
+ * SJ_ECORRUPT or SJ_EVERSION. Freestanding, does not allocate: the agent runs the same check. */
 SJ_MUST_CHECK sj_status sj_plan_check(const void *bytes, size_t size_bytes);
 
 #endif

@@ -1,28 +1,25 @@
 /* The raw record: 16 bytes that a probe writes for one entry or one exit of a function.
  *
  *   bytes  0..5   ticks: low 48 bits of the raw clock (rdtsc, cntvct_el0)
- *   bytes  6..11  stack: low 48 bits of the stack pointer, which at entry and at exit of the same
- *                 activation is the same address (that of the return address on x86-64); of an exit
- *                 by a tail call, plus SJ_STACK_TAIL_CALL; of a managed call an sj_managed_stack
- *                 instead
+ *   bytes  6..11  stack: low 48 bits of the stack pointer, the same at the entry and the exit of a
+ *                 call (x86-64: the address of the return address). The exit of a tail call adds
+ *                 SJ_STACK_TAIL_CALL. A managed call has an sj_managed_stack instead.
  *   bytes 12..15  kind (top 2 bits) and function id (low 30 bits, never 0); written last
  *
- * A stub stores them as four plain stores (4 + 2 + 8 + 4 bytes, the last overlapping the third),
- * measured as cheap as one 8-byte record, because the clock instruction dominates.
- * A slot whose last word is 0 has not been written. Ticks are made 64-bit by the reader, which
- * drains at least every few seconds while 48 bits last 30 hours at 2.6 GHz.
+ * A stub writes the record by four plain stores (4 + 2 + 8 + 4 bytes, the last overlaps the third).
+ * That was measured to cost as little as one 8-byte record, because reading the clock dominates. A
+ * slot whose last word is 0 has not been written. The reader extends ticks to 64 bits. It reads at
+ * least every few seconds; 48 bits last 30 hours at 2.6 GHz.
  *
- * In place of one, four short records may stand: entries and exits without a clock, of functions
- * whose calls are counted rather than timed (`calls.clock` of the policy). 4 bytes each:
+ * The 16 bytes can hold four short records instead. They are entries and exits without a clock, of
+ * functions whose calls are counted rather than timed (`calls.clock` of the policy). 4 bytes each:
  *
- *   bits 29..31   5, or 7 of an exit by a tail call, so that the last of four is no tag of a record
- *                 (ids are below SJ_RECORD_FUNCTIONS_END)
- *   bit  28       1: an exit
- *   bits 16..27   stack: bits 3..14 of its address (in arenas of version 3 of its distance to the
- *                 end of the thread's own stack)
- *   bits  0..15   function id; 0: nothing, where the place had to be filled
+ *   bits 29..31   5, or 7 for the exit of a tail call. So the last of four differs from every tag
+ * of a record, because ids are below SJ_RECORD_FUNCTIONS_END. bit  28       1: an exit bits 16..27
+ * stack: bits 3..14 of its address (arenas of version 3: of its distance to the end of the thread's
+ * own stack) bits  0..15   function id; 0: filler
  *
- * A place of which a part is taken is filled up before a whole record is written. */
+ * Before a whole record is written, fillers complete a partly used slot. */
 #ifndef SJ_AGENT_ABI_RECORD_H
 #define SJ_AGENT_ABI_RECORD_H
 
@@ -41,37 +38,37 @@ typedef enum sj_record_kind {
     SJ_RECORD_ENTER = 0,
     SJ_RECORD_LEAVE = 1,
     SJ_RECORD_NOTE = 2, /* not a call: `function` is a sj_note, `stack` its argument */
-    /* In front of the entry or the exit of the same function at the same stack pointer, when the
-     * plan asks: a value, in bytes 0..7. The low bits of the stack pointer follow, of which the
-     * lowest three, always 0 in an address, hold its sj_record_part. */
+    /* A value, in bytes 0..7, if the plan asks for it. It precedes the entry or exit of the same
+     * function at the same stack pointer. The low bits of the stack pointer follow; the lowest
+     * three, always 0 in an address, hold the sj_record_part. */
     SJ_RECORD_VALUE = 3
 } sj_record_kind;
 
-/* The calls of a runtime that moves its frames (JIT inlining, OSR, trampolines) bear no address:
- * they are matched by order and function, on the thread's own stack. What stands in its place: */
+/* Calls of a runtime that moves its frames (JIT inlining, OSR, trampolines) have no address. They
+ * are matched by order and function, on the thread's own stack. This replaces the address: */
 typedef enum sj_managed_stack {
     SJ_MANAGED_CALL = 0,   /* an entry, or an exit by return */
     SJ_MANAGED_THROWN = 1, /* an exit by an exception that the call did not catch */
-    /* The same, by one that was raised between any two instructions (an aborted thread, a full
-     * stack): the frame that it hit may not have told of its entry yet, or of its exit already. */
+    /* An exit by an exception that was raised between any two instructions (an aborted thread, a
+     * full stack). The frame that it hit may not have recorded its entry yet, or may have recorded
+     * its exit already. */
     SJ_MANAGED_INTERRUPTED = 2,
-    /* An exception has left a frame whose code may be hooked in place. If it is, its entry bears an
-     * address, which who reports this does not know; if not, there is no call to end. */
+    /* An exception has left a frame whose code may be hooked in place. If it is, its entry has an
+     * address that the reporter does not know. If not, there is no call to end. */
     SJ_MANAGED_PASSED = 3
 } sj_managed_stack;
 
-/* In the stack of an exit: the call ended by a jump to the start of a function that was hooked at
- * that moment (a tail call), whose entry is the next thing to happen on this stack. Only what knows
- * the function jumped to sets it. It is 0 in an address. */
+/* Bit in the stack of an exit, always 0 in an address: the call ended by a jump to the start of a
+ * function that was hooked at that moment (a tail call). The next record of this stack is the entry
+ * of that function. Only a probe that knows the target sets the bit. */
 enum { SJ_STACK_TAIL_CALL = 1 };
 
-/* In the stack of an entry or an exit: it was made without a clock, and its ticks say nothing. */
+/* Bit in the stack of an entry or an exit: no clock was read, and the ticks mean nothing. */
 enum { SJ_STACK_UNTIMED = 2 };
 
-/* Short records. They lie within SJ_SHORT_REACH_BYTES that the last whole record on the thread's
- * own stack lies in the middle of, as the thread knows it. A handler that interrupts a probe may
- * have been last in the thread's order and not in its knowledge; the rest of the 32 KiB that the
- * bits tell apart is for its frames. */
+/* Short records. All of them lie within SJ_SHORT_REACH_BYTES around the latest whole record on the
+ * thread's own stack, as the thread knows it. A signal handler that interrupts a probe may have
+ * written a later one. Its frames use the rest of the 32 KiB that the bits can tell. */
 enum {
     SJ_SHORT_MARK = 5,
     SJ_SHORT_TAIL_CALL_MARK = 7,
@@ -83,36 +80,38 @@ enum {
     SJ_SHORTS = SJ_RECORD_BYTES / SJ_SHORT_BYTES,
     SJ_SHORT_REACH_BYTES = 8 * 1024,
     SJ_SHORT_WINDOW_BYTES = 32 * 1024,
-    SJ_STACK_ALIGNMENT = 8 /* compilers keep no more between functions of a file */
+    SJ_STACK_ALIGNMENT = 8 /* compilers keep no larger alignment between functions of a file */
 };
 #define SJ_SHORT_FILLER ((uint32_t)SJ_SHORT_MARK << SJ_SHORT_MARK_BIT)
 #define SJ_SHORT_TAIL_CALL                                                                         \
     ((uint32_t)SJ_SHORT_TAIL_CALL_MARK << SJ_SHORT_MARK_BIT | UINT32_C(1) << SJ_SHORT_EXIT_BIT)
 
-/* What an SJ_RECORD_VALUE holds. Of a text, the first record holds its length and, from bit 8 on,
- * its sj_value_note; its bytes follow, eight a record. */
+/* Content of an SJ_RECORD_VALUE. The first record of a text holds its length and, from bit 8 on,
+ * its sj_value_note. The text's bytes follow, eight per record. */
 typedef enum sj_record_part {
     SJ_PART_RECEIVER = 0, /* the receiver's class; bytes 8..11: low bits of the stack pointer */
     SJ_PART_VALUE = 1,    /* bytes 8..10: low bits of the stack pointer, 11: sj_value_descriptor */
-    SJ_PART_TEXT = 2,     /* likewise */
-    SJ_PART_CHANGED = 3,  /* likewise: what a rule made of it; the next record says which */
-    SJ_PART_RULE = 4      /* likewise: that rule's place among the policy's */
+    SJ_PART_TEXT = 2,     /* bytes 8..11 as for SJ_PART_VALUE, also below */
+    SJ_PART_CHANGED = 3,  /* a value that a rule changed; the next record names the rule */
+    SJ_PART_RULE = 4      /* index of that rule in the policy */
 } sj_record_part;
 
 enum { SJ_RECORD_PART_MASK = 7, SJ_RECORD_VALUE_STACK_MASK = 0xfffff8 };
 
 /* Notes: other events of a thread, in their order among its calls. */
 typedef enum sj_note {
-    SJ_NOTE_DROPPED_CALLS = 1,  /* argument: entries dropped since the previous record */
-    SJ_NOTE_DROPPED_EVENTS = 2, /* argument: all records dropped since then; follows the former */
-    SJ_NOTE_WAITED = 3,         /* argument: ticks that the thread waited for the drain */
-    SJ_NOTE_MARK_BEGIN = 4,     /* argument: index in the arena's mark table */
+    SJ_NOTE_DROPPED_CALLS = 1, /* argument: entries dropped since the previous record */
+    /* argument: records dropped since then, of all kinds; follows SJ_NOTE_DROPPED_CALLS */
+    SJ_NOTE_DROPPED_EVENTS = 2,
+    SJ_NOTE_WAITED = 3,     /* argument: ticks that the thread waited for the drain */
+    SJ_NOTE_MARK_BEGIN = 4, /* argument: index in the arena's mark table */
     SJ_NOTE_MARK_END = 5,
-    SJ_NOTE_UNWOUND = 6,   /* argument: stack address; every activation below it has ended */
-    SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off: activations are unknown in between */
-    SJ_NOTE_REQUEST = 8,   /* argument: sj_request, of the program to the recorder */
-    /* After SJ_NOTE_DROPPED_EVENTS, an SJ_NOTE_UNWOUND, and the entries of calls that began among
-     * the dropped records and are open: the open calls of the thread's own stack are complete. */
+    SJ_NOTE_UNWOUND = 6,   /* argument: stack address; every call below it has ended */
+    SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off; calls between the two are not known */
+    SJ_NOTE_REQUEST = 8,   /* argument: sj_request of the program to the recorder */
+    /* Follows SJ_NOTE_DROPPED_EVENTS, an SJ_NOTE_UNWOUND, and the entries of open calls that began
+     * among the dropped records. It says that the open calls of the thread's own stack are
+     * complete. */
     SJ_NOTE_STACK_KNOWN = 9
 } sj_note;
 
@@ -121,22 +120,22 @@ typedef enum sj_request {
     SJ_REQUEST_STOP = 2,
     SJ_REQUEST_DUMP = 3,
     SJ_REQUEST_VSYNC = 4, /* a frame begins */
-    /* of the agent itself: */
+    /* requests of the agent itself: */
     SJ_REQUEST_WOKE = 5, /* the thread has waited for events */
-    SJ_REQUEST_WAIT = 6  /* it is about to wait for events */
+    SJ_REQUEST_WAIT = 6  /* the thread is about to wait for events */
 } sj_request;
 
 typedef struct sj_record {
     uint8_t bytes[SJ_RECORD_BYTES];
 } sj_record;
 
-/* sj_record_make_tag is the last word of a record of a function (or of a sj_note). */
+/* Returns the last word of a record of a function, or of a sj_note. */
 static inline uint32_t sj_record_make_tag(sj_record_kind kind, uint32_t function)
 {
     return (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function;
 }
 
-/* sj_record_make is a record: 48 bits of its time, 48 of its stack, and its tag. */
+/* Returns a record of 48 bits of a time, 48 bits of a stack address, and a tag. */
 static inline sj_record sj_record_make(uint64_t ticks48, uint64_t stack, uint32_t tag)
 {
     sj_record record;
@@ -146,13 +145,13 @@ static inline sj_record sj_record_make(uint64_t ticks48, uint64_t stack, uint32_
     return record;
 }
 
-/* sj_record_calls is how many calls a record with this tag begins: 1 or 0. */
+/* Returns the number of calls that a record with this tag begins: 1 or 0. */
 static inline uint32_t sj_record_calls(uint32_t tag)
 {
     return tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER ? 1 : 0;
 }
 
-/* sj_word_is_short: a word is a short record, or the last of a place that holds such. */
+/* True if a word is a short record, or the last word of a slot that holds short records. */
 static inline bool sj_word_is_short(uint32_t word)
 {
     return (word >> SJ_SHORT_MARK_BIT & SJ_SHORT_MARK) == SJ_SHORT_MARK;
@@ -173,15 +172,14 @@ static inline bool sj_short_is_exit(uint32_t word)
     return (word >> SJ_SHORT_EXIT_BIT & 1) != 0;
 }
 
-/* sj_short_base is what distances in arenas of version 3 are from, on a stack that ends at
+/* Returns the base of the distances in arenas of version 3, for a stack that ends at
  * `stack_low`. */
 static inline uint64_t sj_short_base(uint64_t stack_low)
 {
     return stack_low & ~(uint64_t)(SJ_STACK_ALIGNMENT - 1);
 }
 
-/* sj_short_stack completes the stack address (or the distance) in a short record, which is near to
- * `last`. */
+/* Returns the full stack address (or distance) of a short record, which is close to `last`. */
 static inline uint64_t sj_short_stack(uint32_t word, uint64_t last)
 {
     const uint64_t low = (word >> SJ_SHORT_STACK_BIT & 0xfff) * SJ_STACK_ALIGNMENT;
@@ -220,13 +218,13 @@ static inline bool sj_record_is_untimed(uint64_t stack)
     return !sj_record_is_managed(stack) && (stack & SJ_STACK_UNTIMED) != 0;
 }
 
-/* sj_record_is_tail_call: an exit with this stack was a tail call. */
+/* True if an exit with this stack is a tail call. */
 static inline bool sj_record_is_tail_call(uint64_t stack)
 {
     return !sj_record_is_managed(stack) && (stack & SJ_STACK_TAIL_CALL) != 0;
 }
 
-/* sj_record_frame is the stack of an entry or an exit without marks. */
+/* Returns the stack of an entry or an exit without its mark bits. */
 static inline uint64_t sj_record_frame(const sj_record *record)
 {
     const uint64_t stack = sj_record_stack(record);

@@ -1,6 +1,6 @@
-/* Where the return addresses of dispatched calls are kept (agent/inproc/hooks/dispatch.h): tables
- * in the program's memory, which a tracer reads to put them back on the stacks. Native layout: both
- * ends are on one machine. */
+/* Return addresses of dispatched calls (agent/inproc/hooks/dispatch.h): tables in the program's
+ * memory, from which a tracer restores them on the stacks. Native layout: both processes run on one
+ * machine. */
 #ifndef SJ_AGENT_ABI_RETURN_SLOTS_H
 #define SJ_AGENT_ABI_RETURN_SLOTS_H
 
@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* One word of stack that holds a return address, or (AArch64) that the stack pointer points to at a
- * call's entry: what the thunk needs. */
+/* The data of one call for the thunk. It belongs to the stack word that holds the return address,
+ * or (AArch64) that the stack pointer addresses at the entry. */
 typedef struct sj_return_slot {
     uint64_t return_address;
     uint32_t leave_tag;
@@ -18,13 +18,13 @@ typedef struct sj_return_slot {
 
 enum {
     SJ_RETURN_ADDRESS_BITS = SJ_MACHINE_ADDRESS_BITS,
-    /* the word of a slot holds the thunk's address during the call */
+    /* the slot's stack word holds the thunk's address during the call */
     SJ_RETURN_IS_IN_SLOT = SJ_MACHINE_CALL_PUSHES,
-    SJ_RETURN_REGION_SHIFT = 30, /* log2 of the bytes of stack that one region of slots serves */
+    SJ_RETURN_REGION_SHIFT = 30, /* log2 of the stack bytes that one region serves */
     SJ_RETURN_REGIONS = 1 << (SJ_RETURN_ADDRESS_BITS - SJ_RETURN_REGION_SHIFT)
 };
 
-/* Twice the size of the addresses served: a slot for each word of stack. */
+/* Twice the size of the stack served: one slot per word of stack. */
 #define SJ_RETURN_REGION_BYTES (UINT64_C(2) << SJ_RETURN_REGION_SHIFT)
 
 #endif

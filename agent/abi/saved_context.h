@@ -1,5 +1,6 @@
-/* What the agent keeps in a signal's frame of a thread that was interrupted in a stub. The frame
- * shows the program's handler another place, which tracers must not take for the true one. */
+/* State that the agent saves in the signal frame of a thread that was interrupted in a stub. The
+ * frame shows the program's handler another place, which a tracer must not mistake for the real
+ * one. */
 #ifndef SJ_AGENT_ABI_SAVED_CONTEXT_H
 #define SJ_AGENT_ABI_SAVED_CONTEXT_H
 
@@ -7,15 +8,15 @@
 
 #define SJ_SAVED_CONTEXT_MAGIC UINT64_C(0x4c414e4749534a53) /* "SJSIGNAL" */
 
-/* x86-64: where it is in the kernel's context, behind the registers; 64 bytes. */
+/* x86-64: offset in the kernel's context, after the registers; 64 bytes. */
 enum { SJ_SAVED_CONTEXT_AT = 40 + 24 * 8 };
 
-/* Bytes of the agent's restorer, any of which a thread may return to. */
+/* Size of the agent's restorer. A thread may return to any of its bytes. */
 enum { SJ_SIGNAL_RETURN_BYTES = 32 };
 
 typedef struct sj_saved_context {
-    uint64_t magic; /* 0: it was in no stub */
-    uint64_t pc;    /* where it was */
+    uint64_t magic; /* 0: the thread was not in a stub */
+    uint64_t pc;    /* where the thread really is */
     uint64_t sp;
     uint64_t link;
     uint64_t shown_pc; /* what the program's handler sees */

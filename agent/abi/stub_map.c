@@ -2,11 +2,11 @@
 
 #include "agent/abi/machine.h"
 
-/* Freestanding: the agent links this file too. */
+/* Freestanding: linked into the agent. */
 
 enum { PLACE_MASK = (1 << SJ_STUB_KIND_SHIFT) - 1, STACK_MASK = (1 << SJ_STUB_STACK_BITS) - 1 };
 
-/* On AArch64, a frame of this size and more holds the link register in its second word. */
+/* On AArch64, a frame of at least this size holds the link register in its second word. */
 enum { LINK_FRAME_BYTES = 48, LINK_AT = 8, MOST_CALLS = 4 };
 
 static bool read_area(uint64_t low, uint64_t bytes, sj_stub_read *read, void *context,
@@ -18,7 +18,7 @@ static bool read_area(uint64_t low, uint64_t bytes, sj_stub_read *read, void *co
            area->count <= (bytes - area->map) / sizeof(sj_stub_entry);
 }
 
-/* Reads the last entry that begins at `offset` or before. */
+/* Reads the last entry that starts at or before `offset`. */
 static bool find_entry(const sj_stub_area *area, uint64_t low, uint64_t offset, sj_stub_read *read,
                        void *context, sj_stub_entry *entry)
 {
@@ -57,7 +57,7 @@ bool sj_stub_find(uint64_t low, uint64_t bytes, uint64_t pc, sj_stub_read *read,
     return true;
 }
 
-/* Goes to the caller of code that was called. */
+/* Moves the state to the caller of called code. */
 static bool return_from(sj_stub_state *state, int32_t stack, sj_stub_read *read, void *context)
 {
     const uint64_t at = state->sp + (uint64_t)(int64_t)stack;
@@ -72,7 +72,7 @@ static bool return_from(sj_stub_state *state, int32_t stack, sj_stub_read *read,
     return true;
 }
 
-/* Takes back what a probe has done to the stack. */
+/* Undoes what a probe has done to the stack. */
 static bool leave_probe(sj_stub_state *state, const sj_stub_place *place, sj_stub_read *read,
                         void *context)
 {
@@ -89,7 +89,7 @@ bool sj_stub_leave(uint64_t low, uint64_t bytes, sj_stub_read *read, void *conte
     sj_stub_state left = *state;
     sj_stub_place place;
     for (uint32_t calls = 0; calls < MOST_CALLS; calls++) {
-        /* Behind a call: the call is what counts. */
+        /* After a call, the state belongs to the call instruction. */
         const uint64_t at = left.pc - (left.is_behind ? 1 : 0);
         if (!sj_stub_find(low, bytes, at, read, context, &place)) {
             const bool has_left = left.is_behind && left.pc - low >= bytes;

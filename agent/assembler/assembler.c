@@ -1,10 +1,13 @@
 /* Design notes.
- * A probe reads the clock before it reserves its slot, so the order of the slots is the true order
- * whatever interrupts it, and a time that goes back is a clock's fault (a handler ran between the
- * two, or the thread moved to a processor whose clock is a little behind): it becomes the time of
- * the record before. A gap found in the records goes to the stack that the thread was on; the other
- * stacks of the thread learn of it when the thread comes back to them (`gap_serial`), so a gap
- * costs the same however many coroutines are suspended. */
+ *
+ * A probe reads the clock before it reserves its slot, so the order of the slots is the true order,
+ * whatever interrupts the probe. If a time goes back, the clock is at fault: a handler ran between
+ * the clock and the slot, or the thread moved to a processor whose clock is behind. The record then
+ * gets the time of the record before.
+ *
+ * A gap found in the records belongs to the stack that the thread was on. The thread's other stacks
+ * get the gap when the thread returns to them (`gap_serial`). So a gap costs the same, however many
+ * coroutines are suspended. */
 #include "agent/assembler/assembler.h"
 
 #include "agent/assembler/call_stack.h"
@@ -21,7 +24,7 @@
 
 enum {
     DEFAULT_BLOCK_EVENTS = 128 * 1024,
-    MAX_FOREIGN_STACKS = 1024 /* before idle ones are retired */
+    MAX_FOREIGN_STACKS = 1024 /* limit before idle ones are ended */
 };
 
 typedef struct timed_record {
@@ -37,35 +40,36 @@ struct sj_assembler {
     sj_record_run run; /* the thread's own stack; a span of 0: unknown */
     uint64_t start_ticks;
     uint64_t last_ticks;
-    sj_call_stack *own;     /* the first stream; NULL before anything was seen on it */
-    sj_call_stack *current; /* the one that the thread is on */
+    sj_call_stack *own;     /* stream of the thread's own stack; NULL before its first record */
+    sj_call_stack *current; /* stream that the thread is on */
     sj_stack_map foreign;
     uint32_t foreign_limit;
     bool has_untimed_exits;
     uint64_t gap_serial;
-    sj_gap last_gap;  /* what gap_serial counts, for stacks that learn later */
-    bool gap_pending; /* a gap whose end is not known yet */
+    sj_gap last_gap;  /* the gap that gap_serial counted last, for stacks that get it later */
+    bool gap_pending; /* `pending` is a gap whose end is not known */
     sj_gap pending;
     uint64_t paused_since; /* 0: recording is on */
-    sj_value_queue values; /* that wait for their calls */
+    sj_value_queue values; /* values that wait for their calls */
 };
 
-void sj_assembler_keep_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step)
+void sj_assembler_set_steps(sj_assembler *assembler, uint32_t clock_step, uint32_t kept_step)
 {
     const uint32_t step = kept_step > clock_step ? kept_step : clock_step;
     assembler->context.clock_step = step > 0 ? step : 1;
     assembler->run.steps = sj_time_steps_of(kept_step);
 }
 
-void sj_assembler_excuse(sj_assembler *assembler,
-                         bool (*may_lack_entry)(void *context, uint32_t function), void *context)
+void sj_assembler_set_optional_entries(sj_assembler *assembler,
+                                       bool (*may_lack_entry)(void *context, uint32_t function),
+                                       void *context)
 {
     assembler->context.may_lack_entry = may_lack_entry;
     assembler->context.entry_context = context;
 }
 
-/* keep_time is the time at which something that is no record is said to have happened. */
-static uint64_t keep_time(const sj_assembler *assembler, uint64_t ticks)
+/* Rounds the time of an event that has no record. */
+static uint64_t round_time(const sj_assembler *assembler, uint64_t ticks)
 {
     return sj_time_steps_floor(&assembler->run.steps, ticks);
 }
@@ -88,11 +92,11 @@ sj_status sj_assembler_new(const sj_assembler_options *options, const sj_assembl
     made->context.is_forked = options->is_forked;
     made->context.block_events =
         options->block_events > 0 ? options->block_events : DEFAULT_BLOCK_EVENTS;
-    sj_assembler_keep_steps(made, options->clock_step, options->kept_step);
+    sj_assembler_set_steps(made, options->clock_step, options->kept_step);
     made->run.stack_low = options->stack_low;
     made->run.stack_span = options->stack_high - options->stack_low;
     made->start_ticks = options->start_ticks;
-    made->last_ticks = keep_time(made, options->start_ticks);
+    made->last_ticks = round_time(made, options->start_ticks);
     made->foreign_limit = MAX_FOREIGN_STACKS;
     made->has_untimed_exits = options->has_untimed_exits;
     *assembler = made;
@@ -120,7 +124,7 @@ static sj_status ensure_own(sj_assembler *assembler, uint64_t stack, uint64_t ti
     return SJ_OK;
 }
 
-/* Gives a stack the gaps that happened while the thread was on others. */
+/* Adds to a stream the gaps that happened while the thread was on other stacks. */
 static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
 {
     if (stream->gap_serial == assembler->gap_serial) {
@@ -132,10 +136,10 @@ static sj_status catch_up(sj_assembler *assembler, sj_call_stack *stream)
         return SJ_OK;
     }
     sj_gap gap = assembler->last_gap;
-    gap.calls = 0; /* counted where the thread was */
+    gap.calls = 0; /* counted in the stream that the thread was on */
     gap.events = 0;
     SJ_TRY(sj_call_stack_gap(stream, &gap));
-    /* What is known of the last gap says nothing about the gaps before it. */
+    /* The state before the latest gap is not known for the gaps before it. */
     stream->uncertain_before = is_only_gap ? stream->uncertain_before : UINT32_MAX;
     return SJ_OK;
 }
@@ -147,7 +151,7 @@ static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
                           gap->start_ticks));
         assembler->current = assembler->own;
     }
-    /* A wait concerns suspended stacks, too, but must not hide a loss that they do not know yet. */
+    /* Suspended stacks need a wait, too, but it must not hide a loss that they have not noted. */
     const bool hides = gap->reason == SJ_GAP_WAITED && assembler->gap_serial > 0 &&
                        assembler->last_gap.reason != SJ_GAP_WAITED;
     if (!hides) {
@@ -158,7 +162,7 @@ static sj_status note_gap(sj_assembler *assembler, const sj_gap *gap)
     return sj_call_stack_gap(assembler->current, gap);
 }
 
-static sj_status settle_gap(sj_assembler *assembler, uint64_t end_ticks)
+static sj_status close_gap(sj_assembler *assembler, uint64_t end_ticks)
 {
     if (!assembler->gap_pending) {
         return SJ_OK;
@@ -177,9 +181,9 @@ static sj_status settle_gap(sj_assembler *assembler, uint64_t end_ticks)
 static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
                            uint64_t events)
 {
-    sj_value_queue_clear(&assembler->values); /* their entry may be among what is missing */
+    sj_value_queue_clear(&assembler->values); /* their entry may be among the missing records */
     if (assembler->gap_pending && assembler->pending.reason != (uint32_t)reason) {
-        SJ_TRY(settle_gap(assembler, assembler->last_ticks));
+        SJ_TRY(close_gap(assembler, assembler->last_ticks));
     }
     if (!assembler->gap_pending) {
         assembler->gap_pending = true;
@@ -195,7 +199,7 @@ static bool on_own_stack(const sj_assembler *assembler, uint64_t stack)
     return stack - assembler->run.stack_low < assembler->run.stack_span;
 }
 
-/* Ends the streams of stacks that have nothing open, when there are very many. */
+/* If there are too many streams, ends those without open calls. */
 static sj_status retire_idle_stacks(sj_assembler *assembler)
 {
     sj_stack_map *map = &assembler->foreign;
@@ -217,10 +221,10 @@ static sj_status retire_idle_stacks(sj_assembler *assembler)
     return status;
 }
 
-/* The thread goes on with another of its stacks. Where it left calls open on the one before, or
- * comes back to a coroutine, something else ran in the middle of this stack's calls; after a signal
- * handler or a coroutine that has ended, nothing did that they had not asked for. */
-static void go_on_with(sj_assembler *assembler, sj_call_stack *stream)
+/* Makes `stream` the current stack. If the previous stack still has open calls, or `stream` is a
+ * coroutine being resumed, other code ran inside the open calls of `stream`: marks their costs as
+ * not known. A signal handler or a coroutine that has ended counts as part of the calls. */
+static void switch_to(sj_assembler *assembler, sj_call_stack *stream)
 {
     const sj_call_stack *before = assembler->current;
     if (before != NULL && before != stream && (before->depth > 0 || !stream->own_stack)) {
@@ -229,7 +233,7 @@ static void go_on_with(sj_assembler *assembler, sj_call_stack *stream)
     assembler->current = stream;
 }
 
-/* Makes the stream that an address belongs to the current one; the fast path has failed. */
+/* Makes the stream of an address the current one. */
 static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
 {
     sj_call_stack *stream;
@@ -253,7 +257,7 @@ static sj_status switch_stack(sj_assembler *assembler, uint64_t stack, uint64_t 
             return added;
         }
     }
-    go_on_with(assembler, stream);
+    switch_to(assembler, stream);
     return catch_up(assembler, stream);
 }
 
@@ -266,18 +270,18 @@ static inline sj_status select_stack(sj_assembler *assembler, uint64_t stack, ui
     return switch_stack(assembler, stack, ticks);
 }
 
-/* Runtimes run on the stacks of their threads, and their records name none. */
+/* A runtime runs on its thread's own stack, and its records have no stack address. */
 static sj_status select_own_stack(sj_assembler *assembler, uint64_t ticks)
 {
     if (assembler->current != NULL && assembler->current == assembler->own) {
         return SJ_OK;
     }
     SJ_TRY(ensure_own(assembler, sj_managed_base(&assembler->run), ticks));
-    go_on_with(assembler, assembler->own);
+    switch_to(assembler, assembler->own);
     return catch_up(assembler, assembler->own);
 }
 
-static sj_status take_unwound_note(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
+static sj_status handle_unwound_note(sj_assembler *assembler, uint64_t stack, uint64_t ticks)
 {
     sj_call_stack *stream = on_own_stack(assembler, stack)
                                 ? assembler->own
@@ -287,19 +291,19 @@ static sj_status take_unwound_note(sj_assembler *assembler, uint64_t stack, uint
     }
     assembler->current = stream;
     SJ_TRY(catch_up(assembler, stream));
-    return sj_call_stack_skip(stream, stack, false, ticks);
+    return sj_call_stack_unwind_to(stream, stack, false, ticks);
 }
 
-static sj_status take_known_note(sj_assembler *assembler)
+static sj_status handle_known_note(sj_assembler *assembler)
 {
     sj_call_stack *stream = assembler->own;
     if (stream == NULL || stream->gap_serial != assembler->gap_serial) {
-        return SJ_OK; /* the gap is not noted there yet */
+        return SJ_OK; /* the stream does not contain the gap yet */
     }
-    return sj_call_stack_know(stream);
+    return sj_call_stack_confirm_open(stream);
 }
 
-static sj_status take_recording_note(sj_assembler *assembler, bool on, uint64_t ticks)
+static sj_status handle_recording_note(sj_assembler *assembler, bool on, uint64_t ticks)
 {
     if (!on) {
         assembler->paused_since = ticks > 0 ? ticks : 1;
@@ -314,7 +318,7 @@ static sj_status take_recording_note(sj_assembler *assembler, bool on, uint64_t 
     return note_gap(assembler, &gap);
 }
 
-static sj_status take_waited_note(sj_assembler *assembler, uint64_t waited, uint64_t ticks)
+static sj_status handle_waited_note(sj_assembler *assembler, uint64_t waited, uint64_t ticks)
 {
     const sj_gap gap = {.reason = SJ_GAP_WAITED,
                         .start_ticks = ticks > waited ? ticks - waited : 0,
@@ -322,7 +326,7 @@ static sj_status take_waited_note(sj_assembler *assembler, uint64_t waited, uint
     return note_gap(assembler, &gap);
 }
 
-static sj_status take_note(sj_assembler *assembler, const timed_record *record)
+static sj_status handle_note(sj_assembler *assembler, const timed_record *record)
 {
     const uint64_t argument = record->stack;
     const uint32_t note = record->tag & SJ_RECORD_FUNCTION_MASK;
@@ -332,25 +336,25 @@ static sj_status take_note(sj_assembler *assembler, const timed_record *record)
     }
     if (note == SJ_NOTE_DROPPED_EVENTS) {
         SJ_TRY(begin_gap(assembler, SJ_GAP_RING_FULL, 0, argument));
-        return settle_gap(assembler, record->ticks);
+        return close_gap(assembler, record->ticks);
     }
-    SJ_TRY(settle_gap(assembler, record->ticks));
+    SJ_TRY(close_gap(assembler, record->ticks));
     switch (note) {
     case SJ_NOTE_WAITED:
-        return take_waited_note(assembler, argument, record->ticks);
+        return handle_waited_note(assembler, argument, record->ticks);
     case SJ_NOTE_MARK_BEGIN:
     case SJ_NOTE_MARK_END:
         assembler->context.sink.mark(assembler->context.sink.context, (uint32_t)argument,
                                      note == SJ_NOTE_MARK_END, record->ticks);
         return SJ_OK;
     case SJ_NOTE_UNWOUND:
-        return take_unwound_note(assembler, argument, record->ticks);
+        return handle_unwound_note(assembler, argument, record->ticks);
     case SJ_NOTE_STACK_KNOWN:
-        return take_known_note(assembler);
-    case SJ_NOTE_REQUEST: /* not of the assembler's business */
+        return handle_known_note(assembler);
+    case SJ_NOTE_REQUEST: /* handled by the call filter */
         return SJ_OK;
     case SJ_NOTE_RECORDING:
-        return take_recording_note(assembler, argument != 0, record->ticks);
+        return handle_recording_note(assembler, argument != 0, record->ticks);
     default:
         assembler->context.counters.notes--;
         assembler->context.counters.bad_records++;
@@ -358,20 +362,20 @@ static sj_status take_note(sj_assembler *assembler, const timed_record *record)
     }
 }
 
-/* Anything but an entry or an exit in the ordinary course of things. */
-static sj_status take_odd(sj_assembler *assembler, const timed_record *record)
+/* Handles notes, and counts every other record as bad. */
+static sj_status handle_note_or_bad(sj_assembler *assembler, const timed_record *record)
 {
     const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
     const uint32_t kind = record->tag >> SJ_RECORD_FUNCTION_BITS;
     if (kind == SJ_RECORD_NOTE && function != 0) {
-        return take_note(assembler, record);
+        return handle_note(assembler, record);
     }
     assembler->context.counters.bad_records++;
     return SJ_OK;
 }
 
-static sj_status keep_values(sj_assembler *assembler, const timed_record *record,
-                             uint64_t call_index)
+static sj_status store_values(sj_assembler *assembler, const timed_record *record,
+                              uint64_t call_index)
 {
     const sj_valued_moment moment = {.call_index = call_index,
                                      .stack = record->stack,
@@ -379,29 +383,30 @@ static sj_status keep_values(sj_assembler *assembler, const timed_record *record
                                      .function = record->tag & SJ_RECORD_FUNCTION_MASK,
                                      .at_entry =
                                          record->tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_ENTER};
-    return sj_call_values_keep(assembler->current, &assembler->values, &moment);
+    return sj_call_values_store(assembler->current, &assembler->values, &moment);
 }
 
-/* A value is stored without a rule's name, and a rule stores what it is about, of both ends of the
- * call; a reading of a counter makes four. One place of a function whose types are known may lead
- * to all of its values. A result may be that of a call that had jumped there, too. */
-static sj_status make_value_room(const sj_assembler *assembler)
+/* Cuts the block if it may be too small for the waiting values. Worst case: each value is stored
+ * once without a rule and once per matching rule, at entry and exit. A counter reading becomes four
+ * values, and one place of a function with types may lead to all its values. A result may also
+ * belong to a call that had jumped there. */
+static sj_status reserve_values(const sj_assembler *assembler)
 {
     const sj_value_rules *rules = assembler->context.value_rules;
     const size_t waiting = assembler->values.count + (rules != NULL ? rules->count : 0);
     return assembler->values.count == 0
                ? SJ_OK
-               : sj_call_stack_make_value_room(assembler->current,
-                                               2 * (4 * waiting + 2 * SJ_VALUES_PER_FUNCTION),
-                                               4 * assembler->values.texts.total_bytes);
+               : sj_call_stack_reserve_values(assembler->current,
+                                              2 * (4 * waiting + 2 * SJ_VALUES_PER_FUNCTION),
+                                              4 * assembler->values.texts.total_bytes);
 }
 
-static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
+static sj_status handle_enter(sj_assembler *assembler, const timed_record *record)
 {
     const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
     sj_call_stack *stream = assembler->current;
     assembler->context.counters.calls++;
-    SJ_TRY(make_value_room(assembler));
+    SJ_TRY(reserve_values(assembler));
     SJ_TRY(sj_record_is_managed(record->stack)
                ? sj_managed_enter(stream, &assembler->run, function, record->ticks)
                : sj_call_stack_enter(stream, function, record->stack, record->ticks));
@@ -410,25 +415,25 @@ static sj_status take_enter(sj_assembler *assembler, const timed_record *record)
     }
     return assembler->values.count == 0
                ? SJ_OK
-               : keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
+               : store_values(assembler, record, stream->frames[stream->depth - 1].call_index);
 }
 
-/* Those of an exit that has ended no call. */
-static void drop_values(sj_assembler *assembler, const timed_record *record)
+/* Removes the values of an exit that matched no open call. */
+static void discard_values(sj_assembler *assembler, const timed_record *record)
 {
     const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
     sj_block_value value;
-    while (sj_value_queue_take(&assembler->values, function, record->stack, false, &value)) {
+    while (sj_value_queue_pop(&assembler->values, function, record->stack, false, &value)) {
     }
 }
 
-static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
+static sj_status handle_exit(sj_assembler *assembler, const timed_record *record)
 {
     const uint32_t function = record->tag & SJ_RECORD_FUNCTION_MASK;
     sj_call_stack *stream = assembler->current;
     const uint64_t returned = assembler->context.counters.returned;
     const uint64_t thrown = assembler->context.counters.thrown;
-    SJ_TRY(make_value_room(assembler));
+    SJ_TRY(reserve_values(assembler));
     if (record->is_untimed) {
         sj_call_stack_mark_untimed_exit(stream, function, record->stack);
     }
@@ -437,23 +442,23 @@ static sj_status take_exit(sj_assembler *assembler, const timed_record *record)
             ? sj_managed_leave(stream, function, record->stack, record->ticks)
             : sj_call_stack_leave(stream, function, record->stack, record->ticks, record->jumps));
     if (assembler->values.count != 0 && assembler->context.counters.thrown != thrown) {
-        return keep_values(assembler, record, stream->thrown_call);
+        return store_values(assembler, record, stream->thrown_call);
     }
     if (assembler->values.count != 0 && assembler->context.counters.returned == returned &&
         sj_call_stack_has_jumped(stream) &&
         stream->frames[stream->depth - 1].function == function) {
-        return keep_values(assembler, record, stream->frames[stream->depth - 1].call_index);
+        return store_values(assembler, record, stream->frames[stream->depth - 1].call_index);
     }
     if (assembler->context.counters.returned == returned) {
-        drop_values(assembler, record);
+        discard_values(assembler, record);
         return SJ_OK;
     }
     return assembler->values.count == 0 ? SJ_OK
-                                        : keep_values(assembler, record, stream->returned_call);
+                                        : store_values(assembler, record, stream->returned_call);
 }
 
-/* Takes one record, in its final place. */
-static inline sj_status take_record(sj_assembler *assembler, timed_record *record)
+/* Handles one record whose place in the order is final. */
+static inline sj_status handle_record(sj_assembler *assembler, timed_record *record)
 {
     if (record->ticks < assembler->last_ticks) {
         record->ticks = assembler->last_ticks;
@@ -462,26 +467,27 @@ static inline sj_status take_record(sj_assembler *assembler, timed_record *recor
     const uint32_t kind = record->tag >> SJ_RECORD_FUNCTION_BITS;
     const uint64_t ticks = record->ticks;
     if (kind > SJ_RECORD_LEAVE || function == 0) {
-        const sj_status status = take_odd(assembler, record);
+        const sj_status status = handle_note_or_bad(assembler, record);
         assembler->last_ticks = ticks;
         return status;
     }
     if (assembler->gap_pending) {
-        SJ_TRY(settle_gap(assembler, ticks));
+        SJ_TRY(close_gap(assembler, ticks));
     }
     assembler->last_ticks = ticks;
     if (record->stack == SJ_MANAGED_PASSED && assembler->own == NULL) {
         assembler->context.counters.interrupted++;
-        drop_values(assembler, record);
+        discard_values(assembler, record);
         return SJ_OK;
     }
     SJ_TRY(sj_record_is_managed(record->stack) ? select_own_stack(assembler, ticks)
                                                : select_stack(assembler, record->stack, ticks));
-    return kind == SJ_RECORD_ENTER ? take_enter(assembler, record) : take_exit(assembler, record);
+    return kind == SJ_RECORD_ENTER ? handle_enter(assembler, record)
+                                   : handle_exit(assembler, record);
 }
 
-/* 48-bit clock to 64 bits: the time nearest to `now_ticks`. The clocks of two processors may differ
- * a little, so a record can seem to come from the near future. */
+/* Extends a 48-bit time to the 64-bit time nearest to `now_ticks`. Clocks of two processors may
+ * differ a little, so a time can lie in the near future. */
 static inline uint64_t extend_ticks(uint64_t ticks48, uint64_t now_ticks)
 {
     const uint64_t ahead = (ticks48 - now_ticks) & TICKS48_MASK;
@@ -492,35 +498,35 @@ static inline uint64_t extend_ticks(uint64_t ticks48, uint64_t now_ticks)
     return ago <= now_ticks ? now_ticks - ago : 0;
 }
 
-static void take_value(sj_assembler *assembler, const sj_record *record)
+static void queue_value(sj_assembler *assembler, const sj_record *record)
 {
     assembler->context.counters.records++;
-    if (sj_value_queue_put(&assembler->values, record)) {
+    if (sj_value_queue_add(&assembler->values, record)) {
         assembler->context.counters.value_records++;
     } else {
         assembler->context.counters.bad_records++;
     }
 }
 
-/* Takes what the fast ways take, native and managed records in turn; returns how many. */
-static inline size_t take_ordinary(sj_assembler *assembler, const sj_record *records, size_t count)
+/* Consumes ordinary records, native and managed ones in turn; returns their number. */
+static inline size_t feed_ordinary(sj_assembler *assembler, const sj_record *records, size_t count)
 {
     const sj_record_run *run = &assembler->run;
     size_t taken = 0;
     size_t managed;
     do {
-        taken += sj_call_stack_take(assembler->own, run, records + taken, count - taken,
-                                    &assembler->last_ticks);
+        taken += sj_call_stack_feed_ordinary(assembler->own, run, records + taken, count - taken,
+                                             &assembler->last_ticks);
         managed = taken == count || !sj_record_is_managed(sj_record_stack(&records[taken]))
                       ? 0
-                      : sj_managed_take(assembler->own, run, records + taken, count - taken,
-                                        &assembler->last_ticks);
+                      : sj_managed_feed_ordinary(assembler->own, run, records + taken,
+                                                 count - taken, &assembler->last_ticks);
         taken += managed;
     } while (managed != 0 && taken != count);
     return taken;
 }
 
-static void take_exit_marks(const sj_assembler *assembler, timed_record *record)
+static void strip_exit_marks(const sj_assembler *assembler, timed_record *record)
 {
     record->jumps = sj_record_is_tail_call(record->stack);
     record->stack -= record->jumps ? SJ_STACK_TAIL_CALL : 0;
@@ -539,13 +545,13 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
     for (size_t i = 0; i < count; i++) {
         if (assembler->current != NULL && assembler->current == assembler->own &&
             !assembler->gap_pending && assembler->values.count == 0) {
-            i += take_ordinary(assembler, records + i, count - i);
+            i += feed_ordinary(assembler, records + i, count - i);
             if (i == count) {
                 break;
             }
         }
         if (sj_record_tag(&records[i]) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE) {
-            take_value(assembler, &records[i]);
+            queue_value(assembler, &records[i]);
             continue;
         }
         const uint64_t ticks = extend_ticks(sj_record_ticks48(&records[i]), now_ticks);
@@ -558,18 +564,18 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
             record.is_untimed = true;
         }
         if (record.tag >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_LEAVE) {
-            take_exit_marks(assembler, &record);
+            strip_exit_marks(assembler, &record);
         }
         assembler->context.counters.records++;
-        SJ_TRY(take_record(assembler, &record));
+        SJ_TRY(handle_record(assembler, &record));
     }
     return SJ_OK;
 }
 
-sj_status sj_assembler_lost(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
-                            uint64_t events, uint64_t now_ticks)
+sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
+                                uint64_t events, uint64_t now_ticks)
 {
-    (void)now_ticks; /* the gap ends at the next record, or when the pending is cut */
+    (void)now_ticks; /* the gap ends at the next record or at the next cut */
     return begin_gap(assembler, reason, calls, events);
 }
 
@@ -614,7 +620,7 @@ sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_stack_frame *ca
     if (assembler->context.counters.records > 0 || assembler->context.counters.calls > 0) {
         return SJ_EINVAL;
     }
-    ticks = keep_time(assembler, ticks);
+    ticks = round_time(assembler, ticks);
     for (size_t i = 0; i < count; i++) {
         SJ_TRY(ensure_own(assembler, calls[i].stack, ticks));
         assembler->current = assembler->own;
@@ -628,21 +634,21 @@ sj_status sj_assembler_preopen(sj_assembler *assembler, const sj_stack_frame *ca
     return count > 0 ? sj_call_stack_gap(assembler->own, &gap) : SJ_OK;
 }
 
-/* Everything held or half known becomes part of the streams. */
-static sj_status settle(sj_assembler *assembler, uint64_t now_ticks)
+/* Closes the pending gap at `now_ticks`. */
+static sj_status close_gap_at(sj_assembler *assembler, uint64_t now_ticks)
 {
-    now_ticks = keep_time(assembler, now_ticks);
+    now_ticks = round_time(assembler, now_ticks);
     if (now_ticks > assembler->last_ticks) {
-        SJ_TRY(settle_gap(assembler, now_ticks));
+        SJ_TRY(close_gap(assembler, now_ticks));
         assembler->last_ticks = now_ticks;
     }
-    return settle_gap(assembler, assembler->last_ticks);
+    return close_gap(assembler, assembler->last_ticks);
 }
 
 sj_status sj_assembler_flush(sj_assembler *assembler, uint64_t now_ticks)
 {
-    now_ticks = keep_time(assembler, now_ticks);
-    SJ_TRY(settle_gap(assembler, assembler->last_ticks));
+    now_ticks = round_time(assembler, now_ticks);
+    SJ_TRY(close_gap(assembler, assembler->last_ticks));
     if (assembler->own != NULL) {
         SJ_TRY(sj_call_stack_cut(assembler->own, now_ticks, 0));
     }
@@ -658,13 +664,13 @@ void sj_assembler_set_rules(sj_assembler *assembler, const sj_value_rules *rules
     assembler->context.value_rules = rules;
 }
 
-sj_status sj_assembler_renew(sj_assembler *assembler)
+sj_status sj_assembler_restore_frames(sj_assembler *assembler)
 {
     if (assembler->own != NULL) {
-        SJ_TRY(sj_call_stack_renew(assembler->own));
+        SJ_TRY(sj_call_stack_restore_frames(assembler->own));
     }
     for (uint32_t i = 0; i < assembler->foreign.count; i++) {
-        SJ_TRY(sj_call_stack_renew(assembler->foreign.streams[i]));
+        SJ_TRY(sj_call_stack_restore_frames(assembler->foreign.streams[i]));
     }
     return SJ_OK;
 }
@@ -673,9 +679,9 @@ static sj_status end_stream(sj_assembler *assembler, sj_call_stack *stream, bool
                             unsigned flags)
 {
     SJ_TRY(catch_up(assembler, stream));
-    SJ_TRY(sj_call_stack_land(stream));
+    SJ_TRY(sj_call_stack_end_jumped(stream));
     if (left) {
-        SJ_TRY(sj_call_stack_skip(stream, UINT64_MAX, true, assembler->last_ticks));
+        SJ_TRY(sj_call_stack_unwind_to(stream, UINT64_MAX, true, assembler->last_ticks));
     }
     SJ_TRY(sj_call_stack_end_open(stream, assembler->last_ticks));
     return sj_call_stack_cut(stream, assembler->last_ticks, flags | SJ_BLOCK_LAST);
@@ -684,7 +690,7 @@ static sj_status end_stream(sj_assembler *assembler, sj_call_stack *stream, bool
 sj_status sj_assembler_end(sj_assembler *assembler, uint64_t now_ticks, bool orderly,
                            unsigned flags)
 {
-    SJ_TRY(settle(assembler, now_ticks));
+    SJ_TRY(close_gap_at(assembler, now_ticks));
     if (assembler->own != NULL) {
         SJ_TRY(end_stream(assembler, assembler->own, orderly, flags));
     }

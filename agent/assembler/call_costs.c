@@ -33,8 +33,8 @@ sj_status sj_call_costs_enter(sj_call_costs *costs, const sj_costly_call *call,
     return SJ_OK;
 }
 
-/* The next call above a place of which the counter was read, of a function or of any; NULL: none.
- */
+/* Returns the nearest caller above `place` whose counter was read, of `*function` or of any
+ * function; NULL: none. */
 static sj_open_cost *find_above(const sj_call_costs *costs, size_t place, sj_cost_counter counter,
                                 const uint32_t *function)
 {

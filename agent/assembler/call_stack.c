@@ -1,10 +1,13 @@
 /* Design notes.
- * Events go straight into the arrays that the encoder takes. The key-frame of a block is a copy of
- * the innermost frames made when the block begins. When the stack is deeper than a key-frame may
- * be, its outer part is delivered once in STACK blocks; `stored_depth` frames of it are still true:
- * leaving a call changes the callee time of its caller, so what is stored counts only up to the
- * frame below that one. A block that the sink refuses is filled on without what began and ended in
- * it (refused_block.h), or becomes a gap at the start of the next. */
+ *
+ * Events are written directly into the arrays that the encoder reads. The key-frame of a block is a
+ * copy of the innermost frames, made when the block starts. If the stack is deeper than a key-frame
+ * may be, STACK blocks deliver its outer part once. `stored_depth` frames of that part are still
+ * true. A call that ends changes the callee time of its caller, so the stored frames count only up
+ * to the frame below the caller.
+ *
+ * If the sink refuses a block, the block is filled further, without the calls that began and ended
+ * in it (refused_block.h). Otherwise it becomes a gap at the start of the next block. */
 #include "agent/assembler/call_stack.h"
 
 #include "agent/assembler/refused_block.h"
@@ -15,7 +18,7 @@
 enum {
     FIRST_EVENTS = 64,
     MAX_GAPS = SJ_BLOCK_MAX_GAPS / 2,
-    /* Frames left inline when a stack block is made, so that one is not needed at each cut. */
+    /* A STACK block leaves this many frames inline, so that the next cut does not need another. */
     INLINE_TARGET = SJ_BLOCK_MAX_INLINE_FRAMES / 2
 };
 
@@ -46,7 +49,7 @@ static void set_key_flags(sj_call_stack *stream, sj_stack_frame *frames, uint32_
     }
 }
 
-/* Encodes and hands over; a block that cannot be encoded is as good as refused. */
+/* Encodes a block and passes it to the sink. A block that cannot be encoded counts as refused. */
 static sj_status deliver(sj_call_stack *stream, const sj_block_input *input)
 {
     sj_stream_context *context = stream->context;
@@ -80,7 +83,7 @@ static sj_block_header new_header(const sj_call_stack *stream, sj_block_kind kin
                              .clock_step = stream->context->clock_step};
 }
 
-/* Delivers frames stored_depth..end as one STACK block. */
+/* Delivers the frames from stored_depth to `end` as one STACK block. */
 static sj_status store_frames(sj_call_stack *stream, uint32_t end, uint64_t ticks)
 {
     const uint32_t first = stream->stored_depth;
@@ -108,7 +111,7 @@ static sj_status store_frames(sj_call_stack *stream, uint32_t end, uint64_t tick
     return SJ_OK;
 }
 
-/* Makes the outer part of a deep stack known to the reader. */
+/* Delivers the outer part of a deep stack in STACK blocks. */
 static sj_status store_deep_frames(sj_call_stack *stream, uint64_t ticks)
 {
     while (stream->stored_count > 0 &&
@@ -133,7 +136,7 @@ static sj_status begin_block(sj_call_stack *stream)
     stream->event_count = 0;
     stream->ending_count = 0;
     stream->thrown_count = 0;
-    stream->landed_count = 0;
+    stream->ended_jumped_count = 0;
     stream->gap_count = 0;
     stream->value_count = 0;
     sj_text_store_clear(&stream->texts);
@@ -229,7 +232,7 @@ static sj_status add_gap(sj_call_stack *stream, const sj_gap *gap)
 sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap)
 {
     if (gap->reason != SJ_GAP_WAITED) {
-        SJ_TRY(sj_call_stack_land(stream));
+        SJ_TRY(sj_call_stack_end_jumped(stream));
     }
     if (stream->gap_count >= MAX_GAPS && stream->event_count > 0) {
         SJ_TRY(sj_call_stack_cut(stream, gap->start_ticks, 0));
@@ -240,25 +243,26 @@ sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap)
     return add_gap(stream, gap);
 }
 
-sj_status sj_call_stack_know(sj_call_stack *stream)
+sj_status sj_call_stack_confirm_open(sj_call_stack *stream)
 {
     sj_call_trust *trust = &stream->trust;
     if (trust->uncertain_depth <= stream->uncertain_before ||
         (stream->event_count == 0 && stream->header.lost_events == 0)) {
-        return SJ_OK; /* nothing to tell, or no block to tell it with: see sj_call_stack_cut */
+        /* the open calls are known already, or no block can say so: see sj_call_stack_cut */
+        return SJ_OK;
     }
     trust->uncertain_depth = stream->uncertain_before;
     trust->gap_depth = stream->depth;
     return sj_call_stack_cut(stream, stream->last_ticks, 0);
 }
 
-/* keep_text copies the text of a value, as far as the block has room. */
+/* Copies the text of a value, cut to the space left in the block. */
 static sj_status keep_text(sj_call_stack *stream, sj_block_value *value)
 {
-    const size_t room = SJ_BLOCK_MAX_TEXT_BYTES - stream->texts.total_bytes;
+    const size_t capacity = SJ_BLOCK_MAX_TEXT_BYTES - stream->texts.total_bytes;
     char *text;
-    if (value->text_bytes > room) {
-        value->text_bytes = (uint16_t)room;
+    if (value->text_bytes > capacity) {
+        value->text_bytes = (uint16_t)capacity;
         value->note = SJ_VALUE_CUT;
     }
     SJ_TRY(sj_text_store_add(&stream->texts, value->text_bytes, &text));
@@ -278,7 +282,7 @@ sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value
     return SJ_OK;
 }
 
-sj_status sj_call_stack_make_value_room(sj_call_stack *stream, size_t count, size_t text_bytes)
+sj_status sj_call_stack_reserve_values(sj_call_stack *stream, size_t count, size_t text_bytes)
 {
     return stream->value_count + count <= SJ_BLOCK_MAX_VALUES &&
                    stream->texts.total_bytes + text_bytes <= SJ_BLOCK_MAX_TEXT_BYTES
@@ -286,9 +290,9 @@ sj_status sj_call_stack_make_value_room(sj_call_stack *stream, size_t count, siz
                : sj_call_stack_cut(stream, stream->last_ticks, 0);
 }
 
-/* The block was not delivered and cannot be filled on: its numbers are reported by a gap in the one
- * that follows. */
-static sj_status become_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks)
+/* Replaces a block that was not delivered and cannot be filled further by a gap in the next
+ * block. */
+static sj_status replace_by_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks)
 {
     const sj_block_header lost = stream->header;
     const uint32_t events = stream->event_count;
@@ -310,7 +314,7 @@ static sj_status become_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_
 static sj_status refuse(sj_call_stack *stream, uint64_t calls)
 {
     const sj_status shrunk = stream->rootless ? SJ_EFULL : sj_refused_block_shrink(stream);
-    return shrunk == SJ_EFULL ? become_gap(stream, calls, stream->header.last_ticks) : shrunk;
+    return shrunk == SJ_EFULL ? replace_by_gap(stream, calls, stream->header.last_ticks) : shrunk;
 }
 
 static void complete_header(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks,
@@ -332,7 +336,8 @@ sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned 
     stream->context->counters.offered_endings -= stream->jumped_count;
     stream->jumped_count = 0;
     if (flags == 0 && stream->event_count == 0 && stream->header.lost_events == 0) {
-        return SJ_OK; /* an empty block that moves no number could be taken for another one */
+        /* a reader could confuse an empty block that advances no number with another one */
+        return SJ_OK;
     }
     const uint64_t calls =
         stream->next_call - stream->header.first_call - stream->header.lost_calls;
@@ -352,13 +357,13 @@ sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned 
     stream->next_event =
         stream->header.first_event + stream->event_count + stream->header.lost_events;
     stream->context->counters.offered_endings += (int64_t)stream->ending_count -
-                                                 stream->thrown_count + stream->landed_count -
+                                                 stream->thrown_count + stream->ended_jumped_count -
                                                  stream->kept_endings;
     stream->context->counters.offered_kept_calls = stream->kept_calls;
     if (stream->rootless || deliver(stream, &input) != SJ_OK) {
         return refuse(stream, calls);
     }
-    sj_refused_block_taken(stream);
+    sj_refused_block_delivered(stream);
     stream->context->counters.events += stream->event_count;
     stream->context->counters.values += stream->value_count;
     return begin_block(stream);
@@ -403,25 +408,25 @@ static sj_status end_innermost(sj_call_stack *stream, uint64_t ticks, sj_ending 
     return SJ_OK;
 }
 
-/* Ends the innermost call, which has jumped: its exit was counted then. */
-static sj_status end_jumped(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
+/* Ends the innermost call, which has jumped: its exit was counted when it jumped. */
+static sj_status end_innermost_jumped(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
 {
     SJ_TRY(end_innermost(stream, ticks, ending));
     stream->thrown_count += ending != SJ_ENDING_RETURNED;
-    stream->context->counters.landed++;
-    stream->landed_count++;
+    stream->context->counters.ended_jumped++;
+    stream->ended_jumped_count++;
     return SJ_OK;
 }
 
 sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
 {
     while (sj_call_stack_has_jumped(stream)) {
-        SJ_TRY(end_jumped(stream, ticks, ending));
+        SJ_TRY(end_innermost_jumped(stream, ticks, ending));
     }
     return SJ_OK;
 }
 
-sj_status sj_call_stack_land(sj_call_stack *stream)
+sj_status sj_call_stack_end_jumped(sj_call_stack *stream)
 {
     if (!sj_call_stack_has_jumped(stream)) {
         return SJ_OK;
@@ -431,8 +436,8 @@ sj_status sj_call_stack_land(sj_call_stack *stream)
                                    SJ_ENDING_RETURNED);
 }
 
-/* Enters what the innermost call has jumped to. The calls that are folded away end right in front
- * of the ENTER, in its block. */
+/* Enters the function that the innermost call has jumped to. The calls that leave the chain end
+ * directly before the ENTER, in the same block. */
 static sj_status enter_jumped_to(sj_call_stack *stream, uint32_t function, uint64_t stack,
                                  uint64_t ticks)
 {
@@ -442,7 +447,7 @@ static sj_status enter_jumped_to(sj_call_stack *stream, uint32_t function, uint6
         SJ_TRY(sj_call_stack_cut(stream, stream->last_ticks, 0));
     }
     while (stream->depth > kept) {
-        SJ_TRY(end_jumped(stream, ticks, SJ_ENDING_RETURNED));
+        SJ_TRY(end_innermost_jumped(stream, ticks, SJ_ENDING_RETURNED));
     }
     if (ended == 0) {
         stream->frames[stream->depth - 1].left_ticks = ticks > 0 ? ticks : 1;
@@ -451,21 +456,21 @@ static sj_status enter_jumped_to(sj_call_stack *stream, uint32_t function, uint6
     return sj_call_stack_push(stream, function, stack, ticks, tail_call);
 }
 
-sj_status sj_call_stack_enter_odd(sj_call_stack *stream, uint32_t function, uint64_t stack,
-                                  uint64_t ticks)
+sj_status sj_call_stack_enter_slow(sj_call_stack *stream, uint32_t function, uint64_t stack,
+                                   uint64_t ticks)
 {
     if (sj_call_stack_has_jumped(stream) && stream->frames[stream->depth - 1].stack == stack) {
         return enter_jumped_to(stream, function, stack, ticks);
     }
-    SJ_TRY(sj_call_stack_land(stream));
-    SJ_TRY(sj_call_stack_skip(stream, stack, true, ticks));
+    SJ_TRY(sj_call_stack_end_jumped(stream));
+    SJ_TRY(sj_call_stack_unwind_to(stream, stack, true, ticks));
     return sj_call_stack_push(stream, function, stack, ticks, 0);
 }
 
 sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks)
 {
     if (stream->depth <= stream->trust.uncertain_depth) {
-        /* The last time that is known is no earlier than the end of the gap. */
+        /* The end of the gap is the earliest time that is certain. */
         SJ_TRY(end_innermost(stream, stream->last_ticks, SJ_ENDING_TRUNCATED));
         stream->context->counters.truncated++;
         return sj_call_stack_end_chain(stream, stream->last_ticks, SJ_ENDING_TRUNCATED);
@@ -479,7 +484,7 @@ sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks)
 {
     while (stream->depth > 0) {
         if (sj_call_stack_has_jumped(stream)) {
-            SJ_TRY(end_jumped(stream, ticks, SJ_ENDING_OPEN));
+            SJ_TRY(end_innermost_jumped(stream, ticks, SJ_ENDING_OPEN));
         } else {
             SJ_TRY(end_innermost(stream, ticks, SJ_ENDING_OPEN));
             stream->context->counters.left_open++;
@@ -497,9 +502,10 @@ sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks)
     return sj_call_stack_end_chain(stream, ticks, SJ_ENDING_UNWOUND);
 }
 
-sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusive, uint64_t ticks)
+sj_status sj_call_stack_unwind_to(sj_call_stack *stream, uint64_t stack, bool inclusive,
+                                  uint64_t ticks)
 {
-    SJ_TRY(sj_call_stack_land(stream));
+    SJ_TRY(sj_call_stack_end_jumped(stream));
     while (stream->depth > 0) {
         const uint64_t innermost = stream->frames[stream->depth - 1].stack;
         if (innermost > stack || (innermost == stack && !inclusive)) {
@@ -510,8 +516,8 @@ sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusi
     return SJ_OK;
 }
 
-/* An exit of a call that has ended already, with a managed call below it. */
-static bool take_overtaken(sj_call_stack *stream, uint32_t function, uint64_t stack)
+/* True if the exit is of a call that the assembler ended with the managed call below it. */
+static bool claim_overtaken(sj_call_stack *stream, uint32_t function, uint64_t stack)
 {
     const uint32_t count =
         stream->overtaken_count < SJ_OVERTAKEN_CALLS ? stream->overtaken_count : SJ_OVERTAKEN_CALLS;
@@ -526,10 +532,10 @@ static bool take_overtaken(sj_call_stack *stream, uint32_t function, uint64_t st
     return false;
 }
 
-/* take_inherited: the exit of a call that the parent had entered when it forked this process. Such
- * calls lie outside of all that were entered here, and return from the inner to the outer. Where
- * something was lost, it may be one of those entries. */
-static bool take_inherited(sj_call_stack *stream, uint64_t stack)
+/* True if the exit is of a call that the parent entered before it forked this process. Such calls
+ * lie outside of all calls entered here, and return from the inner to the outer. If records were
+ * lost, the entry may be among them, so the result is false. */
+static bool count_inherited(sj_call_stack *stream, uint64_t stack)
 {
     sj_stream_context *context = stream->context;
     if (!context->is_forked || stream->depth != 0 || stack < context->inherited_from ||
@@ -542,24 +548,25 @@ static bool take_inherited(sj_call_stack *stream, uint64_t stack)
     return true;
 }
 
-sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_t stack,
-                               uint64_t ticks, bool jumps)
+sj_status sj_call_stack_leave_unmatched(sj_call_stack *stream, uint32_t function, uint64_t stack,
+                                        uint64_t ticks, bool jumps)
 {
     if (stream->depth > 0 && stream->depth <= stream->trust.uncertain_depth &&
         stream->frames[stream->depth - 1].stack == stack) {
-        /* Another function leaves from the place of a call that a gap may have ended: it has. */
+        /* Another function leaves from the address of a call that a gap may have ended: so it
+         * ended. */
         SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
         if (stream->depth > 0 && stream->frames[stream->depth - 1].stack == stack &&
             stream->frames[stream->depth - 1].function == function) {
             return sj_call_stack_leave(stream, function, stack, ticks, jumps);
         }
     }
-    if (take_overtaken(stream, function, stack)) {
+    if (claim_overtaken(stream, function, stack)) {
         stream->thrown_count++;
         stream->context->counters.overtaken++;
         return SJ_OK;
     }
-    if (take_inherited(stream, stack)) {
+    if (count_inherited(stream, stack)) {
         return SJ_OK;
     }
     stream->context->counters.orphan_exits++;
@@ -570,7 +577,7 @@ sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function, uint64_
     return sj_call_stack_gap(stream, &gap);
 }
 
-sj_status sj_call_stack_renew(sj_call_stack *stream)
+sj_status sj_call_stack_restore_frames(sj_call_stack *stream)
 {
     const uint32_t gap_count = stream->gap_count;
     if (stream->stored_count == 0 || stream->event_count != 0) {
@@ -592,10 +599,10 @@ void sj_call_stack_trim(sj_call_stack *stream)
     }
 }
 
-/* entry_of returns the event that opened frame `place`; NULL: it is in an earlier block. */
+/* Returns the event that opened the frame at index `place`; NULL if it is in an earlier block. */
 static sj_event *entry_of(const sj_call_stack *stream, uint32_t place)
 {
-    uint32_t left = stream->depth - place; /* entries of open calls up to it */
+    uint32_t left = stream->depth - place; /* entries of open calls to go, back to that frame */
     uint32_t closed = 0;
     for (uint32_t i = stream->event_count; i > 0; i--) {
         sj_event *event = &stream->events[i - 1];
@@ -614,7 +621,7 @@ void sj_call_stack_mark_untimed_exit(sj_call_stack *stream, uint32_t function, u
 {
     uint32_t place = stream->depth;
     while (place > 0 && stream->frames[place - 1].stack < stack) {
-        place--; /* these have ended without an exit */
+        place--; /* these calls have ended without an exit */
     }
     if (place == 0 || stream->frames[place - 1].stack != stack ||
         stream->frames[place - 1].function != function) {

@@ -1,5 +1,5 @@
-/* Open stack: one execution stack's open calls and the block that is being filled from it.
- * The inner half of the assembler; one thread at a time. */
+/* Call stack: the open calls of one execution stack, and the block that is being filled from it.
+ * Internal to the assembler. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_CALL_STACK_H
 #define SJ_AGENT_ASSEMBLER_CALL_STACK_H
 
@@ -17,28 +17,30 @@ typedef struct sj_stored_frames {
     uint32_t end;   /* depth after its last */
 } sj_stored_frames;
 
-/* A native call that ended with a managed one below it, which an exception had left. */
+/* A native call that the assembler ended with the managed call below it, when an exception left the
+ * managed call. */
 typedef struct sj_overtaken_call {
     uint64_t stack;
-    uint32_t function; /* 0: its exit has come */
+    uint32_t function; /* 0: the exit of the call has arrived */
 } sj_overtaken_call;
 
 enum { SJ_OVERTAKEN_CALLS = 64 };
 
-/* What the streams of a thread share. */
+/* Data that all streams of a thread share. */
 typedef struct sj_stream_context {
     sj_session_id session;
     sj_block_encoder *encoder;
     sj_assembler_sink sink;
-    const sj_value_rules *value_rules; /* NULL: values are kept as they are */
+    const sj_value_rules *value_rules; /* NULL: all values are stored, without a rule */
     uint32_t block_events;
     uint32_t clock_step;
-    uint8_t *output; /* of the encoder */
+    uint8_t *output; /* the encoder's output buffer */
     size_t output_capacity;
-    bool (*may_lack_entry)(void *context, uint32_t function); /* NULL: none does */
+    bool (*may_lack_entry)(void *context, uint32_t function); /* NULL: false for all functions */
     void *entry_context;
-    bool is_forked;          /* see sj_assembler_options */
-    uint64_t inherited_from; /* no call of the parent's that is still open is below this stack */
+    bool is_forked; /* see sj_assembler_options */
+    /* calls of the parent that are still open have stack addresses from here up */
+    uint64_t inherited_from;
     sj_assembler_counters counters;
 } sj_stream_context;
 
@@ -47,44 +49,45 @@ typedef struct sj_call_stack {
     uint32_t number;
     bool own_stack;
     uint64_t base;       /* highest stack address seen */
-    uint64_t lowest;     /* lowest */
-    uint64_t gap_serial; /* of the thread's gaps, the last one noted here */
-    uint64_t last_ticks; /* of its last event or gap */
+    uint64_t lowest;     /* lowest stack address seen */
+    uint64_t gap_serial; /* number of the thread's latest gap that this stream contains */
+    uint64_t last_ticks; /* time of the stream's latest event or gap */
     sj_call_trust trust;
-    uint32_t uncertain_before; /* trust.uncertain_depth before the last gap of dropped records */
+    uint32_t uncertain_before; /* trust.uncertain_depth before the latest gap of dropped records */
 
     sj_call_costs costs;
     sj_late_values late;
     sj_stack_frame *frames; /* open calls, outermost first */
     uint32_t depth;
     uint32_t frame_capacity;
-    uint32_t stored_depth; /* so many outermost frames are as in `stored` */
+    uint32_t stored_depth; /* number of outermost frames that `stored` describes truly */
     sj_stored_frames *stored;
     uint32_t stored_count;
     uint32_t stored_capacity;
     uint32_t next_stack_block;
 
-    /* The outermost call that an exception has left while native calls above it go on; 0: none.
-     * They may have ended together since (sj_managed_pending). */
+    /* An exception left this call while native calls above it run on. It is the outermost such
+     * call; 0: none. The calls may have ended together since: sj_managed_pending. */
     uint32_t thrown_depth;
-    uint64_t thrown_call; /* that of the last exit that says that an exception left it */
-    uint64_t thrown_next; /* the next call, and */
-    uint32_t thrown_left; /* the depth, behind that exit */
-    uint32_t thrown_run;  /* managed calls that exceptions left one after the other until then */
+    uint64_t thrown_call; /* call index of the latest exit that reports an exception */
+    /* next_call, depth and number of managed calls in a row that exceptions left, after that
+     * exit. */
+    uint64_t thrown_next;
+    uint32_t thrown_left;
+    uint32_t thrown_run;
 
-    /* The last native calls that ended so although they went on, a ring: their own exits still
-     * come.
-     */
+    /* Ring of the latest native calls that ended that way although they run on. Their own exits
+     * still arrive. */
     sj_overtaken_call overtaken[SJ_OVERTAKEN_CALLS];
     uint32_t overtaken_count;
 
-    uint64_t next_event; /* numbers */
+    uint64_t next_event; /* number of the next event in the stream */
     uint64_t next_call;
-    uint64_t returned_call; /* that of the last exit that ended one */
+    uint64_t returned_call; /* call index of the latest exit that ended a call */
 
-    /* the block being filled */
+    /* The block being filled: */
     sj_block_header header;
-    bool rootless;       /* its STACK block could not be delivered, so it cannot be either */
+    bool rootless; /* its STACK block could not be delivered, so it cannot be delivered either */
     sj_stack_frame *key; /* key-frame */
     uint32_t key_capacity;
     sj_event *events;
@@ -93,11 +96,11 @@ typedef struct sj_call_stack {
     sj_block_ending *endings;
     uint32_t ending_count;
     uint32_t ending_capacity;
-    uint32_t thrown_count; /* among the endings: with a record of their own */
-    uint32_t jumped_count; /* exits by a tail call, whose events are still to come */
-    uint32_t landed_count; /* such events */
-    uint32_t kept_events;  /* the first ones, which earlier refusals left: counted as refused */
-    uint32_t kept_calls;   /* entries among them */
+    uint32_t thrown_count;       /* number of `endings` that have a record of their own */
+    uint32_t jumped_count;       /* exits by a tail call whose events come later */
+    uint32_t ended_jumped_count; /* events of such exits */
+    uint32_t kept_events;        /* number of first events that were counted as refused before */
+    uint32_t kept_calls;         /* entries among them */
     uint32_t kept_endings;
     sj_gap *gaps;
     uint32_t gap_count;
@@ -105,75 +108,75 @@ typedef struct sj_call_stack {
     sj_block_value *values;
     uint32_t value_count;
     uint32_t value_capacity;
-    sj_text_store texts; /* of the values */
+    sj_text_store texts; /* texts of the values */
 } sj_call_stack;
 
 SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t stack_address,
                                           bool own_stack, uint64_t ticks, sj_call_stack **stream);
 void sj_call_stack_free(sj_call_stack *stream);
 
-/* sj_call_stack_cut delivers the block being filled and begins the next. Without `flags`, nothing
- * is done while the block has nothing to report. A block that is refused is filled on with at most
- * half of its events left (refused_block.h). */
+/* Delivers the block being filled and starts the next one. If `flags` is 0 and the block has no
+ * events and no losses, does nothing. If the sink refuses the block, it is filled further with at
+ * most half of its events left (refused_block.h). */
 SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
                                           unsigned flags);
 
-/* sj_call_stack_gap notes that something is missing here. */
+/* Adds a gap: records are missing at this point. */
 SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
 
-/* sj_call_stack_know notes that the open calls are complete in spite of the last gap: those that it
- * ended have ended, and those that began in it have been entered, late. They count as open across
- * the gap. Begins a block, whose header says so. */
-SJ_MUST_CHECK sj_status sj_call_stack_know(sj_call_stack *stream);
+/* Confirms the open calls despite the latest gap: the calls that it ended have ended, and those
+ * that began in it have been entered, late. They count as open across the gap. Starts a new block
+ * whose header says so. */
+SJ_MUST_CHECK sj_status sj_call_stack_confirm_open(sj_call_stack *stream);
 
-/* sj_call_stack_make_value_room cuts the block when it has no room for so many values with so many
- * bytes of texts; before the event that they belong to. sj_call_stack_value adds a value, of the
- * call that was entered or left last; a text that has no room in the block is cut. */
-SJ_MUST_CHECK sj_status sj_call_stack_make_value_room(sj_call_stack *stream, size_t count,
-                                                      size_t text_bytes);
+/* Cuts the block if it cannot hold `count` more values with `text_bytes` of texts. Call it before
+ * the event that the values belong to. sj_call_stack_value adds a value to the call that was
+ * entered or left last. A text that does not fit into the block is cut. */
+SJ_MUST_CHECK sj_status sj_call_stack_reserve_values(sj_call_stack *stream, size_t count,
+                                                     size_t text_bytes);
 SJ_MUST_CHECK sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value);
 
-/* sj_call_stack_renew stores again what is stored apart, for another sink; nothing may be pending
- * but gaps without losses. */
-SJ_MUST_CHECK sj_status sj_call_stack_renew(sj_call_stack *stream);
+/* Makes the next block store its outer frames again, because the sink delivers to another place.
+ * Nothing may be pending but gaps without losses. */
+SJ_MUST_CHECK sj_status sj_call_stack_restore_frames(sj_call_stack *stream);
 
-/* sj_call_stack_trim gives back the event array of a stream that has nothing pending. */
+/* Frees the event array of a stream that has no pending events. */
 void sj_call_stack_trim(sj_call_stack *stream);
 
-/* The slow halves of the functions below. */
+/* Makes space for one more event and one more frame. May cut the block. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_stack_grow(sj_call_stack *stream);
-SJ_MUST_CHECK sj_status sj_call_stack_skip(sj_call_stack *stream, uint64_t stack, bool inclusive,
-                                           uint64_t ticks);
-/* sj_call_stack_end_unseen ends the innermost call, whose LEAVE was not seen; sj_call_stack_throw
- * one whose LEAVE says that an exception ended it. */
+SJ_MUST_CHECK sj_status sj_call_stack_unwind_to(sj_call_stack *stream, uint64_t stack,
+                                                bool inclusive, uint64_t ticks);
+/* sj_call_stack_end_unseen ends the innermost call, whose LEAVE was not seen. sj_call_stack_throw
+ * ends the innermost call because its LEAVE reports an exception. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks);
-/* sj_call_stack_end_open ends all calls, which are still open, at `ticks`, the end of what is
- * recorded: their endings say so (SJ_ENDING_OPEN). SJ_ENOMEM. */
+/* Ends all calls at `ticks`, the end of the recording, as still open (SJ_ENDING_OPEN).
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks);
-SJ_MUST_CHECK sj_status sj_call_stack_orphan(sj_call_stack *stream, uint32_t function,
-                                             uint64_t stack, uint64_t ticks, bool jumps);
+SJ_MUST_CHECK sj_status sj_call_stack_leave_unmatched(sj_call_stack *stream, uint32_t function,
+                                                      uint64_t stack, uint64_t ticks, bool jumps);
 
-/* The innermost call has jumped, and what it jumped to has not been entered (yet). */
+/* True if the innermost call ended by a tail call and its callee has not been entered. */
 static inline bool sj_call_stack_has_jumped(const sj_call_stack *stream)
 {
     return stream->depth > 0 && stream->frames[stream->depth - 1].left_ticks != 0;
 }
 
-/* sj_call_stack_land ends such a call, as what it jumped to is not known: it ended when it jumped.
- * Does nothing when there is none. */
-SJ_MUST_CHECK sj_status sj_call_stack_land(sj_call_stack *stream);
+/* Ends the innermost call if sj_call_stack_has_jumped, at the time of its jump: its jump target is
+ * not recorded. */
+SJ_MUST_CHECK sj_status sj_call_stack_end_jumped(sj_call_stack *stream);
 
-/* sj_call_stack_end_chain ends what is left of a chain whose innermost call has ended. */
+/* Ends the remaining calls of a tail-call chain whose innermost call has ended. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t ticks,
                                                 sj_ending ending);
 
-/* sj_call_stack_enter_odd is sj_call_stack_enter where calls have ended before or jump there. */
-SJ_MUST_CHECK sj_status sj_call_stack_enter_odd(sj_call_stack *stream, uint32_t function,
-                                                uint64_t stack, uint64_t ticks);
+/* Like sj_call_stack_enter, if open calls have ended unseen or have jumped to `stack`. */
+SJ_MUST_CHECK sj_status sj_call_stack_enter_slow(sj_call_stack *stream, uint32_t function,
+                                                 uint64_t stack, uint64_t ticks);
 
-/* Bounds of a run of records: those of the stack that the stream is of, a time that none of the
- * records is later than, and the steps in which their times are kept. */
+/* Bounds of a run of records: the stack that they lie on, a time that no record is later than, and
+ * the steps in which their times are kept. */
 typedef struct sj_record_run {
     uint64_t stack_low;
     uint64_t stack_span;
@@ -181,14 +184,13 @@ typedef struct sj_record_run {
     sj_time_steps steps;
 } sj_record_run;
 
-/* sj_call_stack_take takes records as long as they are ordinary entries and exits, and returns how
- * many it took; the next one, if any, needs the functions below. `*last_ticks` is the time of the
- * thread's last record, kept up to date. */
-size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const sj_record *records,
-                          size_t count, uint64_t *last_ticks);
+/* Consumes records while they are ordinary entries and exits, and returns their number. The
+ * functions below must handle the next record. `*last_ticks` is the time of the thread's latest
+ * record; updated. */
+size_t sj_call_stack_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
+                                   const sj_record *records, size_t count, uint64_t *last_ticks);
 
-/* sj_call_stack_ordinary_depth: leaving calls deeper than this changes nothing of what gaps or
- * stored frames say. */
+/* Returns the depth above which an exit changes neither the gap marks nor the stored frames. */
 static inline uint32_t sj_call_stack_ordinary_depth(const sj_call_stack *stream)
 {
     const uint32_t stored = stream->stored_depth > 0 ? stream->stored_depth + 1 : 0;
@@ -201,7 +203,7 @@ static inline bool sj_call_stack_full(const sj_call_stack *stream)
     return stream->event_count == stream->event_capacity || stream->depth == stream->frame_capacity;
 }
 
-/* sj_call_stack_push opens a call; `tail_call`: see sj_event. */
+/* Opens a call. For `tail_call` see sj_event. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, uint32_t function,
                                                          uint64_t stack, uint64_t ticks,
                                                          uint32_t tail_call)
@@ -221,29 +223,29 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_push(sj_call_stack *stream, 
     return SJ_OK;
 }
 
-/* sj_call_stack_mark_untimed: no clock was read at the entry of the call that was just opened. */
+/* Marks the call just opened: no clock was read at its entry. */
 static inline void sj_call_stack_mark_untimed(sj_call_stack *stream)
 {
     stream->events[stream->event_count - 1].tail_call |= SJ_EVENT_UNTIMED;
     stream->frames[stream->depth - 1].flags |= SJ_CALL_UNTIMED;
 }
 
-/* sj_call_stack_mark_untimed_exit: no clock is read at the exit, to come next, of the open call of
- * this function at `stack`. Does nothing when there is none. */
+/* Marks the open call of `function` at `stack`: no clock will be read at its exit, which is the
+ * next record. Does nothing if there is no such call. */
 void sj_call_stack_mark_untimed_exit(sj_call_stack *stream, uint32_t function, uint64_t stack);
 
-/* sj_call_stack_enter: calls at or below `stack` have ended, but for one at `stack` that has jumped
- * here; a new one opens. */
+/* Ends the calls at or below `stack`, except one at `stack` that has jumped here; then opens a
+ * call. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks)
 {
     return stream->depth > 0 && (stream->frames[stream->depth - 1].stack <= stack ||
                                  sj_call_stack_has_jumped(stream))
-               ? sj_call_stack_enter_odd(stream, function, stack, ticks)
+               ? sj_call_stack_enter_slow(stream, function, stack, ticks)
                : sj_call_stack_push(stream, function, stack, ticks, 0);
 }
 
-/* Ends the innermost call by its LEAVE; the block has room for one more event. */
+/* Ends the innermost call by its LEAVE. The block must have space for one more event. */
 static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
 {
     const sj_stack_frame *frame = &stream->frames[--stream->depth];
@@ -254,24 +256,25 @@ static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
         stream->frames[depth - 1].child_ticks += ticks - frame->start_ticks;
     }
     if (depth <= stream->stored_depth) {
-        stream->stored_depth = depth > 0 ? depth - 1 : 0; /* the caller's callee time changed */
+        /* the callee time of the caller changed */
+        stream->stored_depth = depth > 0 ? depth - 1 : 0;
     }
     sj_call_trust_leave(&stream->trust, depth);
 }
 
-/* sj_call_stack_leave: calls below `stack` have ended; the innermost left returns, or `jumps`, when
- * it is this one, else the exit is an orphan. */
+/* Ends the calls below `stack`. If the innermost remaining call is of `function` at `stack`, it
+ * returns, or `jumps`. Otherwise the exit is an orphan. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks,
                                                           bool jumps)
 {
-    SJ_TRY(sj_call_stack_land(stream));
+    SJ_TRY(sj_call_stack_end_jumped(stream));
     if (stream->depth > 0 && stream->frames[stream->depth - 1].stack < stack) {
-        SJ_TRY(sj_call_stack_skip(stream, stack, false, ticks));
+        SJ_TRY(sj_call_stack_unwind_to(stream, stack, false, ticks));
     }
     if (stream->depth == 0 || stream->frames[stream->depth - 1].stack != stack ||
         stream->frames[stream->depth - 1].function != function) {
-        return sj_call_stack_orphan(stream, function, stack, ticks, jumps);
+        return sj_call_stack_leave_unmatched(stream, function, stack, ticks, jumps);
     }
     stream->returned_call = stream->frames[stream->depth - 1].call_index;
     if (jumps) {

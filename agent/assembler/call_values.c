@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-/* keep_typed stores what the value of a place means by the function's types, and says whether they
- * have such a place. Texts are recorded as such, wherever the probe has found them. */
-static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *typed,
-                            const sj_block_value *value, bool *is_known)
+/* Stores what the value at a place means by the function's types. Sets `*is_known` if the types
+ * have the place. Texts are recorded as texts, wherever the probe found them. */
+static sj_status store_typed(sj_call_stack *stream, const sj_typed_function *typed,
+                             const sj_block_value *value, bool *is_known)
 {
     const bool is_text = sj_value_kind_of(value->descriptor) == SJ_VALUE_STRING;
     for (size_t i = 0; i < typed->count; i++) {
@@ -21,7 +21,7 @@ static sj_status keep_typed(sj_call_stack *stream, const sj_typed_function *type
             sj_block_value kept;
             char number[SJ_TYPED_NUMBER_BYTES];
             *is_known = true;
-            SJ_TRY(sj_typed_value_take(of, value, &kept, number)
+            SJ_TRY(sj_typed_value_convert(of, value, &kept, number)
                        ? sj_call_stack_value(stream, &kept)
                        : SJ_OK);
         }
@@ -37,9 +37,8 @@ static sj_status add_cost(sj_call_stack *stream, sj_block_value *value, sj_value
     return sj_call_stack_value(stream, value);
 }
 
-/* keep_cost takes the reading of a counter at an entry or an exit; an exit makes the values of the
- * call. */
-static sj_status keep_cost(sj_call_stack *stream, uint32_t function, sj_block_value *value)
+/* Handles a counter's reading at an entry or an exit. The exit adds the cost values of the call. */
+static sj_status store_cost(sj_call_stack *stream, uint32_t function, sj_block_value *value)
 {
     sj_call_cost cost;
     const uint32_t position = sj_value_position(value->descriptor);
@@ -67,11 +66,11 @@ static sj_status keep_cost(sj_call_stack *stream, uint32_t function, sj_block_va
                     cost.self);
 }
 
-/* Stores a value once without a rule's name for each position that rules without condition store it
- * under, and once for each rule whose condition it meets. Of a function with types, what has no
- * rule's name is what these say: a value that they do not know is lost. */
-static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t ticks,
-                            sj_block_value *value)
+/* Stores a value once per position that rules without a condition ask for, without a rule. Stores
+ * it again for each rule whose condition it meets. If the function has types, they say what is
+ * stored without a rule; a value that they do not describe is lost. */
+static sj_status store_value(sj_call_stack *stream, uint32_t function, uint64_t ticks,
+                             sj_block_value *value)
 {
     const sj_value_rules *rules = stream->context->value_rules;
     const sj_assembler_sink *sink = &stream->context->sink;
@@ -79,9 +78,9 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
         return sj_call_stack_value(stream, value);
     }
     if (sj_value_kind_of(value->descriptor) == SJ_VALUE_COST) {
-        return keep_cost(stream, function, value);
+        return store_cost(stream, function, value);
     }
-    if (value->rule != 0) { /* a rule's own work */
+    if (value->rule != 0) { /* set by a rule */
         const bool is_known = rules != NULL && value->rule <= rules->count;
         return is_known ? sj_call_stack_value(stream, value) : SJ_OK;
     }
@@ -92,9 +91,9 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
     const sj_typed_function *typed = sj_value_rules_typed(rules, function);
     bool is_known = typed == NULL;
     if (typed != NULL) {
-        SJ_TRY(keep_typed(stream, typed, value, &is_known));
+        SJ_TRY(store_typed(stream, typed, value, &is_known));
     }
-    uint8_t seen[SJ_VALUE_RULES]; /* what is stored without a name */
+    uint8_t seen[SJ_VALUE_RULES]; /* positions that are stored without a rule */
     size_t count = 0;
     SJ_EACH_RULE (i, &kept) {
         const uint8_t stored = rules->items[i].stored;
@@ -110,20 +109,21 @@ static sj_status keep_value(sj_call_stack *stream, uint32_t function, uint64_t t
             SJ_TRY(sj_call_stack_value(stream, value));
         } else if (!is_known && !rules->items[i].changes) {
             stream->context->counters.lost_values++;
-            is_known = true; /* one value */
+            is_known = true; /* counted once */
         }
     }
     return SJ_OK;
 }
 
-/* The values of a moment, and in front of them those of the call's entry. */
+/* The values of an entry or exit; at an exit, the values of the entry come first. */
 typedef struct call_values {
     size_t count;
     sj_block_value items[2 * SJ_VALUE_QUEUE];
 } call_values;
 
-/* Stores, under the names of the rules that the call meets, what they are about. */
-static sj_status keep_met(sj_call_stack *stream, const sj_rule_set *met, const call_values *all)
+/* Stores the values that each rule in `met` is about, under the rule's name. */
+static sj_status store_matched(sj_call_stack *stream, const sj_rule_set *met,
+                               const call_values *all)
 {
     const sj_value_rules *rules = stream->context->value_rules;
     SJ_EACH_RULE (i, met) {
@@ -140,8 +140,8 @@ static sj_status keep_met(sj_call_stack *stream, const sj_rule_set *met, const c
     return SJ_OK;
 }
 
-/* The frame of a call that has just been entered, or left: then it lies behind the last, and behind
- * those that had jumped to it. */
+/* Returns the frame of a call that was just entered or left; NULL if it is not found. The frame of
+ * a call that was left lies above the open ones, and above frames that had jumped to it. */
 static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call_index)
 {
     const uint32_t last = stream->depth + SJ_TAIL_CHAIN;
@@ -154,8 +154,8 @@ static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call
     return NULL;
 }
 
-/* jumped_to returns the call that had jumped to one that has just returned, and has ended with it:
- * what this one returns is its result, too. NULL: there is none. */
+/* Returns the call that had jumped to a call that just returned, and ended with it; NULL: none. The
+ * result of the one is also the result of the other. */
 static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_stack_frame *frame)
 {
     return frame != NULL && frame > stream->frames + stream->depth && frame[-1].left_ticks != 0
@@ -163,11 +163,11 @@ static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_sta
                : NULL;
 }
 
-/* keep_late lets the values of an entry wait for the exit. */
-static sj_status keep_late(sj_call_stack *stream, uint64_t call_index, const call_values *all)
+/* Keeps the values of an entry until the exit. */
+static sj_status push_late(sj_call_stack *stream, uint64_t call_index, const call_values *all)
 {
     const sj_status status =
-        sj_late_values_put(&stream->late, call_index, stream->depth, all->items, all->count);
+        sj_late_values_push(&stream->late, call_index, stream->depth, all->items, all->count);
     if (status == SJ_EFULL) {
         stream->context->counters.lost_values += all->count;
         return SJ_OK;
@@ -175,10 +175,10 @@ static sj_status keep_late(sj_call_stack *stream, uint64_t call_index, const cal
     return status;
 }
 
-/* Rules with conditions on the whole call: those that are known at the entry are judged there, the
- * others at the exit with the values of both. */
-static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *moment, call_values *all,
-                            size_t own)
+/* Evaluates the rules with conditions on the whole call. At the entry, only rules that need nothing
+ * of the exit are evaluated; at the exit the others, with the values of both. */
+static sj_status evaluate_call_rules(sj_call_stack *stream, const sj_valued_moment *moment,
+                                     call_values *all, size_t own)
 {
     const sj_assembler_sink *sink = &stream->context->sink;
     const sj_stack_frame *frame = frame_of(stream, moment->call_index);
@@ -195,35 +195,35 @@ static sj_status judge_call(sj_call_stack *stream, const sj_valued_moment *momen
                                     .values = all->items,
                                     .value_count = all->count};
     const sj_rule_set met = sink->call(sink->context, &call);
-    SJ_TRY(keep_met(stream, &met, all));
-    return moment->at_entry && own != 0 ? keep_late(stream, moment->call_index, all) : SJ_OK;
+    SJ_TRY(store_matched(stream, &met, all));
+    return moment->at_entry && own != 0 ? push_late(stream, moment->call_index, all) : SJ_OK;
 }
 
-static void take_late(sj_call_stack *stream, uint64_t call_index, call_values *all)
+static void pop_late(sj_call_stack *stream, uint64_t call_index, call_values *all)
 {
     const sj_block_value *late;
-    const size_t count = sj_late_values_take(&stream->late, call_index, &late);
+    const size_t count = sj_late_values_pop(&stream->late, call_index, &late);
     all->count = count < SJ_VALUE_QUEUE ? count : SJ_VALUE_QUEUE;
     for (size_t i = 0; i < all->count; i++) {
         all->items[i] = late[i];
     }
 }
 
-/* What a call has returned is known, and not what it has cost or a rule has made of it. */
+/* True if a call returned the value. False for costs, exceptions and values that a rule set. */
 static bool is_result(const sj_block_value *value)
 {
     const uint32_t kind = sj_value_kind_of(value->descriptor);
     return value->rule == 0 && kind != SJ_VALUE_COST && kind != SJ_VALUE_THROWN;
 }
 
-/* keep_results_of stores values of an exit with a call that had jumped there, as far as rules about
- * its function ask for them. */
-static sj_status keep_results_of(sj_call_stack *stream, sj_valued_moment jumped,
-                                 const call_values *results, bool judges)
+/* Stores the results of an exit also for a call that had jumped there, as far as rules about that
+ * call's function ask for them. */
+static sj_status store_results_of(sj_call_stack *stream, sj_valued_moment jumped,
+                                  const call_values *results, bool has_call_rules)
 {
     call_values all = {.count = 0};
-    if (judges) {
-        take_late(stream, jumped.call_index, &all);
+    if (has_call_rules) {
+        pop_late(stream, jumped.call_index, &all);
     }
     for (size_t i = 0; i < results->count; i++) {
         sj_block_value value = results->items[i];
@@ -231,15 +231,14 @@ static sj_status keep_results_of(sj_call_stack *stream, sj_valued_moment jumped,
         if (all.count < 2 * SJ_VALUE_QUEUE) {
             all.items[all.count++] = value;
         }
-        SJ_TRY(keep_value(stream, jumped.function, jumped.ticks, &value));
+        SJ_TRY(store_value(stream, jumped.function, jumped.ticks, &value));
     }
-    return judges ? judge_call(stream, &jumped, &all, 0) : SJ_OK;
+    return has_call_rules ? evaluate_call_rules(stream, &jumped, &all, 0) : SJ_OK;
 }
 
-/* keep_results stores values of an exit with all calls that had jumped there, one after the other.
- */
-static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *moment,
-                              const call_values *results, bool judges)
+/* Stores the results of an exit for all calls of the chain that had jumped there. */
+static sj_status store_results(sj_call_stack *stream, const sj_valued_moment *moment,
+                               const call_values *results, bool has_call_rules)
 {
     const sj_stack_frame *frame =
         stream->context->value_rules != NULL ? frame_of(stream, moment->call_index) : NULL;
@@ -247,24 +246,24 @@ static sj_status keep_results(sj_call_stack *stream, const sj_valued_moment *mom
         sj_valued_moment jumped = *moment;
         jumped.call_index = frame->call_index;
         jumped.function = frame->function;
-        SJ_TRY(keep_results_of(stream, jumped, results, judges));
+        SJ_TRY(store_results_of(stream, jumped, results, has_call_rules));
     }
     return SJ_OK;
 }
 
-/* stays_open: the call has just ended by a jump. It is judged when the one that it jumps to
- * returns, with what that returns. */
+/* True if the call has just ended by a tail call. Its rules are evaluated when the callee of the
+ * jump returns, with the callee's result. */
 static bool stays_open(const sj_call_stack *stream, const sj_valued_moment *moment)
 {
     return !moment->at_entry && sj_call_stack_has_jumped(stream) &&
            stream->frames[stream->depth - 1].call_index == moment->call_index;
 }
 
-sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
-                              const sj_valued_moment *moment)
+sj_status sj_call_values_store(sj_call_stack *stream, sj_value_queue *queue,
+                               const sj_valued_moment *moment)
 {
-    const bool judges =
-        sj_value_rules_judge_calls(stream->context->value_rules) && !stays_open(stream, moment);
+    const bool has_call_rules =
+        sj_value_rules_evaluate_calls(stream->context->value_rules) && !stays_open(stream, moment);
     call_values all;
     call_values results;
     sj_block_value value;
@@ -272,21 +271,22 @@ sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
     bool has_values = false;
     all.count = 0;
     results.count = 0;
-    while (sj_value_queue_take(queue, moment->function, moment->stack, moment->at_entry, &value)) {
-        if (judges && !moment->at_entry && !has_values) { /* those of its entry come first */
-            take_late(stream, moment->call_index, &all);
+    while (sj_value_queue_pop(queue, moment->function, moment->stack, moment->at_entry, &value)) {
+        if (has_call_rules && !moment->at_entry &&
+            !has_values) { /* the values of the entry come first */
+            pop_late(stream, moment->call_index, &all);
         }
         has_values = true;
         value.call_index = moment->call_index;
-        if (judges && all.count < 2 * SJ_VALUE_QUEUE && value.rule == 0) {
+        if (has_call_rules && all.count < 2 * SJ_VALUE_QUEUE && value.rule == 0) {
             all.items[all.count++] = value;
             own++;
         }
         if (!moment->at_entry && results.count < 2 * SJ_VALUE_QUEUE && is_result(&value)) {
             results.items[results.count++] = value;
         }
-        SJ_TRY(keep_value(stream, moment->function, moment->ticks, &value));
+        SJ_TRY(store_value(stream, moment->function, moment->ticks, &value));
     }
-    SJ_TRY(judges && has_values ? judge_call(stream, moment, &all, own) : SJ_OK);
-    return results.count != 0 ? keep_results(stream, moment, &results, judges) : SJ_OK;
+    SJ_TRY(has_call_rules && has_values ? evaluate_call_rules(stream, moment, &all, own) : SJ_OK);
+    return results.count != 0 ? store_results(stream, moment, &results, has_call_rules) : SJ_OK;
 }

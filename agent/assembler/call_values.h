@@ -1,6 +1,5 @@
-/* What becomes of the values of a call, when it is entered and when it is left: which rules keep
- * them, under which names, what they mean by types, what the call has cost. One thread at a time.
- */
+/* Handles the values of a call at its entry and at its exit: which rules keep them, under which
+ * names, what they mean by the function's types, and what the call has cost. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_CALL_VALUES_H
 #define SJ_AGENT_ASSEMBLER_CALL_VALUES_H
 
@@ -16,9 +15,9 @@ typedef struct sj_valued_moment {
     bool at_entry;
 } sj_valued_moment;
 
-/* sj_call_values_keep takes the values of a call that has just been entered or left out of the
- * queue. SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_call_values_keep(sj_call_stack *stream, sj_value_queue *queue,
-                                            const sj_valued_moment *moment);
+/* Moves the values of a call that has just been entered or left from the queue to the stream.
+ * SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_call_values_store(sj_call_stack *stream, sj_value_queue *queue,
+                                             const sj_valued_moment *moment);
 
 #endif

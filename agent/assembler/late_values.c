@@ -20,7 +20,7 @@ static void drop_last(sj_late_values *late)
     late->text_bytes = last->first_text;
 }
 
-/* keep_texts copies the texts of values behind those that are kept already. */
+/* Appends the texts of values to the stored ones. */
 static void keep_texts(sj_late_values *late, const sj_block_value *values, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -31,8 +31,8 @@ static void keep_texts(sj_late_values *late, const sj_block_value *values, size_
     }
 }
 
-sj_status sj_late_values_put(sj_late_values *late, uint64_t call_index, uint32_t depth,
-                             const sj_block_value *values, size_t count)
+sj_status sj_late_values_push(sj_late_values *late, uint64_t call_index, uint32_t depth,
+                              const sj_block_value *values, size_t count)
 {
     while (late->call_count != 0 && late->calls[late->call_count - 1].depth >= depth) {
         drop_last(late);
@@ -60,7 +60,7 @@ sj_status sj_late_values_put(sj_late_values *late, uint64_t call_index, uint32_t
     return SJ_OK;
 }
 
-size_t sj_late_values_take(sj_late_values *late, uint64_t call_index, const sj_block_value **values)
+size_t sj_late_values_pop(sj_late_values *late, uint64_t call_index, const sj_block_value **values)
 {
     size_t place = late->call_count;
     while (place > 0 && late->calls[place - 1].call_index != call_index) {

@@ -8,7 +8,7 @@ static uint64_t address_of_next(const sj_call_stack *stream, const sj_record_run
                              : sj_managed_base(run);
 }
 
-/* Ends the calls that an exception has left, and what the runtime called to do so. */
+/* Ends the calls that an exception left, and the runtime's calls that unwound them. */
 static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 {
     const uint32_t depth = sj_managed_pending(stream);
@@ -27,7 +27,7 @@ static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 sj_status sj_managed_enter(sj_call_stack *stream, const sj_record_run *run, uint32_t function,
                            uint64_t ticks)
 {
-    SJ_TRY(sj_call_stack_land(stream));
+    SJ_TRY(sj_call_stack_end_jumped(stream));
     SJ_TRY(settle_thrown(stream, ticks));
     const uint64_t stack = address_of_next(stream, run);
     return sj_call_stack_push(stream, function, stack, ticks, 0);
@@ -38,14 +38,15 @@ static bool is_call_of(const sj_stack_frame *frame, uint32_t function)
     return frame->function == function && sj_managed_is_call(frame->stack);
 }
 
-/* One of code that is hooked in place; not one that has jumped, whose frame is no more. */
+/* True for a call of code that is hooked in place. A call that has jumped has no frame any
+ * longer. */
 static bool is_native_call_of(const sj_stack_frame *frame, uint32_t function)
 {
     return frame->function == function && !sj_managed_is_call(frame->stack) &&
            frame->left_ticks == 0;
 }
 
-/* The depth of the innermost call of a function among those up to `depth`; 0: there is none. */
+/* Returns the depth of the innermost matching call among the outermost `depth`; 0: none. */
 static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t function,
                           bool (*is_it)(const sj_stack_frame *frame, uint32_t function))
 {
@@ -82,7 +83,7 @@ static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
     return depth < stream->depth;
 }
 
-/* count_throw counts the exits in a row that an exception has caused, with nothing between. */
+/* Counts the exits in a row that one exception caused, without another event between them. */
 static void count_throw(sj_call_stack *stream)
 {
     const bool goes_on = stream->thrown_run != 0 && stream->thrown_next == stream->next_call &&
@@ -125,7 +126,7 @@ static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t
 
 sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t stack, uint64_t ticks)
 {
-    SJ_TRY(sj_call_stack_land(stream));
+    SJ_TRY(sj_call_stack_end_jumped(stream));
     if (stack != SJ_MANAGED_CALL) {
         return leave_thrown(stream, function, stack, ticks);
     }
@@ -146,8 +147,8 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
     return SJ_OK;
 }
 
-/* Takes one ordinary record; false: it is none. */
-static inline bool take_one(sj_call_stack *stream, const sj_record_run *run, uint32_t least,
+/* Handles one ordinary record; returns false if it is not ordinary. */
+static inline bool feed_one(sj_call_stack *stream, const sj_record_run *run, uint32_t least,
                             const sj_record *record, uint64_t ticks)
 {
     const uint32_t tag = sj_record_tag(record);
@@ -177,25 +178,25 @@ static inline bool take_one(sj_call_stack *stream, const sj_record_run *run, uin
     return true;
 }
 
-size_t sj_managed_take(sj_call_stack *stream, const sj_record_run *run, const sj_record *records,
-                       size_t count, uint64_t *last_ticks)
+size_t sj_managed_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
+                                const sj_record *records, size_t count, uint64_t *last_ticks)
 {
-    const size_t room = stream->event_capacity - stream->event_count;
-    if (room == 0 || sj_managed_pending(stream) != 0 || sj_call_stack_has_jumped(stream) ||
+    const size_t free_events = stream->event_capacity - stream->event_count;
+    if (free_events == 0 || sj_managed_pending(stream) != 0 || sj_call_stack_has_jumped(stream) ||
         stream->trust.uncertain_depth != 0 || run->now_ticks - *last_ticks > TICKS48_MASK / 2) {
         return 0;
     }
     const uint32_t least = sj_call_stack_ordinary_depth(stream);
     const uint64_t epoch = *last_ticks & ~TICKS48_MASK;
     const uint64_t first_call = stream->next_call;
-    const size_t most = count < room ? count : room;
+    const size_t most = count < free_events ? count : free_events;
     uint64_t last = *last_ticks;
     size_t taken = 0;
     for (; taken < most; taken++) {
         const uint64_t ticks =
             sj_time_steps_floor(&run->steps, epoch | sj_record_ticks48(&records[taken]));
         if (!sj_record_is_managed(sj_record_stack(&records[taken])) || ticks < last ||
-            ticks > run->now_ticks || !take_one(stream, run, least, &records[taken], ticks)) {
+            ticks > run->now_ticks || !feed_one(stream, run, least, &records[taken], ticks)) {
             break;
         }
         last = ticks;

@@ -1,8 +1,9 @@
 /* Design notes.
- * An event stays if its call crosses a border of the block: an exit without an entry in it, or an
- * entry without an exit. Between two events that stay lie whole calls; one gap in front of the
- * later one counts them, so that the numbers of events and calls remain what they were. Calls that
- * are open at such a gap are flagged, and no others. */
+ *
+ * An event stays if its call crosses a border of the block: an exit without an entry in the block,
+ * or an entry without an exit. Only complete calls lie between two events that stay. One gap before
+ * the later event counts them, so that the numbers of events and calls do not change. Only calls
+ * that are open at such a gap are flagged. */
 #include "agent/assembler/refused_block.h"
 
 #include <stdlib.h>
@@ -14,12 +15,12 @@ typedef struct shrinking {
     bool *stays; /* by event */
     sj_gap *gaps;
     uint32_t gap_count;
-    uint32_t event_count; /* that stay, of those looked at */
+    uint32_t event_count; /* events that stay, among those visited */
     uint32_t call_count;
     uint32_t ending_count;
     uint32_t depth;
-    uint32_t gap_depth; /* so many open calls have a gap within */
-    sj_gap dropped;     /* in front of the next event that stays */
+    uint32_t gap_depth; /* number of open calls that contain a gap */
+    sj_gap dropped;     /* events dropped before the next one that stays */
     uint64_t dropped_calls;
     uint64_t dropped_events;
 } shrinking;
@@ -39,7 +40,7 @@ void sj_refused_block_count(sj_call_stack *stream)
     stream->kept_events = stream->kept_calls = stream->kept_endings = 0;
 }
 
-void sj_refused_block_taken(sj_call_stack *stream)
+void sj_refused_block_delivered(sj_call_stack *stream)
 {
     sj_assembler_counters *counters = &stream->context->counters;
     counters->refused_events -= stream->kept_events;
@@ -47,7 +48,7 @@ void sj_refused_block_taken(sj_call_stack *stream)
     stream->kept_events = stream->kept_calls = stream->kept_endings = 0;
 }
 
-/* Marks the events that stay; returns how many they are. */
+/* Marks the events that stay; returns their number. */
 static uint32_t mark_events(const sj_call_stack *stream, bool *stays)
 {
     uint32_t open = 0;
@@ -79,7 +80,7 @@ static uint32_t mark_events(const sj_call_stack *stream, bool *stays)
     return count;
 }
 
-/* The gap of a reason that lies in front of the next event that stays; NULL. */
+/* Returns the gap with this reason before the next event that stays; NULL: none. */
 static sj_gap *find_gap(shrinking *run, uint32_t reason)
 {
     for (uint32_t i = run->gap_count; i > 0; i--) {
@@ -94,8 +95,8 @@ static sj_gap *find_gap(shrinking *run, uint32_t reason)
     return NULL;
 }
 
-/* Adds a gap in front of the next event that stays, one of each reason. Waits add up to one that is
- * as long. */
+/* Adds a gap before the next event that stays. Gaps with the same reason become one; a sum of waits
+ * is as long as the waits together. */
 static void put_gap(shrinking *run, const sj_gap *gap)
 {
     sj_gap *there = find_gap(run, gap->reason);
@@ -133,7 +134,8 @@ static void drop_event(shrinking *run, const sj_event *event)
     run->dropped.end_ticks = event->ticks;
 }
 
-/* Calls that were folded away right in front of an entry by a tail call may be gone. */
+/* Returns the tail-call mark of an entry that stays. Calls that left the chain directly before the
+ * entry may be dropped, so the mark must not count them. */
 static uint32_t keep_tail_call(uint32_t tail_call)
 {
     const uint32_t untimed = tail_call & SJ_EVENT_UNTIMED;
@@ -154,7 +156,8 @@ static void keep_event(shrinking *run, sj_event event)
     run->stream->events[run->event_count++] = event;
 }
 
-/* Walks the events, their endings and the gaps among them, all in place but the gaps. */
+/* Keeps or drops each event with its ending, and merges the gaps. Works in place, except for the
+ * gaps. */
 static void shrink(shrinking *run)
 {
     sj_call_stack *stream = run->stream;
@@ -193,7 +196,7 @@ static void use(const shrinking *run)
     stream->kept_calls = run->call_count;
     stream->ending_count = stream->kept_endings = run->ending_count;
     stream->thrown_count = 0;
-    stream->landed_count = 0;
+    stream->ended_jumped_count = 0;
     stream->value_count = 0;
     sj_text_store_clear(&stream->texts);
     stream->header.lost_calls += run->dropped_calls;

@@ -5,7 +5,7 @@
 
 enum { REACH_BYTES = 12 * 1024, ABOVE_BYTES = 1024 };
 
-/* Index of the first region whose base is at or above the address. */
+/* Returns the index of the first region whose base is at or above the address. */
 static uint32_t find_position(const sj_stack_map *map, uint64_t stack)
 {
     uint32_t low = 0;
@@ -21,7 +21,7 @@ static uint32_t find_position(const sj_stack_map *map, uint64_t stack)
     return low;
 }
 
-/* Whether an address at or below the base of a region belongs to it. */
+/* True if an address at or below the base of a region belongs to it. */
 static bool reaches(const sj_call_stack *stream, uint64_t stack)
 {
     if (stack >= stream->lowest) {

@@ -1,6 +1,5 @@
-/* The steps in which the times of calls are kept. Times are rounded down on the absolute clock, so
- * that order holds, a sum of durations stays unbiased, and what two threads did at one moment stays
- * at one moment. */
+/* Steps in which the times of calls are kept. Times are rounded down on the absolute clock. So
+ * order is kept, a sum of durations stays unbiased, and equal times of two threads stay equal. */
 #ifndef SJ_AGENT_ASSEMBLER_TIME_STEPS_H
 #define SJ_AGENT_ASSEMBLER_TIME_STEPS_H
 
@@ -11,16 +10,16 @@ typedef struct sj_time_steps {
     uint64_t inverse; /* 2^64 / step, rounded up; 0: every tick is kept */
 } sj_time_steps;
 
-/* sj_time_steps_of are steps of `step` ticks; of 0 or 1, every tick. */
+/* Returns steps of `step` ticks; for 0 or 1 every tick is kept. */
 static inline sj_time_steps sj_time_steps_of(uint32_t step)
 {
     return step > 1 ? (sj_time_steps){.step = step, .inverse = UINT64_MAX / step + 1}
                     : (sj_time_steps){.step = 1};
 }
 
-/* sj_time_steps_floor is the last multiple of the step that is not after `ticks`. The inverse is
- * too large by less than one part in 2^64 / step, so the quotient is right or one too large; then
- * the rest wraps. */
+/* Returns the last multiple of the step that is not after `ticks`. The inverse is too large by less
+ * than one part in 2^64 / step. So the quotient is right or too large by one; the multiple is then
+ * larger than `ticks`. */
 static inline uint64_t sj_time_steps_floor(const sj_time_steps *steps, uint64_t ticks)
 {
     if (steps->inverse == 0) {

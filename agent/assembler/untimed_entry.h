@@ -1,14 +1,14 @@
-/* Untimed entries and exits, as the assembler is fed them. The exit of a call with an untimed entry
- * is like others: what a call is, its entry says. */
+/* Marks of entries and exits without a clock reading, in the records that the assembler is fed. If
+ * the entry of a call is untimed, its exit has no mark: the entry says it for the call. */
 #ifndef SJ_AGENT_ASSEMBLER_UNTIMED_ENTRY_H
 #define SJ_AGENT_ASSEMBLER_UNTIMED_ENTRY_H
 
-/* In the stack of an ENTER: no clock was read, and its time is an estimate (SJ_CALL_UNTIMED). It is
- * 0 in an address. In the arena SJ_STACK_UNTIMED says so of both ends. */
+/* Bit of an ENTER's stack address, always 0 in an address: no clock was read, and the time is an
+ * estimate (SJ_CALL_UNTIMED). In the arena SJ_STACK_UNTIMED marks both ends. */
 enum { SJ_UNTIMED_ENTRY = 1 };
 
-/* In the stack of a LEAVE: no clock was read, though one was at the entry, as the function went off
- * the clock meanwhile. The call's end is an estimate (SJ_CALL_UNTIMED). */
+/* Bit of a LEAVE's stack address: a clock was read at the entry but not at the exit, because the
+ * function lost its clock meanwhile. The end is an estimate (SJ_CALL_UNTIMED). */
 enum { SJ_UNTIMED_EXIT = 2 };
 
 #endif

@@ -9,7 +9,7 @@ static void drop(sj_value_queue *queue, size_t place)
             (queue->count - place) * sizeof(queue->items[0]));
 }
 
-/* Finds the value of a call that a record is about; `count` when there is none. */
+/* Returns the index of the waiting value that a record belongs to; `count` if there is none. */
 static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stack,
                    uint8_t descriptor, bool is_changed)
 {
@@ -22,7 +22,7 @@ static size_t find(const sj_value_queue *queue, uint32_t function, uint32_t stac
     return i;
 }
 
-/* Drops all that lies in the store of texts. */
+/* Removes all values whose text is in the store. */
 static void drop_texts(sj_value_queue *queue)
 {
     for (size_t i = queue->count; i-- > 0;) {
@@ -33,7 +33,8 @@ static void drop_texts(sj_value_queue *queue)
     }
 }
 
-/* Drops the texts that nobody waits for any more; all of them, if there is no memory for a copy. */
+/* Copies the texts of waiting values to a new store. If there is no memory, removes these
+ * values. */
 static sj_status compact(sj_value_queue *queue)
 {
     sj_text_store kept = {0};
@@ -70,7 +71,7 @@ void sj_value_queue_clear(sj_value_queue *queue)
     queue->count = 0;
 }
 
-/* Makes the first record of a text, or the only one of another kind, a value. */
+/* Starts a value with its first record. Only texts have more than one. */
 static bool begin(sj_value_queue *queue, sj_waiting_call_value *item, uint64_t bits)
 {
     const uint32_t kind = sj_value_kind_of(item->value.descriptor);
@@ -103,7 +104,7 @@ static bool add_text(sj_waiting_call_value *item, const sj_record *record)
     return true;
 }
 
-/* Says which rule has changed a value. */
+/* Notes which rule changed a value. */
 static bool add_rule(sj_waiting_call_value *item, uint64_t rule)
 {
     if (rule >= SJ_VALUE_RULES) {
@@ -113,7 +114,7 @@ static bool add_rule(sj_waiting_call_value *item, uint64_t rule)
     return true;
 }
 
-bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
+bool sj_value_queue_add(sj_value_queue *queue, const sj_record *record)
 {
     const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
     const uint32_t stack = sj_record_value_stack(record) & SJ_RECORD_VALUE_STACK_MASK;
@@ -148,8 +149,8 @@ bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record)
     return true;
 }
 
-bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stack, bool at_entry,
-                         sj_block_value *value)
+bool sj_value_queue_pop(sj_value_queue *queue, uint32_t function, uint64_t stack, bool at_entry,
+                        sj_block_value *value)
 {
     for (size_t i = 0; i < queue->count;) {
         const sj_waiting_call_value *item = &queue->items[i];

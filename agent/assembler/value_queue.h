@@ -1,6 +1,6 @@
-/* The values of a thread that wait for the entry or the exit that they belong to: records of values
- * in, whole values out. A value whose record does not come (a handler was left by longjmp in
- * between) gives way to the next of its kind. One thread at a time. */
+/* Value queue: reads value records of a thread and keeps the values until the entry or exit that
+ * they belong to. If that record never comes (a longjmp left a handler in between), the next value
+ * of the same function and kind replaces the value. Not thread-safe. */
 #ifndef SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 #define SJ_AGENT_ASSEMBLER_VALUE_QUEUE_H
 
@@ -12,35 +12,36 @@ enum { SJ_VALUE_QUEUE = 64 };
 
 typedef struct sj_waiting_call_value {
     uint32_t function;
-    uint32_t stack;       /* its bits of SJ_RECORD_VALUE_STACK_MASK */
-    uint16_t missing;     /* bytes of its text that are to come */
-    bool is_changed;      /* what a rule made of it; `value.rule` is that, and 0 before it is known
-                           */
-    char *text;           /* of the value, for what is missing; NULL: it has none */
-    sj_block_value value; /* call_index is not known yet */
+    uint32_t stack;   /* stack address of the record, masked by SJ_RECORD_VALUE_STACK_MASK */
+    uint16_t missing; /* bytes of its text that have not arrived */
+    /* True if a rule changed the value. `value.rule` is that rule, or 0 until its record
+     * arrives. */
+    bool is_changed;
+    char *text;           /* the value's text while parts are missing; NULL: it has no text */
+    sj_block_value value; /* call_index is not set */
 } sj_waiting_call_value;
 
-/* Zeroed is empty. */
+/* All zero: empty. */
 typedef struct sj_value_queue {
     size_t count;
-    uint64_t lost; /* values that found no room, or of which parts are missing */
+    uint64_t lost; /* values that found no capacity, or of which parts are missing */
     sj_waiting_call_value items[SJ_VALUE_QUEUE]; /* in the order of their records */
-    sj_text_store texts;                         /* theirs, and of those that were taken */
+    sj_text_store texts;                         /* their texts, and those of popped values */
 } sj_value_queue;
 
 void sj_value_queue_deinit(sj_value_queue *queue);
 
-/* sj_value_queue_clear drops what waits, as lost. */
+/* Removes all waiting values and counts them as lost. */
 void sj_value_queue_clear(sj_value_queue *queue);
 
-/* sj_value_queue_put takes a record; false when it is none of a value, or a part of a text whose
- * beginning is not there. */
-bool sj_value_queue_put(sj_value_queue *queue, const sj_record *record);
+/* Adds a record. Returns false if it is not a value record, or if it is part of a text whose start
+ * is missing. */
+bool sj_value_queue_add(sj_value_queue *queue, const sj_record *record);
 
-/* sj_value_queue_take gives the next value of a call, in the order of the records: arguments at its
- * entry, results at its exit. Its text is borrowed until the next record. False: there is no (more)
- * whole one; what is not whole is lost. */
-bool sj_value_queue_take(sj_value_queue *queue, uint32_t function, uint64_t stack, bool at_entry,
-                         sj_block_value *value);
+/* Removes the next value of a call, in the order of the records: arguments at its entry, results at
+ * its exit. Its text is borrowed until the next record is added. Returns false if no complete value
+ * is left. Incomplete values are removed and counted as lost. */
+bool sj_value_queue_pop(sj_value_queue *queue, uint32_t function, uint64_t stack, bool at_entry,
+                        sj_block_value *value);
 
 #endif

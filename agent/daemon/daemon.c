@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ typedef struct sj_daemon {
     sj_server_client *client;
     pthread_mutex_t hello_lock;
     sj_server_client *hello; /* while it is asked over; guarded by hello_lock */
+    uint64_t instance;       /* random, of this process; see Poll */
     uint64_t last_command;
     bool told_refusal;
     bool is_away;                /* the collector does not answer */
@@ -143,10 +145,41 @@ static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *b
     return status;
 }
 
+/* Returns true if this process may carry the command out: another machine may have the device's
+ * identity, too. Asks again at the next poll if the collector did not say. */
+static bool claim_command(sj_daemon *daemon, const Sojourn__Command *command)
+{
+    Sojourn__Claim claim = SOJOURN__CLAIM__INIT;
+    sj_server_answer answer = {0};
+    sj_error error = {0};
+    claim.device_id.len = SJ_DEVICE_ID_BYTES;
+    claim.device_id.data = daemon->device.id;
+    claim.token = daemon->enrolment.token;
+    claim.command = command->command;
+    claim.instance = daemon->instance;
+    sj_status status = ask(daemon, SJ_FRAME_CLAIM, &claim.base, &answer, &error);
+    if (status == SJ_OK) {
+        status = answer.ack != NULL ? (sj_status)answer.ack->status : SJ_ECORRUPT;
+        sj_fail(&error, status, "%s", answer.ack != NULL ? answer.ack->message : "no answer");
+    }
+    sj_server_answer_deinit(&answer);
+    if (status != SJ_OK) {
+        sj_log(SJ_LOG_WARN, "command", "%" PRIu64 " is left alone: %s", command->command,
+               error.text);
+    }
+    if (status != SJ_OK && status != SJ_EEXIST && status != SJ_ENOTFOUND) {
+        pause_ms(daemon, PAUSE_MS);
+    }
+    return status == SJ_OK;
+}
+
 static void carry_out(sj_daemon *daemon, const Sojourn__Command *command)
 {
     json_t *result = NULL;
     sj_error error = {0};
+    if (command->claim && !claim_command(daemon, command)) {
+        return;
+    }
     if (keep_last_command(daemon, command->command, &error) != SJ_OK) {
         sj_log(SJ_LOG_ERROR, "command", "%" PRIu64 " cannot be taken up: %s", command->command,
                error.text);
@@ -270,6 +303,7 @@ static void *run_commands(void *argument)
         poll.device_id.data = daemon->device.id;
         poll.token = daemon->enrolment.token;
         poll.last_command = daemon->last_command;
+        poll.instance = daemon->instance;
         poll.wait_ms = WAIT_MS;
         poll.status = text != NULL ? text : (char *)(uintptr_t) "{}";
         if (ask(daemon, SJ_FRAME_POLL, &poll.base, &answer, &error) == SJ_OK) {
@@ -313,8 +347,18 @@ static sj_status be_alone(sj_daemon *daemon, sj_error *error)
                : sj_fail(error, SJ_EEXIST, "another sojourn-device runs here (%s)", path);
 }
 
+static sj_status draw_instance(sj_daemon *daemon, sj_error *error)
+{
+    if (getrandom(&daemon->instance, sizeof(daemon->instance), 0) != sizeof(daemon->instance)) {
+        return sj_fail(error, SJ_EIO, "cannot draw a random number: %s", strerror(errno));
+    }
+    daemon->instance = (daemon->instance & INT64_MAX) | 1;
+    return SJ_OK;
+}
+
 static sj_status prepare(sj_daemon *daemon, const sj_daemon_options *options, sj_error *error)
 {
+    SJ_TRY(draw_instance(daemon, error));
     SJ_TRY(sj_state_directory("device", daemon->directory, PATH_MAX, error));
     SJ_TRY(sj_state_directory("device/spool", daemon->spool_root, PATH_MAX, error));
     SJ_TRY(be_alone(daemon, error));

@@ -25,7 +25,7 @@ static sj_status record_open(sj_call_filter *filter,
 {
     SJ_TRY(pass_all(filter, now_ticks));
     return sj_assembler_has_open(filter->assembler, is_endless, context)
-               ? sj_assembler_lost(filter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks)
+               ? sj_assembler_add_loss(filter->assembler, SJ_GAP_PAUSED, 0, 0, now_ticks)
                : SJ_OK;
 }
 

@@ -349,7 +349,7 @@ static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, ui
     reader->has_holes = true;
     reader->position = next;
     /* What the slots would have said is not known: events, not calls. */
-    return sj_assembler_lost(reader->assembler, SJ_GAP_TORN, 0, count, sj_clock_ticks());
+    return sj_assembler_add_loss(reader->assembler, SJ_GAP_TORN, 0, count, sj_clock_ticks());
 }
 
 /* pass hands records on that all have a time. */
@@ -379,7 +379,7 @@ static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, 
     }
     const uint64_t calls = sj_untimed_records_undecided_calls(reader->untimed);
     reader->unsent_calls += calls;
-    return sj_assembler_lost(reader->assembler, SJ_GAP_TORN, calls, undecided, now_ticks);
+    return sj_assembler_add_loss(reader->assembler, SJ_GAP_TORN, calls, undecided, now_ticks);
 }
 
 /* feed hands the `ready` records of the buffer on. */

@@ -309,9 +309,9 @@ sj_status sj_thread_drain_set_policy(sj_thread_drain *thread)
         .triggers = shared->triggers,
         .minimum_ticks = (uint64_t)((double)policy->minimum_ns / shared->options.ns_per_tick + 0.5),
         .keeps_nothing = !is_wanted(shared, thread->name)};
-    SJ_TRY(sj_assembler_renew(thread->assembler));
+    SJ_TRY(sj_assembler_restore_frames(thread->assembler));
     sj_assembler_set_rules(thread->assembler, policy->selection.values);
-    sj_assembler_keep_steps(thread->assembler, shared->clock_step, shared->kept_step);
+    sj_assembler_set_steps(thread->assembler, shared->clock_step, shared->kept_step);
     return sj_call_filter_set(&thread->reader.filter, &rules, sj_clock_ticks());
 }
 
@@ -325,7 +325,8 @@ static void init_filter(sj_thread_drain *thread, const sj_thread_slot *slot)
                                    .start_ticks = thread->start_ticks};
     sj_arena_view_stack(slot, &about.stack_low, &about.stack_high);
     sj_call_filter_init(&thread->reader.filter, thread->assembler, &about);
-    sj_assembler_excuse(thread->assembler, sj_unhooked_set_was_changed, thread->process->freed);
+    sj_assembler_set_optional_entries(thread->assembler, sj_unhooked_set_was_changed,
+                                      thread->process->freed);
 }
 
 sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
@@ -509,7 +510,7 @@ static sj_status report_unnoted_drops(sj_thread_drain *thread, uint64_t now_tick
     if (calls == 0 && events == 0) {
         return SJ_OK;
     }
-    return sj_assembler_lost(thread->assembler, SJ_GAP_RING_FULL, calls, events, now_ticks);
+    return sj_assembler_add_loss(thread->assembler, SJ_GAP_RING_FULL, calls, events, now_ticks);
 }
 
 /* report_unreported: what the assembler counted as lost and no appended block could say. */

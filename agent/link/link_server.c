@@ -23,11 +23,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { CLIENTS_MAX = 128, BACKLOG = 128 };
+enum { CLIENTS_MAX = 128, BACKLOG = 128, PLAN_POLL_MS = 5 };
 
 typedef struct link_client {
     int fd;
-    uint64_t process; /* 0 until HELLO */
+    uint64_t process;  /* 0 until HELLO */
+    uint64_t asked_ns; /* when its last packet came */
+    uint64_t asked_ticks;
+    uint8_t *request; /* the packet that asks for a plan that is being made; NULL: none; owned */
+    size_t request_bytes;
 } link_client;
 
 struct sj_link_server {
@@ -40,7 +44,8 @@ struct sj_link_server {
     link_client clients[CLIENTS_MAX];
     size_t client_count;
     uint8_t packet[SJ_LINK_MAX_BYTES]; /* of the server's thread */
-    int file;                          /* that came with the packet; -1: none */
+    size_t packet_bytes;
+    int file; /* that came with the packet; -1: none */
     _Atomic uint64_t connections;
     _Atomic uint64_t joined;
     _Atomic uint64_t ready;
@@ -173,6 +178,28 @@ static sj_status send_skip(int fd, sj_skip reason)
     return send_packet(fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0);
 }
 
+static void drop_request(link_client *client)
+{
+    free(client->request);
+    client->request = NULL;
+}
+
+/* keep_request has a client wait for a plan that is being made: its request is answered later, and
+ * other clients are answered meanwhile. */
+static sj_status keep_request(const sj_link_server *server, link_client *client)
+{
+    if (client->request != NULL) {
+        return SJ_OK;
+    }
+    client->request = malloc(server->packet_bytes);
+    if (client->request == NULL) {
+        return send_skip(client->fd, SJ_SKIP_MODULE);
+    }
+    memcpy(client->request, server->packet, server->packet_bytes);
+    client->request_bytes = server->packet_bytes;
+    return SJ_OK;
+}
+
 static sj_status answer_module(sj_link_server *server, link_client *client, sj_reader *reader,
                                sj_link_type type)
 {
@@ -180,12 +207,18 @@ static sj_status answer_module(sj_link_server *server, link_client *client, sj_r
     char path[PATH_MAX];
     sj_plan_answer planned = {0};
     SJ_TRY(read_module(reader, &module, path));
-    const sj_plan_request request = {
-        .process = client->process, .module = &module, .path = path, .now_ticks = sj_clock_ticks()};
-    if (planner_of(type)(server->options.registry, &request, &planned) != SJ_OK) {
-        return send_skip(client->fd, SJ_SKIP_MODULE);
+    const sj_plan_request request = {.process = client->process,
+                                     .module = &module,
+                                     .path = path,
+                                     .now_ticks = client->asked_ticks,
+                                     .asked_ns = client->asked_ns};
+    const sj_status status = planner_of(type)(server->options.registry, &request, &planned);
+    if (status == SJ_EAGAIN) {
+        return keep_request(server, client);
     }
-    return send_plan(client->fd, &planned);
+    drop_request(client);
+    return status == SJ_OK ? send_plan(client->fd, &planned)
+                           : send_skip(client->fd, SJ_SKIP_MODULE);
 }
 
 static sj_status answer_code(sj_link_server *server, link_client *client, sj_reader *reader)
@@ -426,9 +459,9 @@ static sj_status take_stall(sj_link_server *server, const link_client *client, s
     return SJ_OK;
 }
 
-static sj_status answer_packet(sj_link_server *server, link_client *client, size_t size)
+static sj_status answer_packet(sj_link_server *server, link_client *client)
 {
-    sj_reader reader = sj_reader_of(server->packet, size);
+    sj_reader reader = sj_reader_of(server->packet, server->packet_bytes);
     sj_link_packet head;
     const uint8_t *bytes = sj_reader_take(&reader, sizeof(head));
     if (bytes == NULL) {
@@ -500,6 +533,27 @@ static sj_status answer_packet(sj_link_server *server, link_client *client, size
     }
 }
 
+/* serve_packet answers the packet of the server; false when the connection is over. */
+static bool serve_packet(sj_link_server *server, link_client *client)
+{
+    const sj_status status = answer_packet(server, client);
+    if (server->file >= 0) {
+        close(server->file);
+    }
+    if (status != SJ_OK && status != SJ_ECLOSED) {
+        atomic_fetch_add(&server->bad_packets, 1);
+    }
+    return status == SJ_OK;
+}
+
+static bool serve_request(sj_link_server *server, link_client *client)
+{
+    memcpy(server->packet, client->request, client->request_bytes);
+    server->packet_bytes = client->request_bytes;
+    server->file = -1;
+    return serve_packet(server, client);
+}
+
 /* serve_client handles one packet; false when the connection is over. */
 static bool serve_client(sj_link_server *server, link_client *client)
 {
@@ -511,14 +565,10 @@ static bool serve_client(sj_link_server *server, link_client *client)
     if (got <= 0) {
         return false;
     }
-    const sj_status status = answer_packet(server, client, (size_t)got);
-    if (server->file >= 0) {
-        close(server->file);
-    }
-    if (status != SJ_OK && status != SJ_ECLOSED) {
-        atomic_fetch_add(&server->bad_packets, 1);
-    }
-    return status == SJ_OK;
+    server->packet_bytes = (size_t)got;
+    client->asked_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    client->asked_ticks = sj_clock_ticks();
+    return serve_packet(server, client);
 }
 
 static bool is_same_user(int fd)
@@ -543,6 +593,22 @@ static void accept_client(sj_link_server *server)
     atomic_fetch_add(&server->connections, 1);
 }
 
+/* serve_polled returns false when the connection is over. A client that waits for a plan sends
+ * nothing: its connection ends. */
+static bool serve_polled(sj_link_server *server, link_client *client, short events)
+{
+    if (client->request != NULL) {
+        return events == 0 && serve_request(server, client);
+    }
+    return events == 0 || serve_client(server, client);
+}
+
+static void close_client(link_client *client)
+{
+    drop_request(client);
+    close(client->fd);
+}
+
 /* serve_waiting answers what is asked within `timeout_ms`; false: it was woken, or cannot go on. */
 static bool serve_waiting(sj_link_server *server, int timeout_ms)
 {
@@ -550,19 +616,22 @@ static bool serve_waiting(sj_link_server *server, int timeout_ms)
                                              {.fd = server->listener, .events = POLLIN}};
     const size_t count = server->client_count;
     for (size_t i = 0; i < count; i++) {
-        polled[2 + i] = (struct pollfd){.fd = server->clients[i].fd, .events = POLLIN};
+        const link_client *client = &server->clients[i];
+        const bool waits = client->request != NULL;
+        polled[2 + i] = (struct pollfd){.fd = client->fd, .events = waits ? 0 : POLLIN};
+        timeout_ms =
+            waits && (timeout_ms < 0 || timeout_ms > PLAN_POLL_MS) ? PLAN_POLL_MS : timeout_ms;
     }
-    const int ready = poll(polled, 2 + count, timeout_ms);
-    if (ready <= 0) {
-        return ready == 0 || errno == EINTR;
+    if (poll(polled, 2 + count, timeout_ms) < 0) {
+        return errno == EINTR;
     }
     if (polled[0].revents != 0) {
         return false;
     }
     /* From the last to the first, because the last takes the place of one that goes. */
     for (size_t i = count; i-- > 0;) {
-        if (polled[2 + i].revents != 0 && !serve_client(server, &server->clients[i])) {
-            close(server->clients[i].fd);
+        if (!serve_polled(server, &server->clients[i], polled[2 + i].revents)) {
+            close_client(&server->clients[i]);
             server->clients[i] = server->clients[--server->client_count];
         }
     }
@@ -650,7 +719,7 @@ void sj_link_server_stop(sj_link_server *server)
         pthread_join(server->thread, NULL);
     }
     for (size_t i = 0; i < server->client_count; i++) {
-        close(server->clients[i].fd);
+        close_client(&server->clients[i]);
     }
     if (server->listener >= 0) {
         close(server->listener);

@@ -5,6 +5,25 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The kernel also fills the padding behind the room for one descriptor. */
+enum { FILES_MAX = (CMSG_SPACE(sizeof(int)) - CMSG_LEN(0)) / sizeof(int) };
+
+/* Sets `*file` to the only descriptor that a packet carries. Closes several, and that of an empty
+ * packet, which looks like the end of the connection. */
+static void take_file(const struct cmsghdr *head, bool is_empty, int *file)
+{
+    int files[FILES_MAX];
+    const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(files[0]);
+    memcpy(files, CMSG_DATA(head), count * sizeof(files[0]));
+    if (count == 1 && !is_empty) {
+        *file = files[0];
+        return;
+    }
+    for (size_t i = 0; i < count; i++) {
+        close(files[i]);
+    }
+}
+
 ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *file)
 {
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))];
@@ -15,10 +34,9 @@ ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *fil
                              .msg_controllen = sizeof(control)};
     *file = -1;
     const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS &&
-        head->cmsg_len == CMSG_LEN(sizeof(int))) {
-        memcpy(file, CMSG_DATA(head), sizeof(*file));
+    const struct cmsghdr *head = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
+        take_file(head, got == 0, file);
     }
     return got;
 }

@@ -7,8 +7,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* sj_link_receive_file receives one packet, as recv does, and the descriptor that came with it;
- * `*file` is -1 when none did, else the caller closes it. Does not block. */
+/* sj_link_receive_file receives one packet, as recv does, and the descriptor that came with it. The
+ * caller closes `*file`. It is -1 if the packet is empty or carries no descriptor or several, which
+ * are closed. Does not block. */
 ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *file);
 
 /* sj_memory_file_is returns whether a descriptor is that of a memory file; -1 is none. */

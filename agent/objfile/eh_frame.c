@@ -485,6 +485,9 @@ const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range
     return &rows[low];
 }
 
+/* Where each basic block has a section, LLVM counts the tables of later parts of the function to
+ * the length of a table. Call sites rise and lie in their range: the first that does not is no call
+ * site, but the next table. */
 void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
                      void (*visit)(void *context, uint64_t pad), void *context)
 {
@@ -508,12 +511,18 @@ void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
         return;
     }
     reader = sj_reader_of(sites, (size_t)bytes);
-    while (sj_reader_left(&reader) > 0 && !reader.bad) {
-        (void)read_encoded(&reader, encoding, table.data, 0);
-        (void)read_encoded(&reader, encoding, table.data, 0);
+    const uint64_t range_bytes = range->end - range->start;
+    uint64_t end = 0;
+    while (sj_reader_left(&reader) > 0) {
+        const uint64_t start = read_encoded(&reader, encoding, table.data, 0);
+        const uint64_t size = read_encoded(&reader, encoding, table.data, 0);
         const uint64_t pad = read_encoded(&reader, encoding, table.data, 0);
         (void)sj_read_varint(&reader);
-        if (pad != 0 && !reader.bad) {
+        if (reader.bad || start < end || start > range_bytes || size > range_bytes - start) {
+            return;
+        }
+        end = start + size;
+        if (pad != 0) {
             visit(context, base + pad);
         }
     }

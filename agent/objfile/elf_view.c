@@ -179,7 +179,7 @@ sj_status sj_elf_adopt(uint8_t *bytes, size_t size, sj_elf *elf, sj_error *error
 sj_status sj_elf_open(const char *path, sj_elf *elf, sj_error *error)
 {
     *elf = (sj_elf){0};
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (file < 0) {
         return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot open %s: %s", path,
                        strerror(errno));

@@ -296,7 +296,7 @@ static bool open_file(sj_function_types *types, const char *path)
 {
     GElf_Ehdr header;
     elf_version(EV_CURRENT);
-    types->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    types->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (types->descriptor >= 0) {
         types->elf = elf_begin(types->descriptor, ELF_C_READ_MMAP, NULL);
     }

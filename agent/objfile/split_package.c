@@ -178,7 +178,7 @@ sj_status sj_split_package_open(const char *path, sj_split_package **package)
     if (made == NULL) {
         return SJ_ENOMEM;
     }
-    made->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    made->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const sj_status status = made->descriptor < 0 ? SJ_ENOTFOUND : read_package(made);
     if (status != SJ_OK) {
         sj_split_package_close(made);

@@ -73,7 +73,7 @@ sj_status sj_symbol_file_open(const char *path, sj_symbol_file **file, sj_error 
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for symbols");
     }
-    made->descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    made->descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     const sj_status status =
         made->descriptor < 0
             ? sj_fail(error, SJ_ENOTFOUND, "cannot open %s: %s", path, strerror(errno))

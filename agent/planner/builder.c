@@ -20,7 +20,7 @@ static void append_patch(sj_builder *builder, const sj_plan_patch *patch)
     }
 }
 
-/* Adds a patch of the text, whose offset is still that in the text. */
+/* Adds a patch of the text. Its offset is still relative to the text. */
 static void add_patch(sj_builder *builder, sj_plan_patch *patch)
 {
     memcpy(patch->original, builder->module->text + patch->offset, patch->window);
@@ -34,7 +34,7 @@ void sj_patch_window(sj_builder *builder, const sj_window *window, uint32_t isla
                            .stub = stub,
                            .kind = SJ_PATCH_JUMP32,
                            .bytes = JUMP32_BYTES,
-                           .window = (uint8_t)window->room};
+                           .window = (uint8_t)window->space};
     if (island != SJ_CODE_RANGE_NONE) {
         sj_plan_patch jump = {.offset = island,
                               .stub = stub,

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-/* Two different 64-bit mixes over 8 bytes a step, for 128 bits of a file without build-id: a cache
- * key against accidents, not against an attacker, who could replace the plan itself. */
+/* Two different 64-bit mixes, 8 bytes per step, give 128 bits for a file without build-id. The key
+ * protects against accidents, not against an attacker, who could replace the plan itself. */
 typedef struct content_hash {
     uint64_t a;
     uint64_t b;
@@ -36,7 +36,7 @@ static void mix_text(content_hash *hash, const char *text)
     mix_bytes(hash, text, strlen(text));
 }
 
-/* A file stands in the key with its path, size and time: a changed one gives another plan. */
+/* The key includes a file's path, size and time, so that a changed file gives another plan. */
 static void mix_file(content_hash *hash, const char *path)
 {
     struct stat status;

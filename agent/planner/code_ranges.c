@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-/* Design notes. Symbols come first, because they carry names; every unwind range that no symbol
- * covers is added without a name, so that a module with only .dynsym is planned as a whole.
- * Bounds are believed only when an unwind range starts at the same byte and reaches as far: code
- * without one is hand-written or generated, so what a jump there means is unknown. */
+/* Design notes. Symbols come first, because they have names. Every unwind range without a symbol is
+ * added without a name, so a module with only .dynsym is planned completely. The bounds of a symbol
+ * are trusted only if an unwind range starts at the same byte and is at least as long. Code without
+ * an unwind range is hand-written or generated, so the meaning of its jumps is unknown. */
 
 static bool is_in_section(const sj_module *module, uint64_t address, const char *prefix)
 {
@@ -46,7 +46,7 @@ static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
     if (size == 0 && is_fde_start) {
         size = fde->end - fde->start;
     }
-    /* A function without size and unwind range is listed, but nothing of it is known. */
+    /* A function without size and unwind range is listed, but nothing is known of it. */
     if ((size == 0 && fde != NULL) || !is_inside_text(module, symbol->address, 0) ||
         is_in_section(module, symbol->address, ".plt")) {
         return SJ_OK;
@@ -56,7 +56,7 @@ static sj_status add_symbol_range(sj_module *module, const sj_symbol *symbol)
                            .source = symbol->source,
                            .receiver = symbol->receiver};
     if (!is_inside_text(module, symbol->address, size)) {
-        /* What lies behind is not touched by the lie. */
+        /* Only the symbol's size is wrong; the code after it is not affected. */
         size = is_fde_start ? fde->end - fde->start : 0;
         size = is_inside_text(module, symbol->address, size) ? size : 0;
         range.skip = SJ_SKIP_OUT_OF_TEXT;
@@ -105,8 +105,8 @@ static int compare_ranges(const void *left, const void *right)
     return (a->start > b->start) - (a->start < b->start);
 }
 
-/* Overlapping symbols leave open whose bytes are whose: all of them are excluded, and cut, so
- * that each byte still belongs to at most one range. */
+/* If symbols overlap, it is unknown whose the bytes are. So all of them are excluded and cut, and
+ * each byte still belongs to at most one range. */
 static void mark_overlaps(sj_module *module)
 {
     uint32_t open = 0;
@@ -147,7 +147,7 @@ static void mark_special(sj_module *module)
         if (fde != NULL && fde->start == address) {
             range->is_cold = !module->unwind.rows[fde->first_row].is_entry;
         }
-        range->is_cold = range->is_cold || strstr(range->name, ".cold") != NULL;
+        range->is_cold = range->is_cold || sj_name_part(range->name) != NULL;
     }
     static const char *const start_sections[] = {".init", ".fini"};
     for (unsigned s = 0; s < 2; s++) {

@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 
-/* Design notes. Ranges that jump into each other are one function: a forest of sets joins them.
- * Exactly one member of a set may be a function; when there are more, their exits cannot be
- * assigned to one and all are excluded. */
+/* Design notes. Ranges that jump into each other are one function; a forest of sets joins them.
+ * Exactly one member of a set may be a function. If there are more, their exits cannot be assigned
+ * to one of them, and all are excluded. */
 
 static uint32_t find_root(uint32_t *parents, uint32_t range)
 {
@@ -26,11 +26,11 @@ static void join_sets(uint32_t *parents, uint32_t a, uint32_t b)
 
 static size_t base_name_bytes(const char *name)
 {
-    const char *cold = strstr(name, ".cold");
-    return cold != NULL ? (size_t)(cold - name) : strlen(name);
+    const char *part = sj_name_part(name);
+    return part != NULL ? (size_t)(part - name) : strlen(name);
 }
 
-/* A part that no jump leads to (its callers throw) is found by the name of its function: parts and
+/* A part without a jump to it (its callers throw) is found by the name of its function. Parts and
  * functions meet in a hash table of base names. */
 static void join_by_name(const sj_module *module, uint32_t *parents, uint32_t *slots, size_t mask)
 {
@@ -86,7 +86,7 @@ static sj_status join_named(const sj_module *module, uint32_t *parents)
     return SJ_OK;
 }
 
-/* Chooses each set's function and hangs the parts on it. `owners` is scratch. */
+/* Chooses the function of each set and assigns the parts to it. `owners` is scratch. */
 static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
 {
     for (uint32_t i = 0; i < module->range_count; i++) {
@@ -125,7 +125,7 @@ static void assign_parts(sj_module *module, uint32_t *parents, uint32_t *owners)
     }
 }
 
-/* Weak links only join sets of parts that have no function yet. */
+/* Weak links join only sets of parts that have no function. */
 static void join_weak(sj_module *module, uint32_t *parents, uint32_t *has, const sj_links *weak)
 {
     memset(has, 0, module->range_count * sizeof(*has));

@@ -46,7 +46,7 @@ static void mark_pointer_at(sj_module *module, uint64_t place)
     }
 }
 
-/* Packed relative relocations: an address, then bitmaps of the words that follow it. */
+/* Packed relative relocations: an address, then bitmaps of the words after it. */
 static void mark_packed_relocations(sj_module *module, const sj_elf_section *section)
 {
     const sj_slice bytes = sj_elf_section_bytes(&module->elf, section);

@@ -10,24 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Design notes. Calling conventions give the status flags no meaning where a function is entered or
- * left, but code written by hand does (`stc; ret`), and a probe must not change what such code
- * sees. So the code decides. At an entry, the instructions from there on decide. At a return, those
- * behind all calls of the module show which functions' flags are looked at: directly, or by being
- * handed on, because what follows the call is a return, or because the function that is called
- * leaves by a jump to another or runs into it. Calls by pointer may lead to every function whose
- * address is taken or that nothing calls otherwise. Callers in other modules are held to the
- * convention.
+/* Design notes. Calling conventions give the status flags no meaning at the entry or exit of a
+ * function. But hand-written code uses them (`stc; ret`), and a probe must not change what such
+ * code sees. So the code decides.
  *
- * Whose flags: of nodes. A function with its parts is one, the pointer that stands for all calls by
- * pointer, and each stretch of code between two ranges.
+ * At an entry, the instructions from there on decide. At a return, the code after all calls of the
+ * module shows whose flags are read. The read can be direct. Or the flags are passed on, because a
+ * return follows the call, or because the called function jumps to another one or runs into it.
+ * Calls by pointer may reach every function whose address is taken, or that no code calls
+ * otherwise. Callers in other modules are assumed to follow the convention.
  *
- * All code is looked at in pieces, by several threads: what they note of nodes is only ever set,
- * and links are handed on until nothing changes, so that no order matters. */
+ * Flags belong to nodes. A function with its parts is a node. One node stands for all calls by
+ * pointer. Each stretch of code between two ranges is a node.
+ *
+ * Several threads process the code in pieces. They only set facts of nodes, and links are followed
+ * until nothing changes. So the order does not matter. */
 
-enum { DECIDED_PIECES = 32 }; /* in which ranges are decided about */
+enum { DECIDED_PIECES = 32 }; /* pieces in which ranges are decided */
 
-/* Of a node; several threads may set it. */
+/* Fact about a node; several threads may set it. */
 typedef _Atomic bool node_mark;
 
 typedef struct search {
@@ -35,14 +36,14 @@ typedef struct search {
     sj_import_slots slots;
     sj_flags_view view;
     size_t node_count;
-    uint32_t range;       /* whose code is looked at; most jumps stay in it */
-    node_mark *is_read;   /* by node: somebody looks at the flags that it returns with */
-    node_mark *is_called; /* by node: by its name, from another node */
-    bool *is_pointed;     /* by node: calls by pointer may lead there */
-    sj_links links;       /* who reads what `from` returns with, reads what `to` does */
+    uint32_t range;       /* range being processed; most jumps stay in it */
+    node_mark *is_read;   /* by node: some code reads the flags that it returns with */
+    node_mark *is_called; /* by node: another node calls it by name */
+    bool *is_pointed;     /* by node: calls by pointer may reach it */
+    sj_links links;       /* if `from` returns with flags that are read, so does `to` */
     node_mark *is_filler; /* by node: alignment, which no code calls */
-    bool *may_push;       /* by node: it has a label that may be a return address, and reads them */
-    uint8_t *label_uses;  /* by node: of places that its switches go on to */
+    bool *may_push;       /* by node: it has a label that may be a return address and reads flags */
+    uint8_t *label_uses;  /* by node: uses at the targets of its switches */
     bool pointed_read;    /* a function that may be called by pointer reads flags at its entry */
 } search;
 
@@ -58,7 +59,7 @@ static uint32_t pointer_node(const search *state)
     return (uint32_t)state->module->range_count;
 }
 
-/* SJ_CODE_RANGE_NONE outside of the text. */
+/* Returns SJ_CODE_RANGE_NONE outside the text. */
 static uint32_t node_at(const search *state, int64_t offset)
 {
     const sj_module *module = state->module;
@@ -87,8 +88,8 @@ static uint32_t node_through(const search *state, const sj_code *code)
                : (uint32_t)SJ_CODE_RANGE_NONE;
 }
 
-/* Where a call or a jump leads to; SJ_CODE_RANGE_NONE: another module. Calls of a linkage table
- * lead to where its jump does, which a landing mark may precede. */
+/* Returns the target of a call or jump; SJ_CODE_RANGE_NONE: another module. A call of a linkage
+ * table leads to the target of the table's jump, which a landing mark may precede. */
 static uint32_t callee_of(const search *state, const sj_code *code)
 {
     const sj_module *module = state->module;
@@ -116,7 +117,7 @@ static sj_status record_call(search *state, uint32_t caller, const sj_code *call
     const sj_code *next = sj_any_code_behind(state->module, call);
     const uint32_t uses = next != NULL ? sj_flags_uses(&state->view, next) : 0;
     if (uses == 0 || sj_is_last_call(state->module, call)) {
-        return SJ_OK; /* of nearly all calls it is the former, which is found fastest */
+        return SJ_OK; /* nearly always the previous one, which is found fastest */
     }
     const uint32_t callee = callee_of(state, call);
     if (callee == SJ_CODE_RANGE_NONE) {
@@ -136,7 +137,8 @@ static bool is_switch(const search *state, const sj_code *code)
            sj_exit_of(module, &module->ranges[range], code) == SJ_EXIT_NOT;
 }
 
-/* A jump that may leave, a return to what was pushed as if it were a return address. */
+/* Records a jump that may leave the function: a return to an address that was pushed like a return
+ * address. */
 static sj_status record_jump(search *state, uint32_t caller, const sj_code *jump)
 {
     const uint32_t to = jump->kind == SJ_CODE_RETURN ? pointer_node(state) : callee_of(state, jump);
@@ -154,7 +156,7 @@ static bool is_filler(const sj_code *code)
     return code->kind == SJ_CODE_NOP || code->kind == SJ_CODE_BREAK;
 }
 
-/* Code that runs into what follows, through alignment, too. */
+/* Records code that runs into the following code, also through alignment. */
 static sj_status record_end(search *state, uint32_t node, const sj_code *first, size_t count)
 {
     const sj_code *last = &first[count - 1];
@@ -189,7 +191,7 @@ static sj_status record_code(search *state, uint32_t node, const sj_code *code)
     }
 }
 
-/* A run of code that belongs to one node; there is at least one instruction. */
+/* A run of code that belongs to one node, with at least one instruction. */
 typedef sj_status record_run(search *state, uint32_t node, const sj_code *first, size_t count);
 
 static sj_status record_flow(search *state, uint32_t node, const sj_code *first, size_t count)
@@ -223,12 +225,11 @@ static sj_status take_gap(search *state, record_run *take, size_t start, size_t 
     return start < end ? take(state, node_at(state, first->at), first, end - start) : SJ_OK;
 }
 
-/* A part of the ranges, with the code in front of each; the last part has what is behind all, too.
- */
+/* Some ranges, each with the code before it. The last piece includes the code after all ranges. */
 typedef struct walk_piece {
-    search state; /* a copy, in which only the links are its own */
+    search state; /* a copy whose links are its own */
     size_t first;
-    size_t last; /* behind it */
+    size_t last; /* one past the last range */
 } walk_piece;
 
 typedef struct code_walk {
@@ -314,8 +315,8 @@ static sj_status for_all_code(search *state, record_run *take)
     return status;
 }
 
-/* A place that pointers and switches lead to. When no switch is known to, it may be a return
- * address that code pushes, or outside of ranges a function. */
+/* Records a place that pointers and switches reach. If no known switch reaches it, it may be a
+ * pushed return address, or outside ranges a function. */
 static void record_label(search *state, uint32_t at)
 {
     const sj_module *module = state->module;
@@ -323,7 +324,7 @@ static void record_label(search *state, uint32_t at)
     const uint32_t node = node_at(state, at);
     const sj_code *code = sj_any_code_at(module, at);
     if (code == NULL || (range != SJ_CODE_RANGE_NONE && at == module->ranges[range].start)) {
-        return; /* the starts of functions are looked at later, all of them */
+        return; /* the starts of functions are processed later */
     }
     state->view.labels_of = range != SJ_CODE_RANGE_NONE ? node : (uint32_t)SJ_CODE_RANGE_NONE;
     const uint32_t uses = sj_flags_uses(&state->view, code);
@@ -334,7 +335,7 @@ static void record_label(search *state, uint32_t at)
     }
 }
 
-/* Addresses that are taken: of labels, and of what calls by pointer may lead to. */
+/* Records taken addresses: labels, and possible targets of calls by pointer. */
 static void find_labels(search *state)
 {
     const sj_module *module = state->module;
@@ -372,7 +373,7 @@ static bool is_marked_read(const search *state, uint32_t node)
     return atomic_load_explicit(&state->is_read[node], memory_order_relaxed);
 }
 
-/* Returns whether it is new. */
+/* Returns true if it was not marked before. */
 static bool mark_read(search *state, uint32_t node)
 {
     const bool is_new = !is_marked_read(state, node);
@@ -380,7 +381,7 @@ static bool mark_read(search *state, uint32_t node)
     return is_new;
 }
 
-/* Hands reading on along the links until nothing changes. */
+/* Follows the links until nothing changes. */
 static void hand_on(search *state)
 {
     bool is_changed = true;
@@ -408,7 +409,7 @@ static sj_status run_search(search *state)
     return SJ_OK;
 }
 
-/* Code in another segment is not seen. */
+/* Code in another segment is not visible. */
 static bool has_other_text(const sj_module *module)
 {
     unsigned count = 0;
@@ -438,7 +439,7 @@ sj_status sj_find_dead_flags(sj_module *module)
     if (module->range_count == 0) {
         return SJ_OK;
     }
-    /* The ranges, the pointer, what lies in front of each range and behind the last. */
+    /* Nodes: the ranges, the pointer, the code before each range and after the last. */
     search state = {.module = module, .node_count = 2 * module->range_count + 2};
     uint8_t *label_uses = calloc(state.node_count, 1);
     bool *flags = calloc(2 * state.node_count, sizeof(bool));

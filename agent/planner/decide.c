@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* An unclear exit through a return or a jump with an unknown frame means that the unwind rules are
- * not exact; any other that the jump's targets are not known. */
+/* A return, or a jump with an unknown frame, that cannot be classified means that the unwind rules
+ * are not exact. Any other such exit means that the jump's targets are unknown. */
 static sj_skip decide_range(const sj_module *module, const sj_code_range *range)
 {
     if (range->is_undecodable) {

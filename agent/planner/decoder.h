@@ -1,5 +1,5 @@
-/* Instructions as the planner needs them: 12 bytes each, made by Zydis for x86-64 and by Capstone
- * for AArch64. A decoder belongs to one thread. */
+/* Decoder: instructions in the form that the planner needs, 12 bytes each. Zydis decodes x86-64,
+ * Capstone AArch64. A decoder belongs to one thread. */
 #ifndef SJ_AGENT_PLANNER_DECODER_H
 #define SJ_AGENT_PLANNER_DECODER_H
 
@@ -15,38 +15,38 @@ typedef enum sj_code_kind {
     SJ_CODE_CALL,          /* direct */
     SJ_CODE_CALL_INDIRECT, /* through a register or memory */
     SJ_CODE_JUMP,          /* direct */
-    SJ_CODE_JUMP_IF,       /* conditional, direct */
+    SJ_CODE_JUMP_IF,       /* conditional and direct */
     SJ_CODE_JUMP_INDIRECT,
     SJ_CODE_RETURN,
-    SJ_CODE_PINNED, /* decodes, but cannot run elsewhere: loop, jrcxz, xbegin, far transfers */
-    SJ_CODE_STOP,   /* ud2, hlt: never goes on */
+    SJ_CODE_PINNED, /* valid, but cannot run elsewhere: loop, jrcxz, xbegin, far transfers */
+    SJ_CODE_STOP,   /* ud2, hlt: control never continues */
     SJ_CODE_BREAK,  /* int3 */
     SJ_CODE_BAD,
-    SJ_CODE_FAULTS /* as plain, and a fault in it has to lie where it is (keeps_faults) */
+    SJ_CODE_FAULTS /* as PLAIN, but must fault at its own place (keeps_faults) */
 } sj_code_kind;
 
 enum {
-    SJ_CODE_ENTRY_FRAME = 1, /* the stack is here as at the entry */
+    SJ_CODE_ENTRY_FRAME = 1, /* the stack is as at the entry */
     SJ_CODE_RELATIVE = 2,    /* has a rip-relative operand; `value` is its displacement */
-    SJ_CODE_ADDRESS = 4,     /* lea of it */
+    SJ_CODE_ADDRESS = 4,     /* a lea of that operand */
     SJ_CODE_TABLE = 8,       /* jmp *value(,%reg,8) */
     SJ_CODE_MEMORY = 16,     /* indirect jump or call through memory */
     SJ_CODE_STACK = 32,      /* indirect call through memory at rsp */
     SJ_CODE_BRANCH = 64,     /* `value` is the displacement of a relative branch */
-    SJ_CODE_UNOWNED = 128    /* lies outside of ranges */
+    SJ_CODE_UNOWNED = 128    /* lies outside all ranges */
 };
 
-/* The status flags of x86, as far as they are distinguished. */
+/* The status flags of x86, in the groups that are distinguished. */
 enum {
     SJ_FLAG_CARRY = 1,
     SJ_FLAG_ZERO = 2,
     SJ_FLAG_OVERFLOW = 4,
-    SJ_FLAG_OTHERS = 8, /* sign, parity, and adjust: what is undefined counts as written for it */
+    SJ_FLAG_OTHERS = 8, /* sign, parity and adjust; an undefined one counts as written */
     SJ_FLAGS_ALL = 15
 };
 
-/* What an instruction does to them: which it writes for certain, and which it may read before that;
- * sj_flags_written and sj_flags_read return them as sets. */
+/* Effect of an instruction on the flags: those that it certainly writes, and those that it may read
+ * before. sj_flags_written and sj_flags_read return them as sets. */
 typedef enum sj_flag_effect {
     SJ_EFFECT_NONE,
     SJ_EFFECT_WRITES_ALL,
@@ -54,8 +54,8 @@ typedef enum sj_flag_effect {
     SJ_EFFECT_WRITES_ZERO,
     SJ_EFFECT_WRITES_CARRY_ZERO,
     SJ_EFFECT_WRITES_CARRY_OVERFLOW,
-    SJ_EFFECT_KEEPS_CARRY,    /* and writes the rest */
-    SJ_EFFECT_KEEPS_OVERFLOW, /* and writes the rest */
+    SJ_EFFECT_KEEPS_CARRY,    /* and writes all others */
+    SJ_EFFECT_KEEPS_OVERFLOW, /* and writes all others */
     SJ_EFFECT_CARRIES,        /* reads the carry, writes all */
     SJ_EFFECT_READS_CARRY,
     SJ_EFFECT_READS_ZERO,
@@ -67,7 +67,7 @@ typedef enum sj_flag_effect {
 } sj_flag_effect;
 
 typedef struct sj_code {
-    uint32_t at; /* offset from the start of the text */
+    uint32_t at; /* offset in the text */
     int32_t value;
     uint8_t length;
     uint8_t kind; /* sj_code_kind */
@@ -81,39 +81,39 @@ typedef struct sj_machine sj_machine;
 typedef struct sj_decoder {
     const sj_machine *machine;
     uint64_t text_low; /* address of offset 0 */
-    void *state;       /* the machine's own */
-    bool keeps_faults; /* distinguishes SJ_CODE_FAULTS from SJ_CODE_PLAIN; set after opening */
+    void *state;       /* private to the machine */
+    bool keeps_faults; /* distinguish SJ_CODE_FAULTS from SJ_CODE_PLAIN; set after opening */
 } sj_decoder;
 
-/* sj_decoder_open makes a decoder for code at `text_low`; release with sj_decoder_close, which is
- * safe on a zeroed one. SJ_ENOMEM. */
+/* Opens a decoder for code at `text_low`. Close it with sj_decoder_close, which is safe on a zeroed
+ * one. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_decoder_open(sj_decoder *decoder, const sj_machine *machine,
                                         uint64_t text_low);
 void sj_decoder_close(sj_decoder *decoder);
 
-/* sj_decode reads the instruction at `bytes`; `at` goes into it. `*immediate` gets a 32- or 64-bit
- * immediate operand, else 0. What cannot be decoded is one SJ_CODE_BAD byte. */
+/* Decodes the instruction at `bytes`; `at` becomes its offset. `*immediate` is a 32- or 64-bit
+ * immediate operand, else 0. Bytes that cannot be decoded give one SJ_CODE_BAD of one byte. */
 void sj_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t size, uint32_t at,
                sj_code *code, uint64_t *immediate);
 
-/* sj_code_end is the offset of the byte behind. */
+/* Returns the offset after an instruction. */
 static inline uint32_t sj_code_end(const sj_code *code)
 {
     return code->at + code->length;
 }
 
-/* sj_code_target is where a branch or a rip-relative operand points, relative to the text's start
- * (it may lie outside of the text). */
+/* Returns the target of a branch or of a rip-relative operand, as an offset in the text. It may lie
+ * outside the text. */
 static inline int64_t sj_code_target(const sj_code *code)
 {
     return (int64_t)sj_code_end(code) + code->value;
 }
 
-/* sj_flags_written and sj_flags_read return the sets of flags of a sj_flag_effect. */
+/* Return the flags that a sj_flag_effect writes, and may read. */
 uint8_t sj_flags_written(uint8_t effect);
 uint8_t sj_flags_read(uint8_t effect);
 
-/* sj_code_is_final returns whether control never goes on behind it. */
+/* True if control never continues after the instruction. */
 static inline bool sj_code_is_final(const sj_code *code)
 {
     return code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_INDIRECT ||

@@ -4,16 +4,18 @@
 #include "agent/planner/machine.h"
 #include "agent/planner/targets.h"
 
-/* Design notes. The unwind rule decides: where a call ends by a jump, the stack is as it was at the
- * entry (CFA = rsp + 8). A jump with another frame stays in the function, whatever it looks like.
- * With the entry's frame, an indirect jump is a tail call unless it is the end of a switch (a sum
- * of a table's start and an entry) or the function has labels whose address is taken, where nothing
- * distinguishes a computed goto from a tail call.
+/* Design notes. The unwind rule decides: if a call ends by a jump, the stack is as it was at the
+ * entry (CFA = rsp + 8). A jump with another frame stays in the function. With the entry's frame,
+ * an indirect jump is a tail call, with two exceptions. It may be the end of a switch (a sum of a
+ * table's base and an entry). Or the function has labels whose address is taken, so that a computed
+ * goto looks like a tail call.
  *
- * A jump to the function's own entry with the entry's frame is a self tail call when the function
- * sets up a frame elsewhere, else a loop that begins at the first instruction. */
+ * A jump with the entry's frame to the function's own entry is a tail call to itself if the
+ * function sets up a frame elsewhere. Otherwise it is a loop that starts at the first
+ * instruction. */
 
-/* Entries of a jump table are labels, too, for a jump that may take its target from an array. */
+/* The entries of a jump table are labels, too, for a jump that may read its target from an
+ * array. */
 static bool has_labels(const sj_module *module, const sj_code_range *function, bool with_entries)
 {
     bool found = function->has_labels || (with_entries && function->has_entries);
@@ -61,7 +63,7 @@ static sj_exit decide_indirect(const sj_module *module, const sj_code_range *ran
     return has_own_labels || function->has_table ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
 }
 
-/* The distance of the frame from the stack pointer; false when the rule has another form. */
+/* Returns the distance from the stack pointer to the frame; false if the rule has another form. */
 static bool frame_at(const sj_module *module, int64_t offset, int32_t *distance)
 {
     const uint64_t address = sj_module_address(module, offset);
@@ -100,7 +102,7 @@ static sj_exit decide_direct(const sj_module *module, const sj_code_range *range
         return SJ_EXIT_NOT;
     }
     if (target == (int64_t)range->start + range->size && !is_entry_frame) {
-        return SJ_EXIT_NOT; /* clang's way, at -O0, of saying that the jump is never reached */
+        return SJ_EXIT_NOT; /* clang at -O0 marks an unreachable jump in this way */
     }
     if (is_entry_frame && code->kind != SJ_CODE_PINNED) {
         return SJ_EXIT_LEAVES;
@@ -115,7 +117,7 @@ sj_exit sj_exit_of(const sj_module *module, const sj_code_range *range, const sj
         if ((code->flags & SJ_CODE_ENTRY_FRAME) != 0) {
             return SJ_EXIT_LEAVES;
         }
-        /* Generated code has no other frames than those that were understood. */
+        /* In generated code, only the frames that were understood exist. */
         return module->is_generated ? SJ_EXIT_NOT : SJ_EXIT_UNKNOWN;
     case SJ_CODE_JUMP:
     case SJ_CODE_JUMP_IF:

@@ -1,9 +1,9 @@
-/* Design notes. A linker that lays functions in another order changes nothing but distances: those
- * of calls and jumps out of the function, and those to data. They are cleared before an instruction
- * is hashed; jumps within the function, registers, offsets in structures and constants count. What
- * a function calls counts where its own code is not enough: of wrappers, which are short, and of
- * functions that differ in nothing else. Elsewhere a callee that changed would make its callers
- * unknown. */
+/* Design notes. If a linker places functions in another order, only distances change: those of
+ * calls and jumps out of the function, and those to data. They are cleared before an instruction is
+ * hashed. Jumps within the function, registers, offsets in structures and constants count.
+ *
+ * Callees count where the code alone is not enough: in wrappers, which are short, and in functions
+ * that are otherwise equal. Elsewhere a changed callee would make its callers unknown. */
 #include "agent/planner/fingerprint.h"
 
 #include "agent/planner/machine.h"
@@ -22,7 +22,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t size)
     return hash;
 }
 
-/* Hashes the instructions of a range; `*counted` of them do something. */
+/* Hashes the instructions of a range. `*counted` is the number of instructions with an effect. */
 static uint64_t hash_code(const sj_module *module, const sj_code_range *range, uint32_t *counted)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
@@ -56,8 +56,8 @@ static uint64_t fingerprint_of(const sj_module *module, const sj_code_range *ran
     return counted < LEAST_CODES ? 0 : finish_hash(hash);
 }
 
-/* Returns what is known of the function that an instruction of `range` calls or jumps to; 0:
- * nothing. */
+/* Returns the fingerprint of the function that an instruction of `range` calls or jumps to; 0:
+ * unknown. */
 static uint64_t callee_of(const sj_module *module, const sj_code_range *range, const sj_code *code,
                           const uint64_t *plain)
 {
@@ -74,7 +74,7 @@ static uint64_t callee_of(const sj_module *module, const sj_code_range *range, c
     return name[0] != '\0' ? hash_bytes(1, name, strlen(name)) : plain[place];
 }
 
-/* Joins the code of a range with what it calls; its own fingerprint if that is not known. */
+/* Returns the hash of a range's code and its callees; only that of its code if they are unknown. */
 static uint64_t join_callees(const sj_module *module, uint32_t place, const uint64_t *plain)
 {
     const sj_code_range *range = &module->ranges[place];
@@ -99,7 +99,7 @@ static int compare_fingerprints(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Whether a function that lies elsewhere in the sorted ones has the fingerprint, too. */
+/* True if another function in the sorted list has the same fingerprint. */
 static bool is_shared(const uint64_t *sorted, size_t count, uint64_t fingerprint)
 {
     const uint64_t *found =

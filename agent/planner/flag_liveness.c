@@ -4,13 +4,13 @@
 #include "agent/planner/machine.h"
 #include "agent/planner/targets.h"
 
-/* Design notes. Follows the flags along all ways that control may take, into functions that are
- * called and out of them again. Whatever is not understood reads them, and so does what comes after
- * too many steps. What stops for good (ud2) reads nothing: no code behind it is believed to run. */
+/* Design notes. Follows the flags along all paths of control, into called functions and back. Code
+ * that is not understood counts as a reader, and so does everything after too many steps. An
+ * instruction that stops for good (ud2) reads nothing: no code after it is assumed to run. */
 
 enum { MOST_STEPS = 1024, MOST_DEPTH = 64, SEEN = 64 };
 
-/* A place that was come to with these flags, by the same call: whatever comes of it is found. */
+/* A place that was reached with these flags by the same call. It is not followed again. */
 typedef struct seen_place {
     const sj_code *code;
     uint32_t call;
@@ -19,15 +19,15 @@ typedef struct seen_place {
 
 typedef struct walk {
     const sj_flags_view *view;
-    uint32_t steps; /* left, of all ways together */
-    uint32_t depth; /* of ways within ways */
-    uint32_t call;  /* whose code is followed: a number */
+    uint32_t steps; /* remaining, of all paths together */
+    uint32_t depth; /* nesting depth of paths */
+    uint32_t call;  /* number of the call whose code is being followed */
     uint32_t call_count;
     uint32_t seen_count;
     seen_place seen[SEEN];
 } walk;
 
-/* Returns whether a place is new; one that does not fit any more is followed again. */
+/* True if a place is new. A place for which there is no space is followed again. */
 static bool is_new(walk *state, const sj_code *code, uint8_t live)
 {
     for (uint32_t i = 0; i < state->seen_count; i++) {
@@ -61,7 +61,7 @@ static uint32_t follow_to(walk *state, int64_t offset, uint8_t live)
     return found;
 }
 
-/* Where a pointer leads to is not known: it may return with them. */
+/* The target of a pointer is unknown: it may return with them. */
 enum { BY_POINTER = SJ_USE_POINTED | SJ_USE_RETURNED };
 
 static uint32_t follow_slot(walk *state, const sj_code *code, uint8_t live)
@@ -78,7 +78,7 @@ static uint32_t follow_slot(walk *state, const sj_code *code, uint8_t live)
                      follow_to(state, (int64_t)(slot->function - view->module->text_low), live);
 }
 
-/* The uses in what is called; SJ_USE_RETURNED: they also come back behind the call. */
+/* Returns the uses in the called function. SJ_USE_RETURNED: the flags also survive the call. */
 static uint32_t follow_call(walk *state, const sj_code *call, uint8_t live)
 {
     const uint32_t caller = state->call;
@@ -89,7 +89,7 @@ static uint32_t follow_call(walk *state, const sj_code *call, uint8_t live)
     return uses;
 }
 
-/* Through a slot, a tail call, or a switch. */
+/* Follows a jump through a slot, a tail call, or a switch. */
 static uint32_t follow_jump(walk *state, const sj_code *jump, uint8_t live)
 {
     const sj_flags_view *view = state->view;
@@ -106,7 +106,7 @@ static uint32_t follow_jump(walk *state, const sj_code *jump, uint8_t live)
         return SJ_USE_READ;
     }
     if (range->parent == view->labels_of) {
-        return 0; /* all of its labels are asked */
+        return 0; /* all of its labels are followed anyway */
     }
     return view->labels_of == SJ_CODE_RANGE_NONE ? view->label_uses[range->parent]
                                                  : (uint32_t)SJ_USE_READ;
@@ -174,7 +174,7 @@ static uint32_t follow_code(walk *state, const sj_code *code, uint8_t live)
 
 uint32_t sj_flags_uses(const sj_flags_view *view, const sj_code *code)
 {
-    walk state; /* the places of `seen` are not worth clearing, most walks take few steps */
+    walk state; /* `seen` is not cleared, because most walks have few steps */
     state.view = view;
     state.steps = MOST_STEPS;
     state.depth = 0;

@@ -44,7 +44,7 @@ static sj_status copy_text(sj_module *module, const sj_generated_function *funct
     return SJ_OK;
 }
 
-/* The constants behind the code are no part of the range. */
+/* The constants after the code are not part of the range. */
 static sj_status add_symbols(sj_module *module, const sj_generated_function *functions,
                              size_t count)
 {
@@ -81,7 +81,7 @@ static sj_status load(uint16_t elf_machine, const sj_generated_function *functio
     return sj_module_find_targets(module);
 }
 
-/* Ranges and functions have the same order, and none of either is left out. */
+/* Ranges and functions have the same order and number. */
 static void name_functions(sj_plan *plan, const sj_generated_function *functions)
 {
     sj_plan_header *header = (sj_plan_header *)(uintptr_t)plan->header;

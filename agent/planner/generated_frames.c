@@ -1,10 +1,10 @@
-/* Design notes
+/* Design notes.
  *
- * All blocks lie in front of the code that removes the frame and returns, those that a runtime
- * enters by itself (handlers of exceptions) among them; behind it lies code that throws, by calls
- * that never return, and constants. So the code is all up to the return, and what control can reach
- * behind it. A return behind the removal of the frame ends a call; one behind a
- * restored stack pointer ends a handler, which is no end of the call. */
+ * All blocks precede the code that removes the frame and returns, including those that a runtime
+ * enters by itself (exception handlers). After it come code that throws, by calls that never
+ * return, and constants. So the code of the function is everything up to the return, and whatever
+ * control can reach after it. A return after the removal of the frame ends a call. A return after a
+ * restored stack pointer ends a handler, not the call. */
 #include "agent/planner/generated.h"
 
 #include "agent/planner/machine.h"
@@ -12,15 +12,15 @@
 
 #include <stdlib.h>
 
-/* One function at work; offsets from its start. */
+/* The current function; offsets are relative to its start. */
 typedef struct reach {
     const sj_module *module;
     const sj_decoder *decoder;
     const sj_generated_function *of;
-    uint8_t *starts; /* a byte each: an instruction that control reaches begins here */
-    uint32_t *open;  /* targets that are still to be followed */
+    uint8_t *starts; /* one byte each: an instruction that control reaches starts here */
+    uint32_t *open;  /* targets that are not followed yet */
     size_t open_count;
-    uint32_t reached;  /* instructions */
+    uint32_t reached;  /* number of instructions */
     uint32_t returned; /* end of the first return that ends a call */
     uint32_t end;
     bool is_bad;
@@ -49,7 +49,7 @@ static bool is_inside(const reach *state, int64_t target)
     return target >= 0 && target < (int64_t)state->of->size;
 }
 
-/* Follows one way until it ends or meets one that was followed. */
+/* Follows one path until it ends or reaches a followed instruction. */
 static void follow(reach *state, uint32_t at)
 {
     while (!state->is_bad && at < state->of->size && state->starts[at] == 0) {
@@ -71,8 +71,8 @@ static void follow(reach *state, uint32_t at)
 
 typedef enum code_end { END_NOT, END_OF_CALL, END_OF_HANDLER, END_UNKNOWN } code_end;
 
-/* What an instruction ends, behind `before` of it; in a function without frame every end is one of
- * a call. */
+/* Returns what an instruction ends, if `before` is the frame before it. In a function without a
+ * frame, every end ends a call. */
 static code_end end_of(const reach *state, const sj_code *code, sj_frame_step before,
                        bool has_frame)
 {
@@ -97,7 +97,8 @@ static code_end end_of(const reach *state, const sj_code *code, sj_frame_step be
     }
 }
 
-/* Goes over the instructions up to the first return that ends a call; false: there is none. */
+/* Visits the instructions up to the first return that ends a call; returns false if there is
+ * none. */
 static bool find_return(reach *state)
 {
     sj_frame_step before = SJ_FRAME_KEPT;
@@ -141,7 +142,8 @@ static sj_status add_row(sj_eh_frame *unwind, sj_fde *range, uint64_t end, bool 
     return SJ_OK;
 }
 
-/* Goes over all instructions once; `*is_understood`: every end is, and there is one. */
+/* Visits all instructions once. Sets `*is_understood` if there is an end and all ends are
+ * understood. */
 static sj_status read_rows(const reach *state, sj_eh_frame *unwind, sj_fde *range,
                            bool *is_understood)
 {

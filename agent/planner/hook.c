@@ -52,15 +52,15 @@ static void hook_all(sj_builder *builder, sj_technique technique, bool is_last)
 }
 
 typedef struct hook_piece {
-    sj_builder builder; /* with the functions of all, and patches and stubs of its own */
+    sj_builder builder; /* has the functions of all, and patches and stubs of its own */
     uint32_t first;
-    uint32_t last; /* behind it */
+    uint32_t last; /* one past the last function */
 } hook_piece;
 
 typedef struct hook_work {
     hook_piece *pieces;
     sj_progress_work work;
-    _Atomic uint64_t done; /* functions */
+    _Atomic uint64_t done; /* number of functions */
 } hook_work;
 
 static sj_status hook_piece_of(void *context, uint32_t number)
@@ -87,8 +87,8 @@ static void cut_functions(const sj_builder *builder, hook_piece *pieces, uint32_
     }
 }
 
-/* Functions whose code has room are hooked in pieces: each claims bytes of its own code and of the
- * padding directly behind that only, which no other does, so that their order does not matter. */
+/* Functions whose code has enough space are hooked in pieces. Each function claims only bytes of
+ * its own code and of the padding directly after it. So the order does not matter. */
 static sj_status hook_inline(sj_builder *builder)
 {
     const sj_module *module = builder->module;
@@ -105,7 +105,7 @@ static sj_status hook_inline(sj_builder *builder)
         if (status == SJ_OK) {
             status = sj_builder_append(builder, &piece->builder, piece->first, piece->last);
         }
-        piece->builder.functions = NULL; /* not its own */
+        piece->builder.functions = NULL; /* owned by another builder */
         sj_builder_free(&piece->builder);
     }
     free(all.pieces);
@@ -113,14 +113,14 @@ static sj_status hook_inline(sj_builder *builder)
     return status;
 }
 
-/* Functions that the first technique takes get their bytes before padding is given away, and all
- * others before one may use bytes of another (`is_last`). */
+/* Functions that the first technique can hook get their bytes before any padding is given away. All
+ * others are tried before a function may use bytes of another one (`is_last`). */
 sj_status sj_builder_hook(sj_builder *builder)
 {
     builder->status = hook_inline(builder);
     hook_all(builder, SJ_TECHNIQUE_SHORT, false);
     if (builder->module->is_generated) {
-        return builder->status; /* its code stays where its runtime knows it */
+        return builder->status; /* the runtime knows the places of its code */
     }
     hook_all(builder, SJ_TECHNIQUE_LEAF_COPY, false);
     hook_all(builder, SJ_TECHNIQUE_SHORT, true);

@@ -6,8 +6,8 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* Design notes. What the loader fills a slot with: the function of this module that its symbol
- * names, unless another module defines it as well, which is then as good as an import. */
+/* Design notes. The loader fills a slot with the function of this module that its symbol names. If
+ * another module may define the symbol as well, the slot counts as an import. */
 
 static sj_import_slot read_slot(const sj_elf_relocation *relocation, sj_slice symbols)
 {

@@ -6,33 +6,34 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* Design notes. A table belongs to a switch when one of its entries leads behind the start of the
- * range that names it, or into a part of a function: an array of functions never does. Which entry
- * that is does not matter: the first arms may lie in a cold part, which without symbols is a range
- * like a function's, except that only tables and jumps lead there.
+/* Design notes. A table belongs to a switch if one of its entries leads behind the start of the
+ * range that names it, or into a part of a function. An array of functions never does that. Any
+ * entry may show it, because the first arms may lie in a cold part. Without symbols, a cold part is
+ * a range like a function's, but only tables and jumps lead there.
  *
- * A table ends where the code names the next one. Between the entries of a switch all others are
- * its own, too. Behind the last, a range that may be a part only counts as far as a comparison
- * says that the table reaches, or when it jumps back. */
+ * A table ends where the code names the next table. Between two entries of a switch, all entries
+ * belong to it. After the last one, a range that may be a part counts only if a comparison shows
+ * that the table is that long, or if it jumps back. */
 
 typedef enum entry_kind {
-    ENTRY_OTHER,   /* no place of a switch */
-    ENTRY_OWN,     /* in the range that names the table, or directly behind it: clang sends
-                    * unreachable cases there */
-    ENTRY_PART,    /* in a part of a function, or from one */
-    ENTRY_MAY_PART /* in a range that is one if the entry belongs to the table */
+    ENTRY_OTHER, /* does not lead into a switch */
+    /* Leads into the range that names the table, or directly after it: clang sends unreachable
+     * cases there. */
+    ENTRY_OWN,
+    ENTRY_PART,    /* leads into a part of a function, or comes from one */
+    ENTRY_MAY_PART /* leads into a range that is a part if the entry belongs to the table */
 } entry_kind;
 
 typedef struct table_entry {
     int64_t target; /* offset in the text */
-    uint32_t at;    /* range */
+    uint32_t at;    /* index of the range */
     entry_kind kind;
 } table_entry;
 
 typedef struct table_reader {
     sj_module *module;
     sj_found_links *found;
-    table_entry *entries; /* of the table at work */
+    table_entry *entries; /* entries of the current table */
     size_t count;
     size_t capacity;
     size_t switch_capacity;
@@ -220,7 +221,8 @@ static int compare_tables(const void *left, const void *right)
     return (a->range > b->range) - (a->range < b->range);
 }
 
-/* A range that a table has shown to be a part may lead to others: read until none is new. */
+/* A range that a table has shown to be a part may name other tables. So tables are read until no
+ * new part is found. */
 static sj_status read_tables(table_reader *reader, const sj_jump_tables *tables)
 {
     do {

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Design notes. A module calls another through a slot that the loader fills. A slot of the linkage
- * table is used by calls only. One of the data kind may also be loaded, as the address of the
- * function: a program may compare it, so such a slot is excluded; the code shows it. Symbol
- * versions name the library; where there is none, the name begins with the '!' alone. */
+/* Design notes. A module calls another one through a slot that the loader fills. A slot of the
+ * linkage table is only called. A data slot may also be loaded, as the address of the function. A
+ * program may compare that address, so such a slot is excluded if the code loads it. Symbol
+ * versions name the library. Without one, the name starts with '!'. */
 
 enum { SLOT_BYTES = 8, NAME_MAX_BYTES = 4096 };
 
@@ -42,7 +42,7 @@ static bool is_listed(const char *name, const char *const *list, size_t count)
     return false;
 }
 
-/* Functions that return twice, and those that ask who called them. */
+/* True for functions that return twice, and for functions that use their caller's address. */
 static bool caller_matters(const char *name)
 {
     static const char *const names[] = {
@@ -87,7 +87,7 @@ static const sj_elf_section *find_type(const sj_elf *elf, uint32_t type)
     return NULL;
 }
 
-/* The file that a needed version `index` comes from, "" when none says so. */
+/* Returns the file that a needed version `index` comes from; "": unknown. */
 static const char *find_version_file(const sj_elf *elf, uint16_t index)
 {
     const sj_elf_section *section = find_type(elf, SHT_GNU_verneed);
@@ -181,7 +181,7 @@ static import_slot *find_slot(const import_list *list, uint64_t address)
                             : NULL;
 }
 
-/* Notes the slots that code reads other than to call or jump through them. */
+/* Marks the slots that code reads without calling or jumping through them. */
 static void record_loads(const sj_module *module, const import_list *list)
 {
     for (size_t i = 0; i < module->code_count; i++) {

@@ -6,18 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Design notes. A symbol that the unwind tables do not know says nothing: code written by hand and
- * start files have none. Among those they know, functions of the same build begin where a range
- * begins and, where the map gives sizes, end where it ends; labels in hand-written code are the few
- * exceptions that are allowed for. Without unwind tables a function still stands behind the end of
- * another one: behind a return, a jump, or padding. Arbitrary addresses do so one time in four. */
+/* Design notes. A symbol outside the unwind tables shows nothing: hand-written code and start files
+ * have no unwind tables. A function of the same build starts where an unwind range starts. If the
+ * map gives sizes, it ends where the range ends. Labels in hand-written code are the few allowed
+ * exceptions.
+ *
+ * Without unwind tables, a function follows the end of another one: a return, a jump, or padding.
+ * An arbitrary address does so one time in four. */
 
 enum { ALLOWED_IN = 50, ENOUGH_KNOWN = 8, BEHIND_AN_END_PERCENT = 60 };
 
 typedef struct evidence {
     size_t agree;
     size_t differ;
-    const sj_symbol *first; /* that differs */
+    const sj_symbol *first; /* the first one that differs */
     const char *why;
 } evidence;
 
@@ -36,7 +38,7 @@ static bool is_in_text(const sj_module *module, uint64_t address)
     return address >= module->text_low && address - module->text_low < module->text_bytes;
 }
 
-/* is_linkage: linkage tables have one range for all their entries. */
+/* True for a linkage table, which has one unwind range for all entries. */
 static bool is_linkage(const sj_module *module, uint64_t address)
 {
     for (uint32_t i = 0; i < module->elf.section_count; i++) {
@@ -59,7 +61,7 @@ static bool has_sizes(const sj_map_symbols *map)
     return false;
 }
 
-/* ask_range compares one symbol with the range of unwind information that holds its first byte. */
+/* Compares one symbol with the unwind range that contains its first byte. */
 static void ask_range(const sj_module *module, const sj_symbol *symbol, bool sized, evidence *found)
 {
     const sj_fde *range = sj_eh_frame_find(&module->unwind, symbol->address);
@@ -95,8 +97,8 @@ static int compare_names(const void *left, const void *right)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* ask_name looks whether any of the map's symbols called like one of the module's is where that is.
- */
+/* Checks whether one of the map's symbols with the name of a symbol of the module has its
+ * address. */
 static void ask_name(const sj_symbol *own, const sj_symbol **sorted, size_t count, evidence *found)
 {
     size_t low = 0;
@@ -141,8 +143,8 @@ static sj_status ask_names(const sj_module *module, size_t own_count, const sj_m
     return SJ_OK;
 }
 
-/* read_section_line takes address and size out of the line of the output section .text: after the
- * name in maps of GNU ld, before it in those of lld. */
+/* Reads address and size from the line of the output section .text: after the name in maps of GNU
+ * ld, before it in those of lld. */
 static bool read_section_line(const char *line, uint64_t *address, uint64_t *size)
 {
     unsigned long long numbers[4];
@@ -162,7 +164,7 @@ static bool read_section_line(const char *line, uint64_t *address, uint64_t *siz
     return false;
 }
 
-/* ask_section compares where linker and file have the section .text. */
+/* Compares the place of .text in the linker's map with that in the file. */
 static sj_status ask_section(const sj_module *module, const sj_map_symbols *map, sj_error *error)
 {
     const sj_elf_section *text = sj_elf_find_section(&module->elf, ".text");

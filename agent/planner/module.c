@@ -54,7 +54,7 @@ static sj_status find_text(sj_module *module, sj_error *error)
 
 static sj_status load_map(const char *path, sj_module *module, sj_error *error)
 {
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat status;
     if (file < 0 || fstat(file, &status) != 0) {
         const int reason = errno;
@@ -88,7 +88,7 @@ static sj_status load_map(const char *path, sj_module *module, sj_error *error)
     return result;
 }
 
-/* Owns the text of one name that is not in the file. */
+/* The text of one name that is not in the file. */
 typedef struct sj_kept_name {
     struct sj_kept_name *next;
     char text[];

@@ -1,7 +1,7 @@
-/* A module under planning: its text, its code ranges, its instructions and what is known of
- * each byte of text. Filled step by step: sj_module_load, sj_module_find_ranges,
- * sj_module_find_targets; the techniques read it and claim bytes. One thread per module, which has
- * others do parts of a step. */
+/* Module being planned: its text, code ranges, instructions, and facts about each byte of text.
+ * These steps fill it in: sj_module_load, sj_module_find_ranges, sj_module_find_targets. The
+ * techniques read it and claim bytes. One thread owns a module and may let others do parts of a
+ * step. */
 #ifndef SJ_AGENT_PLANNER_MODULE_H
 #define SJ_AGENT_PLANNER_MODULE_H
 
@@ -16,32 +16,33 @@
 
 enum { SJ_CODE_RANGE_NONE = UINT32_MAX };
 
-/* A contiguous range of code: a function, or a cold part that belongs to one. */
+/* A contiguous range of code: a function, or a cold part of one. */
 typedef struct sj_code_range {
-    uint32_t start; /* offset from the start of the text */
+    uint32_t start; /* offset in the text */
     uint32_t size;
-    uint32_t entry; /* offset of the first instruction behind marks of branch targets (endbr64, bti,
-                     * paciasp), which have to stay where they are */
+    /* Offset of the first instruction after marks of branch targets (endbr64, bti, paciasp), which
+     * must keep their place. */
+    uint32_t entry;
     uint32_t first_code;
     uint32_t code_count;
-    uint32_t parent; /* own index for functions */
+    uint32_t parent; /* a function: its own index */
     uint32_t next_part;
-    uint32_t part_count; /* of a function: cold parts */
+    uint32_t part_count; /* functions: number of cold parts */
     const char *name;
-    const sj_fde *frame; /* that the start lies in; NULL: none */
+    const sj_fde *frame; /* the unwind range that contains the start; NULL: none */
     uint8_t source;      /* sj_symbol_source */
     uint8_t receiver;
-    uint8_t skip; /* sj_skip that was found before any technique was tried */
+    uint8_t skip; /* sj_skip found before any technique was tried */
     bool is_cold;
     bool is_undecodable;
     bool has_call;
     bool has_indirect;
-    bool has_table;   /* its instructions name the jump table of a switch */
-    bool is_arm;      /* an arm of a switch begins at its start or entry */
-    bool has_frame;   /* somewhere the stack is not as at the entry */
-    bool has_labels;  /* labels inside whose address is taken */
-    bool has_entries; /* the same of labels that are entries of a jump table that code names */
-    bool dead_flags_at_entry; /* the status flags are overwritten before anything reads them */
+    bool has_table;           /* its instructions name the jump table of a switch */
+    bool is_arm;              /* an arm of a switch starts at its start or entry */
+    bool has_frame;           /* the stack differs from the entry's at some instruction */
+    bool has_labels;          /* the address of a label inside is taken */
+    bool has_entries;         /* a jump table that code names has an entry inside */
+    bool dead_flags_at_entry; /* the status flags are overwritten before any read */
     bool dead_flags_at_return;
 } sj_code_range;
 
@@ -51,77 +52,81 @@ typedef struct sj_module {
     sj_elf debug;
     sj_elf mini;
     char *map_names;
-    struct sj_kept_name *kept_names; /* list */
-    char debug_path[512];            /* "" when there is no debug file */
+    struct sj_kept_name *kept_names; /* a list */
+    char debug_path[512];            /* "" if there is no debug file */
     sj_symbols symbols;
     sj_eh_frame unwind;
-    uint32_t threads; /* that may plan it, the caller's among them; 0: that one */
+    /* number of threads that may plan it, including the caller; 0: only the caller */
+    uint32_t threads;
     uint64_t text_low;
     uint32_t text_bytes;
     const uint8_t *text;
-    uint8_t *own_text; /* of generated code; else NULL */
+    uint8_t *own_text; /* text of generated code; else NULL */
     bool is_go;
-    bool follows_flags;    /* their readers are looked for, also between ranges; not of Go */
-    bool is_generated;     /* a runtime made the code, and knows places in it (generated.h) */
+    bool follows_flags;    /* find the readers of flags, also between ranges; false for Go */
+    bool is_generated;     /* a runtime generated the code and knows places in it (generated.h) */
     sj_code_range *ranges; /* sorted by start */
     size_t range_count;
     size_t range_capacity;
-    uint32_t *ranges_before; /* by block of text: how many ranges start before it */
-    sj_code *codes;          /* by address; of ranges and, where flags matter, between them */
+    uint32_t *ranges_before; /* by block of text: number of ranges that start before it */
+    sj_code *codes;          /* sorted by address; of ranges and, if flags matter, between them */
     size_t code_count;
     size_t code_capacity;
-    uint32_t *first_codes; /* by word of code_starts: number of its first instruction */
-    /* One bit per byte of text. */
-    uint64_t *code_starts;   /* an instruction begins here */
+    uint32_t *first_codes; /* by word of code_starts: index of its first instruction */
+    /* One bit per byte of text: */
+    uint64_t *code_starts;   /* an instruction starts here */
     uint64_t *targets;       /* control may arrive here: branches, returns, labels, entries */
-    uint64_t *pinned;        /* ... by other ways than the jumps of the code itself */
-    uint64_t *addressed;     /* the address is taken by data or code */
+    uint64_t *pinned;        /* control may arrive here other than by jumps of the code itself */
+    uint64_t *addressed;     /* data or code takes the address */
     uint64_t *called;        /* a direct call leads here */
-    uint64_t *padding;       /* never executed: may be overwritten when not claimed */
+    uint64_t *padding;       /* never executed: may be overwritten if not claimed */
     uint64_t *claimed;       /* belongs to a patch of the plan */
-    uint64_t *table_entries; /* targets of jump tables (kept for the tests' truth check) */
+    uint64_t *table_entries; /* targets of jump tables (kept for tests) */
     uint64_t *switch_tables; /* sorted: tables of addresses that belong to a switch */
     size_t switch_count;
 } sj_module;
 
 typedef const sj_machine *(*sj_machine_finder)(uint16_t elf_machine);
 
-/* sj_module_load opens the module and reads symbols, debug files, the map file and unwind tables.
- * `find_machine` is sj_machine_of: passed, so that no machine stands below the module.
- * SJ_ENOTFOUND, SJ_EUNSUPPORTED, SJ_ECORRUPT, SJ_ENOMEM. Release with sj_module_close, also after a
- * failure. */
+/* Opens the module and reads its symbols, debug files, map file and unwind tables. `find_machine`
+ * is sj_machine_of; it is a parameter so that module.c does not depend on machines. Returns
+ * SJ_ENOTFOUND, SJ_EUNSUPPORTED, SJ_ECORRUPT or SJ_ENOMEM. Close it with sj_module_close, also
+ * after an error. */
 SJ_MUST_CHECK sj_status sj_module_load(const sj_planner_options *options,
                                        sj_machine_finder find_machine, sj_module *module,
                                        sj_error *error);
 
-/* sj_module_find_ranges turns symbols and FDEs into code ranges, with the reasons to leave
- * some alone. */
+/* Turns symbols and FDEs into code ranges, and sets the reasons to leave some unhooked. */
 SJ_MUST_CHECK sj_status sj_module_find_ranges(sj_module *module);
 
-/* sj_module_find_targets disassembles every range, marks everything that control may reach other
- * than by falling through, joins cold parts with their functions and finds padding. */
+/* Disassembles every range, marks all places that control may reach other than by falling through,
+ * joins cold parts with their functions, and finds padding. */
 SJ_MUST_CHECK sj_status sj_module_find_targets(sj_module *module);
 
-/* sj_module_keep_name copies a name, for as long as the module is open. SJ_ENOMEM. */
+/* Copies a name for as long as the module is open. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_keep_name(sj_module *module, const char *name, const char **kept);
 
 void sj_module_close(sj_module *module);
 
-/* sj_module_skip_notifiers excludes what calls the agent when Mono enters or leaves a method: its
- * calls would lie around the beginning, or the end, of the method's. They have no names in a
- * stripped runtime, and lie behind functions that have. The ranges are sorted. */
+/* Excludes functions that notify the agent when Mono enters or leaves a method, because their calls
+ * would enclose the method's start or end. They have no names in a stripped runtime, and follow
+ * functions with names. The ranges are sorted. */
 void sj_module_skip_notifiers(sj_module *module);
 
-/* sj_module_index_ranges prepares the two below, once all ranges are sorted. SJ_ENOMEM. */
+/* Prepares the next two functions, after all ranges are sorted. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_index_ranges(sj_module *module);
 
-/* sj_module_ranges_before counts the ranges that start at an offset or before. */
+/* Returns the number of ranges that start at or before an offset. */
 uint32_t sj_module_ranges_before(const sj_module *module, int64_t offset);
 
-/* sj_module_range_at returns the index of the range that holds an offset, or SJ_CODE_RANGE_NONE. */
+/* Returns the index of the range that contains an offset, or SJ_CODE_RANGE_NONE. */
 uint32_t sj_module_range_at(const sj_module *module, int64_t offset);
 
-/* sj_name_is_runtime returns whether a function belongs to the start files or the linker. */
+/* Returns the start of a compiler's suffix for a part of a function in `name`: ".cold", or ".__part."
+ * for a basic block section. NULL: it names a whole function. Borrowed. */
+const char *sj_name_part(const char *name);
+
+/* True if a function belongs to the start files or the linker. */
 bool sj_name_is_runtime(const char *name);
 
 static inline bool sj_bit_get(const uint64_t *bits, uint32_t at)
@@ -135,7 +140,7 @@ static inline void sj_bit_set(uint64_t *bits, uint32_t at)
     bits[at >> 6] |= UINT64_C(1) << (at & 63);
 }
 
-/* sj_bit_mark and sj_bit_unmark set and clear a bit whose neighbours other threads change. */
+/* Set and clear a bit while other threads change its neighbours. */
 static inline void sj_bit_mark(uint64_t *bits, uint32_t at)
 {
     _Atomic uint64_t *word = (_Atomic uint64_t *)&bits[at >> 6];
@@ -151,8 +156,7 @@ static inline void sj_bit_unmark(uint64_t *bits, uint32_t at)
     atomic_fetch_and_explicit(word, ~(UINT64_C(1) << (at & 63)), memory_order_relaxed);
 }
 
-/* sj_module_index_code makes an instruction of module->codes known to sj_any_code_at; instructions
- * are indexed by rising address. */
+/* Adds an instruction of module->codes to the index of sj_any_code_at, sorted by address. */
 static inline void sj_module_index_code(sj_module *module, const sj_code *code)
 {
     const uint32_t word = code->at >> 6;

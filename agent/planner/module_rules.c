@@ -10,6 +10,12 @@ static bool is_listed(const char *name, size_t size, const char *const *list, si
     return false;
 }
 
+const char *sj_name_part(const char *name)
+{
+    const char *cold = strstr(name, ".cold");
+    return cold != NULL ? cold : strstr(name, ".__part.");
+}
+
 bool sj_name_is_runtime(const char *name)
 {
     static const char *const names[] = {"_start",

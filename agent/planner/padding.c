@@ -5,8 +5,8 @@
 
 enum { GAP_MAX_BYTES = 256 };
 
-/* Alignment bytes inside a range: no-ops behind an instruction that never goes on, up to the next
- * place that control may reach. */
+/* Marks alignment bytes inside a range: no-ops after an instruction that never continues, up to the
+ * next place that control may reach. */
 static void mark_inside(sj_module *module, const sj_code_range *range)
 {
     bool is_dead = false;
@@ -37,7 +37,7 @@ static uint32_t section_end(const sj_module *module, uint32_t at)
     return at;
 }
 
-/* Filler between two ranges: no-ops, int3 or zeros directly behind a range. */
+/* Marks filler between two ranges: no-ops, int3 or zeros directly after a range. */
 static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t start, uint32_t end)
 {
     uint32_t at = start;
@@ -55,13 +55,15 @@ static void mark_gap(sj_module *module, const sj_decoder *decoder, uint32_t star
                 sj_bit_mark(module->padding, at + i);
             } else if (at + i != start) {
                 return;
-            } /* else the return address of a call that never returns: keep off that byte */
+                /* This byte is the return address of a call that never returns, which unwinders
+                 * look up. Leave it unpatched. */
+            }
         }
         at += code.length;
     }
 }
 
-/* Code by hand may run through the alignment behind it into the next function. */
+/* True if hand-written code may run through the alignment after it into the next function. */
 static bool runs_on(const sj_module *module, const sj_code_range *range)
 {
     if (range->code_count == 0) {
@@ -71,10 +73,10 @@ static bool runs_on(const sj_module *module, const sj_code_range *range)
     return last->kind == SJ_CODE_PLAIN || last->kind == SJ_CODE_JUMP_IF;
 }
 
-/* Of the ranges `first` to `last` - 1. */
+/* Finds the padding of the ranges `first` to `last` - 1. */
 static void find_padding(sj_module *module, const sj_decoder *decoder, size_t first, size_t last)
 {
-    uint32_t section = 0; /* end of the section that the last gap lay in */
+    uint32_t section = 0; /* end of the section of the previous gap */
     for (size_t i = first; i < last; i++) {
         const sj_code_range *range = &module->ranges[i];
         const uint8_t skip = module->ranges[range->parent].skip;

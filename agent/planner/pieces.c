@@ -11,7 +11,7 @@ typedef struct pieces {
     uint32_t count;
     _Atomic uint32_t next;
     pthread_mutex_t mutex;
-    uint32_t failed; /* the first piece that did; `count`: none */
+    uint32_t failed; /* the first piece that failed; `count`: none */
     sj_status status;
 } pieces;
 
@@ -40,7 +40,7 @@ static void *take_pieces(void *context)
     }
 }
 
-/* Returns how many were started; they inherit that they take no signals. */
+/* Returns the number of started threads. They inherit the blocked signals. */
 static uint32_t start_threads(pieces *work, pthread_t threads[], uint32_t wanted)
 {
     sigset_t all;

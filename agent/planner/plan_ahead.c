@@ -8,32 +8,32 @@
 #include <string.h>
 #include <time.h>
 
-/* Each plan uses several threads and much memory: others wait until one of these has ended. */
+/* Each plan uses several threads and much memory, so others wait until one of these has ended. */
 enum { PLANS_AT_ONCE = 2 };
 
-static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `places_taken` */
+static pthread_mutex_t places_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `places_used` */
 static pthread_cond_t place_freed = PTHREAD_COND_INITIALIZER;
-static unsigned places_taken;
+static unsigned places_used;
 
 struct sj_plan_ahead {
     sj_planner_options options;
     char path[PATH_MAX];
     pthread_t thread;
-    pthread_mutex_t mutex; /* guards what is below */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t ended;
     bool has_ended;
-    bool is_given_up; /* guarded by places_mutex: no process needs a plan that has not begun */
+    bool is_given_up; /* guarded by places_mutex: no process needs a plan that has not started */
 };
 
-/* take_place waits for a place; false: there was none when the plan was given up. */
-static bool take_place(const sj_plan_ahead *ahead)
+/* Waits for a free place. Returns false if the plan was cancelled before. */
+static bool claim_place(const sj_plan_ahead *ahead)
 {
     pthread_mutex_lock(&places_mutex);
-    while (places_taken == PLANS_AT_ONCE && !ahead->is_given_up) {
+    while (places_used == PLANS_AT_ONCE && !ahead->is_given_up) {
         pthread_cond_wait(&place_freed, &places_mutex);
     }
-    const bool is_taken = places_taken < PLANS_AT_ONCE;
-    places_taken += is_taken;
+    const bool is_taken = places_used < PLANS_AT_ONCE;
+    places_used += is_taken;
     pthread_mutex_unlock(&places_mutex);
     return is_taken;
 }
@@ -41,7 +41,7 @@ static bool take_place(const sj_plan_ahead *ahead)
 static void free_place(void)
 {
     pthread_mutex_lock(&places_mutex);
-    places_taken--;
+    places_used--;
     pthread_cond_broadcast(&place_freed);
     pthread_mutex_unlock(&places_mutex);
 }
@@ -54,12 +54,12 @@ static void give_up(sj_plan_ahead *ahead)
     pthread_mutex_unlock(&places_mutex);
 }
 
-/* What cannot be planned, or stored, is planned again by whoever asks, who reports why. */
+/* If the plan cannot be made or stored, the next caller plans again and reports the reason. */
 static void *plan_module(void *context)
 {
     sj_plan_ahead *ahead = context;
     sj_plan plan;
-    if (take_place(ahead)) {
+    if (claim_place(ahead)) {
         if (sj_plan_make(&ahead->options, &plan, NULL) == SJ_OK) {
             sj_plan_free(&plan);
         }

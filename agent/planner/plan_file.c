@@ -13,7 +13,7 @@
 
 enum { ALIGNMENT = 8 };
 
-const char sj_plan_version[] = "1.9.9";
+const char sj_plan_version[] = "1.9.10";
 
 typedef struct plan_layout {
     uint64_t functions;

@@ -56,7 +56,7 @@ uint32_t sj_plan_threads(void)
     cpu_set_t processors;
     const int count = sched_getaffinity(0, sizeof(processors), &processors) == 0
                           ? CPU_COUNT(&processors)
-                          : 1; /* more of them than the set has room for, too */
+                          : 1; /* also if there are more than the set can hold */
     return count < SJ_PIECES_MOST_THREADS ? (uint32_t)count : (uint32_t)SJ_PIECES_MOST_THREADS;
 }
 
@@ -99,7 +99,7 @@ bool sj_plan_is_cached(const sj_planner_options *options)
     return is_named && access(path, R_OK) == 0;
 }
 
-/* own_plan makes the plan writable: a mapped one becomes a copy. */
+/* Makes the plan writable by copying a mapped one. */
 static sj_status own_plan(sj_plan *plan)
 {
     if (!plan->mapped) {
@@ -117,7 +117,7 @@ static sj_status own_plan(sj_plan *plan)
     return SJ_OK;
 }
 
-/* Parts of functions and what the compiler adds are no functions that anyone could ask for. */
+/* Parts of functions, and functions that the compiler adds, cannot be selected. */
 static bool is_selectable(const sj_plan_function *function)
 {
     return function->own_skip != SJ_SKIP_COLD_PART && function->own_skip != SJ_SKIP_RUNTIME_SUPPORT;
@@ -140,7 +140,7 @@ sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context
         if (skip == sj_plan_functions(plan->header)[i].skip) {
             continue;
         }
-        if (!is_changed) { /* a cached plan that fits is not copied */
+        if (!is_changed) { /* a matching cached plan is not copied */
             SJ_TRY(own_plan(plan));
             is_changed = true;
         }
@@ -156,7 +156,7 @@ sj_status sj_plan_select(sj_plan *plan, sj_function_wanted wanted, void *context
     return SJ_OK;
 }
 
-/* clear_receivers: they are part of every plan, and taken out where they are not wanted. */
+/* Every plan contains receivers. Removes them if they are not wanted. */
 static sj_status clear_receivers(sj_plan *plan)
 {
     const sj_plan_function *functions = sj_plan_functions(plan->header);
@@ -176,8 +176,8 @@ static sj_status clear_receivers(sj_plan *plan)
     return SJ_OK;
 }
 
-/* set_values marks a function. Of a method the arguments are counted behind its selector; where the
- * receiver is not known, neither are they. Its calls are not distinguished by receivers. */
+/* Sets the values of a function. The arguments of a method are counted after its selector; if the
+ * receiver is unknown, the method has no values. Its calls are not distinguished by receivers. */
 static sj_status set_values(const sj_planner_options *options, const sj_plan_header *header,
                             sj_plan_function *function)
 {
@@ -188,7 +188,8 @@ static sj_status set_values(const sj_planner_options *options, const sj_plan_hea
                            function->offset, listed));
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const bool is_result = sj_value_position(listed[i]) == SJ_VALUE_RESULT ||
-                               sj_place_is_limit(listed[i]); /* of texts, also of the result */
+                               /* applies to all texts, including the result */
+                               sj_place_is_limit(listed[i]);
         if (listed[i] != 0 && (is_result || !is_method || function->receiver != 0)) {
             function->values[used++] = listed[i];
         }
@@ -283,7 +284,7 @@ sj_status sj_plan_make(const sj_planner_options *options, sj_plan *plan, sj_erro
         }
     }
     sj_module_close(&module);
-    /* A cache that cannot be written costs time, not the plan. */
+    /* If the cache cannot be written, only time is lost. */
     if (status == SJ_OK && cached[0] != 0 && sj_plan_write(plan, cached, NULL) != SJ_OK) {
         plan->from_cache = false;
     }

@@ -12,24 +12,23 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Design notes. The one pass over all code disassembles the text in pieces, each by one thread and
- * into instructions of its own, which are put together afterwards. Marks are bits that are only set
- * and that nothing here asks, so that their order does not matter; what is found otherwise goes
- * into lists, which are put together in the order of the text. So the result is that of one thread.
- * Pieces begin where a word of the bit sets does: then each word of code_starts belongs to one. */
+/* Design notes. One pass disassembles all code in pieces. Each piece has one thread and its own
+ * list of instructions; the lists are joined afterwards. Marks are bits that the pass only sets and
+ * never reads, so their order does not matter. Other findings go into lists, which are joined in
+ * the order of the text. So the result does not depend on the number of threads. Pieces start at
+ * word boundaries of the bit sets, so each word of code_starts belongs to one piece. */
 
 enum { LEAST_PIECE_BYTES = 1 << 14, WORD_BITS = 64 };
 
 typedef struct scan_piece {
-    sj_module
-        module; /* a copy of the description, in which the instructions are those of the piece */
+    sj_module module; /* a copy whose instructions are those of the piece */
     sj_decoder decoder;
     sj_found_links found;
     uint32_t first_range;
-    uint32_t last_range; /* behind the last */
-    uint32_t start;      /* of its text: code between ranges is in front of the one behind it */
+    uint32_t last_range; /* one past the last */
+    uint32_t start;      /* start of its text: the code before a range belongs to the range */
     uint32_t end;
-    size_t first_code; /* in the whole module */
+    size_t first_code; /* index in the whole module */
 } scan_piece;
 
 typedef struct scan {
@@ -38,7 +37,7 @@ typedef struct scan {
     scan_piece *pieces;
     uint32_t piece_count;
     sj_progress_work work;
-    _Atomic uint64_t scanned; /* ranges */
+    _Atomic uint64_t scanned; /* number of ranges */
 } scan;
 
 static sj_status record_branch(scan_piece *piece, uint32_t range_index, const sj_code *code)
@@ -63,8 +62,8 @@ static sj_status record_branch(scan_piece *piece, uint32_t range_index, const sj
     return SJ_OK;
 }
 
-/* An address that code takes. Labels of a function can only be named by its own code, so one inside
- * of another range counts once that has turned out to be a part of the same function. */
+/* Records an address that code takes. Only a function's own code can name its labels. So a label
+ * inside another range counts only if that range turns out to be a part of the same function. */
 static sj_status record_address(scan_piece *piece, uint32_t range_index, int64_t target)
 {
     sj_module *module = &piece->module;
@@ -85,7 +84,7 @@ static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_c
     sj_module *module = &piece->module;
     sj_code_range *range = &module->ranges[range_index];
     if (module->is_generated && sj_code_is_final(code)) {
-        sj_mark(module, sj_code_end(code), false); /* a handler may begin here */
+        sj_mark(module, sj_code_end(code), false); /* a handler may start here */
     }
     switch (code->kind) {
     case SJ_CODE_CALL:
@@ -110,7 +109,7 @@ static sj_status record_code(scan_piece *piece, uint32_t range_index, const sj_c
     return (code->flags & SJ_CODE_BRANCH) != 0 ? record_branch(piece, range_index, code) : SJ_OK;
 }
 
-/* Goes on to the row of an address of a range, or behind it; without a range there is no rule. */
+/* Moves to the row for an address, or past the range. Without a range there is no rule. */
 static bool is_entry_frame(const sj_fde *fde, const sj_cfi_row **row, uint64_t address)
 {
     if (fde == NULL || address >= fde->end) {
@@ -158,7 +157,7 @@ static sj_status scan_range(scan_piece *piece, uint32_t range_index)
     return SJ_OK;
 }
 
-/* Larger pages take fewer faults, where there are any. */
+/* Large pages, if available, cause fewer faults. */
 void sj_prefer_large_pages(void *items, size_t bytes)
 {
     enum { PAGE_BYTES = 4096 };
@@ -181,7 +180,7 @@ static sj_code *allocate_codes(size_t count)
 static sj_status scan_ranges(scan *state, scan_piece *piece)
 {
     sj_module *module = &piece->module;
-    uint32_t end = piece->start; /* of the range before */
+    uint32_t end = piece->start; /* end of the previous range */
     for (uint32_t i = piece->first_range; i <= piece->last_range; i++) {
         const bool is_range = i < piece->last_range;
         if (module->follows_flags) {
@@ -193,7 +192,7 @@ static sj_status scan_ranges(scan *state, scan_piece *piece)
             end = module->ranges[i].start + module->ranges[i].size;
             const uint64_t done =
                 1 + atomic_fetch_add_explicit(&state->scanned, 1, memory_order_relaxed);
-            sj_progress_reach(state->work, done); /* which one of the threads shows */
+            sj_progress_reach(state->work, done); /* one of the threads shows it */
         }
     }
     return SJ_OK;
@@ -205,7 +204,7 @@ static sj_status scan_piece_of(void *context, uint32_t number)
     scan_piece *piece = &state->pieces[number];
     sj_module *module = &piece->module;
     *module = *state->module;
-    /* Instructions are four bytes long on average; ranges add what they need. */
+    /* An instruction has four bytes on average; ranges add the capacity that they need. */
     module->code_capacity = (piece->end - piece->start) / 3 + 64;
     module->codes = allocate_codes(module->code_capacity);
     if (module->codes == NULL) {
@@ -218,7 +217,7 @@ static sj_status scan_piece_of(void *context, uint32_t number)
     return status;
 }
 
-/* Where the pieces lie; without a good place to cut, a piece is longer. */
+/* Chooses the pieces. Without a good place to cut, a piece is longer. */
 static void cut_text(scan *state, uint32_t most)
 {
     const sj_module *module = state->module;
@@ -239,7 +238,7 @@ static void cut_text(scan *state, uint32_t most)
     state->pieces[state->piece_count++] = next;
 }
 
-/* Moves a piece's instructions to where they lie in the module. */
+/* Moves the instructions of a piece to their place in the module. */
 static sj_status move_piece(void *context, uint32_t number)
 {
     scan *state = context;

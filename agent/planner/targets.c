@@ -98,7 +98,7 @@ static sj_status link_jump(search *state, uint32_t from, const sj_code *code)
     return sj_links_add(&state->found.strong, from, to);
 }
 
-/* Data and immediates may look like an address: no label is inside of an instruction. */
+/* Data and immediates may look like an address. A label never lies inside an instruction. */
 static void mark_labels(sj_module *module, const sj_links *labels)
 {
     for (size_t i = 0; i < labels->count; i++) {
@@ -126,7 +126,7 @@ static void mark_labels(sj_module *module, const sj_links *labels)
     }
 }
 
-/* LLVM outlines cold blocks as functions of their own, which are called. */
+/* LLVM outlines cold blocks as functions, which are called. */
 static void find_outlined(sj_module *module)
 {
     for (size_t i = 0; i < module->range_count; i++) {
@@ -141,7 +141,7 @@ static void find_outlined(sj_module *module)
 static sj_status link_jumps(search *state)
 {
     const sj_module *module = state->module;
-    /* Twice: the first round may find parts whose starts the second can then join. */
+    /* Two rounds: the first one may find parts whose starts the second one can join. */
     for (unsigned round = 0; round < 2; round++) {
         for (size_t i = 0; i < state->found.jumps.count; i++) {
             const sj_link *jump = &state->found.jumps.items[i];
@@ -162,14 +162,15 @@ static sj_status find_targets(search *state)
     SJ_TRY(sj_join_parts(module, &state->found.strong, &state->found.weak));
     mark_labels(module, &state->found.labels);
     SJ_TRY(sj_decide_ranges(module));
-    if (!module->is_generated) { /* handlers may begin with no-ops */
+    if (!module->is_generated) { /* handlers may start with no-ops */
         SJ_TRY(sj_find_padding(module));
     }
     return module->follows_flags ? sj_find_dead_flags(module) : SJ_OK;
 }
 
-/* Code without symbols and unwind rules has to be read for the flags alone. Where it is most of a
- * large text, that takes longer than all else, and finds data that read as if they used flags. */
+/* Code without symbols and unwind rules must be read for the flags alone. If most of a large text
+ * is such code, reading it takes longer than everything else, and finds data that look like readers
+ * of flags. */
 static bool is_mostly_unowned(const sj_module *module)
 {
     enum { LARGE_BYTES = 32 << 20 };

@@ -1,4 +1,4 @@
-/* How much of a module's code lies in functions that the plan knows. */
+/* Measures how much of a module's code lies in functions that the plan knows. */
 #ifndef SJ_AGENT_PLANNER_TEXT_COVERAGE_H
 #define SJ_AGENT_PLANNER_TEXT_COVERAGE_H
 
@@ -6,19 +6,18 @@
 
 #include <stdbool.h>
 
-/* Bytes between functions up to this many are padding. */
+/* Up to this many bytes between functions are padding. */
 enum { SJ_TEXT_PADDING_BYTES = 63 };
 
 typedef struct sj_text_coverage {
     uint64_t text_bytes;    /* of all executable sections */
-    uint64_t unknown_bytes; /* in no function, and no padding between functions */
+    uint64_t unknown_bytes; /* in no function, and not padding between functions */
 } sj_text_coverage;
 
-/* sj_text_coverage_of measures a checked plan. */
+/* Measures a checked plan. */
 sj_text_coverage sj_text_coverage_of(const sj_plan_header *plan);
 
-/* sj_text_coverage_is_poor returns whether so much is unknown (4 KiB and a tenth) that calls are
- * missing which a user expects. */
+/* True if so much is unknown (4 KiB and a tenth) that a user would miss calls. */
 bool sj_text_coverage_is_poor(sj_text_coverage coverage);
 
 #endif

@@ -3,13 +3,12 @@
 #include "agent/planner/exits.h"
 #include "proto/base/array.h"
 
-/* Design notes. Code without symbols and unwind tables (written by hand, start files, linkage
- * tables) is no range, but it calls ranges and is called. So what lies between ranges is
- * disassembled, too, from the end of one to the start of the next; data there reads as code that is
- * not understood. */
+/* Design notes. Code without symbols and unwind tables (hand-written code, start files, linkage
+ * tables) is not in a range, but it calls ranges and is called. So the text between two ranges is
+ * disassembled, too. Data in it looks like code that is not understood. */
 
-/* Zeros between sections and functions: an odd number of them, read as code, would take the next
- * byte with it. */
+/* Zeros between sections and functions. If their number is uneven, decoding them as code would
+ * consume the next byte. */
 static bool is_zero_filler(const sj_module *module, uint32_t at)
 {
     enum { ALIGNMENT = 16 };

@@ -1,4 +1,4 @@
-/* What keeps a rule from changing calls of methods of managed runtimes. */
+/* Reasons why a rule cannot change calls of methods of managed runtimes. */
 #ifndef SJ_AGENT_POLICY_CHANGE_OBSTACLE_H
 #define SJ_AGENT_POLICY_CHANGE_OBSTACLE_H
 
@@ -6,7 +6,7 @@
 #include "agent/policy/value_rules.h"
 
 typedef enum sj_change_obstacle {
-    SJ_CHANGE_POSSIBLE = 0, /* also of rules that change nothing */
+    SJ_CHANGE_POSSIBLE = 0, /* also for rules that change nothing */
     SJ_CHANGE_SETS_ERRNO = 1,
     SJ_CHANGE_AT_TEXT = 2,
     SJ_CHANGE_THROWS = 3,
@@ -17,7 +17,7 @@ typedef enum sj_change_obstacle {
 
 sj_change_obstacle sj_change_obstacle_find(const sj_value_rule *rule, sj_link_language language);
 
-/* What cannot be done and what can, for the user. */
+/* Texts for the user: what is impossible, and what is possible instead. */
 extern const char *const sj_change_obstacle_texts[SJ_CHANGE_OBSTACLES];
 
 #endif

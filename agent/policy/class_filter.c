@@ -34,7 +34,7 @@ static bool find_class(const sj_class_filter *filter, const char *name, sj_known
 static bool descends_from_listed(const sj_class_filter *filter, const char *name)
 {
     sj_known_class class;
-    /* Damaged tables may name a class as its own ancestor. */
+    /* A damaged table may name a class as its own ancestor. */
     for (int steps = 0; name != NULL && steps < ANCESTORS_MAX; steps++) {
         if (sj_pattern_matches_any(filter->ancestors, filter->ancestor_count, name)) {
             return true;

@@ -1,7 +1,7 @@
-/* The class filter: which methods of a runtime are recorded, by class, selector, ancestors and
- * whether the class belongs to the system. It decides by a method's name, which the runtime's
- * descriptor splits (agent/runtimes/runtime.h); the class is the receiver's where the name has it.
- * Immutable after it was filled; any thread. */
+/* Class filter: decides which methods of a runtime are recorded, by class, selector, ancestors, and
+ * whether the class belongs to the system. It uses a method's name, which the runtime's descriptor
+ * splits (agent/runtimes/runtime.h). If the name contains a class, that is the receiver's class.
+ * Immutable once filled; thread-safe. */
 #ifndef SJ_AGENT_POLICY_CLASS_FILTER_H
 #define SJ_AGENT_POLICY_CLASS_FILTER_H
 
@@ -15,51 +15,51 @@
 enum { SJ_CLASS_PATTERNS = 32 };
 
 typedef struct sj_class_filter {
-    sj_pattern classes[SJ_CLASS_PATTERNS]; /* only these; none: all */
+    sj_pattern classes[SJ_CLASS_PATTERNS]; /* record only these; empty: all */
     size_t class_count;
-    sj_pattern excluded[SJ_CLASS_PATTERNS]; /* classes never recorded */
+    sj_pattern excluded[SJ_CLASS_PATTERNS]; /* classes that are never recorded */
     size_t excluded_count;
-    sj_pattern selectors[SJ_CLASS_PATTERNS]; /* only these; none: all */
+    sj_pattern selectors[SJ_CLASS_PATTERNS]; /* record only these; empty: all */
     size_t selector_count;
-    sj_pattern ancestors[SJ_CLASS_PATTERNS]; /* only these classes and what descends from them */
+    sj_pattern ancestors[SJ_CLASS_PATTERNS]; /* record only these classes and their descendants */
     size_t ancestor_count;
-    sj_pattern
-        system[SJ_CLASS_PATTERNS]; /* the system's, in place of what is_system_class guesses */
+    sj_pattern system[SJ_CLASS_PATTERNS]; /* classes of the system; they replace is_system_class */
     size_t system_count;
-    sj_pattern loaders[SJ_CLASS_PATTERNS]; /* only classes of these; none: of all */
+    sj_pattern loaders[SJ_CLASS_PATTERNS]; /* record only classes of these loaders; empty: all */
     size_t loader_count;
-    bool has_system;     /* `system` holds, also when it is empty */
-    bool without_system; /* not what a system library defines, nor what is_system_class guesses */
-    sj_class_find find;  /* NULL: nothing is known of any class */
-    void *context;       /* of `find`; borrowed */
+    bool has_system; /* use `system`, even if it is empty */
+    /* exclude classes of system libraries and those that is_system_class recognises */
+    bool without_system;
+    sj_class_find find; /* NULL: no information about classes */
+    void *context;      /* passed to `find`; borrowed */
 } sj_class_filter;
 
-void sj_class_filter_free(sj_class_filter *filter); /* the patterns; safe on a zeroed one */
+/* frees the patterns; safe on a zeroed filter */
+void sj_class_filter_free(sj_class_filter *filter);
 
-/* sj_class_filter_needs_classes returns whether the filter asks what is known of classes. */
+/* True if the filter needs information about classes. */
 bool sj_class_filter_needs_classes(const sj_class_filter *filter);
 
-/* sj_class_filter_wants decides on a method; what is no method is wanted. */
+/* True if the filter wants a method. A name that is not a method's is always wanted. */
 bool sj_class_filter_wants(const sj_class_filter *filter, const char *name);
 
-/* The two parts of that decision: on all methods of a class, and on a method of any class. */
+/* The two parts of that decision: about all methods of a class, and about a method of any class. */
 bool sj_class_filter_wants_methods_of(const sj_class_filter *filter, const char *class);
 bool sj_class_filter_wants_selector(const sj_class_filter *filter, const char *selector);
 
-/* sj_class_filter_wants_class decides on a class before it has methods, by its name alone,
- * sj_class_filter_wants_loader by its loader's; which are the system's says
- * sj_class_filter_is_system. */
+/* Decide about a class before it has methods: sj_class_filter_wants_class by its name alone,
+ * sj_class_filter_wants_loader by its loader's name. sj_class_filter_is_system is true for classes
+ * of the system. */
 bool sj_class_filter_wants_class(const sj_class_filter *filter, const char *name);
 bool sj_class_filter_wants_loader(const sj_class_filter *filter, const char *loader);
 bool sj_class_filter_is_system(const sj_class_filter *filter, const sj_runtime *runtime,
                                const char *name);
 
-/* sj_class_filter_wants_descendant decides on a class by what it is and what it descends from:
- * names, each terminated. */
+/* Decides about a class by its own name and the names of its ancestors, each NUL-terminated. */
 bool sj_class_filter_wants_descendant(const sj_class_filter *filter, const char *name,
                                       sj_slice lineage);
 
-/* sj_class_filter_same compares what two filters ask for. */
+/* True if two filters want the same. */
 bool sj_class_filter_same(const sj_class_filter *left, const sj_class_filter *right);
 
 #endif

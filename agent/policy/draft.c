@@ -12,13 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define DOCUMENT "policy" /* in messages about what options make */
+#define DOCUMENT "policy" /* names the document in errors about options */
 
 struct sj_policy_draft {
     json_t *document;
-    json_t *loaded;     /* the document as it was read; NULL: none was */
-    json_t *prototypes; /* signatures by names; NULL: none */
-    char *text;         /* likewise */
+    json_t *loaded;     /* the loaded document; NULL: none */
+    json_t *prototypes; /* signatures by function name; NULL: none */
+    char *text;         /* as for json_t */
     size_t size;
     char name[PATH_MAX];
 };
@@ -48,7 +48,7 @@ void sj_policy_draft_free(sj_policy_draft *draft)
     }
 }
 
-/* list_presets writes the names of the shipped policies. */
+/* Writes the names of the shipped policies. */
 static void list_presets(char *text, size_t capacity)
 {
     size_t size = (size_t)snprintf(text, capacity, " (shipped policies:");
@@ -79,8 +79,8 @@ static sj_status read_file(const char *name, const char *hint, char *text, size_
     return problem == 0 ? SJ_OK : sj_fail(error, SJ_EIO, "%s: %s", name, strerror(problem));
 }
 
-sj_status sj_policy_draft_take(sj_policy_draft *draft, const char *text, size_t size,
-                               const char *name, sj_error *error)
+sj_status sj_policy_draft_parse(sj_policy_draft *draft, const char *text, size_t size,
+                                const char *name, sj_error *error)
 {
     sj_policy policy;
     SJ_TRY(sj_policy_parse(text, size, name, &policy, error));
@@ -109,7 +109,7 @@ sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_erro
 {
     const char *preset = sj_policy_preset(name);
     if (preset != NULL) {
-        return sj_policy_draft_take(draft, preset, strlen(preset), name, error);
+        return sj_policy_draft_parse(draft, preset, strlen(preset), name, error);
     }
     char *text = malloc(SJ_POLICY_MAX_BYTES + 1);
     size_t size = 0;
@@ -120,14 +120,13 @@ sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name, sj_erro
     list_presets(hint, sizeof(hint));
     sj_status status = read_file(name, hint, text, SJ_POLICY_MAX_BYTES + 1, &size, error);
     if (status == SJ_OK) {
-        status = sj_policy_draft_take(draft, text, size, name, error);
+        status = sj_policy_draft_parse(draft, text, size, name, error);
     }
     free(text);
     return status;
 }
 
-/* The object `part` of an object, made when it is missing. What stands for an object that says
- * nothing is replaced by it. */
+/* Returns the object `part` of an object. Creates it if it is missing or is not an object. */
 static json_t *find_part(json_t *parent, const char *part)
 {
     json_t *found = json_object_get(parent, part);
@@ -138,7 +137,7 @@ static json_t *find_part(json_t *parent, const char *part)
     return json_object_set_new(parent, part, made) == 0 ? made : NULL;
 }
 
-/* find_parent gives the object that holds the last part of `key`. */
+/* Returns the object that holds the last part of `key`. */
 static json_t *find_parent(sj_policy_draft *draft, const char *key, const char **last)
 {
     json_t *parent = draft->document;
@@ -199,8 +198,7 @@ sj_status sj_policy_draft_append(sj_policy_draft *draft, const char *key, const 
     return append_value(draft, key, json_string(value));
 }
 
-/* is_numbered returns whether a rule about a value is "FUNCTION(NUMBER:KIND)" or
- * "FUNCTION(result:KIND)"; `open` is its last bracket. */
+/* True for "FUNCTION(NUMBER:KIND)" and "FUNCTION(result:KIND)"; `open` is the last bracket. */
 static bool is_numbered(const char *open)
 {
     const char *after = open + 1;
@@ -247,7 +245,7 @@ sj_status sj_policy_draft_value(sj_policy_draft *draft, const char *text, sj_err
     if (open != NULL && open != text && !is_numbered(open)) {
         return append_signature(draft, text, open, error);
     }
-    if (bytes != 0 && open == NULL) { /* its debug data say what it has */
+    if (bytes != 0 && open == NULL) { /* debug data describe its values */
         json_t *alone = json_pack("{s: s}", "function", text);
         return alone != NULL ? append_value(draft, "values", alone)
                              : sj_fail(error, SJ_EINVAL, "--value %.200s is no text", text);
@@ -295,8 +293,8 @@ void sj_policy_draft_origin(const sj_policy_draft *draft, const sj_json_step *st
     snprintf(origin, capacity, "%s:%u:%u", draft->name, place.line, place.column);
 }
 
-/* Nobody has seen the document: instead of a place in it, an error names the line that stands
- * there, up to the bracket that opens what is in it. */
+/* The user has not seen the generated document. So an error quotes the line at fault, up to its
+ * opening bracket, instead of a place. */
 static void name_line(const char *text, sj_error *error)
 {
     char said[SJ_ERROR_TEXT_BYTES];
@@ -351,14 +349,14 @@ sj_status sj_policy_draft_prototypes(sj_policy_draft *draft, const char *name, s
     return status;
 }
 
-/* bare_name leaves of "library!function" the function. */
+/* Returns the function of "library!function". */
 static const char *bare_name(const char *function)
 {
     const char *mark = strrchr(function, '!');
     return mark != NULL ? mark + 1 : function;
 }
 
-/* Gives rules that name a function alone the signature of its prototype. */
+/* Adds the signature of the prototype to rules that name only a function. */
 static void use_prototypes(const sj_policy_draft *draft)
 {
     json_t *rules = json_object_get(draft->document, "values");

@@ -29,7 +29,7 @@ static void skip_string(json_scan *scan)
     scan->at++;
 }
 
-/* skip_value goes behind one value, whatever is nested in it. */
+/* Moves past one value and everything nested in it. */
 static void skip_value(json_scan *scan)
 {
     size_t depth = 0;
@@ -55,8 +55,8 @@ static void skip_value(json_scan *scan)
     } while (depth > 0 && scan->at < scan->size);
 }
 
-/* enter_object goes to the value of a key, its last one as jansson keeps that; `*key_at` is the
- * key's place. */
+/* Moves to the value of a key. If the key occurs more than once, uses the last one, like jansson.
+ * `*key_at` is the place of the key. */
 static bool enter_object(json_scan *scan, const char *key, size_t *key_at)
 {
     const size_t bytes = strlen(key);

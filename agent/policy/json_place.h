@@ -1,14 +1,14 @@
-/* Where a value stands in a JSON text: what jansson, which reads it, does not remember. */
+/* Finds the place of a value in a JSON text. The parser, jansson, does not keep places. */
 #ifndef SJ_AGENT_POLICY_JSON_PLACE_H
 #define SJ_AGENT_POLICY_JSON_PLACE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* One step from a value to one inside it. */
+/* One step from a value to a value inside it. */
 typedef struct sj_json_step {
-    const char *key; /* of an object; NULL: an array */
-    size_t index;    /* in an array */
+    const char *key; /* key of an object; NULL: an array */
+    size_t index;    /* index in an array */
 } sj_json_step;
 
 typedef struct sj_json_place {
@@ -16,9 +16,9 @@ typedef struct sj_json_place {
     unsigned column;
 } sj_json_place;
 
-/* sj_json_find follows `steps` through the valid JSON `text` of `size` bytes. `want_key`: the place
- * of the last step's key rather than of its value. Where a step leads nowhere, the place of the
- * value that was reached is given. Keys are compared as they are written. */
+/* Follows `steps` through the valid JSON `text` of `size` bytes. `want_key`: returns the place of
+ * the last step's key, instead of its value. If a step fails, returns the place of the value
+ * reached so far. Keys are compared as written. */
 sj_json_place sj_json_find(const char *text, size_t size, const sj_json_step *steps, size_t count,
                            bool want_key);
 

@@ -1,8 +1,8 @@
-/* Design notes
+/* Design notes.
  *
- * Records carry the place of a rule in the list, and probes were made for the values that it asks
- * for: so a list that is in use only grows, in place. An added rule is complete before the count
- * says that it is there; nobody looks behind that. */
+ * Records hold the index of a rule in the list, and probes exist for the values that it asks for.
+ * So a list in use only grows, in place. An added rule is complete before `count` includes it, and
+ * readers stay below `count`. */
 #include "agent/policy/value_rules.h"
 
 #include <string.h>
@@ -12,7 +12,7 @@ static bool same_text(const char *left, const char *right)
     return strcmp(left != NULL ? left : "", right != NULL ? right : "") == 0;
 }
 
-/* copy_callers copies the conditions on the caller, which borrow their texts. */
+/* Copies the conditions on the caller. Their texts are borrowed. */
 static size_t copy_callers(const sj_value_rule *rule,
                            sj_value_condition callers[SJ_VALUE_CONDITIONS])
 {
@@ -42,8 +42,8 @@ static bool is_alike(const sj_value_rule *left, const sj_value_rule *right)
                                                              : sj_value_rule_same(left, right));
 }
 
-/* find_alike returns the rule that is number `of` of `wanted`: of those like it, the one that as
- * many precede as there. NULL: it is missing. */
+/* Returns the rule that corresponds to rule `of` of `wanted`; NULL: it is missing. If several rules
+ * are alike, it has as many of them before it as rule `of` has. */
 static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wanted, size_t of)
 {
     const sj_value_rule *like = &wanted->items[of];
@@ -60,8 +60,8 @@ static sj_value_rule *find_alike(sj_value_rules *rules, const sj_value_rules *wa
     return NULL;
 }
 
-/* counts_otherwise: rules of the same function count its arguments by registers, this one by a
- * signature, or the other way round. */
+/* True if rules of the same function count its arguments by registers and this rule by a signature,
+ * or the reverse. */
 static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *rule)
 {
     for (size_t i = 0; i < rules->count; i++) {
@@ -74,7 +74,7 @@ static bool counts_otherwise(const sj_value_rules *rules, const sj_value_rule *r
     return false;
 }
 
-/* has_text_of: of the same text, a rule asks for no more than another one. */
+/* True if another rule about the same text asks for at least as much of it. */
 static bool has_text_of(const sj_value_rule *other, const sj_value_rule *rule)
 {
     const bool is_sized = rule->length_place != 0 || rule->filled != 0;
@@ -84,8 +84,7 @@ static bool has_text_of(const sj_value_rule *other, const sj_value_rule *rule)
              other->filled_place == rule->filled_place));
 }
 
-/* wants_more_text: probes have been made that record the rule's text, but shorter, or by another
- * length. */
+/* True if existing probes record the rule's text, but shorter or by another length. */
 static bool wants_more_text(const sj_value_rules *rules, const sj_value_rule *rule)
 {
     bool is_recorded = false;
@@ -103,7 +102,7 @@ static bool wants_more_text(const sj_value_rules *rules, const sj_value_rule *ru
     return is_recorded;
 }
 
-/* obstacle_of says why a rule cannot begin in a program that runs; NULL: it can. */
+/* Returns the reason why a rule cannot start in a running program; NULL: it can. */
 static const char *obstacle_of(const sj_value_rules *rules, const sj_value_rule *rule)
 {
     if (rules->count == SJ_VALUE_RULES) {
@@ -126,7 +125,7 @@ static sj_status copy_pattern(sj_pattern *pattern)
     return from.text != NULL ? sj_pattern_make(from.text, pattern, NULL) : SJ_OK;
 }
 
-/* own_patterns makes the patterns of a copied rule its own; those that it could not are empty. */
+/* Copies the patterns of a copied rule. A pattern that cannot be copied becomes empty. */
 static sj_status own_patterns(sj_value_rule *rule)
 {
     sj_status status = copy_pattern(&rule->function);
@@ -160,7 +159,7 @@ static sj_status add(sj_value_rules *rules, const sj_value_rule *rule)
     return SJ_OK;
 }
 
-/* ask_again: a rule that is there is one of the present policy. */
+/* Marks an existing rule as one of the current policy. */
 static void ask_again(sj_value_rule *rule, size_t row)
 {
     rule->is_former = false;

@@ -1,7 +1,7 @@
-/* Design notes
+/* Design notes.
  *
- * A binary128 is a whole number times a power of two. Where that is a fraction, n / 2^k is
- * n * 5^k / 10^k: so its digits are always those of a whole number, which is multiplied out. */
+ * A binary128 is an integer times a power of two. A fraction n / 2^k equals n * 5^k / 10^k. So its
+ * digits are always those of an integer, which this file multiplies out. */
 #include "agent/policy/long_double.h"
 
 #include <math.h>
@@ -12,21 +12,21 @@
 enum {
     DIGITS_X87 = 21,
     DIGITS_BINARY128 = 36,
-    LIMB = 1000000000, /* digits are kept nine in a word */
+    LIMB = 1000000000, /* a word holds nine digits */
     LIMB_DIGITS = 9,
     LIMBS = 1300,      /* 5^16494 times 113 bits has fewer than 11,570 digits */
-    LIMBS_WRITTEN = 5, /* of which all digits of a text are, and one more */
+    LIMBS_WRITTEN = 5, /* words that hold all digits of a text and one more */
     WRITTEN_BYTES = LIMBS_WRITTEN * LIMB_DIGITS + 1
 };
 
-/* A whole number: the lowest nine digits first. */
+/* An integer: the lowest nine digits first. */
 typedef struct big_number {
     size_t count;
     uint32_t limbs[LIMBS];
 } big_number;
 
-/* The digits of a number, and where its decimal point is: behind the first of them, times ten to
- * the power of `exponent`. */
+/* The digits of a number. The decimal point follows the first digit; the value is multiplied by ten
+ * to the power of `exponent`. */
 typedef struct decimal {
     char digits[DIGITS_BINARY128 + 1];
     int exponent;
@@ -49,7 +49,7 @@ void sj_long_double_write_x87(const char bytes[10], char text[SJ_LONG_DOUBLE_TEX
     }
 }
 
-/* multiply makes number * factor + more of a number. */
+/* Computes number * factor + more. */
 static void multiply(big_number *number, uint32_t factor, uint32_t more)
 {
     uint64_t carry = more;
@@ -64,8 +64,8 @@ static void multiply(big_number *number, uint32_t factor, uint32_t more)
     }
 }
 
-/* multiply_by_power multiplies by 2 or 5 to the power of `power`; `step` is as large a power of it
- * as fits 32 bits, of which there are `in_step`. */
+/* Multiplies by 2 or 5 to the power of `power`. `step` is the largest power of the base that fits
+ * into 32 bits, with exponent `in_step`. */
 static void multiply_by_power(big_number *number, uint32_t base, uint32_t power, uint32_t step,
                               uint32_t in_step)
 {
@@ -77,7 +77,7 @@ static void multiply_by_power(big_number *number, uint32_t base, uint32_t power,
     }
 }
 
-/* write_first writes the first limbs of a number, and returns how many digits these are. */
+/* Writes the first limbs of a number; returns the number of digits. */
 static size_t write_first(const big_number *number, char digits[WRITTEN_BYTES])
 {
     size_t at = 0;
@@ -88,7 +88,7 @@ static size_t write_first(const big_number *number, char digits[WRITTEN_BYTES])
     return at;
 }
 
-/* is_rounded_up: of what is left behind the digits that are kept. */
+/* True if the digits after the kept ones round the number up. */
 static bool is_rounded_up(const big_number *number, const char *digits, size_t written)
 {
     const char *rest = digits + DIGITS_BINARY128;
@@ -102,8 +102,8 @@ static bool is_rounded_up(const big_number *number, const char *digits, size_t w
     return is_half ? (rest[-1] - '0') % 2 != 0 : rest[0] >= '5';
 }
 
-/* take_digits rounds a number, which is not 0, to the digits of a text, without zeros behind. */
-static void take_digits(const big_number *number, decimal *taken)
+/* Rounds a nonzero number to the digits of a text, without trailing zeros. */
+static void round_digits(const big_number *number, decimal *taken)
 {
     char digits[WRITTEN_BYTES] = "";
     const size_t written = write_first(number, digits);
@@ -116,7 +116,7 @@ static void take_digits(const big_number *number, decimal *taken)
         }
         if (kept != 0) {
             digits[kept - 1]++;
-        } else { /* nines only */
+        } else { /* only nines */
             digits[kept++] = '1';
             taken->exponent++;
         }
@@ -128,7 +128,7 @@ static void take_digits(const big_number *number, decimal *taken)
     taken->digits[kept] = '\0';
 }
 
-/* write_decimal writes a number as printf's %g does. */
+/* Writes a number like printf's %g. */
 static void write_decimal(const decimal *number, const char *sign,
                           char text[SJ_LONG_DOUBLE_TEXT_BYTES])
 {
@@ -150,7 +150,7 @@ static void write_decimal(const decimal *number, const char *sign,
     }
 }
 
-/* make_number makes the digits of high * 2^64 + low, which is not 0, times 2^exponent. */
+/* Computes the digits of (high * 2^64 + low) * 2^exponent, which is not 0. */
 static void make_number(uint64_t high, uint64_t low, int exponent, decimal *made)
 {
     big_number number = {.count = 0};
@@ -165,7 +165,7 @@ static void make_number(uint64_t high, uint64_t low, int exponent, decimal *made
     } else {
         multiply_by_power(&number, 5, (uint32_t)-exponent, 1220703125, 13); /* 5^13 */
     }
-    take_digits(&number, made);
+    round_digits(&number, made);
     made->exponent += exponent < 0 ? exponent : 0;
 }
 
@@ -189,7 +189,7 @@ void sj_long_double_write_binary128(const char bytes[16], char text[SJ_LONG_DOUB
     }
     high |= stored != 0 ? UINT64_C(1) << EXPONENT_SHIFT : 0;
     int exponent = (stored != 0 ? stored : 1) - BIAS;
-    for (; (low & 1) == 0 && exponent < 0; exponent++) { /* as few factors as can be */
+    for (; (low & 1) == 0 && exponent < 0; exponent++) { /* removes factors of two */
         low = low >> 1 | high << 63;
         high >>= 1;
     }

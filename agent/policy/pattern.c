@@ -14,7 +14,7 @@ static sj_status compile_pattern(const char *text, size_t bytes, sj_pattern *pat
     char expression[SJ_PATTERN_MAX_BYTES + 1] = "";
     char reason[128];
     memcpy(expression, text + 1, bytes - 2);
-    /* Both make the C library's matcher use time or memory beyond any bound. */
+    /* Both let the C library's matcher use unlimited time or memory. */
     for (const char *at = expression; *at != '\0'; at++) {
         if (*at == '{') {
             return sj_fail(error, SJ_EINVAL, "\"%s\": counted repetition {n} is not allowed", text);
@@ -68,8 +68,7 @@ void sj_pattern_free(sj_pattern *pattern)
     *pattern = (sj_pattern){0};
 }
 
-/* names_method returns whether a glob begins as the names -[Class selector] do: its bracket is
- * nothing but that. */
+/* True if a glob starts like the name of a method, -[Class selector]: its bracket is not a set. */
 static bool names_method(const char *glob)
 {
     return (glob[0] == '-' || glob[0] == '+') && glob[1] == '[';
@@ -119,7 +118,8 @@ bool sj_pattern_matches_symbol(const sj_pattern *pattern, const char *symbol)
         return true;
     }
     if (symbol[0] != '_' || (symbol[1] != 'Z' && symbol[1] != 'R')) {
-        /* A managed method's name has its types; that of an Objective-C category is no list. */
+        /* A managed method's name has types. The brackets of an Objective-C category are not
+         * types. */
         return symbol[0] != '-' && symbol[0] != '+' && matches_bare(pattern, symbol);
     }
     sj_demangle(symbol, name, sizeof(name));

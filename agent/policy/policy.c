@@ -1,8 +1,9 @@
-/* Design notes
+/* Design notes.
  *
- * jansson parses; the reader below walks what it gave along tables of known keys and keeps the path
- * to the value at hand, so that any error can be placed in the text (json_place.h). A document
- * is laid over its "base": what it does not say stays as the base says it; a list replaces one. */
+ * jansson parses the text. The functions below walk its values along tables of known keys, and keep
+ * the path to the current value. So each error has a place in the text (json_place.h). A document
+ * is applied on top of its "base": keys that it omits keep the base's values, and a list replaces
+ * the base's list. */
 #include "agent/policy/policy.h"
 
 #include "agent/policy/json_place.h"
@@ -196,7 +197,8 @@ static sj_status read_minimum(sj_policy_reader *reader, json_t *value)
     return sj_policy_time(reader, value, 0, &reader->policy->minimum_ns);
 }
 
-/* A text that is no time may mean the other word, which the message of a time does not name. */
+/* A text that is not a time may be the other allowed word, which the error about times does not
+ * name. */
 static sj_status read_resolution(sj_policy_reader *reader, json_t *value)
 {
     const char *text = json_string_value(value);
@@ -358,7 +360,7 @@ static sj_status read_buffer(sj_policy_reader *reader, json_t *value)
 
 static sj_status read_document(sj_policy_reader *reader, json_t *root);
 
-/* read_base lays the document over a shipped one. */
+/* Applies the document on top of a shipped one. */
 static sj_status read_base(sj_policy_reader *reader, json_t *root)
 {
     json_t *value = json_object_get(root, "base");
@@ -384,7 +386,7 @@ static sj_status read_base(sj_policy_reader *reader, json_t *root)
     return status;
 }
 
-/* read_runtime finds the runtime by the key that is read. */
+/* Finds the runtime by its key. */
 static sj_status read_runtime(sj_policy_reader *reader, json_t *value)
 {
     const char *key = reader->path[reader->depth - 1].key;
@@ -430,7 +432,7 @@ static sj_status read_document(sj_policy_reader *reader, json_t *root)
     return sj_policy_object(reader, root, all, FIXED + SJ_RUNTIMES);
 }
 
-/* check_imports: rules about calls into libraries need these to be recorded. */
+/* Rules about calls into libraries need these calls to be recorded. */
 static sj_status check_imports(sj_policy_reader *reader)
 {
     const sj_selection *selection = &reader->policy->selection;
@@ -451,7 +453,7 @@ static sj_status check_imports(sj_policy_reader *reader)
 static sj_status check_budget(sj_policy_reader *reader)
 {
     const sj_selection *selection = &reader->policy->selection;
-    /* The budget counts and frees functions; by receiver there would be many of one. */
+    /* The budget counts and stops functions; with receivers, one function becomes many. */
     if (sj_selection_has_receivers(selection)) {
         return sj_policy_fail(reader, false,
                               "receivers are not recorded under a budget: remove one of the two");
@@ -467,9 +469,9 @@ static sj_status check_budget(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* check_clock: what has probes that write whole records only is not recorded where calls are
- * counted, nor is freed memory watched. Where they are not, a choice of timed ones is a clock
- * forgotten, unless the document says "exact". */
+/* Counted calls exclude everything whose probes write only whole records, and the watch of freed
+ * memory. If calls are not counted, a list of timed functions means that "clock" was forgotten,
+ * unless the document says "exact". */
 static sj_status check_clock(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;
@@ -503,15 +505,15 @@ static sj_status check_clock(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* names_mono_method: Class:Method, which no name of a native function looks like; the colons of
- * Objective-C and Swift come behind a bracket. */
+/* True for Class:Method. The name of a native function never looks like that: in Objective-C and
+ * Swift, colons follow a bracket. */
 static bool names_mono_method(const char *text)
 {
     const char *colon = text + strcspn(text, ":[(");
     return *colon == ':' && colon != text && colon[1] != ':' && strchr("/-+!", text[0]) == NULL;
 }
 
-/* check_mono refuses what would be recorded of no Mono method. */
+/* Refuses what cannot be recorded of a Mono method. */
 static sj_status check_mono(sj_policy_reader *reader)
 {
     const sj_value_rules *rules = reader->policy->selection.values;
@@ -537,7 +539,7 @@ static sj_status check_mono(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* check_whole finds what is wrong only together. */
+/* Finds errors that only the combination of keys shows. */
 static sj_status check_whole(sj_policy_reader *reader)
 {
     const sj_policy *policy = reader->policy;

@@ -1,4 +1,4 @@
-/* The part of a rule about values that says what is changed. */
+/* Parses the part of a rule about values that describes a change. */
 #include "agent/policy/policy_changes.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static sj_status read_as(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-/* read_real reads a number into the bits of a float or a double. */
+/* Parses a number into the bits of a float or a double. */
 static sj_status read_real(sj_policy_reader *reader, json_t *value, uint32_t kind, uint64_t *bits)
 {
     if (!json_is_number(value)) {
@@ -148,7 +148,7 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* The bytes of a text, or, behind 0x, as hexadecimal digits. */
+/* Parses the bytes of a text or, after 0x, hexadecimal digits. */
 static sj_status read_write(sj_policy_reader *reader, json_t *value)
 {
     sj_value_change *change = current_change(reader);
@@ -183,7 +183,7 @@ static sj_status read_mark(sj_policy_reader *reader, json_t *value, char mark[SJ
     return SJ_OK;
 }
 
-/* Two marks of the program: the rule holds from the first to the second. */
+/* Parses two marks of the program: the rule is active from the first to the second. */
 static sj_status read_between(sj_policy_reader *reader, json_t *value)
 {
     sj_value_change *change = current_change(reader);
@@ -194,7 +194,7 @@ static sj_status read_between(sj_policy_reader *reader, json_t *value)
     return read_mark(reader, json_array_get(value, 1), change->end_mark);
 }
 
-/* check_occasion: at the exit, nothing but the result can be changed any more. */
+/* At the exit, only the result can still be changed. */
 static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *rule)
 {
     const bool at_exit = sj_value_position(rule->descriptor) == SJ_VALUE_RESULT;

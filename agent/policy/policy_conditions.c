@@ -1,4 +1,4 @@
-/* The list of conditions on the whole call that a rule about values may have as its "when". */
+/* Parses the conditions on the whole call of a rule about values: its "when" list. */
 #include "agent/policy/policy_changes.h"
 #include "agent/policy/policy_reader.h"
 
@@ -101,7 +101,7 @@ sj_status sj_policy_read_whole(sj_policy_reader *reader, json_t *value, bool is_
     return SJ_OK;
 }
 
-/* read_operand: what it may be depends on the rest. */
+/* The type of the operand depends on the other keys. */
 static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 {
     sj_value_condition *condition = current(reader);
@@ -121,7 +121,7 @@ static sj_status read_operand(sj_policy_reader *reader, json_t *value)
     return json_is_number(value) ? SJ_OK : sj_policy_fail(reader, false, "a number is needed");
 }
 
-/* check_change: what the program itself can judge, without a lock, at that moment. */
+/* Accepts only conditions that the program itself can evaluate at that moment, without a lock. */
 static sj_status check_change(sj_policy_reader *reader, const sj_value_rule *rule)
 {
     const sj_value_condition *condition = current(reader);

@@ -30,7 +30,7 @@ void sj_policy_leave(sj_policy_reader *reader)
     reader->depth--;
 }
 
-/* report_unknown_key names what was probably meant, else all that could be. */
+/* Suggests the key that was probably meant, or lists all possible keys. */
 static sj_status report_unknown_key(sj_policy_reader *reader, const char *key,
                                     const sj_policy_key *known, size_t count)
 {
@@ -115,7 +115,7 @@ sj_status sj_policy_word(sj_policy_reader *reader, json_t *value, const char *co
 
 sj_status sj_policy_time(sj_policy_reader *reader, json_t *value, uint64_t least_ns, uint64_t *ns)
 {
-    const uint64_t longest_ns = UINT64_C(86400000000000); /* a day */
+    const uint64_t longest_ns = UINT64_C(86400000000000); /* one day */
     const char *text = json_string_value(value);
     if (text == NULL || !sj_duration_parse(text, ns) || *ns < least_ns || *ns > longest_ns) {
         return sj_policy_fail(reader, false,

@@ -1,4 +1,4 @@
-/* What the files that read a policy share. */
+/* Interface between the files that parse a policy. */
 #ifndef SJ_AGENT_POLICY_POLICY_READER_H
 #define SJ_AGENT_POLICY_POLICY_READER_H
 
@@ -13,27 +13,28 @@ typedef struct sj_policy_reader {
     const char *text;
     size_t size;
     const char *origin;
-    sj_json_step path[SJ_POLICY_PATH]; /* to the value at hand; stays where an error was found */
+    /* path to the current value; after an error, to the value at fault */
+    sj_json_step path[SJ_POLICY_PATH];
     size_t depth;
     sj_policy *policy;
-    size_t runtime; /* whose part is read: a row of sj_runtimes */
+    size_t runtime; /* runtime whose part is being parsed: a row of sj_runtimes */
     bool has_clock; /* the document says which calls are timed */
     sj_error *error;
 } sj_policy_reader;
 
 typedef struct sj_policy_key {
     const char *name;
-    sj_status (*read)(sj_policy_reader *reader, json_t *value); /* NULL: read elsewhere */
+    sj_status (*read)(sj_policy_reader *reader, json_t *value); /* NULL: parsed elsewhere */
 } sj_policy_key;
 
-/* sj_policy_fail reports a mistake at the value at hand, or at its key. Returns SJ_EINVAL. */
+/* Reports an error at the current value, or at its key. Returns SJ_EINVAL. */
 __attribute__((format(printf, 3, 4))) sj_status
 sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...);
-/* sj_policy_enter and sj_policy_leave follow the walk; `key` NULL: element `index` of a list. */
+/* Keep `path` up to date; `key` NULL: element `index` of a list. */
 void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index);
 void sj_policy_leave(sj_policy_reader *reader);
 
-/* The kinds of values. SJ_EINVAL with the place. */
+/* Parse one kind of value each. Return SJ_EINVAL with the place. */
 SJ_MUST_CHECK sj_status sj_policy_object(sj_policy_reader *reader, json_t *object,
                                          const sj_policy_key *known, size_t count);
 SJ_MUST_CHECK sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least,
@@ -47,22 +48,22 @@ SJ_MUST_CHECK sj_status sj_policy_size(sj_policy_reader *reader, json_t *value, 
 SJ_MUST_CHECK sj_status sj_policy_pattern(sj_policy_reader *reader, json_t *value,
                                           sj_pattern *pattern);
 
-/* sj_policy_patterns replaces a list of patterns. */
+/* Replaces a list of patterns. */
 SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *list,
                                            sj_pattern *patterns, size_t capacity, size_t *count);
 SJ_MUST_CHECK sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true);
 
-/* sj_policy_read_runtime reads the part about row `runtime` of sj_runtimes (policy_runtimes.c). */
+/* Parses the part about row `runtime` of sj_runtimes (policy_runtimes.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime,
                                                json_t *value);
 
-/* sj_policy_read_values reads the list of rules about values (policy_values.c). */
+/* Parses the list of rules about values (policy_values.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value);
 
-/* sj_policy_read_zombies reads what is asked about freed memory (policy_zombies.c). */
+/* Parses the part about freed memory (policy_zombies.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value);
 
-/* sj_policy_read_triggers reads the list of triggers (policy_triggers.c). */
+/* Parses the list of triggers (policy_triggers.c). */
 SJ_MUST_CHECK sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value);
 
 #endif

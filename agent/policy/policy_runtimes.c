@@ -1,4 +1,4 @@
-/* The parts of a policy that are about runtimes: each has its keys under its name. */
+/* Parses the parts of a policy about runtimes: each runtime has an object with its keys. */
 #include "agent/policy/policy_reader.h"
 
 static sj_runtime_selection *runtime_of(sj_policy_reader *reader)

@@ -93,7 +93,7 @@ static sj_status read_actions(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-/* check_trigger: what an event needs to make sense. */
+/* Checks that an event has what it needs. */
 static sj_status check_trigger(sj_policy_reader *reader, json_t *value)
 {
     const sj_trigger *trigger = current_trigger(reader);

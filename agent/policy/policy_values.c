@@ -1,4 +1,4 @@
-/* The part of a policy that is about values of arguments and results. */
+/* Parses the part of a policy about values of arguments and results. */
 #include "agent/policy/change_obstacle.h"
 #include "agent/policy/policy_changes.h"
 #include "agent/policy/policy_reader.h"
@@ -66,7 +66,7 @@ static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-/* read_operand: what it may be depends on "as". */
+/* The type of the operand depends on "as". */
 static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 {
     sj_value_rule *rule = current_rule(reader);
@@ -84,7 +84,7 @@ static sj_status read_operand(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-/* A condition on the value itself, or a list of those on the whole call. */
+/* Parses a condition on the value itself, or a list of conditions on the whole call. */
 static sj_status read_when(sj_policy_reader *reader, json_t *value, bool changes)
 {
     static const sj_policy_key keys[] = {{"op", read_comparison}, {"value", read_operand}};
@@ -110,7 +110,7 @@ static sj_status read_text_bytes(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-/* finish names a rule that has no name after its function. */
+/* Names a rule without a name after its function. */
 static void finish_rule(sj_value_rule *rule, size_t row)
 {
     rule->row = row;
@@ -121,8 +121,8 @@ static void finish_rule(sj_value_rule *rule, size_t row)
     }
 }
 
-/* count_places returns how many places the rules take that are written for the function of `added`,
- * as sj_value_rules_list lists them. */
+/* Returns the number of places that the rules for the function of `added` need, as
+ * sj_value_rules_list lists them. */
 static size_t count_places(const sj_value_rules *rules, const sj_value_rule *added)
 {
     uint8_t listed[4 * SJ_PLACES_PER_FUNCTION];
@@ -142,9 +142,9 @@ static size_t count_places(const sj_value_rules *rules, const sj_value_rule *add
     return (end != NULL ? (size_t)(end - listed) : sizeof(listed)) + has_cpu + has_memory;
 }
 
-/* check_room: so many values can be had of one function, and their positions have one meaning.
- * Patterns that are written alike are about the same functions. */
-static sj_status check_room(sj_policy_reader *reader)
+/* Checks that the values of one function fit its capacity, and that their positions have one
+ * meaning. Rules with the same pattern are about the same functions. */
+static sj_status check_capacity(sj_policy_reader *reader)
 {
     const sj_value_rules *rules = reader->policy->selection.values;
     const sj_value_rule *added = current_rule(reader);
@@ -189,7 +189,7 @@ static sj_status read_memory(sj_policy_reader *reader, json_t *value)
     return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
 }
 
-/* read_costs reads a rule of a function whose calls' CPU time, memory or both are measured. */
+/* Parses a rule that measures the CPU time or memory of a function's calls, or both. */
 static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
 {
     const size_t keys = (size_t)(json_object_get(value, "name") != NULL) +
@@ -202,12 +202,12 @@ static sj_status read_costs(sj_policy_reader *reader, json_t *value, size_t row)
     }
     current_rule(reader)->is_source = true;
     finish_rule(current_rule(reader), row);
-    SJ_TRY(check_room(reader));
+    SJ_TRY(check_capacity(reader));
     reader->policy->selection.values->count++;
     return SJ_OK;
 }
 
-/* read_typed reads a rule of a function alone: its debug data say which values it has. */
+/* Parses a rule with only a function: debug data describe its values. */
 static sj_status read_typed(sj_policy_reader *reader, size_t row)
 {
     sj_value_rules *rules = reader->policy->selection.values;
@@ -223,12 +223,12 @@ static sj_status read_typed(sj_policy_reader *reader, size_t row)
     rule->is_typed = true;
     rule->is_source = true;
     finish_rule(rule, row);
-    SJ_TRY(check_room(reader));
+    SJ_TRY(check_capacity(reader));
     rules->count++;
     return SJ_OK;
 }
 
-/* check_registers: the conditions of a rule that counts registers are about these, too. */
+/* Conditions of a rule that counts registers must count registers, too. */
 static sj_status check_registers(sj_policy_reader *reader)
 {
     const sj_value_rule *rule = current_rule(reader);
@@ -243,7 +243,7 @@ static sj_status check_registers(sj_policy_reader *reader)
     return SJ_OK;
 }
 
-/* check_obeyed: some kind of function obeys the rule. */
+/* Checks that some kind of function obeys the rule. */
 static sj_status check_obeyed(sj_policy_reader *reader)
 {
     const sj_value_rule *rule = current_rule(reader);
@@ -258,7 +258,7 @@ static sj_status check_obeyed(sj_policy_reader *reader)
                           sj_change_obstacle_texts[java]);
 }
 
-/* read_numbered reads the rest of a rule that counts registers: one value, by its number. */
+/* Parses the rest of a rule that counts registers: one value, by its number. */
 static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t row)
 {
     const bool is_errno = json_object_get(value, "errno") != NULL;
@@ -292,13 +292,12 @@ static sj_status read_numbered(sj_policy_reader *reader, json_t *value, size_t r
     }
     current_rule(reader)->stored = current_rule(reader)->descriptor;
     finish_rule(current_rule(reader), row);
-    SJ_TRY(check_room(reader));
+    SJ_TRY(check_capacity(reader));
     reader->policy->selection.values->count++;
     return SJ_OK;
 }
 
-/* read_source_conditions reads the conditions of a signature's values: their arguments count as its
- * parameters do. */
+/* Parses the conditions of a signature's values: their arguments count like its parameters. */
 static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
                                         const sj_signature *signature)
 {
@@ -332,7 +331,7 @@ static sj_status read_source_conditions(sj_policy_reader *reader, json_t *value,
     return SJ_OK;
 }
 
-/* add_source_rule makes a rule for one value of a signature. The first takes what was read of the
+/* Adds a rule for one value of a signature. The first one uses the rule that was parsed from the
  * row, the others a copy of it. */
 static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
                                  const sj_signature *signature, const sj_signature_value *of,
@@ -359,12 +358,12 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
     rule->filled_place = of->filled_place;
     SJ_TRY(read_source_conditions(reader, value, signature));
     finish_rule(rule, row);
-    SJ_TRY(check_room(reader));
+    SJ_TRY(check_capacity(reader));
     reader->policy->selection.values->count++;
     return SJ_OK;
 }
 
-/* read_signature reads the rest of a rule in source order: a value for each of its parameters. */
+/* Parses the rest of a rule in source order: a value per parameter. */
 static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t row)
 {
     const char *text = json_string_value(json_object_get(value, "signature"));
@@ -380,7 +379,7 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
                               "\"argument\", \"result\" and \"change\"; its \"when\" is a list");
     }
     const char *function = current_rule(reader)->function.text;
-    const uint8_t limit = current_rule(reader)->limit; /* of all its texts */
+    const uint8_t limit = current_rule(reader)->limit; /* applies to all its texts */
     sj_policy_enter(reader, "signature", 0);
     if (text == NULL) {
         return sj_policy_fail(reader, false, "a text such as \"(path:str, flags:hex) -> int\"");
@@ -400,7 +399,7 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
 
 static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
 {
-    /* "when" is read last: it needs to know the kind. */
+    /* "when" comes last, because it depends on the kind. */
     static const sj_policy_key keys[] = {{"name", read_name},     {"function", read_function},
                                          {"signature", NULL},     {"argument", read_argument},
                                          {"result", read_result}, {"as", read_as},

@@ -1,4 +1,4 @@
-/* The part of a policy that is about uses of freed memory. */
+/* Parses the part of a policy about uses of freed memory. */
 #include "agent/policy/policy_reader.h"
 
 #include <stdio.h>
@@ -72,7 +72,7 @@ static sj_status read_flag(sj_policy_reader *reader, json_t *value, uint32_t *ta
     return SJ_OK;
 }
 
-/* Patterns as the program reads them: one behind the other, each with its NUL. */
+/* Writes patterns in the program's format: one after the other, each with its NUL. */
 static sj_status read_names(sj_policy_reader *reader, json_t *list, char *target)
 {
     size_t used = 0;
@@ -98,7 +98,7 @@ static sj_status read_names(sj_policy_reader *reader, json_t *list, char *target
     return SJ_OK;
 }
 
-/* A number of bytes, or "LEAST-MOST". */
+/* Parses a number of bytes, or "LEAST-MOST". */
 static sj_status read_sizes_item(sj_policy_reader *reader, const json_t *item,
                                  sj_zombie_sizes *sizes)
 {
@@ -188,7 +188,7 @@ static sj_status read_quarantine(sj_policy_reader *reader, json_t *value)
                : sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
 }
 
-/* Objects that answer virtual calls are in quarantine. */
+/* Only objects whose free is delayed can report virtual calls. */
 static sj_status read_vtables(sj_policy_reader *reader, json_t *value)
 {
     SJ_TRY(read_flag(reader, value, &reader->policy->zombies.vtables));

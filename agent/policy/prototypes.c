@@ -6,7 +6,7 @@
 
 static const char blanks[] = " \t\r";
 
-/* read_line reads a line that is no comment, which is changed. */
+/* Parses a line that is not a comment. Modifies the line. */
 static sj_status read_line(char *line, const char *origin, size_t number, void *context,
                            sj_status (*visit)(void *, const char *, const char *), sj_error *error)
 {

@@ -1,4 +1,4 @@
-/* A set of a policy's rules about values, by their places in it. Zeroed: empty. */
+/* A set of rules about values, by their index in the policy. All zero: empty. */
 #ifndef SJ_AGENT_POLICY_RULE_SET_H
 #define SJ_AGENT_POLICY_RULE_SET_H
 
@@ -43,8 +43,7 @@ static inline void sj_rule_set_add_all(sj_rule_set *set, const sj_rule_set *more
     }
 }
 
-/* sj_rule_set_next returns the first rule of a set from `from` on; SJ_VALUE_RULES: there is none.
- */
+/* Returns the first rule of the set at or after `from`; SJ_VALUE_RULES: none. */
 static inline size_t sj_rule_set_next(const sj_rule_set *set, size_t from)
 {
     for (size_t word = from / SJ_RULE_WORD_BITS; word < SJ_RULE_WORDS; word++) {
@@ -58,7 +57,7 @@ static inline size_t sj_rule_set_next(const sj_rule_set *set, size_t from)
     return SJ_VALUE_RULES;
 }
 
-/* SJ_EACH_RULE walks the rules of a set, lowest first. */
+/* Loops over the rules of a set, lowest index first. */
 #define SJ_EACH_RULE(rule, set)                                                                    \
     for (size_t rule = sj_rule_set_next(set, 0); rule < SJ_VALUE_RULES;                            \
          rule = sj_rule_set_next(set, rule + 1))

@@ -72,7 +72,7 @@ static bool names_function(const sj_pattern *patterns, size_t count, const char 
     return false;
 }
 
-/* is_untouchable: what the agent itself stands on, whatever the user asks for. */
+/* True for modules that the agent itself depends on, whatever the user asks for. */
 static bool is_untouchable(const char *path)
 {
     static const char *const names[] = {"ld-linux",   "ld.so",      "libc.so",    "libc-",
@@ -86,7 +86,8 @@ static bool is_untouchable(const char *path)
     return path[0] == '\0';
 }
 
-/* What a runtime's library calls to find methods is not the program's, where it is recorded. */
+/* True for functions of a runtime's library that find methods, if that library is recorded: they
+ * are not the program's own. */
 static bool is_dispatcher(const sj_selection *selection, const char *name)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
@@ -110,7 +111,7 @@ bool sj_selection_is_launcher(const char *path)
     return false;
 }
 
-/* Code that a runtime compiled ahead of time: it tells of its methods itself. */
+/* True for code that a runtime compiled ahead of time: the runtime reports its methods itself. */
 static bool is_precompiled(const char *name)
 {
     static const char ending[] = ".so";
@@ -294,8 +295,8 @@ static bool names_any(const sj_selection *selection, const char *const *endings)
     return false;
 }
 
-/* Of Java's, whose names are not told from others' without a descriptor: "Class.method(I)V". Not of
- * Go's: "main.(*Server).Serve". */
+/* True for names like Java's "Class.method(I)V", which need the descriptor to be recognised; false
+ * for Go's "main.(*Server).Serve". */
 static bool is_of_descriptor(const char *name)
 {
     const size_t dot = strcspn(name, ".(");

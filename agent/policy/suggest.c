@@ -9,7 +9,7 @@ static size_t smaller_of(size_t left, size_t right)
     return left < right ? left : right;
 }
 
-/* distance counts the letters to insert, delete or replace to make one word from the other. */
+/* Returns the number of letters to insert, delete or replace to turn one word into the other. */
 static size_t edit_distance(const char *left, const char *right)
 {
     size_t row[WORD_MAX_BYTES + 1];

@@ -1,11 +1,11 @@
-/* The word that was probably meant. */
+/* Finds the word that a user probably meant. */
 #ifndef SJ_AGENT_POLICY_SUGGEST_H
 #define SJ_AGENT_POLICY_SUGGEST_H
 
 #include <stddef.h>
 
-/* sj_suggest returns the one of `count` words that is at most two letters away from `word` (and
- * nearer than half of it), or NULL. */
+/* Returns the word that differs from `word` by at most two letters, and by less than half of it;
+ * else NULL. */
 const char *sj_suggest(const char *word, const char *const *words, size_t count);
 
 #endif

@@ -47,7 +47,7 @@ static bool real_holds(const sj_value_condition *condition, const sj_block_value
     memcpy(&real, &value->bits, sizeof(real));
     memcpy(&single, &value->bits, sizeof(single));
     real = sj_value_kind_of(value->descriptor) == SJ_VALUE_FLOAT ? (double)single : real;
-    /* What is not a number is equal to none, and neither less nor greater. */
+    /* NaN equals no number, and is neither less nor greater. */
     return real == real
                ? holds(condition->comparison, (real > condition->real) - (real < condition->real))
                : condition->comparison == SJ_VALUE_UNEQUAL;
@@ -80,7 +80,7 @@ bool sj_value_condition_is_late(const sj_value_condition *condition)
            (condition->subject == SJ_CONDITION_VALUE && sj_value_is_at_exit(condition->descriptor));
 }
 
-/* What was not recorded of the call meets no condition. */
+/* A value that the call did not record meets no condition. */
 static bool value_holds(const sj_value_condition *condition, const sj_call_facts *facts)
 {
     for (size_t i = facts->value_count; i-- > 0;) {

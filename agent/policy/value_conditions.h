@@ -1,5 +1,5 @@
-/* Conditions of a rule about values on the whole call: other values, errno, how long it took, in
- * which thread, from where and how often. Immutable after they were read; any thread. */
+/* Conditions of a rule about values on the whole call: other values, errno, duration, thread,
+ * caller, and number of the call. Immutable once parsed; thread-safe. */
 #ifndef SJ_AGENT_POLICY_VALUE_CONDITIONS_H
 #define SJ_AGENT_POLICY_VALUE_CONDITIONS_H
 
@@ -9,7 +9,7 @@
 
 typedef enum sj_value_comparison {
     SJ_VALUE_ALWAYS = 0, /* no condition */
-    SJ_VALUE_EQUAL = 1,  /* of a text: it matches the pattern */
+    SJ_VALUE_EQUAL = 1,  /* text: it matches the pattern */
     SJ_VALUE_UNEQUAL = 2,
     SJ_VALUE_LESS = 3,
     SJ_VALUE_AT_MOST = 4,
@@ -21,39 +21,39 @@ enum { SJ_VALUE_COMPARISONS = 7, SJ_VALUE_CONDITIONS = 8 };
 
 typedef enum sj_condition_subject {
     SJ_CONDITION_VALUE = 0,
-    SJ_CONDITION_DURATION = 1, /* ns */
-    SJ_CONDITION_THREAD = 2,   /* its name */
-    SJ_CONDITION_CALLER = 3,   /* the recorded function that called */
-    SJ_CONDITION_CALL = 4      /* the number of the call, of those that meet the others, from 1 */
+    SJ_CONDITION_DURATION = 1, /* nanoseconds */
+    SJ_CONDITION_THREAD = 2,   /* name of the thread */
+    SJ_CONDITION_CALLER = 3,   /* the recorded caller */
+    /* number of the call among those that meet the other conditions, from 1 */
+    SJ_CONDITION_CALL = 4
 } sj_condition_subject;
 
 typedef struct sj_value_condition {
     sj_condition_subject subject;
     sj_value_comparison comparison;
-    uint8_t descriptor; /* of a value, as it is recorded; errno is one */
-    uint64_t bits;      /* what is compared with, as its kind says; float as a double */
+    uint8_t descriptor; /* descriptor of a value as recorded; errno is one */
+    uint64_t bits;      /* the operand, in the format of its kind; a float as a double */
     double real;
-    sj_pattern text; /* of texts, threads and callers */
+    sj_pattern text; /* operand for texts, threads and callers */
 } sj_value_condition;
 
-/* What is known of a call at its exit, or, of what is decided then, at its entry. */
+/* Data of a call at its exit, or at its entry for rules that the entry can decide. */
 typedef struct sj_call_facts {
-    const sj_block_value *values; /* as they were recorded, later ones win */
+    const sj_block_value *values; /* as recorded; a later value replaces an earlier one */
     size_t value_count;
     uint64_t duration_ns;
     bool has_ended; /* the duration is known */
     const char *thread;
-    const sj_rule_set *called_from; /* rules whose condition on the caller names the caller */
+    const sj_rule_set *called_from; /* rules whose condition on the caller matches the caller */
 } sj_call_facts;
 
-/* sj_value_compare: a value, or its text, compares so. */
+/* True if a value, or its text, meets a condition. */
 bool sj_value_compare(const sj_value_condition *condition, const sj_block_value *value);
 
-/* sj_value_condition_is_late: what it is about is known at the exit only. */
+/* True if only the exit can decide the condition. */
 bool sj_value_condition_is_late(const sj_value_condition *condition);
 
-/* sj_value_conditions_hold says whether all of rule number `rule` hold; SJ_CONDITION_CALL is not
- * looked at. */
+/* True if all conditions of rule `rule` hold, without SJ_CONDITION_CALL. */
 bool sj_value_conditions_hold(const sj_value_condition *conditions, size_t count, uint32_t rule,
                               const sj_call_facts *facts);
 

@@ -136,7 +136,7 @@ bool sj_value_rules_ask_types(const sj_value_rules *rules)
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
 {
     sj_rule_set matched = {0};
-    const char *import = strchr(symbol, '!'); /* library!function: calls into it */
+    const char *import = strchr(symbol, '!'); /* library!function: calls into a library */
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         const sj_pattern *function = &rules->items[i].function;
         const bool is_of_import = strchr(function->text, '!') != NULL;
@@ -293,7 +293,7 @@ void sj_value_rules_set_typed(sj_value_rules *rules, uint32_t function, sj_typed
         sj_typed_function_free(typed);
         return;
     }
-    if (function > atomic_load(&rules->highest_typed)) { /* by one thread */
+    if (function > atomic_load(&rules->highest_typed)) { /* only one thread writes it */
         atomic_store(&rules->highest_typed, function);
     }
     atomic_store(&types[function], typed);
@@ -316,8 +316,8 @@ void sj_value_rules_count_types(sj_value_rules *rules, const sj_rule_set *typed,
     }
 }
 
-/* is_numbered: what a rule keeps lies under positions that are not those of the debug data, or has
- * no name of the rule. A result lies under the same. */
+/* True if a rule stores values under positions that differ from those of the debug data, without
+ * the rule's name. A result has the same position in both. */
 static bool is_numbered(const sj_value_rule *rule)
 {
     const bool is_result = sj_value_position(rule->stored) == SJ_VALUE_RESULT;
@@ -362,7 +362,7 @@ void sj_value_rules_count_managed(sj_value_rules *rules, const sj_rule_set *matc
     }
 }
 
-/* name_enumerator writes the name of an enumeration's number, or the number. */
+/* Writes the name of an enumerator, or its number. */
 static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block_value *value,
                             char number[SJ_TYPED_NUMBER_BYTES])
 {
@@ -383,7 +383,7 @@ static void name_enumerator(const sj_typed_value *typed, uint64_t bits, sj_block
     value->text = name;
 }
 
-/* write_extended writes a long double, of the x87 or binary128. */
+/* Writes a long double of the x87, or a binary128. */
 static void write_extended(const sj_typed_value *typed, const char *bytes, sj_block_value *value,
                            char number[SJ_TYPED_NUMBER_BYTES])
 {
@@ -398,7 +398,7 @@ static void write_extended(const sj_typed_value *typed, const char *bytes, sj_bl
     value->text_bytes = (uint16_t)strlen(number);
 }
 
-/* read_behind reads the bits of a value out of the bytes that its place led to. */
+/* Reads the bits of a value from the bytes at the address in its place. */
 static bool read_behind(const sj_typed_value *typed, const sj_block_value *from, uint64_t *bits)
 {
     uint64_t words[2] = {0, 0};
@@ -411,8 +411,8 @@ static bool read_behind(const sj_typed_value *typed, const sj_block_value *from,
     return true;
 }
 
-bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from,
-                         sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES])
+bool sj_typed_value_convert(const sj_typed_value *typed, const sj_block_value *from,
+                            sj_block_value *value, char number[SJ_TYPED_NUMBER_BYTES])
 {
     const uint32_t kind = sj_value_kind_of(typed->descriptor);
     uint64_t bits = from->bits >> (8 * (typed->from_byte % 8));
@@ -447,8 +447,8 @@ bool sj_typed_value_take(const sj_typed_value *typed, const sj_block_value *from
     return true;
 }
 
-/* find_listed looks for a place whose value is recorded: not for one that only tells a length.
- * `used`: there is none. */
+/* Returns the index of a place whose value is recorded, not of one that only holds a length;
+ * `used`: none. */
 static size_t find_listed(const uint8_t *descriptors, size_t used, uint8_t place)
 {
     size_t at = 0;
@@ -468,7 +468,7 @@ bool sj_value_places_have(const uint8_t places[SJ_PLACES_PER_FUNCTION], uint8_t 
     return is_listed(places, SJ_PLACES_PER_FUNCTION, place);
 }
 
-/* limit_in_force returns the limit that texts behind the listed places have. */
+/* Returns the limit for texts of places that follow the listed ones. */
 static uint8_t limit_in_force(const uint8_t *descriptors, size_t used)
 {
     for (size_t i = used; i-- > 0;) {
@@ -480,7 +480,7 @@ static uint8_t limit_in_force(const uint8_t *descriptors, size_t used)
     return 0;
 }
 
-/* Adds the place that a value is recorded from, once. */
+/* Appends a place that a value is recorded from, once. */
 static size_t list_place(uint8_t descriptor, uint8_t *descriptors, size_t used, size_t capacity)
 {
     const uint8_t place =
@@ -492,7 +492,7 @@ static size_t list_place(uint8_t descriptor, uint8_t *descriptors, size_t used, 
     return used + 1;
 }
 
-/* list_value adds the place of a rule's value, and in front of a text how long it is and may be. */
+/* Appends the place of a rule's value. Before a text, appends its length and limit. */
 static size_t list_value(const sj_value_rule *rule, uint8_t *descriptors, size_t used,
                          size_t capacity)
 {
@@ -520,14 +520,15 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
                          uint8_t *descriptors, size_t used, size_t capacity)
 {
     memset(descriptors + used, 0, capacity - used);
-    /* Before conditions on the same texts, which ask for no more than the beginning. */
+    /* Before the conditions on the same texts, which only need their beginning. */
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
         if (rule->limit != 0 || rule->length_place != 0 || rule->filled != 0) {
             used = list_value(rule, descriptors, used, capacity);
         }
     }
-    /* What a condition of a change is about comes first: it is judged with the rule's own value. */
+    /* The values that a change's conditions need come first, because they are evaluated with the
+     * rule's own value. */
     SJ_EACH_RULE (i, matched) {
         const sj_value_rule *rule = &rules->items[i];
         for (size_t j = 0; j < rule->condition_count; j++) {
@@ -537,15 +538,14 @@ void sj_value_rules_list(const sj_value_rules *rules, const sj_rule_set *matched
                        : used;
         }
         used = list_value(rule, descriptors, used, capacity);
-        if (sj_value_rule_is_late(rule) && rule->condition_count != 0) { /* a record at the exit */
+        if (sj_value_rule_is_late(rule) && rule->condition_count != 0) { /* records at the exit */
             used = list_place(sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_ERRNO), descriptors,
                               used, capacity);
         }
     }
 }
 
-/* has_text returns whether a listed text is as long as the rule asks, by the length that it names.
- */
+/* True if a listed text is as long as the rule asks, by the length that it names. */
 static bool has_text(const sj_value_rule *rule, const uint8_t *places, size_t listed)
 {
     const uint8_t size = rule->filled != 0 ? rule->filled : (uint8_t)SJ_PLACE_LENGTH;
@@ -554,7 +554,7 @@ static bool has_text(const sj_value_rule *rule, const uint8_t *places, size_t li
            (from == 0 || (listed >= 2 && places[listed - 2] == size && places[listed - 1] == from));
 }
 
-/* has_place returns whether what a rule is about is in the places of a function. */
+/* True if the places of a function include what a rule needs. */
 static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     const bool is_errno = sj_value_kind_of(rule->descriptor) == SJ_VALUE_ERRNO;
@@ -569,8 +569,8 @@ static bool has_place(const sj_value_rule *rule, const uint8_t places[SJ_PLACES_
     return has;
 }
 
-bool sj_value_rules_have_room(const sj_value_rules *rules, size_t rule,
-                              const uint8_t places[SJ_PLACES_PER_FUNCTION])
+bool sj_value_rules_have_capacity(const sj_value_rules *rules, size_t rule,
+                                  const uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     return has_place(&rules->items[rule], places);
 }
@@ -626,7 +626,7 @@ bool sj_value_rules_meet(sj_value_rules *rules, uint32_t number, const sj_call_f
            is_number_met(rule, atomic_fetch_add(&rules->met[number], 1) + 1);
 }
 
-bool sj_value_rules_judge_calls(const sj_value_rules *rules)
+bool sj_value_rules_evaluate_calls(const sj_value_rules *rules)
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         if (rules->items[i].condition_count != 0 && !rules->items[i].changes) {

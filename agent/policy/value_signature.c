@@ -6,27 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Kinds that only a signature has. */
+/* Kinds that exist only in signatures. */
 enum { KIND_STRUCT = SJ_VALUE_KINDS, KIND_BYTES, KIND_VOID, KIND_UNKNOWN };
 
-/* A parameter by its name, of which brackets may say that it is a length. */
+/* A parameter with a name, which brackets can name as a length. */
 typedef struct named_parameter {
     const char *name;
     size_t bytes;
-    uint8_t place; /* 0: it has none that can be recorded */
+    uint8_t place; /* 0: it cannot be recorded */
 } named_parameter;
 
 typedef struct signature_reader {
     const char *at;
     sj_calling_convention convention;
-    uint32_t whole; /* general registers that are taken */
-    uint32_t real;  /* vector registers that are taken */
-    uint32_t stack; /* words of the stack that are taken */
+    uint32_t whole; /* general registers used so far */
+    uint32_t real;  /* vector registers used so far */
+    uint32_t stack; /* stack words used so far */
     bool is_method;
-    bool is_stack_lost; /* a structure of unknown size lies on the stack */
-    uint32_t position;  /* of the parameter at hand, in source order */
+    bool is_stack_lost; /* a structure of unknown size is on the stack */
+    uint32_t position;  /* position of the current parameter, in source order */
     uint32_t result_kind;
-    uint8_t limit; /* what brackets have said of it */
+    uint8_t limit; /* from its brackets */
     const char *length_name;
     size_t length_bytes;
     size_t named_count;
@@ -41,8 +41,8 @@ static void skip_spaces(signature_reader *reader)
     reader->at += strspn(reader->at, " \t");
 }
 
-/* take_sign moves behind `sign` and the spaces around it, when it comes next. */
-static bool take_sign(signature_reader *reader, const char *sign)
+/* Moves past `sign` and the spaces around it, if it comes next. */
+static bool skip_sign(signature_reader *reader, const char *sign)
 {
     skip_spaces(reader);
     if (strncmp(reader->at, sign, strlen(sign)) != 0) {
@@ -53,8 +53,8 @@ static bool take_sign(signature_reader *reader, const char *sign)
     return true;
 }
 
-/* take_word returns the length of the name or kind that comes next, and moves behind it. */
-static size_t take_word(signature_reader *reader, const char **word)
+/* Moves past the next name or kind; returns its length. */
+static size_t read_word(signature_reader *reader, const char **word)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     skip_spaces(reader);
@@ -100,8 +100,8 @@ static uint32_t registers_of(sj_calling_convention convention, bool is_real)
                                                   : GENERAL_AAPCS64;
 }
 
-/* take_place returns the place of the next parameter; 0: none that can be recorded. */
-static uint8_t take_place(signature_reader *reader, uint32_t kind)
+/* Returns the place of the next parameter; 0: it cannot be recorded. */
+static uint8_t next_place(signature_reader *reader, uint32_t kind)
 {
     const bool is_real = sj_value_is_real(kind);
     const uint32_t registers = registers_of(reader->convention, is_real);
@@ -118,13 +118,13 @@ static uint8_t take_place(signature_reader *reader, uint32_t kind)
 static void take_structure(signature_reader *reader)
 {
     if (reader->convention == SJ_CONVENTION_AAPCS64) {
-        (void)take_place(reader, SJ_VALUE_POINTER);
+        (void)next_place(reader, SJ_VALUE_POINTER);
     } else {
         reader->is_stack_lost = true;
     }
 }
 
-/* place_parameter counts the register that the parameter takes, and notes its value. */
+/* Counts the register that the parameter uses, and stores its value. */
 static sj_status place_parameter(signature_reader *reader, uint32_t kind, bool is_recorded,
                                  const named_parameter *named)
 {
@@ -132,7 +132,7 @@ static sj_status place_parameter(signature_reader *reader, uint32_t kind, bool i
         take_structure(reader);
         return SJ_OK;
     }
-    const uint8_t place = take_place(reader, kind);
+    const uint8_t place = next_place(reader, kind);
     if (named->bytes != 0 && reader->named_count < SJ_VALUE_LAST_POSITION) {
         reader->named[reader->named_count] = *named;
         reader->named[reader->named_count++].place = place;
@@ -174,23 +174,23 @@ static sj_status read_limit(signature_reader *reader)
     return SJ_OK;
 }
 
-/* read_size reads the brackets behind a kind, if there are any. */
+/* Parses the brackets after a kind, if there are any. */
 static sj_status read_size(signature_reader *reader, uint32_t *kind)
 {
     const bool is_text = *kind == SJ_VALUE_STRING || *kind == KIND_BYTES;
     reader->limit = 0;
     reader->length_name = NULL;
     reader->length_bytes = 0;
-    if (is_text && take_sign(reader, "[")) {
+    if (is_text && skip_sign(reader, "[")) {
         do {
             skip_spaces(reader);
             if (*reader->at >= '0' && *reader->at <= '9') {
                 SJ_TRY(read_limit(reader));
             } else {
-                reader->length_bytes = take_word(reader, &reader->length_name);
+                reader->length_bytes = read_word(reader, &reader->length_name);
             }
-        } while (take_sign(reader, ","));
-        if (!take_sign(reader, "]")) {
+        } while (skip_sign(reader, ","));
+        if (!skip_sign(reader, "]")) {
             return sj_fail(reader->error, SJ_EINVAL, "\"]\" is needed before \"%.40s\"",
                            reader->at);
         }
@@ -203,7 +203,7 @@ static sj_status read_size(signature_reader *reader, uint32_t *kind)
     return SJ_OK;
 }
 
-/* fill_buffer makes a value what is behind its place at the exit, as long as the result says. */
+/* Turns a value into the content of its buffer at the exit, as long as the result says. */
 static sj_status fill_buffer(const signature_reader *reader, sj_signature_value *value)
 {
     const bool is_int = reader->result_kind == SJ_VALUE_INT || reader->result_kind == SJ_VALUE_UINT;
@@ -223,7 +223,7 @@ static sj_status fill_buffer(const signature_reader *reader, sj_signature_value 
     return SJ_OK;
 }
 
-/* find_lengths gives the values whose brackets name a parameter that one's place. */
+/* Finds the parameters that the brackets of values name. */
 static sj_status find_lengths(const signature_reader *reader)
 {
     for (size_t i = 0; i < reader->signature->count; i++) {
@@ -255,13 +255,13 @@ static sj_status find_lengths(const signature_reader *reader)
 static sj_status read_parameter(signature_reader *reader)
 {
     const char *word;
-    size_t bytes = take_word(reader, &word);
+    size_t bytes = read_word(reader, &word);
     bool is_recorded = true;
     named_parameter named = {0};
-    if (bytes != 0 && take_sign(reader, ":")) {
+    if (bytes != 0 && skip_sign(reader, ":")) {
         is_recorded = !is_word(word, bytes, "_");
         named = (named_parameter){.name = word, .bytes = bytes};
-        bytes = take_word(reader, &word);
+        bytes = read_word(reader, &word);
     }
     uint32_t kind = find_kind(word, bytes);
     if (kind == KIND_UNKNOWN || kind == KIND_VOID) {
@@ -274,31 +274,31 @@ static sj_status read_parameter(signature_reader *reader)
 
 static sj_status read_parameters(signature_reader *reader)
 {
-    if (!take_sign(reader, "(")) {
+    if (!skip_sign(reader, "(")) {
         return sj_fail(reader->error, SJ_EINVAL, "a signature begins with \"(\"");
     }
-    if (take_sign(reader, ")")) {
+    if (skip_sign(reader, ")")) {
         return SJ_OK;
     }
     do {
-        if (take_sign(reader, "...")) {
+        if (skip_sign(reader, "...")) {
             break;
         }
         SJ_TRY(read_parameter(reader));
-    } while (take_sign(reader, ","));
-    return take_sign(reader, ")")
+    } while (skip_sign(reader, ","));
+    return skip_sign(reader, ")")
                ? SJ_OK
                : sj_fail(reader->error, SJ_EINVAL, "\",\" or \")\" is needed before \"%.40s\"",
                          reader->at);
 }
 
-/* read_result: `*kind` is KIND_VOID when nothing is said of it. */
+/* Parses the result; `*kind` is KIND_VOID if the signature has none. */
 static sj_status read_result(signature_reader *reader, uint32_t *kind)
 {
     const char *word;
     *kind = KIND_VOID;
-    if (take_sign(reader, "->")) {
-        const size_t bytes = take_word(reader, &word);
+    if (skip_sign(reader, "->")) {
+        const size_t bytes = read_word(reader, &word);
         *kind = find_kind(word, bytes);
         if (*kind == KIND_UNKNOWN) {
             return fail_kind(reader, word, bytes);
@@ -323,7 +323,7 @@ sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
     uint32_t kind = KIND_VOID;
     *signature = (sj_signature){0};
     reader.signature = signature;
-    /* The result is read first: its address may take the first register. */
+    /* The result comes first, because its address may use the first register. */
     reader.at = end != NULL ? end + 1 : text + strlen(text);
     SJ_TRY(read_result(&reader, &kind));
     reader.result_kind = kind;

@@ -1,20 +1,22 @@
-/* Signatures of functions in source order, as "(path:str, flags:hex, mode:int) -> int", and where
- * the calling convention puts each value. Pure functions; any thread; no allocation.
+/* Signatures of functions in source order, such as "(path:str, flags:hex, mode:int) -> int". The
+ * calling convention gives the place of each value. Pure functions; thread-safe; do not allocate.
  *
  *     signature = "(" [parameter {"," parameter}] ["," "..."] ")" ["->" kind]
  *     parameter = [name ":"] kind [size]     the name "_": not recorded
  *     kind      = a word of sj_value_kind_words, "str", "bytes", "struct" or (result only) "void"
  *     size      = "[" item {"," item} "]"    of "str" and "bytes"
  *     item      = number | name
+ * |
+ * A number in brackets is the maximum number of recorded bytes. A name in brackets is the integer
+ * parameter that holds the length; "bytes" needs one. If no parameter is named "result", that name
+ * says that the function fills the buffer, and returns the number of bytes in it. Only one buffer
+ * of a function can do so.
  *
- * A number in brackets says how many bytes are recorded at most, a name which parameter, a whole
- * number, has the length; "bytes" needs one. The name "result", where no parameter has it, says
- * that the function fills the buffer, and returns how many bytes it has then: one of each function.
- * "struct" is a structure that is passed or returned in memory: over 16 bytes. It is not recorded,
- * but counts: System V passes the address of such a result in the first general register and copies
- * an argument to the stack, behind which nothing on the stack is found; AAPCS64 has a register of
- * its own for the result (x8) and passes the address of an argument's copy. Smaller structures,
- * __int128 and long double cannot be written. */
+ * "struct" is a structure of more than 16 bytes, which is passed or returned in memory. It is not
+ * recorded, but changes the places of other values. System V passes the address of such a result in
+ * the first general register. It copies such an argument to the stack, after which nothing on the
+ * stack is found. AAPCS64 has a register of its own for the result's address (x8), and passes the
+ * address of an argument's copy. Smaller structures, __int128 and long double cannot be written. */
 #ifndef SJ_AGENT_POLICY_VALUE_SIGNATURE_H
 #define SJ_AGENT_POLICY_VALUE_SIGNATURE_H
 
@@ -32,14 +34,16 @@ typedef enum sj_calling_convention {
 } sj_calling_convention;
 
 typedef struct sj_signature_value {
-    uint8_t place;  /* descriptor whose position counts the registers of its class, and behind
-                       them words on the stack (SJ_PLACE_STACK) */
-    uint8_t source; /* descriptor whose position counts the parameters in source order */
-    uint8_t limit;  /* sj_place_limit of a text; 0: as otherwise */
-    uint8_t length; /* place of the argument that is its length; 0: it ends by itself */
-    uint8_t filled; /* SJ_PLACE_FILLED or _INT: `place` is the result's, it is recorded at the exit
-                       with the result as its length; 0: it is not */
-    uint8_t filled_place; /* then that of the argument that leads to it */
+    /* Descriptor whose position counts the registers of its class, and after them words on the
+     * stack (SJ_PLACE_STACK). */
+    uint8_t place;
+    uint8_t source; /* descriptor whose position counts parameters in source order */
+    uint8_t limit;  /* sj_place_limit of a text; 0: the default */
+    uint8_t length; /* place of the argument that holds its length; 0: NUL-terminated */
+    /* SJ_PLACE_FILLED or _INT: `place` is that of the result. The value is recorded at the exit,
+     * with the result as its length. 0: recorded at its own place. */
+    uint8_t filled;
+    uint8_t filled_place; /* place of the argument that points to the filled buffer */
 } sj_signature_value;
 
 typedef struct sj_signature {
@@ -47,16 +51,16 @@ typedef struct sj_signature {
     sj_signature_value values[SJ_VALUE_LAST_POSITION + 1]; /* arguments in order, then the result */
 } sj_signature;
 
-/* sj_signature_is_method returns whether a pattern is about methods of Objective-C. */
+/* True if a pattern is about methods of Objective-C. */
 static inline bool sj_signature_is_method(const char *function)
 {
     return (function[0] == '-' || function[0] == '+') && function[1] == '[';
 }
 
-/* sj_signature_parse reads `text`. With `is_method`, a method of Objective-C, whose hidden
- * parameters the planner counts, a result in memory takes no register. SJ_EINVAL with a sentence:
- * not of that form, a value is asked for that is too far on the stack (of a method: on it) or
- * behind position SJ_VALUE_LAST_POSITION, or none is. */
+/* Parses `text`. `is_method`: a method of Objective-C, whose hidden parameters the planner counts;
+ * a result in memory uses no register. Returns SJ_EINVAL with a message if the text is not a
+ * signature, or if it asks for no value. The same holds if a value is too far on the stack (of a
+ * method: on it) or after position SJ_VALUE_LAST_POSITION. */
 SJ_MUST_CHECK sj_status sj_signature_parse(const char *text, sj_calling_convention convention,
                                            bool is_method, sj_signature *signature,
                                            sj_error *error);

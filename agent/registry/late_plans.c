@@ -9,8 +9,6 @@
 
 enum { TRIES_MOST = 20 };
 
-#define NS_PER_MS UINT64_C(1000000)
-
 static sj_late_plan *find_begun(const sj_late_plans *late, const char *path)
 {
     for (size_t i = 0; i < late->count; i++) {
@@ -57,33 +55,30 @@ static sj_late_plan *begin(sj_late_plans *late, sj_plan_ahead *ahead,
     return add_begun(late, started, true);
 }
 
-/* wait_for waits until the plan is made, or has failed, and takes the time from what is left. */
-static bool wait_for(sj_plan_ahead *ahead, uint64_t *left_ns)
-{
-    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    const bool has_ended =
-        sj_plan_ahead_wait(ahead, (uint32_t)((*left_ns + NS_PER_MS - 1) / NS_PER_MS));
-    const uint64_t waited_ns = sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
-    *left_ns = has_ended && waited_ns < *left_ns ? *left_ns - waited_ns : 0;
-    return has_ended;
-}
-
-bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
-                        const sj_planner_options *options, uint64_t *left_ns)
+sj_plan_progress sj_late_plans_ask(sj_late_plans *late, sj_plan_ahead *ahead,
+                                   const sj_planner_options *options, uint64_t asked_ns,
+                                   uint64_t *left_ns)
 {
     sj_late_plan *begun = begin(late, ahead, options);
     if (begun == NULL) {
-        return true;
+        return SJ_PLAN_MADE;
     }
+    const bool has_ended = sj_plan_ahead_wait(begun->ahead, 0);
     if (begun->late_ns != 0) {
-        return sj_plan_ahead_wait(begun->ahead, 0) && sj_plan_is_cached(options);
+        return has_ended && sj_plan_is_cached(options) ? SJ_PLAN_MADE : SJ_PLAN_LATE;
     }
-    if (wait_for(begun->ahead, left_ns)) {
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    const uint64_t waited_ns = now_ns - asked_ns;
+    if (!has_ended && waited_ns < *left_ns) {
+        return SJ_PLAN_BEING_MADE;
+    }
+    *left_ns = waited_ns < *left_ns ? *left_ns - waited_ns : 0;
+    if (has_ended) {
         remove_begun(late, begun);
-        return true;
+        return SJ_PLAN_MADE;
     }
-    begun->late_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    return false;
+    begun->late_ns = now_ns;
+    return SJ_PLAN_LATE;
 }
 
 void sj_late_plans_note_planned(sj_late_plans *late, const char *path)

@@ -22,15 +22,22 @@ typedef struct sj_late_plans {
     size_t capacity;
 } sj_late_plans;
 
-/* sj_late_plans_wait waits until the cache of `options` has the plan of their module. Starts to
- * plan it unless that has begun. `ahead` is what plans the program; NULL: nothing does. The wait
- * lasts at most `*left_ns`, the nanoseconds that the process may still wait for all its plans, and
- * is subtracted from it. It does not wait for a plan that another process has not got in time:
- * other processes stand behind this one. Returns false if the plan is not made by then, or was made
- * late and could not be kept. Returns true also if it cannot be made here: sj_plan_make says why.
- * Blocking, one thread. */
-bool sj_late_plans_wait(sj_late_plans *late, sj_plan_ahead *ahead,
-                        const sj_planner_options *options, uint64_t *left_ns);
+/* How far the plan of a module is. */
+typedef enum sj_plan_progress {
+    SJ_PLAN_MADE, /* it is in the cache, or cannot be made there: sj_plan_make says why */
+    SJ_PLAN_BEING_MADE,
+    SJ_PLAN_LATE /* the process runs on without it */
+} sj_plan_progress;
+
+/* sj_late_plans_ask returns how far the plan for the cache of `options` is. Starts to plan the
+ * module unless that has begun. `ahead` is what plans the program; NULL: nothing does. The process
+ * has waited since `asked_ns` (CLOCK_MONOTONIC). It may wait `*left_ns` for all its plans; when
+ * this wait ends, its length is subtracted from `*left_ns`. A plan that another process has not got
+ * in time, or that was made late and could not be kept, is late at once. Does not block. One
+ * thread. */
+sj_plan_progress sj_late_plans_ask(sj_late_plans *late, sj_plan_ahead *ahead,
+                                   const sj_planner_options *options, uint64_t asked_ns,
+                                   uint64_t *left_ns);
 
 /* sj_late_plans_note_planned notes that the registry has the module of `path`. One thread. */
 void sj_late_plans_note_planned(sj_late_plans *late, const char *path);

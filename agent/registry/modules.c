@@ -93,8 +93,8 @@ static const char *find_module_file(const sj_registry *registry, const sj_plan_r
 }
 
 /* The plan into the cache is the same whatever is wanted of it. */
-static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_options *options,
-                               uint64_t process)
+static sj_plan_progress ask_for_plan(sj_registry *registry, const sj_module_plan_options *options,
+                                     const sj_plan_request *request)
 {
     const sj_planner_options planner = {.module_path = options->path,
                                         .map_file =
@@ -106,14 +106,16 @@ static bool is_planned_in_time(sj_registry *registry, const sj_module_plan_optio
                                         .threads = options->threads};
     if (registry->options.plan_wait_ms != 0) {
         uint64_t none_left_ns = 0;
-        uint64_t *left_ns = process - 1 < registry->process_count
-                                ? &registry->processes[process - 1].plan_wait_left_ns
+        uint64_t *left_ns = request->process - 1 < registry->process_count
+                                ? &registry->processes[request->process - 1].plan_wait_left_ns
                                 : &none_left_ns;
-        return sj_late_plans_wait(&registry->late_plans, registry->options.ahead, &planner,
-                                  left_ns);
+        return sj_late_plans_ask(&registry->late_plans, registry->options.ahead, &planner,
+                                 request->asked_ns, left_ns);
     }
-    return !sj_plan_ahead_is_of(registry->options.ahead, options->path) ||
-           sj_plan_ahead_wait(registry->options.ahead, UINT32_MAX);
+    if (sj_plan_ahead_is_of(registry->options.ahead, options->path)) {
+        (void)!sj_plan_ahead_wait(registry->options.ahead, UINT32_MAX);
+    }
+    return SJ_PLAN_MADE;
 }
 
 static sj_status make_plan(sj_registry *registry, const sj_plan_request *request, bool only_imports,
@@ -130,8 +132,9 @@ static sj_status make_plan(sj_registry *registry, const sj_plan_request *request
                                             .threads = registry->options.plan_threads,
                                             .types = types,
                                             .pid = pid_of(registry, request->process)};
-    if (!is_planned_in_time(registry, &options, request->process)) {
-        return SJ_EAGAIN; /* the program runs on, and gets the hooks later */
+    const sj_plan_progress progress = ask_for_plan(registry, &options, request);
+    if (progress != SJ_PLAN_MADE) {
+        return progress == SJ_PLAN_BEING_MADE ? SJ_EAGAIN : SJ_ETIMEDOUT;
     }
     SJ_TRY(sj_module_plan_make(&options, plan, error));
     sj_late_plans_note_planned(&registry->late_plans, options.path);
@@ -242,6 +245,8 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
     return SJ_OK;
 }
 
+/* plan_new_module returns SJ_EAGAIN if the plan is being made, and SJ_EUNSUPPORTED if there is none
+ * to give: the program runs on, and gets the hooks of a late plan when it is made. */
 static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *request,
                                  bool only_imports, sj_registry_module **entry)
 {
@@ -249,7 +254,6 @@ static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *r
     sj_plan plan = {0};
     sj_found_types types = {0};
     sj_error error = {0};
-    const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     sj_status status = make_plan(registry, request, only_imports, &types, &plan, &error);
     if (status == SJ_OK &&
         (uint64_t)registry->next_function + plan.header->function_count > SJ_RECORD_FUNCTIONS_END) {
@@ -260,13 +264,16 @@ static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *r
         status =
             add_module(registry, request->module, path, only_imports, &plan, &types, &error, entry);
     }
-    registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
     sj_plan_free(&plan);
     sj_found_types_deinit(&types);
+    if (status == SJ_EAGAIN) {
+        return status;
+    }
+    registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - request->asked_ns;
     if (is_empty) {
         return SJ_EUNSUPPORTED;
     }
-    if (status != SJ_OK && status != SJ_EAGAIN) {
+    if (status != SJ_OK && status != SJ_ETIMEDOUT) {
         sj_registry_note_plan_failure(registry, path, &error);
     }
     return status == SJ_OK ? SJ_OK : SJ_EUNSUPPORTED;

@@ -124,6 +124,7 @@ typedef struct sj_plan_request {
     const sj_link_module *module;
     const char *path; /* of the module's file, as the process has it */
     uint64_t now_ticks;
+    uint64_t asked_ns; /* CLOCK_MONOTONIC */
 } sj_plan_request;
 
 typedef struct sj_plan_answer {
@@ -133,8 +134,10 @@ typedef struct sj_plan_answer {
 } sj_plan_answer;
 
 /* sj_registry_plan_module answers a MODULE: plans it (once per session and build-id) and sends
- * Module and Mapping frames. SJ_OK: `*answer` is filled. SJ_EUNSUPPORTED: excluded by the selection
- * or because it cannot be planned. Blocking: up to seconds for large ones. */
+ * Module and Mapping frames. SJ_OK: `*answer` is filled. SJ_EAGAIN: its plan is
+ * being made, and the process may still wait: ask again with the same request. SJ_EUNSUPPORTED: it
+ * is excluded by the selection, cannot be planned, or its plan is late. Blocking: up to seconds for
+ * large ones without a cache. */
 SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
                                                 const sj_plan_request *request,
                                                 sj_plan_answer *answer);

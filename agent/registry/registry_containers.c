@@ -1,6 +1,6 @@
 /* Containers of methods that come at run time: each is a module of the session, whose functions
  * have their tokens for offsets. */
-#include "agent/policy/value_room.h"
+#include "agent/policy/value_capacity.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "agent/runtimes/runtime.h"
@@ -39,7 +39,7 @@ static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
     uint8_t places[SJ_PLACES_PER_FUNCTION];
     size_t used = 0;
     memset(descriptors, 0, SJ_LINK_METHOD_VALUES);
-    sj_value_room_list_managed(rules, matched, SJ_LINK_METHOD_VALUES, places);
+    sj_value_capacity_list_managed(rules, matched, SJ_LINK_METHOD_VALUES, places);
     for (size_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         if (places[i] != 0 && !sj_place_is_limit(places[i])) {
             descriptors[used++] = places[i];

@@ -15,21 +15,29 @@ typedef struct backup_request {
 
 static int report_backup(const backup_request *request, const char *file, const sj_copied *copied)
 {
+    const int exit_code = copied->missing_blocks == 0 ? SJ_EXIT_OK : SJ_EXIT_FAILED;
+    if (copied->missing_blocks != 0) {
+        sj_command_error(&sj_command_backup, exit_code,
+                         "%s: %s cannot be read from files and only their bytes are missing: %s",
+                         file, SJ_COUNTED((uint64_t)copied->missing_blocks, "moved block"),
+                         copied->why.text);
+    }
     if (request->as_json) {
-        return sj_json_output(&sj_command_backup,
-                              json_pack("{so sI sI sI}", "file", sj_json_clean_string(file),
-                                        "bytes", (json_int_t)copied->bytes, "sessions",
-                                        (json_int_t)copied->sessions, "moved_blocks",
-                                        (json_int_t)copied->moved_blocks));
+        const int written = sj_json_output(
+            &sj_command_backup,
+            json_pack("{so sI sI sI sI}", "file", sj_json_clean_string(file), "bytes",
+                      (json_int_t)copied->bytes, "sessions", (json_int_t)copied->sessions,
+                      "moved_blocks", (json_int_t)copied->moved_blocks, "missing_blocks",
+                      (json_int_t)copied->missing_blocks));
+        return written != SJ_EXIT_OK ? written : exit_code;
     }
     printf("%s: %s, %lld bytes\n", file, SJ_COUNTED((uint64_t)copied->sessions, "session"),
            (long long)copied->bytes);
-    if (copied->moved_blocks != 0) {
-        printf("%s lie in files beside the database and are not in the copy: copy the folder of "
-               "the blocks, too\n",
-               SJ_COUNTED((uint64_t)copied->moved_blocks, "block"));
+    if (copied->moved_blocks != copied->missing_blocks) {
+        printf("%s taken in from files beside the database\n",
+               SJ_COUNTED((uint64_t)(copied->moved_blocks - copied->missing_blocks), "block"));
     }
-    return SJ_EXIT_OK;
+    return exit_code;
 }
 
 static int run_backup(int argc, char **argv)
@@ -72,14 +80,16 @@ const sj_command sj_command_backup = {
     .name = "backup",
     .summary = "copy a database while it is written to",
     .usage = "sojourn backup [OPTIONS] FILE [DATABASE]",
-    .help = "Copies a database, as of now, to FILE. The server may run: it need not wait, and the\n"
-            "copy ends however much comes in. FILE appears when it is whole and on the disk;\n"
-            "a file that exists is not overwritten.\n",
+    .help =
+        "Copies a database, as of now, to FILE. The server may run: it need not wait, and the\n"
+        "copy ends however much comes in. FILE appears when it is whole and on the disk;\n"
+        "a file that exists is not overwritten. It holds blocks that were moved into files, too.\n",
     .options = backup_options,
-    .examples = "Exit status: 0 copied, 1 it failed, 3 no such database.\n"
-                "\n"
-                "Examples:\n"
-                "  sojourn backup /backup/lab-monday.db lab.db\n"
-                "  sojourn backup --json \"/backup/$(date +%F).db\" lab.db\n",
+    .examples =
+        "Exit status: 0 copied, 1 it failed or moved blocks are missing, 3 no such database.\n"
+        "\n"
+        "Examples:\n"
+        "  sojourn backup /backup/lab-monday.db lab.db\n"
+        "  sojourn backup --json \"/backup/$(date +%F).db\" lab.db\n",
     .run = run_backup,
 };

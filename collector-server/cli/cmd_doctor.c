@@ -72,6 +72,12 @@ static void check_fleet(json_t *checks, sqlite3 *database)
                   "SELECT name || ' (' || count(*) || ')' FROM devices GROUP BY name"
                   " HAVING count(*) > 1",
                   "name these by id or UUID, or rename them: \"sojourn-device set --name NAME\"");
+    check_devices(checks, database, "copied devices",
+                  "SELECT d.name || ' (' || d.device_id || ')' FROM copied_devices JOIN devices d"
+                  " USING (device_id)",
+                  "two daemons have the identity and token of each; a command runs on one of them: "
+                  "on the copy, stop sojourn-device, remove its file device-id and enroll it with "
+                  "a new invitation");
     check_devices(
         checks, database, "silent devices",
         "SELECT d.name FROM devices d JOIN device_tokens t USING (device_id)"
@@ -216,8 +222,8 @@ const sj_command sj_command_doctor = {
     .help =
         "Looks at this machine: whether processes may be traced, whether programs can record\n"
         "themselves (a small one is run), limits, clock, disks; and, when there is a collector's\n"
-        "database, at that: versions, certificate, devices that share a name, are silent, full or\n"
-        "of another version. For a device: `sojourn-device doctor` there, or\n"
+        "database, at that: versions, certificate, devices that share a name or an identity, are\n"
+        "silent, full or of another version. For a device: `sojourn-device doctor` there, or\n"
         "`sojourn device NAME doctor` here.\n",
     .options = doctor_table,
     .examples = "Exit status: 0 when all is well, 1 when something is not.\n"

@@ -1,7 +1,7 @@
 #include "agent/abi/link.h"
 #include "agent/policy/change_obstacle.h"
 #include "agent/policy/draft.h"
-#include "agent/policy/value_room.h"
+#include "agent/policy/value_capacity.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_set.h"
 
@@ -224,7 +224,8 @@ static int check_policy(const char *name)
         return sj_command_failed(&sj_command_policy, &error);
     }
     print_policy(name, &policy);
-    sj_value_room_each_crowded(policy.selection.values, SJ_LINK_METHOD_VALUES, NULL, print_crowded);
+    sj_value_capacity_each_crowded(policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
+                                   print_crowded);
     sj_policy_free(&policy);
     return SJ_EXIT_OK;
 }

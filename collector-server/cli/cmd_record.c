@@ -4,7 +4,7 @@
 #include "agent/host/directories.h"
 #include "agent/host/own_limits.h"
 #include "agent/launch/policy_check.h"
-#include "agent/policy/value_room.h"
+#include "agent/policy/value_capacity.h"
 #include "agent/recording/recording.h"
 #include "agent/recording/recovery.h"
 #include "collector-server/cli/commands.h"
@@ -460,8 +460,8 @@ static int launch_recording(sj_record_values *options)
     if (program.emulator[0] == '\0') { /* that machine may pass arguments in another way */
         sj_signature_check(options->policy.document, program.binary);
     }
-    sj_value_room_each_crowded(options->policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
-                               note_crowded);
+    sj_value_capacity_each_crowded(options->policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
+                                   note_crowded);
     options->recording.program = &program;
     return start_recording(options, program.path);
 }
@@ -504,8 +504,8 @@ static int attach_recording(sj_record_values *options)
         }
         sj_signature_check(options->policy.document, binary);
     }
-    sj_value_room_each_crowded(options->policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
-                               note_crowded);
+    sj_value_capacity_each_crowded(options->policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
+                                   note_crowded);
     snprintf(name, sizeof(name), "%s", text);
     if (sj_proc_status_read((pid_t)pid, &facts) == SJ_OK) {
         snprintf(name, sizeof(name), "%s", facts.name);

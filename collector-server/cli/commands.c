@@ -38,6 +38,7 @@ const sj_command *const sj_commands[] = {
     &sj_command_verify,
     &sj_command_backup,
     &sj_command_restore,
+    &sj_command_salvage,
     &sj_ui_command,
     &sj_command_completion,
     &sj_command_help_page,

@@ -31,6 +31,7 @@ extern const sj_command sj_command_symbols;
 extern const sj_command sj_command_verify;
 extern const sj_command sj_command_backup;
 extern const sj_command sj_command_restore;
+extern const sj_command sj_command_salvage;
 extern const sj_command sj_command_diff;
 extern const sj_command sj_command_check;
 extern const sj_command sj_command_export;

@@ -39,6 +39,7 @@ typedef struct sj_option {
     char letter;                   /* short form; 0: none */
     bool is_optional;              /* the argument may be left out: its value is "" then */
     bool is_hidden;                /* SJ_ARG_TABLE: --help does not show it */
+    bool is_common;                /* --help shows it in a group of its own, before all others */
     bool is_first; /* names what all others build on: parsed before them, wherever it stands; its
                     * errors are no wrong use */
 } sj_option;
@@ -64,7 +65,9 @@ static inline const sj_option *sj_option_next(const sj_option *option, bool with
     return sj_option_first(option + 1, with_hidden);
 }
 
-/* sj_options_print prints the table (NULL: an empty one) as --help shows it, with --help itself. */
+/* sj_options_print prints the table (NULL: an empty one) as --help shows it, with --help itself:
+ * the common options first, then each heading with the rest of its options. A heading without such
+ * options is left out. */
 void sj_options_print(const sj_option *options);
 
 #endif

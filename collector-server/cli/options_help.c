@@ -38,6 +38,44 @@ static void print_option(const sj_option *option, int width)
     }
 }
 
+static bool is_shown(const sj_option *row, bool is_common)
+{
+    return row->kind != SJ_ARG_HEADING && row->help != NULL && row->is_common == is_common;
+}
+
+/* Prints the common options of a table under a heading. Returns false if there are none. */
+static bool print_common(const sj_option *first, int width)
+{
+    bool has_some = false;
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (is_shown(row, true)) {
+            printf("%s", has_some ? "" : "To begin with:\n");
+            print_option(row, width);
+            has_some = true;
+        }
+    }
+    return has_some;
+}
+
+/* Prints the other options, and each heading in front of the first option that it has. */
+static void print_others(const sj_option *first, bool has_common, int width)
+{
+    const char *heading = NULL;
+    const char *gap = has_common ? "\n" : "";
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (row->kind == SJ_ARG_HEADING) {
+            heading = row->help;
+        } else if (is_shown(row, false)) {
+            if (heading != NULL) {
+                printf("%s%s\n", gap, heading);
+            }
+            gap = "\n";
+            heading = NULL;
+            print_option(row, width);
+        }
+    }
+}
+
 void sj_options_print(const sj_option *options)
 {
     static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};
@@ -50,15 +88,10 @@ void sj_options_print(const sj_option *options)
             width = strlen(label) > width && strlen(label) <= LABEL_MAX ? strlen(label) : width;
         }
     }
-    if (first == NULL || first->kind != SJ_ARG_HEADING) {
+    const bool has_common = print_common(first, (int)width);
+    if (!has_common && (first == NULL || first->kind != SJ_ARG_HEADING)) {
         printf("Options:\n");
     }
-    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
-        if (row->kind == SJ_ARG_HEADING) {
-            printf("%s%s\n", row == first ? "" : "\n", row->help);
-        } else if (row->help != NULL) {
-            print_option(row, (int)width);
-        }
-    }
+    print_others(first, has_common, (int)width);
     print_option(&help, (int)width);
 }

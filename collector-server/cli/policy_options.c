@@ -187,13 +187,14 @@ const sj_option sj_policy_options[] = {
      .kind = SJ_ARG_PARSED,
      .parse = sj_policy_option_parse,
      .is_first = true,
+     .is_common = true,
      .help = "a policy, or a shipped one: default, everything, jank, coverage,\n"
-             "zombies, zombies-field, minitrace; the options below change it"},
+             "zombies, zombies-field, minitrace; the other options change it"},
     {.help = "Which calls:"},
-    SJ_POLICY_OPTION("libs", NULL, "system libraries, too"),
+    SJ_COMMON_POLICY_OPTION("libs", NULL, "system libraries, too"),
     SJ_POLICY_OPTION("module", "GLOB", "only modules whose path or file name matches (repeatable)"),
-    SJ_POLICY_OPTION("function", "GLOB", "only functions whose name matches (repeatable)"),
-    SJ_POLICY_OPTION("exclude", "GLOB", "without functions whose name matches (repeatable)"),
+    SJ_COMMON_POLICY_OPTION("function", "GLOB", "only functions whose name matches (repeatable)"),
+    SJ_COMMON_POLICY_OPTION("exclude", "GLOB", "without functions whose name matches (repeatable)"),
     SJ_POLICY_OPTION("source", "GLOB",
                      "only functions of matching source files, where the program says\n"
                      "which they are (repeatable)"),
@@ -206,6 +207,7 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("depth", "N", "no calls deeper than that"),
     SJ_POLICY_OPTION("minimum", "TIME",
                      "count calls shorter than, say, 50us, but do not keep them"),
+    {.help = "Times:"},
     SJ_POLICY_OPTION("resolution", "TIME",
                      "keep times in steps of about this (default 10ns), or \"exact\": every\n"
                      "tick of the clock, in two to three times the space"),
@@ -216,23 +218,26 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("timed", "GLOB",
                      "with --clock adaptive: time every call of matching functions\n"
                      "(repeatable)"),
-    SJ_POLICY_OPTION("library-calls", NULL,
-                     "also calls into libraries, as FILE!NAME: from the program and the\n"
-                     "libraries that are recorded, through their import tables"),
-    {.help = "How:"},
+    SJ_COMMON_POLICY_OPTION("library-calls", NULL,
+                            "also calls into libraries, as FILE!NAME: from the program and the\n"
+                            "libraries that are recorded, through their import tables"),
+    {.help = "Mode:"},
     SJ_POLICY_OPTION("mode", "MODE",
                      "trace: every call (default); profile: totals per call path; flight:\n"
                      "the last seconds, when a trigger asks for them"),
-    SJ_POLICY_OPTION("profile", NULL, "--mode profile"),
+    SJ_COMMON_POLICY_OPTION("profile", NULL,
+                            "sums per call path instead of single calls (--mode profile)"),
     SJ_POLICY_OPTION("flight", NULL, "--mode flight"),
-    SJ_POLICY_OPTION("budget", "PERCENT",
-                     "add at most so much CPU time, such as 10%, leaving out what is least\n"
-                     "informative"),
-    SJ_POLICY_OPTION("value", "RULE",
-                     "record values of a function's calls (repeatable): 'open_it', as its\n"
-                     "debug data have them, or in source order,\n"
-                     "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
-                     "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
+    SJ_COMMON_POLICY_OPTION("budget", "PERCENT",
+                            "add at most so much CPU time, such as 10%, leaving out what is least\n"
+                            "informative"),
+    {.help = "Values and costs:"},
+    SJ_COMMON_POLICY_OPTION(
+        "value", "RULE",
+        "record values of a function's calls (repeatable): 'open_it', as its\n"
+        "debug data have them, or in source order,\n"
+        "'open_it(path:str, flags:hex) -> int', or one by its number in its class\n"
+        "of registers, 'malloc_it(1:ulong)', or the result, 'find(result:string)'"),
     SJ_POLICY_OPTION("prototypes", "FILE",
                      "signatures of functions that --value names alone, a line each;\n"
                      "'libc': those of the C library, for --library-calls --value '!open'\n"
@@ -246,6 +251,7 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("thread-memory", NULL,
                      "count what each thread allocates and frees, whichever functions are\n"
                      "recorded"),
+    {.help = "Freed memory:"},
     SJ_POLICY_OPTION("zombies", "WHAT",
                      "heap: report uses of freed memory, overflows and wrong frees of\n"
                      "blocks of malloc; objc: messages to freed Objective-C objects;\n"
@@ -253,11 +259,12 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("zombie-class", "GLOB",
                      "of Objective-C keep freed objects of matching classes only\n"
                      "(repeatable; default: all that are not system libraries')"),
+    {.help = "Buffers:"},
     SJ_POLICY_OPTION("buffer", "N", "chunks of 64 KiB per thread, 1 to 64 (default 64)"),
     SJ_POLICY_OPTION("when-full", "WHAT",
                      "block: wait for room, then drop (default); drop: at once"),
     SJ_POLICY_OPTION("block-ms", "N", "wait so long at most (default 2000)"),
-    {.help = "Runtimes:"},
+    {.help = "Java:"},
     SJ_POLICY_OPTION("java-class", "GLOB",
                      "of Java only classes whose name matches, as 'com.acme.*' (repeatable)"),
     SJ_POLICY_OPTION("java-system", "GLOB",
@@ -273,6 +280,7 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("java-engine", "HOW",
                      "Java: rewritten (default: classes get probes) or runtime (the JVM's\n"
                      "own tracing functions are hooked; programs started by record only)"),
+    {.help = "Objective-C:"},
     SJ_POLICY_OPTION("objc", "HOW",
                      "Objective-C: methods (default: their code is patched) or\n"
                      "dispatch (where messages are looked up: the receiver's class)"),
@@ -282,6 +290,8 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("selector", "GLOB", "only messages whose selector matches (repeatable)"),
     SJ_POLICY_OPTION("subclasses-of", "GLOB",
                      "only such classes and what descends from them (repeatable)"),
+    SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
+    {.help = "Mono:"},
     SJ_POLICY_OPTION("mono-class", "GLOB",
                      "of Mono only classes whose name matches, as 'Acme.Game.*' (repeatable)"),
     SJ_POLICY_OPTION("mono-subclasses-of", "GLOB",
@@ -293,9 +303,9 @@ const sj_option sj_policy_options[] = {
     SJ_POLICY_OPTION("mono-engine", "HOW",
                      "Mono: callbacks (default: the runtime calls the recorder) or\n"
                      "in_place (its code is hooked; what cannot be is listed)"),
+    {.help = "Java and Mono:"},
     SJ_POLICY_OPTION("lines", NULL,
                      "which lines of methods run: of Mono, where a symbol file (.mdb,\n"
                      "portable .pdb) lies beside the assembly (stack traces of the program\n"
                      "have lines then), and of Java, where classes name their lines"),
-    SJ_POLICY_OPTION("no-system-classes", NULL, "without the classes that system libraries define"),
     {0}};

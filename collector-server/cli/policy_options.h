@@ -5,11 +5,17 @@
 #include "agent/policy/draft.h"
 #include "collector-server/cli/options.h"
 
-/* SJ_POLICY_OPTION is a row of a table of options whose values begin with a `sj_policy_draft *`. */
+/* SJ_POLICY_OPTION is a row of a table of options whose values begin with a `sj_policy_draft *`;
+ * SJ_COMMON_POLICY_OPTION is one that --help shows first. */
 #define SJ_POLICY_OPTION(NAME, ARGUMENT, HELP)                                                     \
     {                                                                                              \
         .name = (NAME), .argument = (ARGUMENT), .help = (HELP), .kind = SJ_ARG_PARSED,             \
         .parse = sj_policy_option_parse                                                            \
+    }
+#define SJ_COMMON_POLICY_OPTION(NAME, ARGUMENT, HELP)                                              \
+    {                                                                                              \
+        .name = (NAME), .argument = (ARGUMENT), .help = (HELP), .kind = SJ_ARG_PARSED,             \
+        .parse = sj_policy_option_parse, .is_common = true                                         \
     }
 
 /* All of them, with --policy, on which the others build. */

@@ -105,6 +105,7 @@ const sj_option sj_record_options[] = {
      .argument = "FILE",
      .kind = SJ_ARG_PARSED,
      .parse = parse_output,
+     .is_common = true,
      .help = "database file; a session is added when it exists\n"
              "(default sojourn-PROGRAM-TIME.db)"},
     {.name = "collector",
@@ -128,6 +129,7 @@ const sj_option sj_record_options[] = {
      .argument = "TEXT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_record_values, recording.name),
+     .is_common = true,
      .help = "label of the session"},
     {.name = "summary",
      .argument = "FILE",
@@ -200,6 +202,5 @@ const sj_option sj_record_options[] = {
      .most = MAX_PLAN_WAIT_MS,
      .help = "let a process run on after it has waited this long for plans of its modules\n"
              "(default 20s); they are hooked later"},
-    {.help = "Policy:"},
     {.kind = SJ_ARG_TABLE, .table = sj_policy_options},
     {0}};

@@ -30,8 +30,8 @@ sj_status sj_fleet_order_add(sj_fleet *fleet, const sj_fleet_order *order, int64
     return sj_fleet_take_number(fleet, statement, command_id, error);
 }
 
-sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, uint64_t last_command,
-                             const char *status_text, sj_error *error)
+sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_poll *poll,
+                             sj_error *error)
 {
     sqlite3_stmt *statement;
     SJ_TRY(sj_fleet_prepare(
@@ -45,16 +45,20 @@ sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, uint64_t last_c
         &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
-    sqlite3_bind_text(statement, 3, status_text, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 3, poll->status, -1, SQLITE_TRANSIENT);
     SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
     SJ_TRY(sj_fleet_prepare(fleet,
                             "UPDATE commands SET state = 'failed', finished_realtime_ns = ?3,"
                             " result = 'the device was restarted before it could answer'"
-                            " WHERE device_id = ?1 AND state = 'sent' AND command_id <= ?2",
+                            " WHERE device_id = ?1 AND state = 'sent' AND command_id <= ?2"
+                            /* Another process that claimed the command may still work on it. */
+                            " AND (?5 OR coalesce(claimed_by, 0) IN (0, ?4))",
                             &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
-    sqlite3_bind_int64(statement, 2, (int64_t)(last_command & INT64_MAX));
+    sqlite3_bind_int64(statement, 2, (int64_t)(poll->last_command & INT64_MAX));
     sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
+    sqlite3_bind_int64(statement, 4, poll->instance);
+    sqlite3_bind_int(statement, 5, poll->is_restart);
     return sj_fleet_finish_statement(fleet, statement, error);
 }
 
@@ -78,15 +82,18 @@ static sj_status take_command(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet
     return status;
 }
 
-sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, uint64_t last_command,
+sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance, uint64_t last_command,
                         sj_fleet_command *command, sj_error *error)
 {
     sqlite3_stmt *statement;
     SJ_TRY(sj_fleet_prepare(
         fleet,
-        "UPDATE commands SET state = 'sent', sent_realtime_ns = ?3 WHERE command_id ="
+        "UPDATE commands SET state = 'sent', sent_realtime_ns = ?3,"
+        /* A daemon that cannot claim a command has it with the answer. */
+        " claimed_by = coalesce(claimed_by, iif(?4 = 0, 0, NULL)) WHERE command_id ="
         " (SELECT min(command_id) FROM commands WHERE device_id = ?1"
-        "  AND state IN ('queued', 'sent') AND command_id > ?2)"
+        "  AND state IN ('queued', 'sent') AND command_id > ?2"
+        "  AND (claimed_by IS NULL OR claimed_by = ?4))"
         " AND EXISTS (SELECT 1 FROM device_tokens WHERE device_id = ?1"
         "  AND revoked_realtime_ns IS NULL)"
         " RETURNING command_id, device_id, timeout_ms, kind, arguments",
@@ -94,7 +101,45 @@ sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, uint64_t last_comman
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, (int64_t)(last_command & INT64_MAX));
     sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
+    sqlite3_bind_int64(statement, 4, instance);
     return take_command(fleet, statement, command, error);
+}
+
+sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance, uint64_t command_id,
+                         sj_error *error)
+{
+    sqlite3_stmt *statement;
+    int64_t claimed_by = 0;
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "UPDATE commands SET claimed_by = coalesce(claimed_by, ?3)"
+                            " WHERE command_id = ?2 AND device_id = ?1 AND state = 'sent'"
+                            " RETURNING claimed_by",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, (int64_t)(command_id & INT64_MAX));
+    sqlite3_bind_int64(statement, 3, instance);
+    const sj_status status = sj_fleet_take_number(fleet, statement, &claimed_by, error);
+    if (status == SJ_ENOTFOUND) {
+        return sj_fail(error, status, "the command is not open any more");
+    }
+    return status != SJ_OK || claimed_by == instance
+               ? status
+               : sj_fail(error, SJ_EEXIST, "another daemon with this device's identity runs it");
+}
+
+sj_status sj_fleet_note_copy(sj_fleet *fleet, int64_t device_id, sj_error *error)
+{
+    sqlite3_stmt *statement;
+    SJ_TRY(sj_fleet_prepare(fleet,
+                            "INSERT INTO device_copies VALUES (?1, ?2, ?2)"
+                            " ON CONFLICT (device_id) DO UPDATE SET"
+                            " last_seen_realtime_ns = excluded.last_seen_realtime_ns"
+                            " WHERE last_seen_realtime_ns < excluded.last_seen_realtime_ns"
+                            "  - 60000000000",
+                            &statement, error));
+    sqlite3_bind_int64(statement, 1, device_id);
+    sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
+    return sj_fleet_finish_statement(fleet, statement, error);
 }
 
 sj_status sj_fleet_next_for_collector(sj_fleet *fleet, int64_t after, sj_fleet_command *command,

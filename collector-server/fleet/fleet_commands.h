@@ -28,16 +28,35 @@ typedef struct sj_fleet_command {
     char arguments[SJ_FLEET_ARGUMENTS_BYTES];
 } sj_fleet_command;
 
-/* sj_fleet_note_poll notes what a device says of itself, and decides what it took up and lost: a
- * command sent before that is not `last_command`'s successor will not be answered any more. */
-SJ_MUST_CHECK sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id,
-                                           uint64_t last_command, const char *status,
-                                           sj_error *error);
+typedef struct sj_fleet_poll {
+    int64_t instance;      /* random number of the daemon's process; 0: it sent none */
+    bool is_restart;       /* the daemon's process has just started, and no other one is known */
+    uint64_t last_command; /* number of the last command that it began; 0: none */
+    const char *status;    /* JSON object */
+} sj_fleet_poll;
 
-/* sj_fleet_next gives the next command for a device and marks it as sent; one that was sent and
- * never taken up is given again. SJ_ENOTFOUND: none, or its token was revoked. */
-SJ_MUST_CHECK sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, uint64_t last_command,
-                                      sj_fleet_command *command, sj_error *error);
+/* Stores the status that a device reports. Ends as failed the commands up to `last_command` that
+ * the polling process claimed, or after a restart any process: nothing will send their results. */
+SJ_MUST_CHECK sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id,
+                                           const sj_fleet_poll *poll, sj_error *error);
+
+/* Gives the next command for a process of a device's daemon and marks it as sent. Gives a command
+ * again that was sent and not claimed, and skips those that another process has claimed. A process
+ * without a number (`instance` 0) claims the command by this call. Errors: SJ_ENOTFOUND if there is
+ * no command, or if the device's token was revoked. */
+SJ_MUST_CHECK sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance,
+                                      uint64_t last_command, sj_fleet_command *command,
+                                      sj_error *error);
+
+/* Gives the right to carry out a command that was sent to one process of a device's daemon; the
+ * same process may ask again. Errors: SJ_EEXIST if another process has the right; SJ_ENOTFOUND if
+ * the command has ended, was not sent, or belongs to another device. */
+SJ_MUST_CHECK sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance,
+                                       uint64_t command_id, sj_error *error);
+
+/* Stores that two processes poll with a device's identity at present. Writes at most once a minute
+ * for each device. */
+SJ_MUST_CHECK sj_status sj_fleet_note_copy(sj_fleet *fleet, int64_t device_id, sj_error *error);
 
 /* sj_fleet_next_for_collector gives the next command after `after` that the collector carries out
  * itself. */

@@ -8,13 +8,17 @@
  * cost nothing. */
 #include "collector-server/fleet/fleet_service.h"
 
+#include "collector-server/fleet/device_instances.h"
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_policies.h"
+#include "collector-server/fleet/parked_polls.h"
 #include "collector-server/fleet/session_grants.h"
+#include "proto/base/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <limits.h>
 #include <pthread.h>
@@ -31,18 +35,10 @@ enum {
     MAX_ENROLMENTS = 64, /* of them */
     LOOK_MS = 100,       /* how often the database is looked at for new commands */
     MAX_WAIT_MS = 25000,
-    MAX_PARKED = 16384,
     HEADER_BYTES = SJ_FLEET_ARGUMENTS_BYTES + 1024,
     PART_BYTES = 64 * 1024,
     POLICIES_TIMEOUT_MS = 3600000
 };
-
-typedef struct waiting {
-    sj_edge_message message; /* without its bytes */
-    int64_t device_id;
-    uint64_t last_command;
-    uint64_t deadline_ms;
-} waiting;
 
 typedef struct arrival {
     struct arrival *next;
@@ -61,8 +57,8 @@ struct sj_fleet_service {
     bool stopping;
     pthread_t thread;
     bool thread_started;
-    waiting *parked; /* of the thread */
-    size_t parked_count, parked_capacity;
+    sj_parked_polls parked; /* of the thread, as the next */
+    sj_device_instances *instances;
     int64_t data_version;
     bool passes_changed; /* since the parked ones were looked through */
     sj_session_grants *passes;
@@ -116,12 +112,12 @@ static void answer_ack(sj_fleet_service *service, const sj_edge_message *message
 }
 
 /* give_command answers a poll with the next command; false when there is none. */
-static bool give_command(sj_fleet_service *service, const waiting *poll)
+static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_error error = {0};
     Sojourn__Command body = SOJOURN__COMMAND__INIT;
-    const sj_status status = sj_fleet_next(service->fleet, poll->device_id, poll->last_command,
-                                           &service->command, &error);
+    const sj_status status = sj_fleet_next(service->fleet, poll->device_id, poll->instance,
+                                           poll->last_command, &service->command, &error);
     if (status != SJ_OK) {
         return false;
     }
@@ -129,36 +125,17 @@ static bool give_command(sj_fleet_service *service, const waiting *poll)
     body.kind = service->command.kind;
     body.arguments = service->command.arguments;
     body.timeout_ms = service->command.timeout_ms;
+    body.claim = poll->instance != 0;
     answer(service, &poll->message, SJ_FRAME_COMMAND, &body.base);
     return true;
 }
 
-static bool park(sj_fleet_service *service, const waiting *poll)
+/* drop_older answers the poll that a new one of the same device replaces. */
+static void drop_older(sj_fleet_service *service, const sj_parked_poll *poll)
 {
-    if (service->parked_count == service->parked_capacity) {
-        const size_t wanted = service->parked_capacity == 0 ? 64 : service->parked_capacity * 2;
-        waiting *moved = wanted <= MAX_PARKED
-                             ? realloc(service->parked, wanted * sizeof(*service->parked))
-                             : NULL;
-        if (moved == NULL) {
-            return false;
-        }
-        service->parked = moved;
-        service->parked_capacity = wanted;
-    }
-    service->parked[service->parked_count++] = *poll;
-    return true;
-}
-
-/* drop_older answers an earlier poll of the same device: its connection is gone. */
-static void drop_older(sj_fleet_service *service, int64_t device_id)
-{
-    for (size_t i = 0; i < service->parked_count; i++) {
-        if (service->parked[i].device_id == device_id) {
-            answer_ack(service, &service->parked[i].message, SJ_OK, "");
-            service->parked[i] = service->parked[--service->parked_count];
-            return;
-        }
+    sj_parked_poll older;
+    if (sj_parked_polls_take_older(&service->parked, poll, &older)) {
+        answer_ack(service, &older.message, SJ_OK, "");
     }
 }
 
@@ -176,32 +153,74 @@ static void sync_policies(sj_fleet_service *service, int64_t device_id, const ch
     json_decref(report);
 }
 
+/* note_process stores and logs that a poll shows two processes with the device's identity. Returns
+ * true if the process has just started, and no other one is known. */
+static bool note_process(sj_fleet_service *service, const sj_parked_poll *poll)
+{
+    sj_error error = {0};
+    const sj_instance_verdict verdict =
+        sj_device_instances_note(service->instances, poll->device_id, poll->instance, now_ms());
+    if (verdict.is_proof) {
+        /* The next poll that shows it stores it again. */
+        (void)!sj_fleet_note_copy(service->fleet, poll->device_id, &error);
+    }
+    if (verdict.is_news) {
+        sj_log(SJ_LOG_WARN, "copied",
+               "two daemons have the identity and token of device %" PRId64
+               "; each command runs on one of them. On the copy, stop sojourn-device, remove its"
+               " file device-id and enroll it with a new invitation",
+               poll->device_id);
+    }
+    return verdict.is_restart;
+}
+
 static void take_poll(sj_fleet_service *service, const sj_edge_message *message,
                       const Sojourn__Poll *poll)
 {
     sj_error error = {0};
     const uint32_t wait_ms = poll->wait_ms < MAX_WAIT_MS ? poll->wait_ms : MAX_WAIT_MS;
-    waiting one = {
-        .message = *message, .last_command = poll->last_command, .deadline_ms = now_ms() + wait_ms};
+    sj_parked_poll one = {.message = *message,
+                          .instance = (int64_t)(poll->instance & INT64_MAX),
+                          .last_command = poll->last_command,
+                          .deadline_ms = now_ms() + wait_ms};
     one.message.memory = NULL; /* a question that waits keeps its way back only */
     one.message.body = (sj_slice){0};
     sj_status status =
         sj_fleet_check(service->fleet, &poll->device_id, poll->token, &one.device_id, &error);
     if (status == SJ_OK) {
-        status = sj_fleet_note_poll(service->fleet, one.device_id, poll->last_command, poll->status,
-                                    &error);
-    }
-    if (status == SJ_OK) {
-        sync_policies(service, one.device_id, poll->status);
+        const sj_fleet_poll noted = {.instance = one.instance,
+                                     .is_restart = note_process(service, &one),
+                                     .last_command = poll->last_command,
+                                     .status = poll->status};
+        status = sj_fleet_note_poll(service->fleet, one.device_id, &noted, &error);
     }
     if (status != SJ_OK) {
         answer_ack(service, message, status, error.text);
         return;
     }
-    drop_older(service, one.device_id);
-    if (!give_command(service, &one) && (wait_ms == 0 || !park(service, &one))) {
+    sync_policies(service, one.device_id, poll->status);
+    drop_older(service, &one);
+    if (!give_command(service, &one) &&
+        (wait_ms == 0 || !sj_parked_polls_add(&service->parked, &one))) {
         answer_ack(service, message, SJ_OK, "");
     }
+}
+
+static void take_claim(sj_fleet_service *service, const sj_edge_message *message,
+                       const Sojourn__Claim *claim)
+{
+    sj_error error = {0};
+    int64_t device_id = 0;
+    const int64_t instance = (int64_t)(claim->instance & INT64_MAX);
+    sj_status status =
+        sj_fleet_check(service->fleet, &claim->device_id, claim->token, &device_id, &error);
+    if (status == SJ_OK && instance == 0) {
+        status = sj_fail(&error, SJ_EINVAL, "a claim needs the number of the daemon's process");
+    }
+    if (status == SJ_OK) {
+        status = sj_fleet_claim(service->fleet, device_id, instance, claim->command, &error);
+    }
+    answer_ack(service, message, status, error.text);
 }
 
 static void take_result(sj_fleet_service *service, const sj_edge_message *message,
@@ -303,6 +322,8 @@ static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
         return &sojourn__command_result__descriptor;
     case SJ_FRAME_FETCH:
         return &sojourn__fetch__descriptor;
+    case SJ_FRAME_CLAIM:
+        return &sojourn__claim__descriptor;
     default:
         return NULL;
     }
@@ -327,6 +348,8 @@ static void take_message(sj_fleet_service *service, const sj_edge_message *messa
         take_poll(service, message, (const Sojourn__Poll *)(const void *)body);
     } else if (view.type == SJ_FRAME_RESULT) {
         take_result(service, message, (const Sojourn__CommandResult *)(const void *)body);
+    } else if (view.type == SJ_FRAME_CLAIM) {
+        take_claim(service, message, (const Sojourn__Claim *)(const void *)body);
     } else if (view.type == SJ_FRAME_FETCH) {
         take_fetch(service, message, (const Sojourn__Fetch *)(const void *)body);
     } else {
@@ -368,7 +391,7 @@ static bool has_open_commands(sj_fleet_service *service)
 }
 
 /* throw_out answers a parked poll of a device whose token was revoked; false: it was not. */
-static bool throw_out(sj_fleet_service *service, const waiting *poll)
+static bool throw_out(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     if (sj_session_grants_has_device(service->passes, poll->device_id)) {
         return false;
@@ -380,12 +403,12 @@ static bool throw_out(sj_fleet_service *service, const waiting *poll)
 static void serve_parked(sj_fleet_service *service)
 {
     const bool changed = has_changed(service);
-    const bool look = changed && service->parked_count != 0 && has_open_commands(service);
+    const bool look = changed && service->parked.count != 0 && has_open_commands(service);
     const bool passes_changed = (changed && renew_passes(service)) || service->passes_changed;
     service->passes_changed = false;
     const uint64_t now = now_ms();
-    for (size_t i = service->parked_count; i-- > 0;) {
-        const waiting *poll = &service->parked[i];
+    for (size_t i = service->parked.count; i-- > 0;) {
+        const sj_parked_poll *poll = &service->parked.list[i];
         bool is_answered = passes_changed && throw_out(service, poll);
         is_answered = is_answered || (look && give_command(service, poll));
         if (!is_answered && now >= poll->deadline_ms) {
@@ -393,7 +416,7 @@ static void serve_parked(sj_fleet_service *service)
             is_answered = true;
         }
         if (is_answered) {
-            service->parked[i] = service->parked[--service->parked_count];
+            sj_parked_polls_remove(&service->parked, i);
         }
     }
 }
@@ -444,10 +467,10 @@ static void *run(void *argument)
         }
         serve_parked(service);
     }
-    for (size_t i = 0; i < service->parked_count; i++) {
-        answer_ack(service, &service->parked[i].message, SJ_OK, "");
+    for (size_t i = 0; i < service->parked.count; i++) {
+        answer_ack(service, &service->parked.list[i].message, SJ_OK, "");
     }
-    service->parked_count = 0;
+    service->parked.count = 0;
     return NULL;
 }
 
@@ -532,7 +555,8 @@ sj_status sj_fleet_service_start(const sj_fleet_service_options *options,
     pthread_condattr_destroy(&clock);
     snprintf(made->database, sizeof(made->database), "%.4000s", options->database);
     sj_status status = sj_fleet_open(options->database, &made->fleet, error);
-    if (status == SJ_OK && (made->passes = sj_session_grants_new()) == NULL) {
+    if (status == SJ_OK && ((made->passes = sj_session_grants_new()) == NULL ||
+                            (made->instances = sj_device_instances_new()) == NULL)) {
         status = sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (status == SJ_OK) {
@@ -573,6 +597,7 @@ void sj_fleet_service_free(sj_fleet_service *service)
     sj_session_grants_free(service->passes);
     pthread_cond_destroy(&service->arrived);
     pthread_mutex_destroy(&service->lock);
-    free(service->parked);
+    sj_parked_polls_deinit(&service->parked);
+    sj_device_instances_free(service->instances);
     free(service);
 }

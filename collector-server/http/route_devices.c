@@ -13,6 +13,7 @@ static const char sql[] =
     " CASE WHEN t.device_id IS NULL THEN 'no' WHEN t.revoked_realtime_ns IS NOT NULL"
     "  THEN 'revoked' ELSE 'yes' END AS enrolled,"
     " (SELECT count(*) FROM devices o WHERE o.name = d.name) - 1 AS namesakes,"
+    " EXISTS (SELECT 1 FROM copied_devices k WHERE k.device_id = d.device_id) AS copied,"
     " coalesce(s.status, '{}') AS status FROM devices d LEFT JOIN device_tokens t USING (device_id)"
     " LEFT JOIN device_status s USING (device_id) ORDER BY d.name, d.device_id LIMIT ?1 OFFSET ?2";
 

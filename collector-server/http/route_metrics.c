@@ -27,6 +27,12 @@ static const metric metrics[] = {
     {"sojourn_devices_polling", "Devices that asked for commands in the last two minutes.",
      "SELECT count(*) FROM device_status WHERE polled_realtime_ns >"
      " (unixepoch('now') - 120) * 1000000000"},
+    {"sojourn_devices_copied", "Devices whose identity two daemons use at present.",
+     "SELECT count(*) FROM copied_devices"},
+    {"sojourn_undelivered_sessions", "Ended sessions that devices still hold, as they last said.",
+     "SELECT coalesce(sum(status ->> 'undelivered'), 0) FROM device_status"},
+    {"sojourn_refused_sessions", "Sessions on devices of which frames were refused for good.",
+     "SELECT coalesce(sum(status ->> 'refused'), 0) FROM device_status"},
     {"sojourn_commands_open", "Commands that are not finished.",
      "SELECT count(*) FROM commands WHERE state IN ('queued', 'sent')"},
     {"sojourn_database_bytes", "Size of the database.",

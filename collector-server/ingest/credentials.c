@@ -40,7 +40,7 @@ sj_status sj_credentials_read(const sj_frame_view *frame, sj_credentials *creden
     sj_reader reader = sj_reader_of(frame->header.data, frame->header.size);
     *credentials = (sj_credentials){0};
     if (!is_hello && frame->type != SJ_FRAME_POLL && frame->type != SJ_FRAME_RESULT &&
-        frame->type != SJ_FRAME_FETCH) {
+        frame->type != SJ_FRAME_FETCH && frame->type != SJ_FRAME_CLAIM) {
         return SJ_EUNSUPPORTED;
     }
     while (!reader.bad && sj_reader_left(&reader) > 0) {

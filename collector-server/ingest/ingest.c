@@ -42,7 +42,8 @@ enum {
 
 typedef struct queued_frame {
     sj_inbound inbound;
-    uint64_t received_ns;
+    uint64_t received_ns; /* REALTIME, for the sender */
+    uint64_t arrived_ns;  /* MONOTONIC */
     sj_status status;
     bool duplicate;
     sj_error error;
@@ -80,8 +81,10 @@ struct sj_ingest {
     pthread_t writer, watchdog;
     unsigned threads_started;
     sj_ingest_counters counters;
-    sj_error problem;    /* why the last batch was refused; "": it was not */
-    uint64_t refused_ns; /* when; the writer's */
+    uint64_t storing_ns;  /* MONOTONIC: when the oldest frame of the batch at hand came; 0: none */
+    uint64_t refusing_ns; /* the same of the first batch that was refused; 0: the last was not */
+    sj_error problem;     /* why the last batch was refused; "": it was not */
+    uint64_t refused_ns;  /* when; the writer's */
     sj_rate_limited_log complaints;
 };
 
@@ -100,6 +103,13 @@ static uint64_t realtime_ns(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
@@ -142,8 +152,8 @@ static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t 
             sj_array_reserve(&list->frames, &list->capacity, list->count, 1, sizeof(*list->frames));
     }
     if (status == SJ_OK) {
-        list->frames[list->count++] =
-            (queued_frame){.inbound = *inbound, .received_ns = received_ns};
+        list->frames[list->count++] = (queued_frame){
+            .inbound = *inbound, .received_ns = received_ns, .arrived_ns = monotonic_ns()};
         list->bytes += inbound->edge.body.size + MESSAGE_OVERHEAD_BYTES;
         ingest->counters.frames++;
         ingest->counters.bytes += inbound->edge.body.size;
@@ -154,13 +164,6 @@ static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t 
     }
     pthread_mutex_unlock(&ingest->lock);
     return status;
-}
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 static void count_one(sj_ingest *ingest, uint64_t *counter)
@@ -301,6 +304,7 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
     ingest->counters.foreign = stored.foreign;
     ingest->counters.calls = stored.calls;
     ingest->counters.writer_cpu_ns = thread_cpu_ns();
+    ingest->counters.lag_ns = monotonic_ns() - ingest->storing_ns;
     pthread_mutex_unlock(&ingest->lock);
 }
 
@@ -312,6 +316,10 @@ static void set_problem(sj_ingest *ingest, const char *why, const char *if_none)
     pthread_mutex_lock(&ingest->lock);
     const bool is_new = strcmp(ingest->problem.text, why) != 0;
     snprintf(ingest->problem.text, sizeof(ingest->problem.text), "%s", why);
+    ingest->refusing_ns = why[0] == '\0'             ? 0
+                          : ingest->refusing_ns != 0 ? ingest->refusing_ns
+                                                     : ingest->storing_ns;
+    ingest->storing_ns = 0;
     pthread_mutex_unlock(&ingest->lock);
     if (is_new) {
         snprintf(line, sizeof(line), "no frame is stored: %s", why);
@@ -382,6 +390,7 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
     ingest->queue = empty;
     ingest->queue.count = 0;
     ingest->queue.bytes = 0;
+    ingest->storing_ns = batch->count > 0 ? batch->frames[0].arrived_ns : 0;
     const bool was_full = ingest->was_full && !ingest->stopping;
     ingest->was_full = false;
     pthread_mutex_unlock(&ingest->lock);
@@ -599,10 +608,23 @@ void sj_ingest_stop(sj_ingest *ingest)
     free(ingest);
 }
 
+/* The age of the oldest frame that was received and not acknowledged. Senders still hold those of
+ * a batch that was refused. Under the lock. */
+static uint64_t oldest_unacknowledged_ns(const sj_ingest *ingest)
+{
+    const uint64_t since_ns = ingest->refusing_ns != 0  ? ingest->refusing_ns
+                              : ingest->storing_ns != 0 ? ingest->storing_ns
+                              : ingest->queue.count > 0 ? ingest->queue.frames[0].arrived_ns
+                                                        : 0;
+    return since_ns != 0 ? monotonic_ns() - since_ns : 0;
+}
+
 void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters)
 {
     pthread_mutex_lock(&ingest->lock);
     *counters = ingest->counters;
+    counters->is_refusing = ingest->problem.text[0] != '\0';
+    counters->oldest_unacknowledged_ns = oldest_unacknowledged_ns(ingest);
     pthread_mutex_unlock(&ingest->lock);
     if (ingest->listener != NULL && sj_listener_edge(ingest->listener) != NULL) {
         sj_edge_get_counters(sj_listener_edge(ingest->listener), &counters->edge);

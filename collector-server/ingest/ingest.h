@@ -46,6 +46,11 @@ typedef struct sj_ingest_counters {
     sj_edge_counters edge;
     uint64_t queue_peak_bytes;
     uint64_t writer_cpu_ns;
+    uint64_t lag_ns;                   /* of the oldest frame of the last batch, until it was stored
+                                          or refused */
+    uint64_t oldest_unacknowledged_ns; /* age of the oldest frame that came and is not stored, also
+                                          where it was refused and its sender has it; 0: none */
+    bool is_refusing;                  /* the last batch was refused as a whole */
 } sj_ingest_counters;
 
 /* sj_ingest_start listens and stores into `sinks` (at least one), which it uses alone until

@@ -39,7 +39,7 @@ sj_status sj_sinks_begin(const sj_sinks *sinks, sj_error *error)
         const sj_status status = sinks->list[i].kind->begin(sinks->list[i].sink, error);
         if (status != SJ_OK) {
             roll_back(sinks, 0, i);
-            return status;
+            return sj_sink_ends_batch(status) ? status : SJ_EIO;
         }
     }
     return SJ_OK;

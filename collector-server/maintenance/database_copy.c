@@ -5,43 +5,24 @@
  * its beginning, nothing begins anew, and only the log grows meanwhile, as the collector cannot
  * restart it.
  *
+ * The copy has the bytes of moved blocks in its rows: a file that one database no longer needs is
+ * deleted, so that two databases must not share it.
+ *
  * A copy gets its name as a file without a log. A reader of a file that is marked as one with a log
  * makes the log's files beside it, and cannot where it may not write. */
 #include "collector-server/maintenance/database_copy.h"
 
+#include "collector-server/maintenance/moved_blocks.h"
+#include "collector-server/maintenance/part_file.h"
 #include "collector-server/store/database.h"
 #include "proto/base/progress.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <libgen.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-enum { STEP_PAGES = 256, NAME_BYTES = PATH_MAX + 16 };
-
-/* Fails if there is the file, or one beside it that SQLite would take for its log. */
-static sj_status check_unused(const char *to, sj_error *error)
-{
-    static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
-        char name[NAME_BYTES];
-        struct stat about;
-        if (snprintf(name, sizeof(name), "%s%s", to, ends[i]) >= PATH_MAX) {
-            return sj_fail(error, SJ_EINVAL, "the name %.60s... is too long", to);
-        }
-        if (lstat(name, &about) == 0) {
-            return sj_fail(error, SJ_EEXIST,
-                           "%s exists and is not overwritten; choose another name, or move it away",
-                           name);
-        }
-    }
-    return SJ_OK;
-}
+enum { STEP_PAGES = 256 };
 
 static sj_status get_number(sqlite3 *database, const char *sql, int64_t *number)
 {
@@ -150,107 +131,20 @@ static sj_status copy_into(const char *from, const char *part, sj_copied *copied
     return status;
 }
 
-static sj_status sync_path(const char *path, sj_error *error)
-{
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
-    const bool is_synced = file >= 0 && fsync(file) == 0;
-    const int number = errno;
-    if (file >= 0) {
-        close(file);
-    }
-    return is_synced ? SJ_OK : sj_fail(error, SJ_EIO, "cannot sync %s: %s", path, strerror(number));
-}
-
-static void remove_log(const char *part)
-{
-    static const char *const ends[] = {"-wal", "-journal", "-shm"};
-    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
-        char name[NAME_BYTES];
-        snprintf(name, sizeof(name), "%s%s", part, ends[i]);
-        unlink(name);
-    }
-}
-
-static void remove_part(const char *part)
-{
-    unlink(part);
-    remove_log(part);
-}
-
-/* Writes the log's changes into the file and removes the log. The change to the file's header is
- * committed when the statement ends. The exclusive lock does without shared memory, which not all
- * file systems have. */
-static bool leave_log(sqlite3 *copy)
-{
-    sqlite3_stmt *row = NULL;
-    if (sqlite3_exec(copy, "PRAGMA locking_mode = EXCLUSIVE", NULL, NULL, NULL) != SQLITE_OK ||
-        sqlite3_prepare_v2(copy, "PRAGMA journal_mode = DELETE", -1, &row, NULL) != SQLITE_OK) {
-        return false;
-    }
-    const bool is_left = sqlite3_step(row) == SQLITE_ROW &&
-                         strcmp((const char *)sqlite3_column_text(row, 0), "delete") == 0 &&
-                         sqlite3_step(row) == SQLITE_DONE;
-    return sqlite3_finalize(row) == SQLITE_OK && is_left;
-}
-
-/* Makes the copy a file that needs no log and has none beside it. */
-static sj_status finish_part(const char *part, sj_error *error)
-{
-    sqlite3 *copy = NULL;
-    sj_status status = SJ_OK;
-    if (sqlite3_open_v2(part, &copy, SQLITE_OPEN_READWRITE, NULL) != SQLITE_OK ||
-        !leave_log(copy)) {
-        const sj_status reason = sj_database_status(sqlite3_errcode(copy));
-        status = sj_fail(error, reason != SJ_OK ? reason : SJ_EIO,
-                         "cannot write the log of %s into it: %s", part, sqlite3_errmsg(copy));
-    }
-    sqlite3_close(copy);
-    if (status == SJ_OK) {
-        remove_log(part);
-    }
-    return status;
-}
-
-/* Gives the copy its name, unless a file has got that name meanwhile. */
-static sj_status name_copy(const char *part, const char *to, sj_error *error)
-{
-    char folder[NAME_BYTES];
-    SJ_TRY(finish_part(part, error));
-    SJ_TRY(sync_path(part, error));
-    SJ_TRY(check_unused(to, error));
-    if (renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE) != 0 &&
-        (errno != EINVAL || link(part, to) != 0 || unlink(part) != 0)) {
-        return sj_fail(error, errno == EEXIST ? SJ_EEXIST : SJ_EIO, "cannot make %s: %s", to,
-                       strerror(errno));
-    }
-    snprintf(folder, sizeof(folder), "%s", to);
-    return sync_path(dirname(folder), error);
-}
-
-/* Makes an empty file beside `to`. */
-static sj_status make_part(const char *to, char part[NAME_BYTES], sj_error *error)
-{
-    SJ_TRY(check_unused(to, error));
-    snprintf(part, NAME_BYTES, "%s.XXXXXX", to);
-    const int file = mkstemp(part);
-    if (file < 0) {
-        return sj_fail(error, SJ_EIO, "cannot make a file beside %s: %s", to, strerror(errno));
-    }
-    close(file);
-    return SJ_OK;
-}
-
 sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied, sj_error *error)
 {
-    char part[NAME_BYTES];
+    char part[SJ_PART_BYTES];
     *copied = (sj_copied){0};
-    SJ_TRY(make_part(to, part, error));
+    SJ_TRY(sj_part_make(to, part, error));
     sj_status status = copy_into(from, part, copied, error);
+    if (status == SJ_OK && copied->moved_blocks != 0) {
+        status = sj_moved_blocks_take_in(part, copied, error);
+    }
     if (status == SJ_OK) {
-        status = name_copy(part, to, error);
+        status = sj_part_name(part, to, error);
     }
     if (status != SJ_OK) {
-        remove_part(part);
+        sj_part_remove(part);
     }
     return status;
 }
@@ -276,19 +170,19 @@ sj_status sj_database_restore(const char *from, const char *to, bool accepts_dam
                               void (*report)(void *context, const sj_finding *finding),
                               void *context, sj_copied *copied, sj_error *error)
 {
-    char part[NAME_BYTES];
+    char part[SJ_PART_BYTES];
     const sj_verify_options options = {.only_look = true, .report = report, .context = context};
     *copied = (sj_copied){0};
-    SJ_TRY(make_part(to, part, error));
+    SJ_TRY(sj_part_make(to, part, error));
     sj_status status = copy_into(from, part, copied, error);
     if (status == SJ_OK) {
         status = verify_part(part, &options, accepts_damage, error);
     }
     if (status == SJ_OK) {
-        status = name_copy(part, to, error);
+        status = sj_part_name(part, to, error);
     }
     if (status != SJ_OK) {
-        remove_part(part);
+        sj_part_remove(part);
     }
     return status;
 }

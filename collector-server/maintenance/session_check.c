@@ -1,5 +1,6 @@
 #include "collector-server/maintenance/session_check.h"
 
+#include "collector-server/store/block_check.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
 
@@ -87,6 +88,14 @@ static const session_rule rules[] = {
      " = ?1) <> (SELECT total(calls) FROM source.function_stats WHERE session_id = ?1) OR (SELECT"
      " total(calls) FROM source.call_edges WHERE session_id = ?1) <> (SELECT total(calls) FROM"
      " source.function_stats WHERE session_id = ?1))"},
+    {"its sums are of other blocks (\"sojourn verify --rebuild\" there makes them anew)",
+     "SELECT 1 FROM source.sessions AS s, (SELECT count(*) AS blocks, total(b.quarantined IS NULL)"
+     " AS sound, total(iif(b.kind = 1, b.call_count, 0)) AS calls, total(iif(b.kind = 1 AND"
+     " b.quarantined IS NULL, b.call_count, 0)) AS sound_calls FROM source.streams JOIN"
+     " source.blocks AS b USING (stream_id) WHERE session_id = ?1) AS t, (SELECT total(calls) AS"
+     " calls FROM source.profiles WHERE session_id = ?1) AS p WHERE s.session_id = ?1 AND"
+     " s.aggregates_valid_before_block IS NULL AND (s.stored_blocks, s.stored_calls - p.calls) NOT"
+     " IN (VALUES (t.blocks, t.calls), (t.sound, t.sound_calls))"},
 };
 
 static sj_status fail_sql(sqlite3 *database, sj_error *error)
@@ -225,7 +234,52 @@ static sj_status check_numbers(sqlite3 *database, int64_t session_id, const char
     return status;
 }
 
-sj_status sj_session_check(sqlite3 *database, int64_t session_id, sj_error *error)
+static sj_status check_block(sj_block_checker *checker, int64_t session_id, int64_t block_id,
+                             sj_error *error)
+{
+    sj_block_verdict verdict;
+    const sj_status status = sj_block_checker_check(checker, block_id, &verdict);
+    if (status != SJ_OK) {
+        return sj_fail(error, status, "block %lld cannot be checked: %s", (long long)block_id,
+                       sj_status_text(status));
+    }
+    return verdict.fault == NULL || !verdict.has_bytes
+               ? SJ_OK
+               : sj_fail(error, SJ_EINVAL,
+                         "session %lld contradicts itself: block %lld is unsound: %s (\"sojourn "
+                         "verify\" marks such blocks there; marked ones are copied as they are)",
+                         (long long)session_id, (long long)block_id, verdict.fault);
+}
+
+/* Checks the bytes of the blocks that questions read: those that are not marked. */
+static sj_status check_blocks(sqlite3 *database, int64_t session_id, sj_progress_work work,
+                              sj_error *error)
+{
+    sqlite3_stmt *blocks = NULL;
+    sj_block_checker *checker = NULL;
+    int step = SQLITE_ERROR;
+    sj_status status = sj_block_checker_new(database, "source", &checker, error);
+    if (status == SJ_OK &&
+        sqlite3_prepare_v2(database,
+                           "SELECT block_id FROM source.streams JOIN source.blocks USING"
+                           " (stream_id) WHERE session_id = ?1 AND quarantined IS NULL",
+                           -1, &blocks, NULL) == SQLITE_OK) {
+        sqlite3_bind_int64(blocks, 1, session_id);
+        while (status == SJ_OK && (step = sqlite3_step(blocks)) == SQLITE_ROW) {
+            status = check_block(checker, session_id, sqlite3_column_int64(blocks, 0), error);
+            sj_progress_step(work);
+        }
+    }
+    if (status == SJ_OK && step != SQLITE_DONE) {
+        status = fail_sql(database, error);
+    }
+    sqlite3_finalize(blocks);
+    sj_block_checker_free(checker);
+    return status;
+}
+
+sj_status sj_session_check(sqlite3 *database, int64_t session_id, sj_progress_work work,
+                           sj_error *error)
 {
     for (size_t i = 0; i < sizeof(measured) / sizeof(measured[0]); ++i) {
         SJ_TRY(check_numbers(database, session_id, measured[i], error));
@@ -233,5 +287,6 @@ sj_status sj_session_check(sqlite3 *database, int64_t session_id, sj_error *erro
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); ++i) {
         SJ_TRY(ask(database, rules[i].sql, session_id, rules[i].what, error));
     }
-    return check_digests(database, session_id, error);
+    SJ_TRY(check_digests(database, session_id, error));
+    return check_blocks(database, session_id, work, error);
 }

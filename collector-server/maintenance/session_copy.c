@@ -24,7 +24,7 @@ typedef struct session_copy {
     int64_t to;
     int64_t checked_version; /* the source's data_version when the session was checked */
     sj_block_files *files;   /* the source's */
-    sj_progress_work work;   /* a part for each block */
+    sj_progress_work work;   /* two parts for each block: it is checked, then copied */
     sj_error *error;
 } session_copy;
 
@@ -320,7 +320,7 @@ static sj_status copy_all(session_copy *copy)
     SJ_TRY(check_is_new(copy));
     SJ_TRY(read_number(copy, SOURCE_VERSION_SQL, &version));
     if (version != copy->checked_version) { /* another process writes to the source */
-        SJ_TRY(sj_session_check(copy->target, copy->from, copy->error));
+        SJ_TRY(sj_session_check(copy->target, copy->from, copy->work, copy->error));
     }
     SJ_TRY(run_made(
         copy, "ids",
@@ -381,7 +381,7 @@ static sj_status check_source(session_copy *copy)
         status = read_number(copy, SOURCE_VERSION_SQL, &copy->checked_version);
     }
     if (status == SJ_OK) {
-        status = sj_session_check(copy->target, copy->from, copy->error);
+        status = sj_session_check(copy->target, copy->from, copy->work, copy->error);
     }
     sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
     return status;
@@ -471,7 +471,7 @@ static sj_status copy_with_files(session_copy *copy)
     if (sj_block_files_new(copy->target, "source", &copy->files) == SJ_OK &&
         sqlite3_create_function_v2(copy->target, "block_bytes", 2, SQLITE_UTF8, copy, block_bytes,
                                    NULL, NULL, NULL) == SQLITE_OK) {
-        copy->work = sj_progress_begin(count_blocks(copy));
+        copy->work = sj_progress_begin(2 * count_blocks(copy));
         status = copy_attached(copy);
         sj_progress_end(copy->work);
     } else {

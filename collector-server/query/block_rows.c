@@ -1,7 +1,6 @@
-/* Design notes. One pass over the events with a stack of rows. `selves` doubles as the account of
- * callee time while a call is open: callees subtract their duration from it, the call's own exit
- * adds its duration. Calls of doubtful trust are few, and the outermost ones: whether an event is
- * about one is two comparisons. */
+/* Design notes. One pass over the events with a stack of rows. While a call is open, `selves` holds
+ * minus the duration of its callees; its exit adds its own duration. Only a few outermost calls are
+ * uncertain, so two comparisons decide whether an event is about one of them. */
 #include "collector-server/query/block_rows.h"
 
 #include "proto/block/call_trust.h"
@@ -13,13 +12,13 @@ typedef struct row_builder {
     const sj_block *block;
     uint32_t *stack; /* rows->open: rows that are open now */
     size_t top;
-    uint32_t base_depth; /* calls of the key-frame that are still open */
+    uint32_t base_depth; /* number of calls of the key-frame that are still open */
     size_t next_row;
-    uint64_t first_index; /* of row 0, moved on by the calls lost in gaps */
+    uint64_t first_index; /* of row 0; calls lost in gaps are added */
     sj_call_trust trust;
     size_t tail_call;        /* the next one */
     sj_row_call tail_caller; /* its caller */
-    /* flags may be set: of open calls below this depth, of those that are entered now */
+    /* Flags may be set for open calls above this depth, and for calls entered now. */
     uint32_t doubtful_depth;
     bool doubtful_entry;
 } row_builder;
@@ -78,7 +77,7 @@ void sj_block_rows_deinit(sj_block_rows *rows)
     *rows = (sj_block_rows){0};
 }
 
-/* The innermost open call. */
+/* Returns the innermost open call. */
 static sj_row_call innermost(const row_builder *builder)
 {
     if (builder->top != 0) {
@@ -89,7 +88,7 @@ static sj_row_call innermost(const row_builder *builder)
                : SJ_NO_CALL;
 }
 
-/* After each change of trust that the events of the block make. */
+/* Call it after each change of trust by an event of the block. */
 static void note_doubt(row_builder *builder)
 {
     const sj_call_trust *trust = &builder->trust;
@@ -128,7 +127,7 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
     builder->stack[builder->top++] = (uint32_t)row;
 }
 
-/* The flags of the innermost open call, which ends now; it may be one of the key-frame. */
+/* Sets the flags of the innermost open call, which ends now and may be in the key-frame. */
 static void leave_doubtful(row_builder *builder)
 {
     const uint32_t index = builder->base_depth + (uint32_t)builder->top - 1;
@@ -170,7 +169,7 @@ static inline bool leave(row_builder *builder, size_t event, uint32_t ending, bo
     return true;
 }
 
-/* run replays events [from, to); `wide` and `times` are constants where it is inlined. */
+/* Replays the events [from, to). `wide` and `times` are constants where it is inlined. */
 static inline bool run(row_builder *builder, size_t from, size_t to, bool wide, bool times)
 {
     const sj_block *block = builder->block;
@@ -203,7 +202,7 @@ static void pass_gap(row_builder *builder, const sj_gap *gap)
     note_doubt(builder);
 }
 
-/* A LEAVE that did not simply return. */
+/* Handles a LEAVE that is not a simple return. */
 static bool leave_specially(row_builder *builder, const sj_block_ending *ending, bool times)
 {
     const sj_block *block = builder->block;
@@ -212,7 +211,8 @@ static bool leave_specially(row_builder *builder, const sj_block_ending *ending,
     return symbol == SJ_EVENT_LEAVE && leave(builder, ending->event, ending->ending, times);
 }
 
-/* An ENTER by a tail call: the caller's frame ends, and the callee returns to where it did. */
+/* Handles an ENTER by a tail call: the caller's frame ends, and the callee returns to the caller of
+ * that frame. */
 static bool enter_jumped_to(row_builder *builder, size_t event, bool times)
 {
     sj_block_rows *rows = builder->rows;
@@ -234,8 +234,8 @@ static bool enter_jumped_to(row_builder *builder, size_t event, bool times)
     return true;
 }
 
-/* Notes who calls by the next tail call, if that ends or is the innermost call from `event` on, and
- * returns where the walk has to stop for it. */
+/* Finds the caller of the next tail call if it ends, or is the innermost call, from `event` on.
+ * Returns the event at which the walk must stop for it. */
 static size_t await_tail_call(row_builder *builder, size_t event)
 {
     const sj_block *block = builder->block;
@@ -253,7 +253,7 @@ static size_t await_tail_call(row_builder *builder, size_t event)
     return next->event;
 }
 
-/* The first event from `event` on that is anything but ordinary. */
+/* Returns the first event from `event` on that needs special handling. */
 static size_t next_stop(row_builder *builder, size_t event, size_t gap, size_t ending)
 {
     const sj_block *block = builder->block;
@@ -267,7 +267,7 @@ static size_t next_stop(row_builder *builder, size_t event, size_t gap, size_t e
     return stop;
 }
 
-/* Replays an event at which the walk has stopped. */
+/* Replays an event that needs special handling. */
 static bool run_odd(row_builder *builder, size_t event, size_t *ending, bool times)
 {
     const sj_block *block = builder->block;

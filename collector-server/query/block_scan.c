@@ -1,7 +1,6 @@
-/* Design notes. Streams are walked by id. Within a stream the filter's time and call bounds become
- * a range of `first_call`, found through the two indexes of `blocks`; the rest of the tests read
- * small columns, and the block's bytes last. Ends of calls that a later block holds: late_exits.h.
- */
+/* Design notes. Streams are walked by id. In a stream, the filter's limits on times and calls
+ * become a range of `first_call`, found by the two indexes of `blocks`. The other tests read small
+ * columns, and the block's bytes last. For ends of calls in later blocks see late_exits.h. */
 #include "collector-server/query/block_scan.h"
 
 #include "collector-server/query/scan_contents.h"
@@ -32,7 +31,7 @@ static const char streams_sql[] =
     "WHERE stream_id BETWEEN ?1 AND ?2 AND session_id BETWEEN ?3 AND ?4 "
     "AND (?5 = 0 OR thread_id = ?6) ORDER BY stream_id";
 
-/* What the index blocks_by_call covers. */
+/* Only columns that the index blocks_by_call contains. */
 static const char blocks_sql[] =
     "SELECT block_id, first_call, call_count, first_ticks, last_ticks, max_duration_ticks, "
     "quarantined, max_depth, lost_calls FROM blocks "
@@ -42,9 +41,9 @@ static const char blocks_sql[] =
 static const char contents_sql[] =
     "SELECT functions, storage, data FROM blocks WHERE block_id = ?1";
 
-/* Call number of the first block that may hold call ?2 or time ?3, and of the last by ?4. Without
- * INDEXED BY SQLite takes min() and max() from blocks_by_call, through every block of the stream.
- */
+/* First call of the first block that may hold call ?2 or time ?3, and of the last by ?4. Without
+ * INDEXED BY, SQLite computes min() and max() from blocks_by_call, through every block of the
+ * stream. */
 static const char bounds_sql[] =
     "SELECT (SELECT max(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 "
     "        AND first_call <= ?2 AND call_count > 0), "
@@ -64,7 +63,7 @@ static const char longest_sql[] =
     "AND late IS NOT NULL AND max_duration_ticks >= ?2";
 
 /* The lists of late exits from the block on that runs just before time ?2, and that block's first
- * call: earlier blocks ended before that time. */
+ * call. Earlier blocks ended before that time. */
 static const char outlasting_sql[] =
     "WITH running AS MATERIALIZED (SELECT coalesce((SELECT min(first_call) "
     " FROM blocks INDEXED BY blocks_by_time WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
@@ -141,7 +140,7 @@ static int64_t ticks_bound(uint64_t ticks)
     return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
 }
 
-/* The times that a walk is about, in ticks of its only session; false: of several sessions. */
+/* Finds the times of a walk, in ticks of its only session; returns false for several sessions. */
 static bool find_window(sj_block_scan *scan, int64_t *first, int64_t *last)
 {
     const sj_scan_filter *filter = &scan->filter;
@@ -160,7 +159,8 @@ static bool find_window(sj_block_scan *scan, int64_t *first, int64_t *last)
     return true;
 }
 
-/* How many blocks a walk comes to; 0: not known, as of one that looks for single calls. */
+/* Returns the number of blocks that a walk visits; 0: unknown, for example if it looks for single
+ * calls. */
 static uint64_t count_blocks(sj_block_scan *scan)
 {
     const sj_scan_filter *filter = &scan->filter;
@@ -287,7 +287,7 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
     return SQLITE_OK;
 }
 
-/* The range of call numbers of a stream that the filter's call ids and start times leave open. */
+/* Finds the range of call numbers of a stream that the filter's call ids and start times allow. */
 static int find_range(sj_block_scan *scan, int64_t *first, int64_t *last)
 {
     const int64_t low_id = (int64_t)sj_call_id_of((uint64_t)scan->stream_id, 0);
@@ -354,7 +354,7 @@ static int find_long_calls(sj_block_scan *scan)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Adds the calls of earlier blocks that a list says end at the least end or later. */
+/* Adds the calls of earlier blocks that, by a list, end at the earliest wanted end or later. */
 static void add_outlasting_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
 {
     sj_deferred_exits_reader reader;
@@ -459,7 +459,7 @@ void sj_block_scan_warn(sj_block_scan *scan, const char *why)
                         (int64_t)sj_call_id_of((uint64_t)scan->stream_id, (uint64_t)first)));
 }
 
-/* Whether one of the calls was entered in the block. */
+/* True if one of the calls was entered in the block. */
 static bool holds_one_of(const sj_block_scan *scan, const uint64_t *calls, size_t count)
 {
     const uint64_t first = (uint64_t)sqlite3_column_int64(scan->blocks, 1);
@@ -473,8 +473,8 @@ static bool holds_one_of(const sj_block_scan *scan, const uint64_t *calls, size_
     return false;
 }
 
-/* Whether a call that lasts as long as asked for may have been entered in the block: it ended
- * there, or it is on the list of those that ended later. */
+/* True if a call of the wanted duration may have been entered in the block: it ended there, or is
+ * in the list of those that ended later. */
 static bool may_last(const sj_block_scan *scan)
 {
     return scan->session.min_duration == 0 || scan->long_overflow ||
@@ -482,7 +482,7 @@ static bool may_last(const sj_block_scan *scan)
            holds_one_of(scan, scan->long_calls, scan->long_count);
 }
 
-/* Whether a call that ends as late as asked for may have been entered in the block. */
+/* True if a call that ends late enough may have been entered in the block. */
 static bool may_outlast(const sj_block_scan *scan)
 {
     return scan->outlasting_overflow ||
@@ -490,7 +490,7 @@ static bool may_outlast(const sj_block_scan *scan)
            holds_one_of(scan, scan->outlasting_calls, scan->outlasting_count);
 }
 
-/* Whether the block's ranges leave open that it holds a call looked for. */
+/* True if the block's ranges allow that it holds a wanted call. */
 static bool may_hold(const sj_block_scan *scan)
 {
     const sj_scan_session *session = &scan->session;
@@ -505,7 +505,7 @@ static bool may_hold(const sj_block_scan *scan)
     return scan->filter.min_depth <= sqlite3_column_int64(row, 7);
 }
 
-/* Whether the block's bitmap leaves open that a function looked for was called in it. */
+/* True if the block's bitmap allows that a wanted function was called in it. */
 static bool may_have_function(sj_block_scan *scan)
 {
     const sj_scan_session *session = &scan->session;
@@ -563,7 +563,7 @@ static int use_dictionary(sj_block_scan *scan)
     return dictionary_matches(scan) ? SQLITE_ROW : SQLITE_OK;
 }
 
-/* Decodes the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
+/* Decodes the block of the current row. Returns SQLITE_ROW to use it, SQLITE_OK to skip it. */
 static int decode_block(sj_block_scan *scan, sj_slice bytes)
 {
     sj_status status = sj_block_read_header(bytes, &scan->block.header);
@@ -580,7 +580,7 @@ static int decode_block(sj_block_scan *scan, sj_slice bytes)
     return scan->want == 0 ? SQLITE_ROW : use_dictionary(scan);
 }
 
-/* Whether who walks needs nothing of the current block but that the walk came to it. */
+/* True if the caller needs no column of the block: it only counts. */
 static bool knows_block(sj_block_scan *scan)
 {
     scan->place = (sj_block_place){
@@ -595,7 +595,7 @@ static bool knows_block(sj_block_scan *scan)
            scan->is_known(scan->known_context, &scan->place);
 }
 
-/* Reads the block of the current row: SQLITE_ROW to use it, SQLITE_OK to pass over it. */
+/* Reads the block of the current row. Returns SQLITE_ROW to use it, SQLITE_OK to skip it. */
 static int load_block(sj_block_scan *scan)
 {
     scan->outlined = false;
@@ -700,7 +700,7 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
     return result;
 }
 
-/* Finds a frame of the stack block numbered `number`, or of one below it. */
+/* Finds a frame in stack block `number`, or in one below it. */
 static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
                            sj_stack_frame *frame)
 {
@@ -731,7 +731,7 @@ static int find_deep_frame(sj_block_scan *scan, uint32_t number, uint32_t depth,
             return SQLITE_OK;
         }
         if (stack.header.stack_reference >= number) {
-            return SQLITE_NOTFOUND; /* a loop: references go to lower numbers only */
+            return SQLITE_NOTFOUND; /* a loop: references only go to lower numbers */
         }
         number = stack.header.stack_reference;
     }

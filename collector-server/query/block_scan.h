@@ -1,13 +1,13 @@
-/* A walk over the stored blocks that can hold the calls one looks for.
+/* Block scan: a walk over the stored blocks that can hold the wanted calls.
  *
- * Blocks come by stream and, within a stream, in the order of their calls, so that call ids rise
- * from block to block. A block is read only when its index entry, its times, its function bitmap
- * and its longest duration leave open that it holds such a call, and decoded only as far as asked;
- * where its outline has all that are long enough, it is not.
- * One decoder and one set of columns are reused: memory does not depend on how much is walked over.
- * A block that cannot be read is named in the connection's warnings and left out.
+ * Blocks come by stream, and inside a stream in the order of their calls. So call ids rise from
+ * block to block. The scan skips a block if its index entry, times, function bitmap or longest
+ * duration exclude wanted calls. It decodes a block only as far as needed, and not at all if the
+ * block's outline has all calls that are long enough. One decoder and one set of columns are
+ * reused, so memory does not depend on the length of the walk. A block that cannot be read is named
+ * in the connection's warnings and skipped.
  *
- * One thread at a time; steps statements of the connection that it was opened on. */
+ * Not thread-safe; uses statements of the connection that it was opened on. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SCAN_H
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SCAN_H
 
@@ -22,7 +22,7 @@
 
 enum { SJ_SCAN_MAX_FUNCTIONS = 8, SJ_SCAN_MAX_LONG_CALLS = 4096 };
 
-/* What is looked for. Ranges are inclusive; sj_scan_everything gives the widest. */
+/* The wanted calls. Ranges include their ends. sj_scan_everything has the widest ranges. */
 typedef struct sj_scan_filter {
     int64_t first_session, last_session;
     int64_t first_stream, last_stream;
@@ -30,15 +30,15 @@ typedef struct sj_scan_filter {
     int64_t first_start_ns, last_start_ns;
     bool ended;              /* only calls that have a duration */
     int64_t min_duration_ns; /* only with `ended` */
-    int64_t first_end_ns;    /* likewise: the least time of their end */
+    int64_t first_end_ns;    /* only with `ended`: the earliest end */
     int64_t min_depth, max_depth;
     bool by_thread;
     int64_t thread_id;
     bool by_function;
     int64_t function_id;
-    const int64_t *functions; /* instead of `function_id`: any of these, rising; borrowed */
+    const int64_t *functions; /* instead of `function_id`: any of these, sorted; borrowed */
     size_t function_count;
-    /* decided row by row: the walk leaves no block out for these */
+    /* The scan skips no block for these conditions; they are decided row by row. */
     bool by_parent;
     int64_t parent_id;
     bool by_caller;
@@ -47,13 +47,13 @@ typedef struct sj_scan_filter {
 
 extern const sj_scan_filter sj_scan_everything;
 
-/* sj_scan_filter_takes returns whether a function is one that is asked for; 0 is none. */
+/* True if a function is wanted; 0 is never wanted. */
 bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id);
 
 typedef enum sj_scan_want {
     SJ_SCAN_STRUCTURE = SJ_WANT_STRUCTURE | SJ_WANT_TAIL_CALLS,
     SJ_SCAN_TIMES = SJ_SCAN_STRUCTURE | SJ_WANT_TIMES,
-    SJ_SCAN_SUMS = SJ_WANT_ALL /* no rows */
+    SJ_SCAN_SUMS = SJ_WANT_ALL /* without rows */
 } sj_scan_want;
 
 typedef struct sj_module_range {
@@ -62,7 +62,7 @@ typedef struct sj_module_range {
     int64_t first_function_id;
 } sj_module_range;
 
-/* Which block a row of the walk is of. */
+/* The block that a row belongs to. */
 typedef struct sj_block_place {
     int64_t block_id;
     int64_t stream_id;
@@ -71,27 +71,27 @@ typedef struct sj_block_place {
     uint64_t last_ticks;
 } sj_block_place;
 
-/* The session of the stream that the walk is in. */
+/* The session of the current stream. */
 typedef struct sj_scan_session {
     int64_t session_id;
     bool valid;
     sj_tick_scale scale;
     uint64_t started_ticks;
-    sj_module_range *modules; /* by rising `first` */
+    sj_module_range *modules; /* sorted by `first` */
     size_t module_count, module_capacity;
-    /* the filter in this session's terms */
-    uint64_t first_start, last_start; /* ticks; empty when first > last */
-    uint64_t min_duration;            /* ticks that a call takes at least */
-    uint64_t first_end;               /* ticks that it ends at, or later */
+    /* the filter, converted to this session's clock and ids */
+    uint64_t first_start, last_start; /* ticks; empty if first > last */
+    uint64_t min_duration;            /* minimum duration of a call in ticks */
+    uint64_t first_end;               /* earliest end of a call in ticks */
     uint32_t functions[SJ_SCAN_MAX_FUNCTIONS];
     size_t function_count;
-    bool bitmap_useless; /* more ids than `functions` holds */
+    bool bitmap_useless; /* more ids than `functions` can hold */
 } sj_scan_session;
 
 typedef struct sj_block_scan {
     sj_query_state *state;
     sj_scan_filter filter;
-    unsigned want; /* sj_scan_want; 0: headers only */
+    unsigned want; /* sj_scan_want; 0: only headers */
     sqlite3_stmt *streams, *blocks, *longest, *outlasting, *clock, *modules, *bounds, *stacks;
     sqlite3_stmt *outlines, *contents;
     sj_block_files *files, *stack_files; /* a stack is read while its block is in use */
@@ -104,72 +104,73 @@ typedef struct sj_block_scan {
     int64_t block_id;
     bool has_contents; /* `contents` is at the block's row */
     bool in_stream;
-    sj_progress_work work; /* the walk, from its begin to its end */
-    uint64_t blocks_begun; /* of it */
-    sj_block block;        /* decoded; with want 0 only the header's first_call and call_count */
+    sj_progress_work work; /* progress of the walk from start to end */
+    uint64_t blocks_begun; /* number of blocks read */
+    sj_block block;        /* decoded; with want 0 only first_call and call_count of the header */
     sj_block_rows rows;
     bool rows_have_times;
-    /* Set before a walk: rows may come from outlines, which know nothing of tail calls. */
+    /* Set before the walk: rows may come from outlines, which do not contain tail calls. */
     bool takes_outlines;
-    bool outlined; /* the rows of this block do: `block` has what rows need */
-    /* Set before a walk, or NULL: asked about a block before it is read, if all that was entered in
-     * it is within the times asked for. True: it is not read, and `block` not set. */
+    bool outlined; /* the rows of this block do; `block` has what rows need */
+    /* Set before the walk, or NULL. Called before a block is read, if all calls entered in it are
+     * within the wanted times. If it returns true, the block is not read, and `block` is not
+     * set. */
     bool (*is_known)(void *context, const sj_block_place *place);
     void *known_context;
-    sj_block_place place; /* of the block that the walk is at */
+    sj_block_place place; /* place of the current block */
     bool frames_read;
     uint32_t *outline_functions;
-    int64_t *function_ids; /* per dictionary entry; 0: not known */
+    int64_t *function_ids; /* by dictionary entry; 0: unknown */
     bool *function_matches;
     size_t dictionary_capacity;
-    /* with a least duration: calls of the stream that ended in a later block that has such a call
-     */
+    /* With a minimum duration: calls of the stream that ended in a later block that contains such a
+     * call. */
     uint64_t *long_calls;
     size_t long_count;
     bool long_overflow; /* too many to list: any block may have one */
-    /* with a least end: the first call of the block that runs then, and calls of earlier ones that
-     * end after it */
+    /* With an earliest end: the first call of the block that runs then, and calls of earlier blocks
+     * that end later. */
     uint64_t outlasted;
     uint64_t *outlasting_calls;
     size_t outlasting_count;
     bool outlasting_overflow;
 } sj_block_scan;
 
-/* sj_block_scan_open prepares a walk; sj_block_scan_close ends it (safe on a zeroed one). The rest
- * returns SQLite result codes: this lives inside of virtual tables. */
+/* sj_block_scan_open prepares a walk. sj_block_scan_close ends it (safe on a zeroed one). The other
+ * functions return SQLite result codes, because virtual tables call them. */
 int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state);
 void sj_block_scan_close(sj_block_scan *scan);
 
-/* sj_block_scan_start begins (again) with a filter. */
+/* Starts a walk, again if necessary, with a filter. */
 int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsigned want);
 
-/* sj_block_scan_next moves to the next block: SQLITE_ROW, SQLITE_DONE or an error. */
+/* Moves to the next block. Returns SQLITE_ROW, SQLITE_DONE or an error. */
 int sj_block_scan_next(sj_block_scan *scan);
 
-/* sj_block_scan_rows makes the columns of the block (want must not be 0), late ends included when
- * `resolve`. SQLITE_CORRUPT: the block's events contradict each other; it was named in the warnings
- * and the walk can go on with the next. */
+/* Makes the columns of the block; `want` must not be 0. `resolve`: includes late exits. Returns
+ * SQLITE_CORRUPT if the block's events contradict each other. The warnings then name it, and the
+ * walk can continue. */
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
 
-/* sj_block_scan_warn names the current block in the warnings: its calls are left out, and why. */
+/* Names the current block in the warnings: its calls are missing, and why. */
 void sj_block_scan_warn(sj_block_scan *scan, const char *why);
 
-/* sj_block_scan_frame gives the call that was open at the start of the block at `depth`; deep ones
- * are read from their stack block. SQLITE_NOTFOUND when that is missing. */
+/* Returns the call at `depth` that was open at the start of the block. Reads deep frames from their
+ * stack block. Returns SQLITE_NOTFOUND if that is missing. */
 int sj_block_scan_frame(sj_block_scan *scan, uint32_t depth, sj_stack_frame *frame);
 
-/* sj_scan_most_open returns how many of the calls that are entered in a block are open at once, at
- * most. The block's structure was decoded. */
+/* Returns an upper bound of the number of calls entered in a block that are open at the same time.
+ * The block's structure is decoded. */
 static inline size_t sj_scan_most_open(const sj_block *block)
 {
     const int64_t most = block->depths.entered - block->depths.lowest;
     return most > 0 ? (size_t)most : 0;
 }
 
-/* sj_scan_function_id maps a session-wide function id; 0 when its module is not known. */
+/* Converts a session-wide function id; 0: its module is unknown. */
 int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function);
 
-/* sj_scan_ns gives the time of a tick count since the session's start; negative before it. */
+/* Returns the time of a tick count since the session's start; negative before it. */
 static inline int64_t sj_scan_ns(const sj_scan_session *session, uint64_t ticks)
 {
     return ticks >= session->started_ticks

@@ -1,5 +1,5 @@
-/* Design notes. The walk goes over a block's events with a small stack and adds up per dictionary
- * entry; rows are never made. */
+/* Design notes. One pass over the events of a block with a small stack adds up times per dictionary
+ * entry. Calls do not become rows. */
 #include "collector-server/query/block_sums.h"
 
 #include "collector-server/query/lost_calls.h"
@@ -12,7 +12,7 @@ typedef struct sj_summed_call {
     uint64_t start;
     uint64_t child;
     uint32_t slot;
-    uint32_t row; /* position among the calls of the block */
+    uint32_t row; /* index among the calls of the block */
 } sj_summed_call;
 
 /* One block being added up. */
@@ -108,8 +108,8 @@ static uint32_t carried_at(const block_walk *walk, uint32_t depth)
     return 0;
 }
 
-/* The call that was open at the start of the block at `depth` has ended; so have all others that
- * were entered in the block. */
+/* Ends the call at `depth` that was open at the start of the block. All calls entered in the block
+ * have ended. */
 static void end_frame(const block_walk *walk, uint32_t depth)
 {
     const sj_block *block = walk->block;
@@ -126,13 +126,13 @@ static void end_frame(const block_walk *walk, uint32_t depth)
         slot != 0 ? sums->sums[slot - 1].duration_ticks - sums->sums[slot - 1].nested_ticks : 0;
 }
 
-/* add_events adds up the calls that are entered and left within the block. Returns how many are
- * open at its end (on the stack), or SIZE_MAX when the events contradict each other. The two flags
- * are constants where it is inlined. */
+/* Adds up the calls that are entered and left in the block. Returns the number of calls that are
+ * open at its end (on the stack), or SIZE_MAX if the events contradict each other. Both flags are
+ * constants where it is inlined. */
 static inline __attribute__((always_inline)) size_t add_events(const block_walk *walk, bool wide,
                                                                bool windowed)
 {
-    /* a copy: the sums that the loop writes might be it, as far as the compiler knows */
+    /* A copy, because for the compiler the sums that the loop writes might overlap it. */
     const sj_block block = *walk->block;
     const uint64_t *ticks = block.ticks;
     const uint64_t first = walk->first;
@@ -156,7 +156,7 @@ static inline __attribute__((always_inline)) size_t add_events(const block_walk 
             const bool counts = !windowed || (now >= first && now <= last);
             if (event + 1 < event_count &&
                 (wide ? block.symbols32[event + 1] : block.symbols16[event + 1]) ==
-                    SJ_EVENT_LEAVE) { /* it calls nothing */
+                    SJ_EVENT_LEAVE) { /* it has no callees */
                 const uint64_t duration = ticks[++event] - now;
                 if (counts) {
                     sj_function_sum_add(&sums[slot], duration, duration, active[slot] == 0);
@@ -199,7 +199,7 @@ static size_t add_any_events(const block_walk *walk, bool windowed)
     return windowed ? add_events(walk, true, true) : add_events(walk, true, false);
 }
 
-/* Lists those of the `top` calls open at the end that count. */
+/* Lists the counted ones of the `top` calls that are open at the end. */
 static sj_status list_open(block_walk *walk, size_t top)
 {
     const sj_block *block = walk->block;

@@ -1,13 +1,13 @@
-/* call_aggregate(session_id [, from_ns, to_ns [, stream_id]]): calls per function, straight from
+/* call_aggregate(session_id [, from_ns, to_ns [, stream_id]]): calls per function, directly from
  * the blocks.
  *
- * Design notes. Counts the calls that began in [from_ns, to_ns) and have ended, whenever that was,
- * so that windows that touch add up. Each block is added up by itself (block_sums.h); where a
- * server keeps the sums of blocks, those that lie in the window are not read again. Calls that end
- * in a later block take their end from that block's late leaves. Counted calls that are still open
- * are carried to the next block of their stream, so that recursion is seen across blocks. Sums are
- * made of ticks and converted once, like function_stats. total_ns counts the time of recursive
- * activations once; duration_ns is the plain sum. */
+ * Design notes. It counts the calls that began in [from_ns, to_ns) and have ended at any time, so
+ * that adjacent windows add up. Each block is added up by itself (block_sums.h). If a server keeps
+ * the sums of blocks, those inside the window are not read again. A call that ends in a later block
+ * takes its end from that block's late exits. Counted calls that are still open are carried to the
+ * next block of their stream, so that recursion across blocks is seen. Sums are in ticks and
+ * converted once, like function_stats. total_ns counts the time of recursive calls once;
+ * duration_ns is the plain sum. */
 #include "collector-server/query/sums_cache.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
@@ -35,8 +35,8 @@ enum { ARGUMENTS = 4 };
 /* Sums of one function of the session. */
 typedef struct session_sum {
     sj_function_sum sum;
-    uint32_t active; /* carried calls of it */
-    uint32_t depth;  /* of the outermost of those */
+    uint32_t active; /* number of its carried calls */
+    uint32_t depth;  /* depth of the outermost of those */
 } session_sum;
 
 typedef struct aggregate_cursor {
@@ -46,20 +46,20 @@ typedef struct aggregate_cursor {
     session_sum *sums; /* by session-wide function id */
     size_t sum_count;
     sj_block_summer summer;
-    sj_block_sums own;          /* of a block that was read */
-    const sj_block_sums *known; /* held, of one that was not; NULL: none */
+    sj_block_sums own;          /* sums of a block that was read */
+    const sj_block_sums *known; /* from the cache, of a block that was not read; NULL: none */
     uint64_t *open_indexes;
     size_t open_index_capacity;
-    sj_open_sum *carried; /* of the stream, outermost first */
-    bool *nested;         /* by place in `carried`: lies in a call of its function */
+    sj_open_sum *carried; /* the stream's calls, outermost first */
+    bool *nested;         /* parallel to `carried`: a call of its function contains it */
     size_t carried_count, carried_capacity, nested_capacity;
-    size_t first_open; /* of the block, in `carried` */
+    size_t first_open; /* index of the block's first call in `carried` */
     int64_t stream_id;
     size_t at;
     int64_t arguments[ARGUMENTS];
 } aggregate_cursor;
 
-/* More calls open at the start or end of a block: its sums are not kept. */
+/* The sums of a block with more open calls at its start or end are not kept. */
 enum { KEPT_FRAMES_MAX = 1024 };
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
@@ -128,7 +128,7 @@ static int reserve(aggregate_cursor *cursor, const sj_block_sums *part)
     return SQLITE_OK;
 }
 
-/* Carried calls of `depth` and more have ended. */
+/* Ends the carried calls of `depth` and deeper. */
 static void end_carried(aggregate_cursor *cursor, uint32_t depth)
 {
     while (cursor->carried_count != 0 &&
@@ -137,7 +137,7 @@ static void end_carried(aggregate_cursor *cursor, uint32_t depth)
     }
 }
 
-/* Whether a carried call is among those open at the start of the block. */
+/* True if a carried call is open at the start of the block. */
 static bool still_open(const sj_block_sums *part, const sj_open_sum *call)
 {
     if (call->depth >= part->open_depth) {
@@ -160,20 +160,21 @@ static void end_missing(aggregate_cursor *cursor, const sj_block_sums *part)
 {
     for (size_t i = 0; i < cursor->carried_count; ++i) {
         if (!still_open(part, &cursor->carried[i])) {
-            end_carried(cursor, cursor->carried[i].depth); /* it and all that it called */
+            end_carried(cursor, cursor->carried[i].depth); /* the call and everything it called */
             break;
         }
     }
 }
 
-/* How long those calls of the block took that lie in a carried call of their function and in no
- * other of the block. */
+/* Returns the time of those calls of the block that are in a carried call of their function, and in
+ * no other one of the block. */
 static uint64_t nested_in_carried(const session_sum *sum, const sj_block_sums *part, size_t place)
 {
     if (sum->active == 0) {
         return 0;
     }
-    const size_t above = part->open_depth - 1 - sum->depth; /* calls in it at the block's start */
+    /* calls inside it at the block's start */
+    const size_t above = part->open_depth - 1 - sum->depth;
     const sj_function_sum *own = &part->sums[place];
     return above < part->end_count ? part->ends[above] : own->duration_ticks - own->nested_ticks;
 }

@@ -17,7 +17,7 @@ static size_t hash_keys(const int64_t keys[SJ_GROUP_KEYS])
     return (size_t)hash;
 }
 
-/* The slot of these keys: that of their group, or a free one. */
+/* Returns the slot of these keys: that of their group, or a free one. */
 static uint32_t *find_slot(const sj_call_groups *groups, const int64_t keys[SJ_GROUP_KEYS])
 {
     size_t at = hash_keys(keys) & (groups->slot_count - 1);

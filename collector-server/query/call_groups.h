@@ -1,6 +1,6 @@
-/* Sums of calls by up to SJ_GROUP_KEYS numbers, in bounded memory: what group_table.c adds up.
+/* Call groups: sums of calls by up to SJ_GROUP_KEYS numbers, in bounded memory, for group_table.c.
  *
- * Groups are found by a hash of their keys and stay where they are numbered. One thread. */
+ * A hash of the keys finds a group. A group keeps its number. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALL_GROUPS_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALL_GROUPS_H
 
@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What calls are grouped by; columns of call_groups, in this order. */
+/* Keys that calls are grouped by: columns of call_groups, in this order. */
 typedef enum sj_group_key {
     SJ_KEY_SESSION,
     SJ_KEY_PROCESS,
@@ -32,14 +32,14 @@ enum {
 };
 
 typedef struct sj_call_group {
-    uint64_t calls; /* that ended */
-    uint64_t open;  /* that did not */
+    uint64_t calls; /* calls that ended */
+    uint64_t open;  /* calls that did not */
     int64_t duration_ns, self_ns, min_ns, max_ns;
-    sj_histogram durations;      /* ns; only when asked for */
-    int64_t keys[SJ_GROUP_KEYS]; /* those that are not grouped by are 0 */
+    sj_histogram durations;      /* nanoseconds; only if requested */
+    int64_t keys[SJ_GROUP_KEYS]; /* unused keys are 0 */
 } sj_call_group;
 
-/* Zeroed is empty. */
+/* All zero: empty. */
 typedef struct sj_call_groups {
     sj_call_group *groups;
     size_t count, capacity;
@@ -48,28 +48,28 @@ typedef struct sj_call_groups {
     size_t histogram_bytes;
 } sj_call_groups;
 
-/* sj_call_groups_find gives the number of the group with these keys, new when there is none yet.
- * SJ_ENOMEM; SJ_ELIMIT: there are SJ_GROUPS_MAX. */
+/* Returns the number of the group with these keys; adds the group if it is new. Returns SJ_ENOMEM,
+ * or SJ_ELIMIT if there are SJ_GROUPS_MAX groups. */
 SJ_MUST_CHECK sj_status sj_call_groups_find(sj_call_groups *groups,
                                             const int64_t keys[SJ_GROUP_KEYS], uint32_t *number);
 
-/* sj_call_groups_add_duration adds one to the durations of a group. SJ_ENOMEM; SJ_ELIMIT: the
- * histograms exceed SJ_GROUPS_MAX_HISTOGRAM_BYTES. */
+/* Adds a duration to a group's histogram. Returns SJ_ENOMEM, or SJ_ELIMIT if the histograms exceed
+ * SJ_GROUPS_MAX_HISTOGRAM_BYTES. */
 SJ_MUST_CHECK sj_status sj_call_groups_add_duration(sj_call_groups *groups, sj_call_group *group,
                                                     int64_t duration_ns);
 
-/* sj_call_groups_add adds a call that ended to a group, with `histogram` to its durations as well.
- * Errors as sj_call_groups_add_duration. */
+/* Adds an ended call to a group. `histogram`: also adds its duration to the histogram. Errors as
+ * sj_call_groups_add_duration. */
 SJ_MUST_CHECK static inline sj_status sj_call_groups_add(sj_call_groups *groups, uint32_t number,
                                                          int64_t duration_ns, int64_t self_ns,
                                                          bool histogram)
 {
     sj_call_group *group = &groups->groups[number];
     ++group->calls;
-    /* unsigned: clocks that make no sense wrap */
+    /* unsigned, so that times of a wrong clock wrap */
     group->duration_ns = (int64_t)((uint64_t)group->duration_ns + (uint64_t)duration_ns);
     group->self_ns = (int64_t)((uint64_t)group->self_ns + (uint64_t)self_ns);
-    /* rare, both: branches are cheaper than writing back what did not change */
+    /* Both are rare: a branch costs less than a write without a change. */
     if (__builtin_expect(duration_ns < group->min_ns, 0)) {
         group->min_ns = duration_ns;
     }
@@ -79,11 +79,11 @@ SJ_MUST_CHECK static inline sj_status sj_call_groups_add(sj_call_groups *groups,
     return histogram ? sj_call_groups_add_duration(groups, group, duration_ns) : SJ_OK;
 }
 
-/* sj_call_groups_quantile gives quantile q of a group's durations, between the least and the
- * greatest, by nearest rank; the group must have calls and a histogram. */
+/* Returns quantile q of a group's durations, from the least to the greatest, by nearest rank. The
+ * group must have calls and a histogram. */
 int64_t sj_call_groups_quantile(const sj_call_group *group, double q);
 
-/* sj_call_groups_clear forgets all groups; safe on a zeroed one. */
+/* Removes all groups; safe on a zeroed one. */
 void sj_call_groups_clear(sj_call_groups *groups);
 
 #endif

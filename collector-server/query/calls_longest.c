@@ -35,8 +35,8 @@ static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
     [SJ_CALLS_ALLOCATED_SELF_BYTES] = "allocated_self_bytes",
 };
 
-/* The longest call of each block, longest first. Only where the passes end depends on these, so
- * that rounding does no harm. */
+/* The longest call of each block, longest first. Only the ends of the passes depend on these
+ * values, so rounding does no harm. */
 static const char bounds_sql[] =
     "SELECT CAST(b.max_duration_ticks * 1.0 * s.tick_ns_numerator / s.tick_ns_denominator "
     "AS INTEGER) AS ns FROM sessions AS s CROSS JOIN streams AS t ON t.session_id = s.session_id "
@@ -109,8 +109,8 @@ static int sort_rows(sj_calls_longest *longest)
     return SQLITE_OK;
 }
 
-/* Keeps the longer half of the rows, and all as long as the last of them; `*min_ns` becomes what
- * they last at least. SQLITE_FULL: too many are as long as each other. */
+/* Keeps the longer half of the rows, and all that are as long as its last one. `*min_ns` becomes
+ * their least duration. Returns SQLITE_FULL if too many are equally long. */
 static int keep_longer_half(sj_calls_longest *longest, int64_t *min_ns)
 {
     const int result = sort_rows(longest);
@@ -161,7 +161,8 @@ static int add_rows(sj_calls_longest *longest, const sj_group_batch *batch, int6
     return SQLITE_OK;
 }
 
-/* Collects the calls from `min_ns` on that were not given. SQLITE_FULL: too many at once. */
+/* Collects the calls from `min_ns` on that were not given yet. Returns SQLITE_FULL if there are too
+ * many at once. */
 static int run_pass(sj_calls_longest *longest, int64_t min_ns)
 {
     const sj_longest_source *source = &longest->source;
@@ -183,7 +184,8 @@ static const char *operator_text(char code)
     return code == '{' ? "<=" : code == '}' ? ">=" : code == '<' ? "<" : code == '>' ? ">" : "=";
 }
 
-/* What is left, in SQLite's order: the plus keeps the order from being asked of this cursor. */
+/* Query for the remaining rows, sorted by SQLite. The plus sign prevents that SQLite asks this
+ * cursor for the order. */
 static char *make_rest_sql(const sj_calls_longest *longest)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -237,7 +239,7 @@ static int start_rest(sj_calls_longest *longest)
     return step_rest(longest);
 }
 
-/* Runs passes until one gives rows, then leaves the rest to SQLite. */
+/* Runs passes until one gives rows; then lets SQLite sort the rest. */
 static int advance(sj_calls_longest *longest)
 {
     while (longest->blocks != 0) {

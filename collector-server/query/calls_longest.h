@@ -1,10 +1,10 @@
-/* Rows of `calls` with the longest first, for ORDER BY duration_ns DESC.
+/* Rows of `calls` sorted by duration, longest first, for ORDER BY duration_ns DESC.
  *
- * Whoever asks so wants some of them, mostly, but SQLite tells a table in a join no LIMIT. So the
- * calls come in passes: first those that last as long as the longest of the sixteenth block by
- * longest call, then eight times as many blocks, and so on up to all; each pass reads only blocks
- * that may hold such a call and keeps at most SJ_LONGEST_MAX_ROWS. What is asked for beyond that is
- * sorted by SQLite. */
+ * Such a query mostly wants a few rows, but SQLite does not tell a table in a join its LIMIT. So
+ * the calls come in passes. The first pass gives the calls that last at least as long as the
+ * longest call of the sixteenth block, sorted by longest call. Each further pass uses eight times
+ * as many blocks, up to all. A pass reads only blocks that may hold such a call, and keeps at most
+ * SJ_LONGEST_MAX_ROWS. SQLite sorts the rows beyond that. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_LONGEST_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALLS_LONGEST_H
 
@@ -13,49 +13,51 @@
 
 enum { SJ_LONGEST_MAX_ROWS = 1 << 17 }; /* held at once */
 
-/* The walk that rows come from. */
+/* The walk that gives the rows. */
 typedef struct sj_longest_source {
-    /* begins a walk over the calls that last `min_ns` at least */
+    /* Starts a walk over the calls that last at least `min_ns`. */
     int (*begin)(void *context, int64_t min_ns);
-    /* the next rows, in columns of the plan: SQLITE_ROW, SQLITE_DONE, error */
+    /* Gives the next rows, in columns of the plan. Returns SQLITE_ROW, SQLITE_DONE or an error. */
     int (*give)(void *context, sj_group_batch *batch);
     void *context;
     sqlite3 *database;
-    const sj_scan_filter *filter; /* of the whole question */
-    const char *plan;             /* the same as constraints of `calls` */
-    sqlite3_value **arguments;    /* of `plan` */
+    const sj_scan_filter *filter; /* filter of the whole query */
+    const char *plan;             /* the same conditions, as constraints of `calls` */
+    sqlite3_value **arguments;    /* arguments of `plan` */
     int argument_count;
-    const int *columns; /* that a batch has; SJ_CALLS_DURATION_NS and SJ_CALLS_CALL_ID are two */
+    /* columns of a batch, including SJ_CALLS_DURATION_NS and SJ_CALLS_CALL_ID */
+    const int *columns;
     size_t column_count;
 } sj_longest_source;
 
-/* Zeroed is empty. One thread. */
+/* All zero: empty. Not thread-safe. */
 typedef struct sj_calls_longest {
     sj_longest_source source;
     bool end;
-    int8_t positions[SJ_CALLS_COLUMN_COUNT]; /* of a column in a row */
-    size_t width;                            /* values a row */
+    int8_t positions[SJ_CALLS_COLUMN_COUNT]; /* position of a column in a row */
+    size_t width;                            /* values per row */
     int64_t *rows;
     size_t row_count, row_capacity;
     uint32_t *order;
     size_t at;
-    int64_t *bounds; /* longest call of each block, ns, the longest first */
+    int64_t *bounds; /* longest call of each block in ns, longest first */
     size_t bound_count, bound_capacity;
-    size_t blocks;    /* that the next pass is to reach; 0: there is no other pass */
-    int64_t given_ns; /* calls that last as long were given */
+    size_t blocks;    /* number of blocks that the next pass must reach; 0: no further pass */
+    int64_t given_ns; /* calls at least this long were given */
     size_t max_rows;  /* SJ_LONGEST_MAX_ROWS; less in tests */
     char *plan;       /* copies for `rest` */
     sqlite3_value **arguments;
-    sqlite3_stmt *rest; /* SQLite's order; its columns are those of `positions` */
+    sqlite3_stmt *rest; /* sorted by SQLite; its columns are those of `positions` */
 } sj_calls_longest;
 
-/* sj_calls_longest_start takes what `source` names (its plan and arguments are copied) and finds
- * the first row; sj_calls_longest_next moves on. `end` is set behind the last. SQLite results. */
+/* sj_calls_longest_start copies the plan and arguments of `source` and finds the first row.
+ * sj_calls_longest_next moves to the next one, and sets `end` after the last. Return SQLite result
+ * codes. */
 int sj_calls_longest_start(sj_calls_longest *longest, const sj_longest_source *source);
 int sj_calls_longest_next(sj_calls_longest *longest);
 
-/* sj_calls_longest_value gives a column of the current row as the source gave it; NULL in `*value`
- * when the row is one of SQLite's and the column itself is returned. */
+/* Returns a column of the current row as the source gave it. If SQLite sorted the row, `*value` is
+ * the column instead of NULL. */
 int64_t sj_calls_longest_value(const sj_calls_longest *longest, int column, sqlite3_value **value);
 
 void sj_calls_longest_deinit(sj_calls_longest *longest); /* safe on a zeroed one */

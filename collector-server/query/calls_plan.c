@@ -1,15 +1,15 @@
-/* Design notes. idxStr holds two characters for each constraint taken: the column ('a' + number)
- * and the operator (= < { > }, where { is <= and } is >=; ( is one of a set; z+ is the number of
- * rows to pass over). Every one of them is decided exactly by the cursor, so SQLite does not check
- * again. Estimates count blocks: a block costs about 1 ms to decode, and a row costs the same
- * whichever way it is found. */
+/* Design notes. idxStr holds two characters per used constraint: the column ('a' + number) and the
+ * operator. Operators are = < { > }, where { is <= and } is >=; ( is one of a set; z+ is the number
+ * of rows to skip. The cursor decides each of them exactly, so SQLite does not check again.
+ * Estimates count blocks: decoding a block takes about 1 ms, and a row costs the same however it is
+ * found. */
 #include "collector-server/query/calls_plan.h"
 
 #include "proto/base/array.h"
 
 #include <math.h>
 
-/* What a constraint leaves of the rows and of the blocks to decode, as fractions. */
+/* The fractions of rows and of decoded blocks that constraints leave. */
 typedef struct selectivity {
     double rows;
     double blocks;
@@ -109,7 +109,7 @@ static selectivity estimate(const totals *sum, int column, char op)
     }
 }
 
-/* Whether the query wants the longest calls first. */
+/* True if the query wants the longest calls first. */
 static bool wants_longest(const sqlite3_index_info *info)
 {
     const bool by_duration = info->nOrderBy > 0 && info->aOrderBy[0].desc &&
@@ -118,9 +118,9 @@ static bool wants_longest(const sqlite3_index_info *info)
                                                    info->aOrderBy[1].iColumn == SJ_CALLS_CALL_ID));
 }
 
-/* Whether rows come in the order that the query wants; `grouped` when the cursor must sort them by
- * function for it. SQLite 3.40 wants every row in every mode of sqlite3_vtab_distinct; it asks to
- * have them in order (0, 3) or only together (1, 2): an ascending order serves all. */
+/* True if rows come in the order that the query wants. `grouped`: the cursor must sort them by
+ * function for it. SQLite 3.40 wants every row in every mode of sqlite3_vtab_distinct. It wants
+ * them sorted (0, 3) or only grouped (1, 2); an ascending order serves all. */
 static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *grouped)
 {
     *grouped = false;
@@ -132,7 +132,7 @@ static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *group
     const int first = info->nOrderBy > 0 ? info->aOrderBy[0].iColumn : -1;
     const int second = info->nOrderBy > 1 ? info->aOrderBy[1].iColumn : SJ_CALLS_CALL_ID;
     if (first == SJ_CALLS_CALL_ID) {
-        return true; /* unique: nothing after it matters */
+        return true; /* unique: later columns do not matter */
     }
     if (first == SJ_CALLS_START_NS) {
         return one_stream && info->nOrderBy <= 2 && second == SJ_CALLS_CALL_ID;
@@ -147,8 +147,8 @@ static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *group
     return false;
 }
 
-/* Whether a constraint is an IN that is taken at once, in one walk: for functions only, as other
- * columns lead to few blocks for each value, and without another constraint on them. */
+/* True if a constraint is an IN that one walk can decide. Only for functions, because other columns
+ * lead to few blocks per value, and only without another constraint on them. */
 static bool takes_set(sqlite3_index_info *info, int place)
 {
     for (int i = 0; i < info->nConstraint; ++i) {
@@ -161,7 +161,7 @@ static bool takes_set(sqlite3_index_info *info, int place)
            sqlite3_vtab_in(info, place, 1) != 0;
 }
 
-/* Takes OFFSET, when every other condition and the order are this cursor's. */
+/* Uses OFFSET if this cursor decides every other condition and the order. */
 static void take_offset(sqlite3_index_info *info, bool ordered, char *plan, int *taken)
 {
     int offset = -1;
@@ -223,7 +223,7 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
     info->orderByConsumed = ordered;
     info->idxNum = (int)(info->colUsed & ((1u << SJ_CALLS_COLUMN_COUNT) - 1));
     if (ordered && grouped) {
-        /* one row for each function is enough when nothing else of the rows is looked at */
+        /* One row per function is enough if the query uses no other column. */
         const bool distinct = sqlite3_vtab_distinct(info) >= 2 &&
                               info->colUsed == UINT64_C(1) << SJ_CALLS_FUNCTION_ID;
         info->idxNum |= SJ_CALLS_GROUPED | (distinct ? SJ_CALLS_DISTINCT : 0);
@@ -232,12 +232,13 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
     take_offset(info, ordered, plan, &taken);
     const double rows = fmax(sum.calls * left.rows, 1.0);
     info->estimatedRows = (sqlite3_int64)rows;
-    /* in units of one step of SQLite's: a block is about a thousand */
+    /* In units of one step of SQLite: a block takes about a thousand. */
     info->estimatedCost = 1000.0 * fmax(sum.blocks * left.blocks, 1.0) + rows;
     return SQLITE_OK;
 }
 
-/* A comparison with an integer column, made one with an integer: false when it matches nothing. */
+/* Converts a comparison of an integer column to one with an integer. Returns false if nothing
+ * matches. */
 static bool integer_bound(sqlite3_value *value, char *op, int64_t *bound)
 {
     switch (sqlite3_value_numeric_type(value)) {
@@ -290,7 +291,7 @@ static void narrow(int64_t *first, int64_t *last, char op, int64_t bound)
     }
 }
 
-/* EQ of a column that takes only one value. */
+/* An equality for a column that can be fixed to one value. */
 static bool fix(bool *fixed, int64_t *value, int64_t bound)
 {
     if (*fixed && *value != bound) {
@@ -306,7 +307,7 @@ static int add_number(sj_calls_set *set, sqlite3_value *value)
     char op = '=';
     int64_t number;
     if (!integer_bound(value, &op, &number) || op != '=') {
-        return SQLITE_OK; /* no integer is equal to it */
+        return SQLITE_OK; /* no integer equals it */
     }
     if (sj_array_reserve(&set->numbers, &set->capacity, set->count, 1, sizeof(*set->numbers)) !=
         SJ_OK) {
@@ -343,12 +344,12 @@ int64_t sj_calls_offset(const char *plan, int argc, sqlite3_value **argv)
     return argc != 0 && plan[2 * argc - 1] == '+' ? sqlite3_value_int64(argv[argc - 1]) : 0;
 }
 
-/* The greatest duration and end that the filter has no place for. */
+/* The upper limits of duration and end, for which the filter has no member. */
 typedef struct upper_bounds {
     int64_t duration_ns, end_ns;
 } upper_bounds;
 
-/* Takes one constraint; false: nothing matches it. */
+/* Uses one constraint; returns false if nothing matches it. */
 static bool take_constraint(int column, char op, int64_t bound, sj_scan_filter *filter,
                             upper_bounds *upper)
 {
@@ -408,7 +409,7 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_
         }
     }
     if (filter->by_parent) {
-        /* callees are numbered after their caller, in its stream */
+        /* Callees have numbers after their caller's, in its stream. */
         const int64_t top = filter->parent_id | ((INT64_C(1) << SJ_CALL_INDEX_BITS) - 1);
         narrow(&filter->first_call, &filter->last_call, '>', filter->parent_id);
         narrow(&filter->first_call, &filter->last_call, '{', top);

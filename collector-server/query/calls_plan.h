@@ -1,4 +1,4 @@
-/* From the constraints of an SQL query to a walk over blocks; see calls_table.c. */
+/* Converts the constraints of an SQL query into a walk over blocks; see calls_table.c. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 #define SJ_COLLECTOR_SERVER_QUERY_CALLS_PLAN_H
 
@@ -34,28 +34,28 @@ typedef enum sj_calls_column {
     SJ_CALLS_COLUMN_COUNT
 } sj_calls_column;
 
-/* idxNum of a plan: the columns used (bit = column), and whether rows come grouped by function or
- * with the longest first; of grouped ones, whether one for each function is enough. */
+/* idxNum of a plan: the used columns (bit = column), and whether the rows are grouped by function
+ * or sorted by duration. SJ_CALLS_DISTINCT: one row per function is enough. */
 enum { SJ_CALLS_GROUPED = 1 << 28, SJ_CALLS_LONGEST = 1 << 29, SJ_CALLS_DISTINCT = 1 << 30 };
 
-/* sj_calls_plan answers xBestIndex: takes what the walk can decide, says how much is left. */
+/* Implements xBestIndex: uses the constraints that the walk can decide, and estimates the rest. */
 int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info);
 
-/* Numbers that a plan takes all at once (x IN (...)), rising. Zeroed is empty. */
+/* Numbers of a constraint x IN (...), sorted. All zero: empty. */
 typedef struct sj_calls_set {
     int64_t *numbers;
     size_t count, capacity;
 } sj_calls_set;
 
-/* sj_calls_read_set reads the set of a plan, if it has one; its owner frees `numbers`. An SQLite
- * result code. */
+/* Reads the set of a plan, if it has one. The caller frees `numbers`. Returns an SQLite result
+ * code. */
 int sj_calls_read_set(const char *plan, int argc, sqlite3_value **argv, sj_calls_set *set);
 
-/* sj_calls_offset returns how many rows a plan passes over. */
+/* Returns the number of rows that a plan skips. */
 int64_t sj_calls_offset(const char *plan, int argc, sqlite3_value **argv);
 
-/* sj_calls_filter makes the filter of a plan (its idxStr and arguments). False: nothing can match
- * (a NULL or text argument compares with no number as asked). It borrows the set. */
+/* Makes the filter of a plan from its idxStr and arguments. Borrows the set. Returns false if
+ * nothing can match: a NULL or text argument that no number compares with. */
 bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_calls_set *set,
                      sj_scan_filter *filter);
 

@@ -1,6 +1,6 @@
 #include "collector-server/query/calls_row.h"
 
-/* The key-frame's call that called `row`; false when there is none or it cannot be found. */
+/* Finds the call of the key-frame that called `row`; returns false if there is none. */
 static bool find_caller_frame(sj_calls_row *at, size_t row)
 {
     const uint32_t depth = at->scan->rows.depths[row];
@@ -35,7 +35,7 @@ int64_t sj_calls_caller(sj_calls_row *at, size_t row)
     return function != 0 ? function : SJ_CALLS_NO_VALUE;
 }
 
-/* What a call that was open at the start of the block returns to. */
+/* Returns the call that a call open at the start of the block returns to. */
 static int64_t below_frame(sj_calls_row *at, uint32_t depth)
 {
     sj_stack_frame frame;
@@ -75,7 +75,7 @@ static int64_t physical_parent_of(sj_calls_row *at, size_t row)
     return rows->has_tail_calls ? id_of(at, rows->frame_parents[row]) : sj_calls_parent(at, row);
 }
 
-/* From the start to the end of the call's stack frame. */
+/* Time from the start to the end of the call's stack frame. */
 static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;
@@ -86,7 +86,7 @@ static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
                                    : SJ_CALLS_NO_VALUE;
 }
 
-/* A call without callees has no other self time than its duration, however both are rounded. */
+/* A call without callees has its duration as self time, however both are rounded. */
 static int64_t self_ns(const sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;
@@ -99,7 +99,7 @@ int64_t sj_calls_value(sj_calls_row *at, size_t row, int column)
 {
     const sj_block_scan *scan = at->scan;
     const sj_block_rows *rows = &scan->rows;
-    switch ((sj_calls_column)column) { /* no default: the compiler names a forgotten column */
+    switch ((sj_calls_column)column) { /* no default: the compiler reports a missing column */
     case SJ_CALLS_CALL_ID:
         return sj_calls_id(at, rows->indexes[row]);
     case SJ_CALLS_SESSION_ID:

@@ -1,11 +1,10 @@
 /* The virtual table `calls`: every call, one row each, decoded block by block as it is read.
  *
- * Design notes. The walk over blocks (block_scan.c) leaves whole blocks out; this cursor passes
- * over rows within a block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor
- * sorts by function (function_groups.c): SQLite's sorter costs about ten times as much. A call that
- * ended in a later block than it began is one row; only queries that look at ends pay for that.
- * Joins by call id (to parents, callees, values) ask for one call at a time: the blocks of the last
- * ones stay decoded. */
+ * Design notes. The walk over blocks (block_scan.c) skips whole blocks; this cursor skips rows in a
+ * block. Rows come by call id. For GROUP BY and ORDER BY function_id the cursor sorts by function
+ * (function_groups.c), because SQLite's sorter costs about ten times as much. A call that ended in
+ * a later block is one row; only queries that use ends pay for that. Joins by call id (to parents,
+ * callees, values) ask for one call at a time, so the most recent blocks stay decoded. */
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/calls_row.h"
@@ -16,14 +15,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Blocks that stay decoded for single calls: that of the row at hand, and those of its callers that
- * run for long. A block takes about 5 MB. */
+/* Number of blocks that stay decoded for single calls: that of the current row, and those of its
+ * long-running callers. A block takes about 5 MB. */
 enum { HELD_BLOCKS = 4 };
 
 typedef struct held_block {
     sj_block_scan scan;
     bool open;
-    bool holds; /* rows of a block, made with `want` and `resolve` */
+    bool holds; /* has the rows of a block, made with `want` and `resolve` */
     bool resolve;
     unsigned want;
     uint64_t last_use;
@@ -34,26 +33,26 @@ typedef struct calls_cursor {
     sj_calls_row at; /* its walk is that of one of `held`; a walk uses the first */
     held_block held[HELD_BLOCKS];
     uint64_t uses;
-    bool in_block; /* what is left lies in this block: rows before `row_count` */
+    bool in_block; /* all further rows are in this block, before `row_count` */
     bool end;
     bool grouped;
     bool longest;
     bool check_rows; /* rows of a block may not match */
     bool need_rows;
-    bool pass_short; /* a least duration is asked for */
-    bool distinct;   /* of grouped rows: one for each function of a block */
-    int64_t offset;  /* rows to pass over */
+    bool pass_short; /* a minimum duration is wanted */
+    bool distinct;   /* grouped rows: one per function of a block */
+    int64_t offset;  /* rows to skip */
     bool resolve;
     unsigned used; /* columns, one bit each */
     size_t row;
     size_t row_count;
     sj_function_groups groups;
     sj_calls_longest long_rows;
-    sj_scan_filter asked; /* by the question that `long_rows` answers */
-    uint32_t *picked;     /* rows of the block that match, and their dictionary entries */
+    sj_scan_filter asked; /* filter of the question that `long_rows` answers */
+    uint32_t *picked;     /* matching rows of the block, and their dictionary entries */
     uint32_t *entries;
-    int64_t *values; /* of the columns, one after the other */
-    bool *seen;      /* functions of the block, by their place in its dictionary */
+    int64_t *values; /* values of the columns, one after the other */
+    bool *seen;      /* functions of the block, by their dictionary entry */
     sj_calls_set set;
     size_t picked_capacity, value_capacity, seen_capacity;
 } calls_cursor;
@@ -178,7 +177,7 @@ static int next_block(calls_cursor *cursor)
     }
 }
 
-/* Passes over rows that are too short: the reason of most, where a least duration is asked for. */
+/* Skips rows that are too short, which are most rows if a minimum duration is wanted. */
 static void pass_short_rows(calls_cursor *cursor)
 {
     const sj_block_rows *rows = &cursor->at.scan->rows;
@@ -209,7 +208,7 @@ static int find_row(calls_cursor *cursor)
             ++cursor->row;
         }
         if (cursor->in_block) {
-            cursor->end = true; /* and the block stays */
+            cursor->end = true; /* the block stays decoded */
             return SQLITE_OK;
         }
         const int result = next_block(cursor);
@@ -295,8 +294,8 @@ static void fill_column(calls_cursor *cursor, int column, size_t count, int64_t 
     }
 }
 
-/* Picks rows of the block that match; returns how many. Every function of a dictionary is called in
- * its block, so that without conditions on rows one of each needs no rows. */
+/* Picks matching rows of the block; returns their number. Every function of a dictionary is called
+ * in its block. So without conditions on rows, one row per function needs no rows. */
 static size_t pick_rows(calls_cursor *cursor)
 {
     const sj_block_scan *scan = cursor->at.scan;
@@ -326,7 +325,7 @@ static size_t pick_rows(calls_cursor *cursor)
     return count;
 }
 
-/* The rows of the next block that match, for function_groups.c. */
+/* Gives the matching rows of the next block to function_groups.c. */
 static int give_batch(void *context, sj_group_batch *batch)
 {
     calls_cursor *cursor = context;
@@ -339,7 +338,7 @@ static int give_batch(void *context, sj_group_batch *batch)
         return result;
     }
     const size_t count = pick_rows(cursor);
-    /* functions of no known module are one group, that of NULL */
+    /* functions of unknown modules form one group, that of NULL */
     for (size_t i = 0; i < cursor->at.scan->block.function_count; ++i) {
         cursor->at.scan->function_ids[i] = cursor->at.scan->function_ids[i] != 0
                                                ? cursor->at.scan->function_ids[i]
@@ -357,7 +356,7 @@ static int give_batch(void *context, sj_group_batch *batch)
     return SQLITE_ROW;
 }
 
-/* The columns of batches: those that are used, but the function, which batches name once. */
+/* Chooses the columns of batches: the used ones, without the function, which batches name once. */
 static void choose_columns(calls_cursor *cursor)
 {
     sj_function_groups *groups = &cursor->groups;
@@ -389,7 +388,7 @@ static unsigned wanted(unsigned used, const sj_scan_filter *filter)
     return times ? SJ_SCAN_TIMES : rows ? SJ_SCAN_STRUCTURE : 0;
 }
 
-/* Whether nothing but call ids, and the caller, narrow the filter. */
+/* True if the filter only has conditions on call ids and the caller. */
 static bool is_by_id(const sj_scan_filter *filter)
 {
     const sj_scan_filter *all = &sj_scan_everything;
@@ -402,7 +401,7 @@ static bool is_by_id(const sj_scan_filter *filter)
            filter->max_depth == all->max_depth;
 }
 
-/* The row of a call in a held block; false: it is not there. */
+/* Finds the row of a call in a held block; returns false if it is not there. */
 static bool find_in_block(const held_block *held, int64_t id, size_t *row)
 {
     const sj_block_rows *rows = &held->scan.rows;
@@ -424,7 +423,7 @@ static bool find_in_block(const held_block *held, int64_t id, size_t *row)
     return low < held->scan.block.header.call_count && rows->indexes[low] == index;
 }
 
-/* Takes a call from a block that is held. */
+/* Reads a call from a held block. */
 static bool take_held(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     for (size_t i = 0; i < HELD_BLOCKS; ++i) {
@@ -444,7 +443,7 @@ static bool take_held(calls_cursor *cursor, int64_t id, unsigned want, bool reso
     return false;
 }
 
-/* The place for the walk to come: for a single call that which was not used longest. */
+/* Chooses the slot for the next walk. For a single call: the least recently used one. */
 static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
 {
     held_block *place = &cursor->held[0];
@@ -465,7 +464,7 @@ static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
     return result;
 }
 
-/* Makes a single call the only row; the cursor is at its end when there is no such call. */
+/* Makes a single call the only row. If there is no such call, the cursor is at its end. */
 static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     cursor->in_block = true;
@@ -497,8 +496,8 @@ static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
     return result;
 }
 
-/* Whether the row that was sought by its id is one that the rest of the filter wants. The walk
- * knows nothing of that filter: blocks stay decoded for other questions. */
+/* True if the row that was found by its id matches the rest of the filter. The walk does not use
+ * that filter, because blocks stay decoded for other questions. */
 static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
 {
     const size_t row = cursor->row;
@@ -524,7 +523,7 @@ static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
              sj_calls_end_ns(&cursor->at, row) - start >= filter->min_duration_ns));
 }
 
-/* Gives the call whose id the filter names, when the rest of the filter wants it. */
+/* Gives the call whose id the filter names, if it matches the rest of the filter. */
 static int seek_one(calls_cursor *cursor, const sj_scan_filter *filter, unsigned want)
 {
     const int result =
@@ -535,8 +534,8 @@ static int seek_one(calls_cursor *cursor, const sj_scan_filter *filter, unsigned
     return result;
 }
 
-/* Finds the caller that the filter names, and so where its callees lie: `*all_in_block` when the
- * rows at hand are all that can be; else the time of its end narrows the walk. */
+/* Finds the caller that the filter names, and so the place of its callees. `*all_in_block`: all of
+ * them are in the current rows. Otherwise the end of the caller limits the walk. */
 static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool *all_in_block)
 {
     *all_in_block = false;
@@ -565,7 +564,7 @@ static int narrow_to_callees(calls_cursor *cursor, sj_scan_filter *filter, bool 
     return SQLITE_OK;
 }
 
-/* What the columns used and the filter need of each block. */
+/* Chooses what the used columns and the filter need of each block. */
 static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
 {
     unsigned want = wanted(cursor->used, filter);
@@ -573,7 +572,7 @@ static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, 
         want = SJ_SCAN_STRUCTURE;
     }
     if (cursor->resolve) {
-        want = SJ_SCAN_TIMES; /* late ends are put into the columns of times */
+        want = SJ_SCAN_TIMES; /* late ends are written to the columns of times */
     }
     cursor->check_rows = filter->by_function || filter->ended || filter->first_call != INT64_MIN ||
                          filter->last_call != INT64_MAX || filter->min_depth != INT64_MIN ||
@@ -712,7 +711,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 {
     calls_cursor *cursor = (calls_cursor *)base;
     if (cursor->grouped || cursor->longest || !cursor->need_rows) {
-        *rowid = 0; /* not asked for: these plans name no row */
+        *rowid = 0; /* these plans need no row id */
         return SQLITE_OK;
     }
     *rowid = sj_calls_value(&cursor->at, cursor->row, SJ_CALLS_CALL_ID);

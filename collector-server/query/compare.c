@@ -1,7 +1,5 @@
-/* Design notes
- *
- * A tree of keys holds for each node one slot a sample: calls, total and self time; functions are
- * the tree of depth one. */
+/* Design notes. Each node of a tree of keys has one slot per sample, for calls, total and self
+ * time. Functions are the tree of depth one. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
@@ -68,7 +66,7 @@ size_t sj_compare_samples(const sj_compare *compare, int side, int64_t *lost_cal
     return compare->sets[side].count;
 }
 
-/* A session whose blocks could not be added up is not one without calls. */
+/* A session whose blocks could not be added up must not count as one without calls. */
 static sj_status check_sums(const sj_compare *compare, size_t sample, const sj_sample *of,
                             sqlite3_stmt *session, sj_error *error)
 {
@@ -100,7 +98,7 @@ static sj_status read_session(sj_compare *compare, int side, size_t place, sqlit
     return status;
 }
 
-/* Reads what is known of the sessions of a side, after their calls. */
+/* Reads facts about the sessions of a side, after their calls. */
 static sj_status read_sessions(sj_compare *compare, sqlite3 *database, int side, sj_error *error)
 {
     static const char sql[] =

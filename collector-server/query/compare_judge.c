@@ -1,11 +1,11 @@
-/* Design notes
+/* Design notes.
  *
- * Only what takes a real share of the time is tested, on logarithms of self time (so that a shift
- * is a ratio), once as summed and once without disturbances (typical.h). Everything together is one
- * question, all functions are another: p-values are adjusted for the number of tests of their
- * question (Holm) and for the other question, and intervals are as wide as the same adjustment
- * makes them. A verdict needs an adjusted p of 0.05, an effect that is worth a word, and medians
- * that differ the same way. Means alone never decide. */
+ * Only functions with a real share of the time are tested, on logarithms of self time (so that a
+ * shift is a ratio). Each is tested on the sum, and on the time without disturbances (typical.h).
+ * Everything together is one question, all functions are another. P-values are adjusted for the
+ * number of tests of their question (Holm) and for the other question. Intervals are widened by the
+ * same adjustment. A verdict needs an adjusted p of 0.05, an effect that is large enough, and
+ * medians that differ in the same direction. Means alone never decide. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
@@ -13,15 +13,15 @@
 
 static const double significant = 0.05;
 
-/* Both questions share the chance of a false alarm. With these shares six sessions a side can
- * decide everything, and eight functions. */
+/* Both questions share the chance of a false alarm. With these shares, six sessions per side can
+ * decide the whole, and eight can decide functions. */
 static const double share_of_whole = 0.3;
 static const double share_of_functions = 0.7;
 
-/* The least number of sessions of each side whose equal call counts are a rule. */
+/* The least number of sessions per side for which equal call counts are a rule. */
 enum { LEAST_CONSTANT = 4 };
 
-/* Time is tested twice, by sj_compare_by; what is counted has no disturbances. */
+/* Time is tested twice, by sj_compare_by. Counts have no disturbances. */
 static size_t tests_of(const sj_compare *compare)
 {
     return compare->options.of == SJ_COMPARE_TIME ? 2 : 1;
@@ -57,7 +57,7 @@ static int measure_of(const sj_compare *compare, sj_compare_by by)
                                                   : SJ_MEASURE_TYPICAL;
 }
 
-/* The medians of both sides that a test compares. */
+/* Returns the medians of both sides that a test compares. */
 static const double *medians_of(const sj_compare *compare, const sj_compare_row *row,
                                 sj_compare_by by)
 {
@@ -66,7 +66,7 @@ static const double *medians_of(const sj_compare *compare, const sj_compare_row 
                                                   : row->typical_ns;
 }
 
-/* Copies the logarithms of what a test compares, those of B behind those of A. */
+/* Copies the logarithms of what a test compares, those of B after those of A. */
 static void copy_logarithms(sj_compare *compare, size_t number, sj_compare_by by)
 {
     double *values = compare->scratch;
@@ -86,8 +86,8 @@ static sj_status test_row(sj_compare *compare, size_t number, sj_compare_by by)
                         compare->sets[1].count, &compare->rows[number].tests[by].p_value);
 }
 
-/* Finds the change, and its interval at the level that the p-value is compared with when `factor`
- * adjusts it: both say the same. */
+/* Finds the change and its interval, at the level that `factor` gives the p-value, so that both
+ * agree. */
 static sj_status measure_shift(sj_compare *compare, size_t number, sj_compare_by by, double factor)
 {
     sj_compare_test *test = &compare->rows[number].tests[by];
@@ -120,9 +120,10 @@ static sj_compare_verdict judge_test(const sj_compare *compare, const sj_compare
     return is_close ? SJ_COMPARE_SAME : SJ_COMPARE_INCONCLUSIVE;
 }
 
-/* Whether the other measure agrees with a verdict by `by`. Typical time is the quieter one: what
- * the sum alone finds may be what else the machine did, so typical time must show it, too. The sum
- * of what typical time finds may be lost in noise: it must not be sure of the opposite. */
+/* True if the other measure agrees with a verdict by `by`. Typical time has less noise. A change of
+ * the sum alone may come from other work of the machine, so typical time must show it, too. A
+ * change of typical time may be hidden by noise in the sum, so the sum must only not contradict it
+ * with certainty. */
 static bool is_borne_out(const sj_compare *compare, const sj_compare_row *row, sj_compare_by by,
                          sj_compare_verdict verdict)
 {
@@ -137,9 +138,9 @@ static bool is_borne_out(const sj_compare *compare, const sj_compare_row *row, s
     return other->ratio_low > 0 ? farthest >= 1 : ratio > 1;
 }
 
-/* The typical time decides when it finds something, because it is the quieter measure; the sum when
- * only it does; else the one with the narrower interval is shown. What the other measure does not
- * bear out is not decided. */
+/* The typical time decides if it finds a change, because it has less noise; the sum decides if only
+ * it finds one. Otherwise the one with the narrower interval is shown. A change that the other
+ * measure contradicts is not decided. */
 static void judge(const sj_compare *compare, sj_compare_row *row)
 {
     sj_compare_verdict verdicts[2];
@@ -169,7 +170,7 @@ static void judge(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
-/* A difference of estimates that is less than twice its standard error decides nothing. */
+/* A difference of estimates below twice its standard error decides nothing. */
 static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
 {
     const double error = hypot(row->error_ns[0], row->error_ns[1]);
@@ -180,8 +181,7 @@ static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
-/* Keeps the medians that the verdict is about. Nothing is a multiple of nothing: what begins at 0
- * has no ratio. */
+/* Keeps the medians that the verdict is about. A value that starts at 0 has no ratio. */
 static void keep_compared(const sj_compare *compare, sj_compare_row *row)
 {
     const double *medians = medians_of(compare, row, row->decided_by);
@@ -193,7 +193,7 @@ static void keep_compared(const sj_compare *compare, sj_compare_row *row)
     }
 }
 
-/* Call counts are exact: where they never vary on either side, two sets differ by a fact. */
+/* Call counts are exact: if they never vary on either side, a difference is a fact. */
 static void compare_counts(const sj_compare *compare, sj_compare_row *row)
 {
     for (int side = 0; side < 2; ++side) {
@@ -205,15 +205,15 @@ static void compare_counts(const sj_compare *compare, sj_compare_row *row)
     row->calls_ratio = row->calls[0] > 0 ? row->calls[1] / row->calls[0] : 0;
 }
 
-/* Judges what has nothing to be tested; false: it has. Calls that did not end were made, but have
- * no time: main of a program that ends by exit(). */
+/* Judges a row that cannot be tested; returns false if it can. Calls that did not end were made but
+ * have no time: main of a program that ends by exit(). */
 static bool judge_untested(const sj_compare *compare, size_t number)
 {
     sj_compare_row *row = &compare->rows[number];
     const bool is_whole = number == 0;
     const bool is_absent[2] = {row->function_id[0] == 0 && (!is_whole || row->sessions[0] == 0),
                                row->function_id[1] == 0 && (!is_whole || row->sessions[1] == 0)};
-    row->verdict = SJ_COMPARE_INCONCLUSIVE; /* until something says more */
+    row->verdict = SJ_COMPARE_INCONCLUSIVE; /* until a later test decides */
     if (is_absent[0] && is_absent[1]) {
         return true;
     }
@@ -230,12 +230,12 @@ static bool judge_untested(const sj_compare *compare, size_t number)
     return true;
 }
 
-/* The rows of one question, and room for what its tests give: kinds of tests for each row. */
+/* The rows of one question, and the results of their tests. */
 typedef struct question {
     uint32_t *rows;
     double *p_values, *factors;
     size_t count;
-    double share; /* of the chance of a false alarm */
+    double share; /* its share of the chance of a false alarm */
 } question;
 
 static sj_status judge_question(sj_compare *compare, const question *asked)

@@ -1,9 +1,8 @@
-/* Design notes
+/* Design notes.
  *
- * Whole sessions are measured from their call paths, because there the callees of each path are
- * known: typical self time is the typical time of a path minus that of its callees, and never more
- * than the self time seen. Paths come with parents first; functions are paths folded by function.
- */
+ * Whole sessions are measured by their call paths, because a path has its callees. Typical self
+ * time is the typical time of a path minus that of its callees, and at most the measured self time.
+ * Parents precede their callees; functions are paths folded by function. */
 #include "collector-server/query/compare_internal.h"
 
 #include "collector-server/query/typical.h"
@@ -25,7 +24,7 @@ enum {
     COLUMN_RECURSIVE,
     COLUMN_HISTOGRAM,
     COLUMN_NS_PER_TICK,
-    COLUMN_COST /* and one for each sj_compare_of but the first */
+    COLUMN_COST /* and one for each sj_compare_of except the first */
 };
 
 enum { ERROR_KEY, ERROR_NS, ERROR_CALLS, ERROR_SAMPLED };
@@ -43,7 +42,7 @@ static const char window_sql[] =
     "SELECT f.symbol_key, a.function_id, a.calls, a.total_ns, a.self_ns, f.symbol = '' FROM "
     "call_aggregate(?1, ?2, ?3) AS a JOIN functions AS f USING (function_id)";
 
-/* A call path of the session being measured. */
+/* A call path of the current session. */
 typedef struct measured_path {
     int64_t path_id; /* rising */
     uint32_t row;
@@ -78,14 +77,14 @@ static sj_status append_path(path_list *list, const measured_path *path)
     return SJ_OK;
 }
 
-/* Adds to a row, and to the sum of everything. */
+/* Adds to a row, and to the sum of all rows. */
 static void add_value(sj_compare *compare, uint32_t row, size_t sample, int measure, double value)
 {
     *sj_compare_value(compare, row, sample, measure) += value;
     *sj_compare_value(compare, 0, sample, measure) += value;
 }
 
-/* Adds what the calls of a path have cost, if that is compared and was measured. */
+/* Adds the cost of a path's calls, if it is compared and was measured. */
 static void add_cost(sj_compare *compare, sqlite3_stmt *from, uint32_t row, size_t sample, int side)
 {
     const int column = COLUMN_COST + (int)compare->options.of - 1;
@@ -192,7 +191,7 @@ static sj_status check_set(const sj_compare *compare, const sj_session_set *set,
     return SJ_OK;
 }
 
-/* One that did not measure it does not count as 0 beside others that did. */
+/* A session that did not measure it must not count as 0 beside sessions that did. */
 static sj_status refuse_sample(const sj_compare *compare, int64_t session_id, sj_error *error)
 {
     return sj_fail(error, SJ_ENOTFOUND,
@@ -233,8 +232,8 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
     return status;
 }
 
-/* The error that a share of a function's calls has: of a sum it grows with the root of their
- * number; where no two calls were timed, it is all the time that was not measured. */
+/* Returns the error of a share of a function's calls. The error of a sum grows with the root of
+ * their number. If no two calls were timed, the error is all the time that was not measured. */
 static double error_of_share(sqlite3_stmt *function, double calls)
 {
     const double share = fmin(1, calls / fmax(1, sqlite3_column_double(function, ERROR_CALLS)));
@@ -242,7 +241,7 @@ static double error_of_share(sqlite3_stmt *function, double calls)
     return sqlite3_column_double(function, ERROR_NS) * (is_sampled ? sqrt(share) : share);
 }
 
-/* Puts a function's error into its rows, for as many of its calls as each has in a sample. */
+/* Adds a function's error to its rows, for the number of its calls in a sample. */
 static void add_error(sj_compare *compare, sqlite3_stmt *function, size_t sample, int side)
 {
     const uint64_t key = (uint64_t)sqlite3_column_int64(function, ERROR_KEY);

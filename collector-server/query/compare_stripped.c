@@ -1,18 +1,17 @@
-/* Functions without names. Two builds have other addresses, so such functions are matched by their
- * code (functions.symbol_key); one whose code changed, or that is not the only one with its code,
- * is not found again. Whether that leaves enough to compare is the share of their time that was
- * matched. */
+/* Functions without names. They have other addresses in another build, so they are matched by their
+ * code (functions.symbol_key). A function whose code changed, or whose code is not unique, is not
+ * matched. The matched share of their time says whether enough is left to compare. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
 
 enum { KNOWN_MODULES = 64 };
 
-/* Whether the builds of one side were loaded on the other. */
+/* Finds out whether the other side loaded the builds of one side. */
 typedef struct build_search {
-    const sj_session_set *others; /* of the other side */
-    sqlite3_stmt *module_of;      /* of a function, of this side */
-    sqlite3_stmt *is_loaded;      /* by a session of the other side */
+    const sj_session_set *others; /* sessions of the other side */
+    sqlite3_stmt *module_of;      /* finds the module of a function of this side */
+    sqlite3_stmt *is_loaded;      /* tells whether a session of the other side loaded a build */
     struct {
         int64_t module_id;
         bool is_loaded;
@@ -61,7 +60,7 @@ static bool look_for_build(build_search *search, const void *build_id, int size)
     return is_loaded;
 }
 
-/* True if the other side has the build that the function is of, or the function is not known. */
+/* True if the other side has the build of a function, or the function is unknown. */
 static bool has_build_of(build_search *search, int64_t function_id)
 {
     bool is_loaded = true;
@@ -81,7 +80,7 @@ static bool has_build_of(build_search *search, int64_t function_id)
     return is_loaded;
 }
 
-/* Adds up the time of functions without names of builds that one side has only. */
+/* Adds up the time of functions without names, of builds that only one side has. */
 static void add_row(sj_compare *compare, build_search searches[2], sj_compare_row *row,
                     double all[2], double matched[2])
 {
@@ -134,7 +133,8 @@ bool sj_compare_matched_share(const sj_compare *compare, double *share)
 bool sj_compare_is_stripped(const sj_compare *compare)
 {
     static const double least_matched = 0.5;
-    static const double least_unmatched = 0.1; /* a library without symbols spoils nothing */
+    /* below this share, a library without symbols does not matter */
+    static const double least_unmatched = 0.1;
     return compare->has_nameless && compare->matched_share < least_matched &&
            compare->unmatched_share >= least_unmatched;
 }

@@ -1,15 +1,15 @@
 /* concurrency(session_id [, function [, since_ns, until_ns]]): how many calls of a function (an id
- * or a name; NULL: outermost calls) ran at once, a row for each time during which that was the
- * same; of calls that were entered from since_ns to until_ns.
+ * or a name; NULL: outermost calls) ran at once. One row per period with a constant number. Only
+ * calls entered from since_ns to until_ns count.
  *
- * Design notes. Two statements over `calls` give entries and exits in the order of time, sorted by
- * SQLite, which keeps to the limits of the connection; both are merged. A call that never ended
- * runs to the end of what is known. */
+ * Design notes. Two statements over `calls` give entries and exits sorted by time. SQLite sorts
+ * them within the limits of the connection, and the cursor merges them. A call that never ended
+ * runs to the end of the known time. */
 #include "collector-server/query/table_function.h"
 
-/* Columns, and arguments behind them. */
+/* Columns, followed by arguments. */
 enum { FROM, TO, RUNNING, COLUMNS };
-enum { SINCE = 2, UNTIL, ARGUMENTS }; /* behind session and function */
+enum { SINCE = 2, UNTIL, ARGUMENTS }; /* after session and function */
 
 /* The two ends of calls. */
 enum { ENTRY, EXIT, SIDES };
@@ -17,11 +17,11 @@ enum { ENTRY, EXIT, SIDES };
 typedef struct concurrency_cursor {
     sqlite3_vtab_cursor base;
     sqlite3_stmt *sides[SIDES];
-    int64_t next_ns[SIDES]; /* when the next call is entered, and when the next one ends */
+    int64_t next_ns[SIDES]; /* times of the next entry and of the next exit */
     bool has_next[SIDES];
-    int64_t from_ns, running; /* of the row at hand */
+    int64_t from_ns, running; /* values of the current row */
     int64_t to_ns, change;    /* when and by how many that number changes */
-    bool is_last;             /* it never does */
+    bool is_last;             /* it never changes again */
     bool end;
     int64_t number;
     sqlite3_value *arguments[ARGUMENTS]; /* NULL: not given */
@@ -80,7 +80,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-/* step_side: calls that never ended have no exit, and come first among them. */
+/* Calls that never ended have no exit; they come first among the exits. */
 static int step_side(concurrency_cursor *cursor, int side)
 {
     sqlite3_stmt *row = cursor->sides[side];
@@ -93,7 +93,7 @@ static int step_side(concurrency_cursor *cursor, int side)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* find_change finds the next moment at which another number of calls runs. */
+/* Finds the next time at which the number of running calls changes. */
 static int find_change(concurrency_cursor *cursor)
 {
     int result = SQLITE_OK;

@@ -1,4 +1,4 @@
-/* What single calls have cost, from the table call_costs. */
+/* Reads the costs of single calls from the table call_costs. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_COST_LOOKUP_H
 #define SJ_COLLECTOR_SERVER_QUERY_COST_LOOKUP_H
 
@@ -6,13 +6,13 @@
 
 typedef struct sj_cost_lookup {
     sqlite3 *database; /* borrowed */
-    sqlite3_stmt *row; /* prepared when it is used first */
+    sqlite3_stmt *row; /* prepared at its first use */
 } sj_cost_lookup;
 
 void sj_cost_lookup_deinit(sj_cost_lookup *lookup);
 
-/* sj_cost_lookup_find returns a cost of a call of the session of `scan`, by its place behind
- * SJ_CALLS_CPU_NS among the columns of `calls`; INT64_MIN: it was not measured. */
+/* Returns a cost of a call of the session of `scan`. `place` counts the columns of `calls` after
+ * SJ_CALLS_CPU_NS. INT64_MIN: not measured. */
 int64_t sj_cost_lookup_find(sj_cost_lookup *lookup, const sj_block_scan *scan, int64_t call_id,
                             int place);
 

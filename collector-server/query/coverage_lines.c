@@ -6,7 +6,7 @@
 typedef struct file_lines {
     char *name;
     sqlite3_str *missing;
-    int64_t first_missing, last_missing; /* a range that is not written yet; 0: there is none */
+    int64_t first_missing, last_missing; /* a range that is not written yet; 0: none */
     sj_lines_row row;
 } file_lines;
 
@@ -21,7 +21,7 @@ static void end_range(file_lines *file)
     file->first_missing = 0;
 }
 
-/* Lines between two that are not entered, which hold no code, are part of the range. */
+/* Lines without code between two lines that were not entered are part of the range. */
 static void count_line(file_lines *file, int64_t line, bool is_known, bool is_entered)
 {
     file->row.lines++;
@@ -35,7 +35,7 @@ static void count_line(file_lines *file, int64_t line, bool is_known, bool is_en
     file->last_missing = line;
 }
 
-/* Gives the file that is read to the sink and ends it. */
+/* Passes the current file to the sink and ends it. */
 static sj_status end_file(file_lines *file, sj_lines_row_sink sink, void *context)
 {
     if (file->name == NULL) {
@@ -101,7 +101,7 @@ static sj_status read_rows(sqlite3_stmt *row, bool by_line, sj_lines_row_sink si
     return status == SJ_OK && result != SQLITE_DONE ? SJ_EIO : status;
 }
 
-/* The sessions of a set as a JSON array; NULL: no memory. */
+/* Returns the sessions of a set as a JSON array; NULL: out of memory. */
 static char *list_sessions(const sj_session_set *set)
 {
     sqlite3_str *list = sqlite3_str_new(NULL);

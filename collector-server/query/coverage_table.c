@@ -1,10 +1,10 @@
-/* coverage(sessions [, by]): functions that were entered, of those that are there.
+/* coverage(sessions [, by]): which of the existing functions were entered.
  *
- * Design notes. Sessions may be of several builds: a function is known by its symbol_key and its
- * place among those of one module that have the same. What is there is taken from all sessions of
- * the set first, then what each sample entered; with "mark", once for each mark. Functions without
- * code of their own (abstract methods, cold parts) are not there. A method that was entered as that
- * of a subclass (Objective-C: -[Receiver:Owner selector]) is the owner's. */
+ * Design notes. Sessions may be of several builds: a function is identified by its symbol_key, and
+ * by its position among the functions of a module with the same key. First all functions of all
+ * sessions of the set are read, then what each sample entered; with "mark", once per mark.
+ * Functions without own code (abstract methods, cold parts) do not count. A method that was entered
+ * as that of a subclass (Objective-C: -[Receiver:Owner selector]) counts for its owner. */
 #include "collector-server/query/coverage_table.h"
 
 #include "collector-server/query/coverage_lines.h"
@@ -30,19 +30,19 @@ enum {
     COLUMN_BY
 };
 
-/* A function of the set, in whatever build. */
+/* A function of the set, in any build. */
 typedef struct covered_function {
     char *name;
     char *module;
     int64_t calls;
-    bool is_watched; /* in one session at least */
+    bool is_watched; /* in at least one session */
     bool is_entered;
 } covered_function;
 
 /* A row. */
 typedef struct coverage_group {
     char *name;
-    const char *module;                           /* of a function of it; NULL: of several */
+    const char *module;                           /* of one of its functions; NULL: of several */
     int64_t functions, unwatched, entered, calls; /* or lines, which are not counted */
     char *missing;                                /* lines that were not entered; NULL: none */
 } coverage_group;
@@ -51,8 +51,8 @@ typedef struct coverage {
     sqlite3 *database;
     covered_function *functions;
     size_t function_count, function_capacity;
-    sj_hash_map by_key; /* symbol_key and place among its module's -> place */
-    sj_hash_map by_id;  /* function_id -> place */
+    sj_hash_map by_key; /* symbol_key and position in its module -> index */
+    sj_hash_map by_id;  /* function_id -> index */
     coverage_group *groups;
     size_t group_count, group_capacity;
 } coverage;
@@ -87,7 +87,7 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
-/* place_in_module counts functions of one symbol_key as a module's are read. */
+/* Returns the position of a function among those of a module with the same symbol_key. */
 static sj_status place_in_module(sj_hash_map *seen, uint64_t key, uint32_t *place)
 {
     sj_hash_entry *known = sj_hash_map_find(seen, key, 1);
@@ -120,7 +120,8 @@ static sj_status find_function(coverage *cover, uint64_t key, uint32_t place, co
     return SJ_OK;
 }
 
-/* owner_name writes the name of the method that a receiver's one stands for; false: it is none. */
+/* Writes the name of the method that a receiver's method stands for; returns false if it is not
+ * such a method. */
 static bool owner_name(const char *name, char *owner, size_t capacity)
 {
     const char *colon = strchr(name, ':');
@@ -136,7 +137,7 @@ static bool owner_name(const char *name, char *owner, size_t capacity)
     return true;
 }
 
-/* learn_session takes what is there from one session. */
+/* Adds the functions of one session. */
 static int learn_session(coverage *cover, int64_t session_id)
 {
     static const char sql[] =
@@ -183,7 +184,7 @@ static int learn_session(coverage *cover, int64_t session_id)
     return status != SJ_OK ? SQLITE_NOMEM : result;
 }
 
-/* by_owner finds the method that an inherited one is defined as. */
+/* Finds the method that an inherited method is defined as. */
 static covered_function *by_owner(coverage *cover, const char *name)
 {
     char owner[4096];
@@ -198,7 +199,7 @@ static covered_function *by_owner(coverage *cover, const char *name)
     return NULL;
 }
 
-/* enter_sample marks what a sample entered. */
+/* Marks what a sample entered. */
 static int enter_sample(coverage *cover, const sj_sample *sample)
 {
     static const char whole[] =
@@ -275,7 +276,7 @@ static void count_function(coverage_group *group, const covered_function *functi
     group->calls += function->calls;
 }
 
-/* The name of a function's group; `bytes` of it count. */
+/* Returns the name of a function's group, of which the first `bytes` count. */
 static const char *group_name(const covered_function *function, const char *by, size_t *bytes)
 {
     const char *start = function->name;
@@ -334,7 +335,7 @@ static sj_status group_functions(coverage *cover, const char *by)
     return status;
 }
 
-/* group_mark adds the row of a mark: what was entered between its begins and ends. */
+/* Adds the row of a mark: what was entered between its begins and ends. */
 static int group_mark(coverage *cover, const char *sessions, const char *mark, sj_error *error)
 {
     coverage_group *group = NULL;
@@ -347,7 +348,7 @@ static int group_mark(coverage *cover, const char *sessions, const char *mark, s
         sj_session_set_read(cover->database, text, SJ_SESSION_SET_MAX_SAMPLES, &set, error);
     sqlite3_free(text);
     if (found != SJ_OK) {
-        return found == SJ_ENOTFOUND ? SQLITE_OK : SQLITE_ERROR; /* it never ended */
+        return found == SJ_ENOTFOUND ? SQLITE_OK : SQLITE_ERROR; /* the mark never ended */
     }
     const int result = enter_all(cover, &set);
     sj_session_set_deinit(&set);
@@ -398,7 +399,7 @@ static sj_status add_lines_row(void *context, const sj_lines_row *row)
     return row->missing != NULL && group->missing == NULL ? SJ_ENOMEM : SJ_OK;
 }
 
-/* make_line_rows: by line, or by file. */
+/* Makes rows by line, or by file. */
 static int make_line_rows(coverage *cover, const sj_session_set *set, const char *by,
                           sj_error *error)
 {

@@ -1,4 +1,4 @@
-/* demangle(symbol): the name in the source of a C++, Rust or D symbol; any other text as it is. */
+/* demangle(symbol): the source name of a C++, Rust or D symbol; any other text is unchanged. */
 #include "agent/objfile/demangle.h"
 #include "collector-server/query/query_state.h"
 

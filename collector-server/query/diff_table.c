@@ -1,8 +1,8 @@
-/* diff_functions(a, b [, by]) and diff_tree(a, b [, by]): two sets of sessions (session_set.h)
- * compared, by function or by call path; `by` time (self time, the default), cpu or allocated. Row
- * 0 of the comparison, everything together, has function_id NULL.
+/* diff_functions(a, b [, by]) and diff_tree(a, b [, by]): compare two sets of sessions
+ * (session_set.h) by function or by call path. `by` is time (self time, the default), cpu or
+ * allocated. Row 0 of the comparison, the sum of all, has function_id NULL.
  *
- * Design notes. The comparison is made once, when the query begins, and kept by the cursor. */
+ * Design notes. The cursor makes the comparison once, when the query starts, and keeps it. */
 #include "collector-server/query/compare.h"
 #include "collector-server/query/table_function.h"
 
@@ -64,7 +64,7 @@ typedef struct diff_cursor {
     const sj_compare_row *rows;
     size_t count, at;
     sj_compare_of of;
-    bool at_row_known; /* `name` stands on the row's function */
+    bool at_row_known; /* `name` is at the row's function */
 } diff_cursor;
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
@@ -167,7 +167,7 @@ static int give_name(diff_cursor *cursor, sqlite3_context *context, int column)
     return SQLITE_OK;
 }
 
-/* Calls are counted, not measured: when the ranges do not touch, the change is a fact. */
+/* Calls are counted exactly: if the ranges do not overlap, the change is a fact. */
 static const char *calls_change(const sj_compare_row *row)
 {
     if (row->least_calls[1] > row->most_calls[0]) {
@@ -199,7 +199,7 @@ static void give_measure(const sj_compare_row *row, sqlite3_context *context, in
                          bool has_costs)
 {
     const struct {
-        int first_column; /* of A; B's is the next one */
+        int first_column; /* column of A; that of B is the next one */
         const double *values;
     } pairs[] = {{COLUMN_SELF_NS_A, row->self_ns},
                  {COLUMN_TYPICAL_NS_A, row->typical_ns},
@@ -220,7 +220,7 @@ static void give_measure(const sj_compare_row *row, sqlite3_context *context, in
     }
 }
 
-/* Gives what the deciding test found. */
+/* Returns the result of the deciding test. */
 static void give_test(const sj_compare_row *row, sqlite3_context *context, int column)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
@@ -248,7 +248,7 @@ static void give_test(const sj_compare_row *row, sqlite3_context *context, int c
     }
 }
 
-/* Gives what is known of functions without names, in the row of everything. */
+/* Returns the share of functions without names, in the row of the sum. */
 static void give_match(const diff_cursor *cursor, sqlite3_context *context, int column)
 {
     double share;

@@ -1,4 +1,4 @@
-/* format_duration(ns), format_bytes(bytes): durations and sizes as people read them. */
+/* format_duration(ns), format_bytes(bytes): durations and sizes for people. */
 #include "collector-server/query/query.h"
 #include "collector-server/query/query_state.h"
 
@@ -16,7 +16,7 @@ static const char *format_below_minute(double ns, bool negative, char *text)
     static const duration_unit units[] = {{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}};
     const char *sign = negative ? "-" : "";
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); ++i) {
-        /* 999.95 us would be printed as 1000.0 us: it belongs to the next unit */
+        /* 999.95 us would be printed as 1000.0 us: use the next unit. */
         if (ns >= units[i].ns * 0.9995) {
             const double value = ns / units[i].ns;
             const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;

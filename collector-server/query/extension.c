@@ -1,9 +1,9 @@
 /* libsojourn-sqlite.so: the tables and functions of query.h for any SQLite (3.40 or later) that
  * loads extensions: `sqlite3 FILE`, then `.load ./libsojourn-sqlite`.
  *
- * Design notes. The object is linked with libsqlite3 instead of using the extension's table of
- * function pointers, so that one compilation of the room serves both; a program that loads it must
- * use the same shared libsqlite3, as Debian's sqlite3 does. */
+ * Design notes. The library is linked with libsqlite3 and does not use the extension's table of
+ * function pointers, so that the component is compiled once. A program that loads it must use the
+ * same shared libsqlite3, like Debian's sqlite3. */
 #include "collector-server/query/query.h"
 
 #include <stddef.h>

@@ -1,8 +1,8 @@
 /* Design notes. Each function has a list of chunks, which double in size up to a page, so that many
- * rare functions cost little. A value below 65,535 takes two bytes, as most durations do; another
- * takes ten. Rows without values are only counted. Writing is one pass over a batch, reading is one
- * sequential pass over each list: its runs in the file from the oldest on, then what is in memory.
- */
+ * rare functions use little memory. A value below 65,535 takes two bytes, as most durations do; a
+ * larger one takes ten. Rows without values are only counted. Writing is one pass over a batch.
+ * Reading is one sequential pass over each list: its runs in the file, oldest first, then the
+ * chunks in memory. */
 #include "collector-server/query/function_groups.h"
 
 #include <sqlite3.h>
@@ -21,7 +21,7 @@ enum {
 
 struct sj_group_chunk {
     sj_group_chunk *next;
-    uint32_t used, capacity; /* `used` is true once another chunk follows: see list->at */
+    uint32_t used, capacity; /* `used` is set when another chunk follows: see list->at */
     uint8_t bytes[];
 };
 
@@ -136,7 +136,7 @@ static void close_chunk(sj_group_list *list)
     }
 }
 
-/* Writes what is gathered in the piece. */
+/* Writes the collected bytes of the piece. */
 static int flush_piece(sj_function_groups *groups, size_t *gathered)
 {
     const int result =
@@ -145,7 +145,7 @@ static int flush_piece(sj_function_groups *groups, size_t *gathered)
     return result;
 }
 
-/* Moves the rows of one list behind those gathered so far, as a run of the file. */
+/* Moves the rows of one list after those collected so far, as a run of the file. */
 static int spill_list(sj_function_groups *groups, sj_group_list *list, size_t *gathered)
 {
     sj_group_run *run = malloc(sizeof(*run));
@@ -183,7 +183,7 @@ static int spill_all(sj_function_groups *groups)
     return result == SQLITE_OK ? flush_piece(groups, &gathered) : result;
 }
 
-/* Gives a list another chunk; all rows may go to the file for it. */
+/* Adds a chunk to a list; may write all rows to the file for it. */
 static int add_chunk(sj_function_groups *groups, sj_group_list *list)
 {
     const uint32_t least = (uint32_t)groups->column_count * WIDE_VALUE_BYTES;
@@ -234,7 +234,7 @@ static inline const uint8_t *get_value(const uint8_t *at, int64_t *value)
     return at + sizeof(narrow);
 }
 
-/* hold_batch is compiled for one column and for any number of them. */
+/* Compiled for one column, and for any number of columns. */
 static inline int hold_batch(sj_function_groups *groups, size_t columns)
 {
     const sj_group_batch *batch = &groups->batch;
@@ -289,7 +289,7 @@ typedef struct list_entry {
     uint32_t list;
 } list_entry;
 
-/* Puts the lists that hold rows in order. */
+/* Sorts the lists that hold rows. */
 static int order_lists(sj_function_groups *groups)
 {
     list_entry *entries = malloc((groups->list_count + 1) * sizeof(*entries));
@@ -331,7 +331,7 @@ static int read_all(sj_function_groups *groups)
     return result == SQLITE_DONE ? order_lists(groups) : result;
 }
 
-/* Reads on in the current run, behind the part of a row that is left of the last piece. */
+/* Reads on in the current run, after the rest of a row from the previous piece. */
 static int read_piece(sj_function_groups *groups)
 {
     const size_t rest = (size_t)(groups->end_of_piece - groups->at);
@@ -352,7 +352,7 @@ static int read_piece(sj_function_groups *groups)
     return result;
 }
 
-/* The next bytes of the current list, when those at hand are used up but for a part of a row. */
+/* Reads the next bytes of the current list, if only part of a row is left. */
 static int next_piece(sj_function_groups *groups)
 {
     if (groups->run != NULL && groups->run_at == groups->run->bytes) {

@@ -1,14 +1,14 @@
-/* call_groups(keys [, session_id ...]): calls summed by several keys in one walk over the blocks.
+/* call_groups(keys [, session_id ...]): sums of calls by several keys in one walk over the blocks.
  *
- * Design notes. SQLite lets no cursor compute aggregates, and sorts the rows of a GROUP BY with
- * more than one key; here calls never leave the cursor (group_walk.c). */
+ * Design notes. SQLite does not let a cursor compute aggregates, and sorts the rows of a GROUP BY
+ * with more than one key. Here calls never leave the cursor (group_walk.c). */
 #include "collector-server/query/group_walk.h"
 #include "collector-server/query/table_function.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Of all keys but the last, which has a number behind it. */
+/* All keys except the last, which is followed by a number. */
 static const char *const key_names[SJ_KEY_BUCKET] = {
     [SJ_KEY_SESSION] = "session", [SJ_KEY_PROCESS] = "process", [SJ_KEY_THREAD] = "thread",
     [SJ_KEY_STREAM] = "stream",   [SJ_KEY_MODULE] = "module",   [SJ_KEY_FUNCTION] = "function",
@@ -49,14 +49,14 @@ typedef enum argument {
     ARGUMENTS
 } argument;
 
-enum { WITH_HISTOGRAM = 1 << 20 }; /* of idxNum, beside a bit for each argument given */
+enum { WITH_HISTOGRAM = 1 << 20 }; /* bit of idxNum, besides one per given argument */
 
 typedef struct group_cursor {
     sqlite3_vtab_cursor base;
     sj_block_scan scan;
     bool is_open;
     sj_group_walk walk;
-    sqlite3_value *given[ARGUMENTS]; /* NULL: it is not, or is NULL */
+    sqlite3_value *given[ARGUMENTS]; /* NULL: not given, or NULL */
     size_t at;
 } group_cursor;
 
@@ -108,7 +108,7 @@ static int fail(group_cursor *cursor, const char *why)
     return SQLITE_ERROR;
 }
 
-/* One key of the list: a name, or bucket:NANOSECONDS. */
+/* Parses one key of the list: a name, or bucket:NANOSECONDS. */
 static bool take_key(sj_group_question *asked, const char *text, size_t length)
 {
     static const char bucket[] = "bucket:";
@@ -161,7 +161,7 @@ static bool take_ending(const group_cursor *cursor, int *ending)
     return *ending != SJ_ANY_ENDING;
 }
 
-/* Sets a bound to an argument, if that is given. */
+/* Sets a limit to an argument, if it is given. */
 static bool bound(const group_cursor *cursor, argument which, int64_t *value)
 {
     const bool is_given = cursor->given[which] != NULL;
@@ -203,7 +203,7 @@ static void make_value_filter(const group_cursor *cursor, sj_group_question *ask
                       asked->values.least != NULL || asked->values.greatest != NULL;
 }
 
-/* Takes the arguments; one that is NULL is as if it were not given. */
+/* Reads the arguments; NULL counts as not given. */
 static int take_arguments(group_cursor *cursor, int given, sqlite3_value **argv)
 {
     forget_arguments(cursor);
@@ -292,7 +292,7 @@ static int at_end(sqlite3_vtab_cursor *base)
     return cursor->at >= cursor->walk.groups.count;
 }
 
-/* Columns that only calls that ended have. */
+/* Columns that only calls with an end have. */
 static void give_durations(const sj_call_group *group, sqlite3_context *context, int column)
 {
     if (group->calls == 0) {

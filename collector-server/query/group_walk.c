@@ -1,6 +1,6 @@
-/* Design notes. Where neither keys nor filters depend on the call, the group of a dictionary entry
- * is found once a block; else those of the last calls are remembered by what they depend on. A call
- * is added when it ends, since only then its filters can be decided. */
+/* Design notes. If neither keys nor filters depend on the call, the group of a dictionary entry is
+ * found once per block. Otherwise the most recent groups are remembered by what they depend on. A
+ * call is added when it ends, because only then its filters can be decided. */
 #include "collector-server/query/group_walk.h"
 
 #include "proto/base/array.h"
@@ -12,10 +12,10 @@
 
 enum { RECENT_BITS = 10 };
 
-/* The group of a call, and what of its keys depends on the call. */
+/* A group, and the keys that depend on the call. */
 typedef struct sj_recent_group {
     uint32_t number; /* plus 1; 0: none */
-    uint32_t entry;  /* of the dictionary */
+    uint32_t entry;  /* index in the dictionary */
     int64_t depth, caller, mark, bucket;
 } sj_recent_group;
 
@@ -23,10 +23,10 @@ typedef struct sj_recent_group {
 typedef struct sj_walked_call {
     uint64_t start, child; /* ticks */
     int64_t start_ns;
-    uint32_t entry; /* of the dictionary */
-    uint32_t row;   /* position among the calls of the block */
-    bool is_asked;  /* as far as is known when it is entered */
-    /* of one that is open at the end of the block */
+    uint32_t entry; /* index in the dictionary */
+    uint32_t row;   /* index among the calls of the block */
+    bool is_asked;  /* as far as its entry can tell */
+    /* If the call is open at the end of the block: */
     uint8_t ending;
     uint64_t end, self;
 } sj_walked_call;
@@ -35,12 +35,12 @@ typedef struct sj_walked_call {
 typedef struct block_walk {
     sj_group_walk *walk;
     sj_block_scan *scan;
-    bool filters;          /* filters depend on the call */
-    uint32_t base;         /* calls that were open at the start of the block and still are */
-    uint32_t caller_depth; /* `frame_caller` is of the one there; UINT32_MAX: of none */
+    bool filters;  /* filters depend on the call */
+    uint32_t base; /* number of calls that were open at the start of the block and still are */
+    uint32_t caller_depth; /* depth of `frame_caller`; UINT32_MAX: none */
     int64_t frame_caller;
     size_t next_ending;
-    /* moments between which mark and bucket stay the same */
+    /* The times between which mark and bucket do not change. */
     int64_t same_from_ns, same_until_ns;
     int64_t mark, bucket;
     size_t open_count;
@@ -87,7 +87,7 @@ int sj_group_walk_start(sj_group_walk *walk, sqlite3 *database, const sj_group_q
                            : SQLITE_OK;
 }
 
-/* The number that a lookup by id gives; SJ_NO_KEY when it gives none. */
+/* Reads the number of a lookup by id; SJ_NO_KEY: none. */
 static int look_up(sqlite3_stmt *statement, int64_t id, int64_t *found)
 {
     sqlite3_bind_int64(statement, 1, id);
@@ -145,14 +145,14 @@ static int enter_block(sj_group_walk *walk, const sj_block_scan *scan)
                                                        : result;
 }
 
-/* Whether keys depend on the call, and not only on its dictionary entry. */
+/* True if keys depend on the call, and not only on its dictionary entry. */
 static bool has_keys_of_calls(const sj_group_question *asked)
 {
     return asked->by[SJ_KEY_CALLER] || asked->by[SJ_KEY_MARK] || asked->by[SJ_KEY_DEPTH] ||
            asked->by[SJ_KEY_BUCKET];
 }
 
-/* Whether it takes more than the block to know that a call is asked for. */
+/* True if the block alone cannot decide that a call is wanted. */
 static bool has_filters(const sj_group_walk *walk, const sj_block_scan *scan)
 {
     const sj_group_question *asked = &walk->asked;
@@ -164,8 +164,8 @@ static bool has_filters(const sj_group_walk *walk, const sj_block_scan *scan)
            header->last_ticks > scan->session.last_start;
 }
 
-/* The function that called a call with `above` others of the block around it; SJ_NO_KEY: nothing
- * recorded, or not known. */
+/* Returns the function that called a call with `above` other calls of the block around it;
+ * SJ_NO_KEY: no recorded caller, or unknown. */
 static int64_t caller_of(block_walk *at, size_t above)
 {
     sj_block_scan *scan = at->scan;
@@ -184,7 +184,7 @@ static int64_t caller_of(block_walk *at, size_t above)
     return at->frame_caller;
 }
 
-/* Whether a call is asked for, by what is known when it is entered. */
+/* True if a call is wanted, as far as its entry can tell. */
 static bool is_asked(block_walk *at, uint32_t entry, uint32_t row, uint64_t start, size_t above)
 {
     const sj_block_scan *scan = at->scan;
@@ -208,10 +208,10 @@ static int64_t bucket_of(int64_t ns, int64_t bucket_ns)
     const int64_t into = ns % bucket_ns;
     int64_t bucket;
     const bool below = __builtin_sub_overflow(ns - into, into < 0 ? bucket_ns : 0, &bucket);
-    return below ? -INT64_MAX : bucket; /* INT64_MIN stands for NULL */
+    return below ? -INT64_MAX : bucket; /* INT64_MIN means NULL */
 }
 
-/* Finds mark and bucket of a moment, and how long they stay the same. */
+/* Finds mark and bucket of a time, and how long they stay the same. */
 static void find_moment(block_walk *at, int64_t ns)
 {
     const sj_group_question *asked = &at->walk->asked;
@@ -230,8 +230,8 @@ static void find_moment(block_walk *at, int64_t ns)
     }
 }
 
-/* Finds the group of calls with these keys: its number, plus 1; 0: there is none, and `status` says
- * why. */
+/* Finds the group of calls with these keys. Returns its number plus 1, or 0 with the reason in
+ * `status`. */
 static __attribute__((noinline)) uint32_t find_group(block_walk *at, const sj_recent_group *keys)
 {
     sj_group_walk *walk = at->walk;
@@ -248,7 +248,7 @@ static __attribute__((noinline)) uint32_t find_group(block_walk *at, const sj_re
     return at->status == SJ_OK ? number + 1 : 0;
 }
 
-/* The group of all calls of an entry, as find_group. */
+/* Returns the group of all calls of a dictionary entry, like find_group. */
 static ALWAYS_INLINE uint32_t group_of_entry(block_walk *at, uint32_t entry)
 {
     uint32_t *number = &at->walk->numbers[entry];
@@ -258,7 +258,7 @@ static ALWAYS_INLINE uint32_t group_of_entry(block_walk *at, uint32_t entry)
     return *number;
 }
 
-/* The group of a call, as find_group. */
+/* Returns the group of a call, like find_group. */
 static uint32_t group_of(block_walk *at, uint32_t entry, int64_t start_ns, size_t above)
 {
     const bool *by = at->walk->asked.by;
@@ -279,7 +279,7 @@ static uint32_t group_of(block_walk *at, uint32_t entry, int64_t start_ns, size_
     return recent->number;
 }
 
-/* How the call ended whose LEAVE is `event`; asked of rising ones. */
+/* Returns how the call ended whose LEAVE is `event`; call it with rising events. */
 static int ending_at(block_walk *at, size_t event)
 {
     const sj_block *block = &at->scan->block;
@@ -298,7 +298,7 @@ static bool lasts_as_asked(const block_walk *at, int64_t duration_ns)
            (duration_ns >= asked->filter.min_duration_ns && duration_ns <= asked->longest_ns);
 }
 
-/* A call that ended. Passed by value, so that it lies in registers. */
+/* A call that ended. Passed by value, so that it stays in registers. */
 typedef struct ended_call {
     uint32_t entry;
     size_t above; /* calls of the block around it */
@@ -306,7 +306,7 @@ typedef struct ended_call {
     uint64_t end, self; /* ticks; `self` may be ALL_OF_IT */
 } ended_call;
 
-/* In the place of a self time: the call made no calls, so it is the duration, however rounded. */
+/* Self time of a call without callees: it equals the duration, however rounded. */
 #define ALL_OF_IT UINT64_MAX
 
 static ALWAYS_INLINE uint64_t self_of(uint64_t duration, uint64_t child)
@@ -314,7 +314,7 @@ static ALWAYS_INLINE uint64_t self_of(uint64_t duration, uint64_t child)
     return child != 0 ? duration - child : ALL_OF_IT;
 }
 
-/* Adds a call that ended; false: `status` says why it cannot be. */
+/* Adds a call that ended; returns false with the reason in `status`. */
 static ALWAYS_INLINE bool add_ended(block_walk *at, const ended_call call, bool picks)
 {
     const sj_scan_session *session = &at->scan->session;
@@ -341,12 +341,12 @@ static bool ends_as_asked(block_walk *at, size_t event)
     return ending == SJ_ANY_ENDING || ending_at(at, event) == ending;
 }
 
-/* add_events adds the calls that are entered and left within the block. Returns how many are open
- * at its end (on the stack), or SIZE_MAX when `status` is set or the events contradict each other.
- * The two flags are constants where it is inlined. */
+/* Adds the calls that are entered and left in the block. Returns the number of calls open at its
+ * end (on the stack). Returns SIZE_MAX if `status` is set, or if the events contradict each other.
+ * Both flags are constants where it is inlined. */
 static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
 {
-    const sj_block block = at->scan->block; /* a copy, which nothing that is written may be */
+    const sj_block block = at->scan->block; /* a copy that no write can overlap */
     const size_t event_count = block.header.event_count;
     sj_walked_call *stack = at->walk->stack;
     size_t top = 0;
@@ -389,7 +389,7 @@ static ALWAYS_INLINE size_t add_events(block_walk *at, bool wide, bool picks)
                 entered->is_asked = asked;
                 continue;
             }
-            call.end = block.ticks[++event]; /* it calls nothing */
+            call.end = block.ticks[++event]; /* it has no callees */
             call.self = ALL_OF_IT;
             ++row;
             if (top != 0) {
@@ -420,14 +420,14 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
     call->ending = (uint8_t)leave->ending;
 }
 
-/* True if the question asks for calls with this ending. A call without an end is open, too. */
+/* True if the question wants calls with this ending. A call without an end is open, too. */
 static bool is_asked_ending(const sj_group_question *asked, int ending)
 {
     return asked->ending == SJ_ANY_ENDING || asked->ending == ending ||
            (asked->ending == SJ_ENDING_OPEN && ending == SJ_NOT_ENDED);
 }
 
-/* Adds a call that is open at the end of the block, and may have ended in a later one. */
+/* Adds a call that is open at the end of the block. It may have ended in a later one. */
 static bool add_open(block_walk *at, const sj_walked_call *call, size_t above)
 {
     const sj_group_question *asked = &at->walk->asked;

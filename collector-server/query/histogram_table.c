@@ -1,5 +1,5 @@
 /* histogram(blob [, session_id]): the bins of a stored histogram, lowest first; with the session in
- * nanoseconds, as histogram_quantile. Bins without values are left out. */
+ * nanoseconds, like histogram_quantile. Empty bins are left out. */
 #include "collector-server/query/session_clock.h"
 #include "collector-server/query/table_function.h"
 #include "proto/callgraph/histogram.h"
@@ -12,7 +12,7 @@ typedef struct histogram_cursor {
     sqlite3_value *arguments[2];
     bool scaled;
     sj_tick_scale scale;
-    uint32_t bin, bins; /* of those held */
+    uint32_t bin, bins; /* current bin, and number of bins */
     uint64_t total;
 } histogram_cursor;
 
@@ -91,7 +91,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     if (sqlite3_value_type(argv[0]) == SQLITE_NULL) {
         return SQLITE_OK;
     }
-    const void *data = sqlite3_value_blob(argv[0]); /* before the size: may convert */
+    const void *data = sqlite3_value_blob(argv[0]); /* before the size, because it may convert */
     const sj_slice bytes = {data, (size_t)sqlite3_value_bytes(argv[0])};
     const sj_status status = sj_histogram_decode(bytes, &cursor->histogram);
     if (status != SJ_OK) {

@@ -1,9 +1,9 @@
-/* histogram_quantile and histogram_merge: quantiles from the stored histograms.
+/* histogram_quantile and histogram_merge: quantiles from stored histograms.
  *
  * Design notes. Stored histograms hold ticks of their session's clock. A third argument names that
- * session and makes the answer nanoseconds; without it the answer has the unit of the blob, which
- * is nanoseconds for what histogram_merge(blob, session_id) gives. That merge moves each bin to the
- * bin of its middle in nanoseconds, so that sessions of devices with different clocks add up. */
+ * session, and the result is in nanoseconds. Without it the result has the unit of the blob;
+ * histogram_merge(blob, session_id) gives nanoseconds. The merge moves each bin to the bin of its
+ * middle in nanoseconds, so that sessions of devices with different clocks add up. */
 #include "collector-server/query/query_state.h"
 #include "collector-server/query/session_clock.h"
 #include "proto/callgraph/histogram.h"
@@ -19,7 +19,7 @@ static void fail_status(sqlite3_context *context, sj_status status)
     }
 }
 
-/* Reads the scale of the session named by `value`; false after an error was set. */
+/* Reads the clock of the session in `value`; returns false after it has set an error. */
 static bool read_scale(sqlite3_context *context, sqlite3_value *value, sj_tick_scale *scale)
 {
     const sj_query_state *state = sqlite3_user_data(context);
@@ -38,14 +38,14 @@ static bool read_scale(sqlite3_context *context, sqlite3_value *value, sj_tick_s
     return result == SQLITE_OK;
 }
 
-/* The scale of the session named by an argument, kept for the rows of one statement. */
+/* The clock of the session in an argument, kept for the rows of one statement. */
 typedef struct kept_scale {
     int64_t session_id;
     sj_tick_scale scale;
 } kept_scale;
 
-/* SQLite keeps what is attached to a constant argument, as quantiles mostly are, until the
- * statement is run again. */
+/* SQLite keeps data attached to a constant argument until the statement is run again; quantiles are
+ * mostly constant. */
 static bool find_scale(sqlite3_context *context, sqlite3_value *session, sj_tick_scale *scale)
 {
     enum { QUANTILE = 1 };
@@ -68,7 +68,7 @@ static bool find_scale(sqlite3_context *context, sqlite3_value *session, sj_tick
 
 static sj_slice blob_of(sqlite3_value *value)
 {
-    const void *data = sqlite3_value_blob(value); /* before the size: may convert */
+    const void *data = sqlite3_value_blob(value); /* before the size, because it may convert */
     return (sj_slice){data, (size_t)sqlite3_value_bytes(value)};
 }
 
@@ -106,7 +106,7 @@ static void histogram_quantile(sqlite3_context *context, int argc, sqlite3_value
 
 typedef struct merge_state {
     bool used;
-    int64_t session_id; /* whose scale is held; valid when has_scale */
+    int64_t session_id; /* session of the clock; valid if has_scale */
     bool has_scale;
     sj_tick_scale scale;
     sj_histogram sum;

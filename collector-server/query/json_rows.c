@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Integers that every reader of JSON keeps: up to 2^53. */
+/* Integers that every reader of JSON keeps exactly: up to 2^53. */
 #define EXACT_MAX (INT64_C(1) << 53)
 
 static sj_status sql_failure(sqlite3 *database, sj_error *error)
@@ -32,7 +32,7 @@ sj_status sj_rows_prepare(sqlite3 *database, const char *sql, sqlite3_stmt **sta
     return SJ_OK;
 }
 
-/* Length of the well-formed UTF-8 sequence at `text`, or 0. */
+/* Returns the length of the valid UTF-8 sequence at `text`, or 0. */
 static size_t utf8_length(const uint8_t *text, size_t left)
 {
     const size_t length = text[0] < 0x80                       ? 1
@@ -54,7 +54,7 @@ static size_t utf8_length(const uint8_t *text, size_t left)
     return overlong || beyond ? 0 : length;
 }
 
-/* Names come from foreign binaries: whatever is no UTF-8 is shown as U+FFFD. */
+/* Names come from foreign binaries: bytes that are not UTF-8 become U+FFFD. */
 static json_t *text_value(const uint8_t *text, size_t size)
 {
     json_t *value = json_stringn((const char *)text, size);
@@ -121,7 +121,7 @@ json_t *sj_rows_plain_value(sqlite3_stmt *statement, int column)
     }
     case SQLITE_FLOAT: {
         json_t *real = json_real(sqlite3_column_double(statement, column));
-        return real != NULL ? real : json_null(); /* JSON knows no infinity */
+        return real != NULL ? real : json_null(); /* JSON has no infinity */
     }
     case SQLITE_TEXT: {
         const uint8_t *text = sqlite3_column_text(statement, column);

@@ -1,9 +1,9 @@
-/* Design notes. Lists are read in the order of their blocks, and only until every call asked for is
- * found: most end in the next block. The rest of the lists waits for the next question, so that a
- * scan reads each once. A question about an earlier block than the first one starts again there, a
- * second one at the first block, so that questions in falling order do not read all lists each.
- * Both statements are answered by the index blocks_late alone; a file of before version 17, which
- * only the SQLite extension opens, is read through its other indexes. */
+/* Design notes. Lists are read in the order of their blocks, until every wanted call is found; most
+ * end in the next block. The other lists wait for the next question, so that a scan reads each list
+ * once. A question about an earlier block restarts there. A second such question restarts at the
+ * first block, so that questions in falling order do not each read all lists. The index blocks_late
+ * alone answers both statements. A file before version 17, which only the SQLite extension opens,
+ * is read through its other indexes. */
 #include "collector-server/query/late_exits.h"
 
 #include "collector-server/store/deferred_exits.h"
@@ -39,7 +39,7 @@ void sj_late_exits_close(sj_late_exits *late)
     *late = (sj_late_exits){0};
 }
 
-/* Forgets what was read; the lists of the stream are read from those of call `first_call` on. */
+/* Discards what was read, and restarts at the lists of call `first_call`. */
 static void start(sj_late_exits *late, int64_t stream_id, int64_t first_call)
 {
     sqlite3_reset(late->lists);
@@ -80,7 +80,7 @@ static int keep_exit(sj_late_exits *late, const sj_deferred_exit *leave)
     return SQLITE_OK;
 }
 
-/* Reads the next list: SQLITE_ROW, SQLITE_DONE after the last, or an error. */
+/* Reads the next list. Returns SQLITE_ROW, SQLITE_DONE after the last, or an error. */
 static int read_list(sj_late_exits *late)
 {
     const int result = sqlite3_step(late->lists);
@@ -106,7 +106,7 @@ static int read_list(sj_late_exits *late)
     return SQLITE_ROW;
 }
 
-/* Looks up in `indexes` the exits of the current row of `search`; returns how many were there. */
+/* Looks up the exits of the current row of `search` in `indexes`; returns the number found. */
 static size_t match_list(sj_late_exits *late, const uint64_t *indexes, size_t count,
                          sj_late_exit_found found, void *context)
 {
@@ -129,7 +129,7 @@ static size_t match_list(sj_late_exits *late, const uint64_t *indexes, size_t co
     return matched;
 }
 
-/* Without what is held: the lists that may name one of the calls, until all are found. */
+/* Searches, without using memory, the lists that may name one of the calls, until all are found. */
 static int search_lists(sj_late_exits *late, int64_t stream_id, const uint64_t *indexes,
                         size_t count, sj_late_exit_found found, void *context)
 {
@@ -154,7 +154,7 @@ int sj_late_exits_find(sj_late_exits *late, int64_t stream_id, const uint64_t *i
     if (count == 0) {
         return SQLITE_OK;
     }
-    /* a list that names one of them belongs to a later block: its first call is a later one */
+    /* A list that names one of them belongs to a later block, with a later first call. */
     const int64_t after = (int64_t)indexes[count - 1];
     if (!late->started || late->stream_id != stream_id || after < late->first_call) {
         const bool again = late->started && late->stream_id == stream_id;

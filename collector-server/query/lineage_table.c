@@ -1,20 +1,20 @@
 /* descendants(call_id) and ancestors(call_id): the calls below and above one call.
  *
- * Design notes. Call ids count a stream's calls in preorder, so the descendants are the calls that
- * follow it while they are deeper: a walk from its block on that stops at the first call that is
- * not. Ancestors are the callers named row by row, each looked up in its own block. Both run on the
- * `calls` table of the same connection and give its columns. */
+ * Design notes. Call ids number a stream's calls in preorder. So the descendants are the calls
+ * after it while they are deeper: a walk from its block that stops at the first call that is not.
+ * Ancestors are found call by call, each in its own block. Both use the `calls` table of the same
+ * connection and have its columns. */
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
 
 typedef struct lineage_cursor {
     sqlite3_vtab_cursor base;
-    sqlite3_stmt *one;   /* the call named */
+    sqlite3_stmt *one;   /* the call itself */
     sqlite3_stmt *below; /* the calls after it in its stream */
     sqlite3_stmt *current;
     bool end;
     int64_t of;
-    int64_t depth; /* of the call named */
+    int64_t depth; /* depth of the call */
 } lineage_cursor;
 
 #define LINEAGE_COLUMNS                                                                            \

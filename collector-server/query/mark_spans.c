@@ -55,7 +55,7 @@ int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* How many spans begin at `ns` or before. */
+/* Returns the number of spans that begin at or before `ns`. */
 static size_t count_begun(const sj_mark_spans *marks, int64_t ns)
 {
     size_t low = 0;

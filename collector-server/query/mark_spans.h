@@ -1,7 +1,7 @@
-/* The phases of a session, from its marks: which of them a moment lies in.
+/* Mark spans: the phases of a session, from its marks, and the phase at a time.
  *
- * A phase lasts from its begin to the first end of its name, without one for ever. Where phases
- * overlap, a moment is in the one that began last. */
+ * A phase lasts from its begin to the first end of the same name, or without one to the end. Where
+ * phases overlap, the one that began last counts. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_MARK_SPANS_H
 #define SJ_COLLECTOR_SERVER_QUERY_MARK_SPANS_H
 
@@ -18,23 +18,24 @@ typedef struct sj_mark_span {
     int64_t last_to_ns;     /* the greatest `to_ns` up to this span */
 } sj_mark_span;
 
-/* Zeroed is empty and unopened. */
+/* All zero: empty and not open. */
 typedef struct sj_mark_spans {
     sqlite3_stmt *read;
     bool is_of_session; /* `spans` are those of `session_id` */
     int64_t session_id;
-    sj_mark_span *spans; /* by rising `from_ns` */
+    sj_mark_span *spans; /* sorted by `from_ns` */
     size_t count, capacity;
 } sj_mark_spans;
 
-/* sj_mark_spans_open prepares; sj_mark_spans_close frees all, safe on a zeroed one.
- * sj_mark_spans_enter reads the phases of a session unless it has them. SQLite results. */
+/* sj_mark_spans_open prepares. sj_mark_spans_close frees everything, safe on a zeroed one.
+ * sj_mark_spans_enter reads the phases of a session unless they are loaded. Return SQLite result
+ * codes. */
 int sj_mark_spans_open(sj_mark_spans *marks, sqlite3 *database);
 void sj_mark_spans_close(sj_mark_spans *marks);
 int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id);
 
-/* sj_mark_spans_at returns the mark_id of the phase that a moment lies in, or SJ_NO_MARK; the
- * moments up to `*until_ns` lie in the same. */
+/* Returns the mark_id of the phase at a time, or SJ_NO_MARK. All times up to `*until_ns` are in the
+ * same phase. */
 int64_t sj_mark_spans_at(const sj_mark_spans *marks, int64_t ns, int64_t *until_ns);
 
 #endif

@@ -1,6 +1,6 @@
-/* Design notes. Runtimes split the names of their methods (agent/runtimes); of all others the class
- * is what stands before the last "::" outside of brackets and before the arguments. A type that
- * demanglers write in front of templates' names ("int ns::f<int>(int)") is left out. */
+/* Design notes. Runtimes split the names of their methods (agent/runtimes). For all others, the
+ * class precedes the last "::" outside brackets and before the arguments. A type that demanglers
+ * write before names of templates ("int ns::f<int>(int)") is skipped. */
 #include "collector-server/query/name_scope.h"
 
 #include "agent/runtimes/runtime.h"
@@ -15,7 +15,7 @@ static size_t bracket_change(char sign, bool opens)
                  : sign == '>' || sign == ')' || sign == ']' || sign == '}';
 }
 
-/* An operator's own signs are no brackets: "operator<", "operator()", "operator->". */
+/* An operator's own signs are not brackets: "operator<", "operator()", "operator->". */
 static size_t operator_bytes(const char *at)
 {
     static const char word[] = "operator";
@@ -44,7 +44,7 @@ size_t sj_name_class_bytes(const char *name, const char **start)
     }
     const char *begin = name;
     const char *colons = NULL;
-    const char *dot = NULL; /* Java's, whose names all have arguments */
+    const char *dot = NULL; /* of Java, whose names all have arguments */
     size_t depth = 0;
     for (const char *at = name; *at != '\0'; at++) {
         const size_t operator_name = depth == 0 ? operator_bytes(at) : 0;

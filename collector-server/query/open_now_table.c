@@ -1,12 +1,12 @@
-/* open_now(session_id): the calls that are open at the end of what is stored of each stream. Of a
- * stream that has ended they are those of open_calls, which sums and `calls` count; of one that is
- * being recorded they have no end yet, and sums do not count them (is_counted 0).
+/* open_now(session_id): the calls that are open at the end of each stream's stored data. For a
+ * stream that has ended, they are those of open_calls, which sums and `calls` count. For a stream
+ * that is being recorded, they have no end yet, and sums do not count them (is_counted 0).
  *
  * open_before(session_id): the calls that were open before the first block of each stream, as in
- * flight dumps. Sums count them when they end; `calls` has no rows of them.
+ * flight dumps. Sums count them when they end; `calls` has no rows for them.
  *
- * Design notes. A block knows the calls that are open before it, so that both tables read one block
- * of a stream: its first one, or its last one of those that are being recorded. */
+ * Design notes. A block has the calls that are open before it. So each table reads one block per
+ * stream: the first one, or the last one of a stream that is being recorded. */
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/scan_session.h"
 #include "collector-server/query/table_function.h"
@@ -27,7 +27,7 @@ typedef struct open_row {
 typedef struct open_now_cursor {
     sqlite3_vtab_cursor base;
     sqlite3_stmt *ended;
-    sqlite3_stmt *blocks; /* those to be read */
+    sqlite3_stmt *blocks; /* blocks to read */
     sj_block_scan scan;
     open_row *rows;
     size_t count, capacity, at;
@@ -89,7 +89,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-/* Takes the room of one more row, zeroed. NULL: no memory. */
+/* Allocates one more zeroed row; NULL: out of memory. */
 static open_row *add_row(open_now_cursor *cursor)
 {
     if (sj_array_reserve(&cursor->rows, &cursor->capacity, cursor->count, 1,
@@ -119,7 +119,7 @@ static int load_ended(open_now_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Adds a row of each frame, the outermost first. */
+/* Adds a row per frame, the outermost first. */
 static int add_frames(open_now_cursor *cursor, const sj_stack_frame *frames, size_t count)
 {
     const sj_block_scan *scan = &cursor->scan;
@@ -138,7 +138,7 @@ static int add_frames(open_now_cursor *cursor, const sj_stack_frame *frames, siz
     return SQLITE_OK;
 }
 
-/* Adds the calls that were open before the block, or those that it leaves open. */
+/* Adds the calls that were open before the block, or those that are open after it. */
 static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
 {
     sj_stack_walk walk = {0};
@@ -171,7 +171,7 @@ static int load_block(open_now_cursor *cursor)
     return result;
 }
 
-/* Decodes the block at which `blocks` is, and adds its open calls. */
+/* Decodes the current block of `blocks` and adds its open calls. */
 static int read_block(open_now_cursor *cursor)
 {
     sj_block_scan *scan = &cursor->scan;

@@ -1,10 +1,11 @@
 /* open_paths(session_id): how many calls of each call path were open when their streams ended
- * (open_calls), by rising path_id. Those without a path, as of calls whose sums are yet to be
- * written, have the path_id NULL.
+ * (open_calls), sorted by path_id. Calls without a path, for example because their sums are not
+ * written yet, have the path_id NULL.
  *
- * Design notes. The open calls of a stream lie in each other, so their paths are looked up from the
- * outermost on. Paths fold deep recursion: a callee that is no child goes to the nearest path above
- * with the same function and the same caller (callgraph.h). `way` holds the paths above. */
+ * Design notes. The open calls of a stream contain each other, so their paths are looked up from
+ * the outermost on. Paths fold deep recursion: a callee that is not a child belongs to the nearest
+ * path above with the same function and the same caller (callgraph.h). `way` holds the paths
+ * above. */
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 #include "proto/callgraph/callgraph.h"
@@ -27,7 +28,7 @@ typedef struct open_paths_cursor {
     size_t way_count, way_capacity;
     int64_t *paths; /* of each open call, sorted; 0: none */
     size_t count, capacity;
-    size_t from, to; /* those of the row at hand */
+    size_t from, to; /* range of the current row */
     int64_t session_id;
 } open_paths_cursor;
 
@@ -72,7 +73,7 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     return SQLITE_OK;
 }
 
-/* Finds the child of the last path of `way` (or the root path) with this function; 0: none. */
+/* Finds the child with this function of the last path of `way`, or a root path; 0: none. */
 static int find_child(open_paths_cursor *cursor, int64_t function_id, int64_t *path_id)
 {
     const bool is_root = cursor->way_count == 0;
@@ -86,7 +87,8 @@ static int find_child(open_paths_cursor *cursor, int64_t function_id, int64_t *p
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Cuts `way` behind the path that a folded call of this function goes to; false: there is none. */
+/* Cuts `way` after the path that a folded call of this function belongs to; returns false if there
+ * is none. */
 static bool go_up(open_paths_cursor *cursor, int64_t function_id)
 {
     const path_step *way = cursor->way;
@@ -103,7 +105,7 @@ static bool go_up(open_paths_cursor *cursor, int64_t function_id)
     return false;
 }
 
-/* Goes on to the path of an open call; `*path_id` is 0 if it has none. */
+/* Moves to the path of an open call; `*path_id` is 0 if it has none. */
 static int step_down(open_paths_cursor *cursor, int64_t function_id, int64_t *path_id)
 {
     const int result = find_child(cursor, function_id, path_id);

@@ -1,11 +1,11 @@
-/* contains(session_id, outer, inner [, from_ns, to_ns]): calls of one function that another was
- * called in; and intervals_intersect(session_id, a, b): pairs of calls that ran at the same time,
- * on any threads. A function is its function_id or its name.
+/* contains(session_id, outer, inner [, from_ns, to_ns]): calls of one function in which another was
+ * called. intervals_intersect(session_id, a, b): pairs of calls that ran at the same time, on any
+ * threads. A function is its function_id or its name.
  *
  * Design notes. contains merges the calls of both functions by call id, which is the order of their
- * entries in a stream, with the outer calls that are open on a stack: each call is looked at once,
- * and none of a stream behind its last outer call. intervals_intersect sweeps over both by the time
- * of their entries, with those that run. A call that never ended runs for ever. */
+ * entries in a stream. The open outer calls are on a stack. So each call is visited once, and none
+ * after a stream's last outer call. intervals_intersect sweeps over both functions by entry time,
+ * with the calls that run. A call that never ended runs for ever. */
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 
@@ -14,7 +14,7 @@
 
 enum { REQUIRED = 3, CONTAINS_COLUMNS = 8, INTERSECT_COLUMNS = 5 };
 
-/* Arguments: those of both tables, and of contains when its outer calls were entered. */
+/* Arguments of both tables; those of contains limit the entry of its outer calls. */
 enum { ARGUMENT_FROM = REQUIRED, ARGUMENT_TO, ARGUMENTS };
 
 /* Parameters of the statements. */
@@ -26,11 +26,12 @@ typedef struct spanned_call {
     int64_t depth;
 } spanned_call;
 
-/* An outer call, and what was called in it. */
+/* An outer call, and the calls in it. */
 typedef struct container {
     spanned_call call;
     int64_t inner_calls, inner_ns;
-    int64_t first_id, first_ns; /* of the first one: its entry after that of the outer call */
+    /* first inner call: its id, and its entry after that of the outer call */
+    int64_t first_id, first_ns;
     int64_t longest_id, longest_ns;
     int64_t covered_to; /* nested inner calls count once in inner_ns */
 } container;
@@ -50,12 +51,12 @@ typedef struct overlap_cursor {
     size_t done_count, done_capacity;
     spanned_call *running[2];
     size_t running_count[2], running_capacity[2];
-    pair *pairs; /* of the entry at hand */
+    pair *pairs; /* pairs of the current entry */
     size_t pair_count, pair_capacity;
     size_t at;
     int64_t number;
     int64_t session_id;
-    sqlite3_stmt *above; /* whether a call is above another */
+    sqlite3_stmt *above; /* tells whether a call is above another one */
 } overlap_cursor;
 
 static bool is_intersect(const overlap_cursor *cursor)
@@ -130,8 +131,8 @@ static int step_side(overlap_cursor *cursor, int side)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Whether `outer` contains `next`. Times tell, but for a call that is entered in the nanosecond in
- * which the outer one ends: it may be a callee of what came behind. */
+/* True if `outer` contains `next`. Times decide, unless a call is entered in the nanosecond in
+ * which the outer one ends: its caller may be a later call. */
 static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const spanned_call *next)
 {
     if (outer->stream_id != next->stream_id || outer->depth >= next->depth ||
@@ -149,7 +150,8 @@ static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const s
     return is_above;
 }
 
-/* Outer calls that had ended when `next` was entered go to the rows, if they contain anything. */
+/* Moves outer calls that had ended when `next` was entered to the rows, if they contain
+ * anything. */
 static bool close_outer(overlap_cursor *cursor, const spanned_call *next)
 {
     while (cursor->open_count != 0) {
@@ -200,7 +202,7 @@ static bool open_outer(overlap_cursor *cursor, const spanned_call *call)
     return true;
 }
 
-/* skip_streams passes over inner calls of streams that have no outer call any more. */
+/* Skips inner calls of streams without further outer calls. */
 static int skip_streams(overlap_cursor *cursor)
 {
     sqlite3_reset(cursor->sides[1]);
@@ -208,7 +210,7 @@ static int skip_streams(overlap_cursor *cursor)
     return step_side(cursor, 1);
 }
 
-/* merge takes the next call by its id; a call of both sides is inner to others first. */
+/* Takes the next call by its id. A call of both sides is first an inner one. */
 static int merge(overlap_cursor *cursor)
 {
     if (cursor->open_count == 0 && cursor->has_next[0] && cursor->has_next[1] &&
@@ -258,7 +260,7 @@ static void drop_ended(overlap_cursor *cursor, int side, int64_t now_ns)
     cursor->running_count[side] = kept;
 }
 
-/* Pairs the next call by its entry with those of the other side that run. */
+/* Pairs the next call by entry time with the running calls of the other side. */
 static int sweep(overlap_cursor *cursor)
 {
     const int side = !cursor->has_next[0]   ? 1
@@ -314,7 +316,7 @@ static int next_row(sqlite3_vtab_cursor *base)
     return is_intersect(cursor) ? next_pairs(cursor) : next_containers(cursor);
 }
 
-/* A given argument; `otherwise` when it is not, or NULL. */
+/* Returns an argument, or `otherwise` if it is not given or NULL. */
 static int64_t moment_of(int given, sqlite3_value **argv, int number, int64_t otherwise)
 {
     const int before = __builtin_popcount((unsigned)given & ((1u << number) - 1));
@@ -349,7 +351,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     cursor->number = 0;
     cursor->open_count = cursor->done_count = cursor->pair_count = cursor->at = 0;
     int result = start_side(cursor, 0, argv[1], from_ns, to_ns);
-    if (result == SQLITE_OK) { /* an outer call may go on behind the window */
+    if (result == SQLITE_OK) { /* an outer call may run beyond the window */
         result = start_side(cursor, 1, argv[2], from_ns, INT64_MAX);
     }
     if (result != SQLITE_OK) {

@@ -1,18 +1,18 @@
-/* percentile(value, p) and histogram(value): aggregates over values that are asked for, in the bins
- * of stored histograms, so that memory does not depend on how many there are. */
+/* percentile(value, p) and histogram(value): aggregates over any values, in the bins of stored
+ * histograms, so that memory does not depend on their number. */
 #include "collector-server/query/query_state.h"
 #include "proto/callgraph/histogram.h"
 
 #include <stdbool.h>
 
 typedef struct value_bins {
-    bool used; /* a value was given */
+    bool used; /* there was a value */
     double percent;
-    int64_t least, most; /* valid when used */
+    int64_t least, most; /* valid if used */
     sj_histogram bins;
 } value_bins;
 
-/* Adds argv[0]; NULL is passed over, as by every aggregate. */
+/* Adds argv[0]; ignores NULL, like every aggregate. */
 static value_bins *add_value(sqlite3_context *context, sqlite3_value *value)
 {
     value_bins *made = sqlite3_aggregate_context(context, sizeof(*made));

@@ -1,4 +1,4 @@
-/* Asking: what a connection needs so that SQL can ask for single calls.
+/* The tables and functions that let SQL ask for single calls.
  *
  * sj_query_register adds to one SQLite connection (SQLite 3.40 or later):
  *   calls                          every call, one row each (calls_table.c)
@@ -8,18 +8,19 @@
  *   ancestors(call_id)             calls above a call, innermost first
  *   call_tree(session)             call paths, depth first (tree_table.c)
  *   open_paths(session)            open calls of each call path (open_paths_table.c)
- *   open_now(session)              calls that are open at the end of what is stored
+ *   open_now(session)              calls that are open at the end of the stored data
  *                                  (open_now_table.c)
  *   open_before(session)           calls that were open before the first block
- *   flame(session)                 call paths laid out as a flame graph
- *   session_set(sessions)          the sessions that words name (session_set.h)
- *   diff_functions(a, b)           two sets of sessions compared (session_set.h, compare.h)
+ *   flame(session)                 call paths as a flame graph
+ *   session_set(sessions)          the sessions that a text names (session_set.h)
+ *   diff_functions(a, b)           compares two sets of sessions (session_set.h, compare.h)
  *   diff_tree(a, b)                the same by call path
  *   histogram(blob [, session_id]) the bins of a stored histogram (histogram_table.c)
- *   percentile(value, p), histogram(value): aggregates over any values; demangle(symbol),
- *   histogram_quantile(blob, q [, session_id [, min_ns, max_ns]]), histogram_merge(blob [,
- * session_id]), format_duration(ns), format_bytes(bytes), query_warnings() All of them only read.
- * Everything belongs to the connection and ends with it. */
+ *   percentile(value, p), histogram(value): aggregates over any values
+ *   demangle(symbol), histogram_quantile(blob, q [, session_id [, min_ns, max_ns]]),
+ *   histogram_merge(blob [, session_id]), format_duration(ns), format_bytes(bytes),
+ *   query_warnings()
+ * |All of them only read. They belong to the connection and end with it. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 #define SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 
@@ -28,32 +29,31 @@
 #include <sqlite3.h>
 #include <stdint.h>
 
-/* sj_query_register registers tables and functions on a connection, once. `sums` (sums_cache.h;
- * NULL: none) is where it finds and leaves the sums of blocks; it must outlive the connection, and
- * be of its database. SJ_ENOMEM, SJ_EIO. */
+/* Registers the tables and functions on a connection. Call it once per connection. `sums`
+ * (sums_cache.h; NULL: none) keeps the sums of blocks. It must outlive the connection and belong to
+ * its database. Returns SJ_ENOMEM or SJ_EIO. */
 struct sj_sums_cache;
 SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, struct sj_sums_cache *sums,
                                           sj_error *error);
 
-/* sj_query_open_reader is sj_database_open_reader (store.h) for such a connection. */
+/* Like sj_database_open_reader (store.h), with these tables and functions. */
 SJ_MUST_CHECK sj_status sj_query_open_reader(const char *path, struct sj_sums_cache *sums,
                                              sqlite3 **database, sj_error *error);
 
-/* sj_query_take_warnings returns one line for each block that could not be read since the last call
- * on this connection, or NULL when there was none. A query goes on past such a block, so its answer
- * is incomplete exactly by what these lines name. Free with sqlite3_free. */
+/* Returns one line per block that could not be read since the last call on this connection, or NULL
+ * if there was none. A query continues past such a block, so its result lacks exactly the calls of
+ * these blocks. Free it with sqlite3_free. */
 char *sj_query_take_warnings(sqlite3 *database);
 
 enum { SJ_DURATION_TEXT_BYTES = 32 };
 
-/* sj_format_duration writes a duration as people read it ("412 ns", "3.20 us", "1.5 s", "2 h 05
- * min") into `text` and returns `text`. */
+/* Writes a duration for people ("412 ns", "3.20 us", "1.5 s", "2 h 05 min") to `text`; returns
+ * `text`. */
 const char *sj_format_duration(int64_t duration_ns, char text[SJ_DURATION_TEXT_BYTES]);
 
 enum { SJ_BYTES_TEXT_BYTES = 32 };
 
-/* sj_format_bytes writes a size as people read it ("412 B", "3.2 KiB", "-1.5 MiB"); returns `text`.
- */
+/* Writes a size for people ("412 B", "3.2 KiB", "-1.5 MiB") to `text`; returns `text`. */
 const char *sj_format_bytes(int64_t bytes, char text[SJ_BYTES_TEXT_BYTES]);
 
 #endif

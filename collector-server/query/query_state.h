@@ -1,4 +1,5 @@
-/* What the tables and functions of one connection share: which blocks could not be read. */
+/* State that the tables and functions of one connection share: the blocks that could not be
+ * read. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_STATE_H
 #define SJ_COLLECTOR_SERVER_QUERY_QUERY_STATE_H
 
@@ -9,27 +10,27 @@ enum { SJ_QUERY_MAX_WARNINGS = 64 };
 
 typedef struct sj_query_warning {
     int64_t block_id;
-    char *text; /* sqlite3_malloc */
+    char *text; /* allocated by sqlite3_malloc */
 } sj_query_warning;
 
 typedef struct sj_query_state {
-    sqlite3 *database;   /* borrowed: the state belongs to it */
-    unsigned references; /* modules and functions that hold the state */
+    sqlite3 *database;   /* borrowed: the connection owns the state */
+    unsigned references; /* modules and functions that use the state */
     unsigned warning_count;
     uint64_t warnings_left_out;
     struct sj_sums_cache *sums; /* borrowed; NULL: sums of blocks are not kept */
-    /* The decoder of the last walk, for the next: its memory, some megabytes, is not asked of the
-     * system again for each question. NULL: none is idle. */
+    /* The decoder of the previous walk, kept for the next one because it uses several megabytes.
+     * NULL: none is idle. */
     struct sj_block_decoder *idle_decoder;
     sj_query_warning warnings[SJ_QUERY_MAX_WARNINGS];
 } sj_query_state;
 
-/* sj_query_warn notes, once for each block, why its calls are missing from answers. `text` is
- * taken (sqlite3_malloc); NULL is ignored. */
+/* Records, once per block, why its calls are missing from results. Owns `text` (sqlite3_malloc);
+ * NULL is ignored. */
 void sj_query_warn(sj_query_state *state, int64_t block_id, char *text);
 
-/* Registration, one function a file; each returns an SQLite result code. `state` is borrowed until
- * sj_query_state_release is called for it as the destructor of the module or function. */
+/* Registration functions, one per file. Each returns an SQLite result code. `state` is borrowed
+ * until the destructor of the module or function calls sj_query_state_release. */
 int sj_register_warnings(sj_query_state *state);
 int sj_register_calls(sj_query_state *state);
 int sj_register_call_aggregate(sj_query_state *state);
@@ -50,12 +51,12 @@ int sj_register_session_set(sj_query_state *state);
 int sj_register_open_paths(sj_query_state *state);
 int sj_register_open_now(sj_query_state *state);
 
-/* sj_result_histogram makes a histogram, as stored, the result of a function. */
+/* Returns a stored histogram as the result of an SQL function. */
 struct sj_histogram;
 void sj_result_histogram(sqlite3_context *context, const struct sj_histogram *histogram);
 
-/* The state is freed with its last reference: sj_query_state_hold adds one, sj_query_state_release
- * gives one back and has the signature of an SQLite destructor. */
+/* Reference counting: sj_query_state_hold adds a reference. sj_query_state_release removes one, and
+ * frees the state with the last; it has the signature of an SQLite destructor. */
 sj_query_state *sj_query_state_hold(sj_query_state *state);
 void sj_query_state_release(void *state);
 

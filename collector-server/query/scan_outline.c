@@ -21,8 +21,8 @@ static sj_status read_outline(const sj_block_scan *scan, outline_rows *outline)
                                        outline->floor_ticks, outline->calls, &outline->count);
 }
 
-/* The caller of a row: the last listed call one level up. When that is none, the caller was open
- * when the block began: a caller takes no less time than its callee. */
+/* Returns the caller of a row: the last listed call one level up. If there is none, the caller was
+ * open when the block began, because a caller takes at least as long as its callee. */
 static uint32_t find_parent(const sj_block_rows *rows, uint32_t *last, uint32_t row)
 {
     const uint32_t depth = rows->depths[row];

@@ -1,4 +1,4 @@
-/* The session's side of a walk: its clock, its modules, and the filter in its terms. */
+/* The session of a walk: its clock, its modules, and the filter converted to them. */
 #include "collector-server/query/scan_session.h"
 
 #include "collector-server/query/session_clock.h"
@@ -88,8 +88,8 @@ static void find_functions(sj_scan_session *session, const sj_scan_filter *filte
     }
 }
 
-/* The first tick whose time is `ns` or later; UINT64_MAX when there is none. Ticks before the
- * session's start have negative times, rounded towards it. */
+/* Returns the first tick whose time is `ns` or later; UINT64_MAX: none. Ticks before the session's
+ * start have negative times, rounded towards it. */
 static uint64_t first_tick_at(const sj_scan_session *session, int64_t ns)
 {
     const uint64_t start = session->started_ticks;
@@ -115,7 +115,7 @@ static void convert_bounds(sj_scan_session *session, const sj_scan_filter *filte
         }
         session->last_start = beyond == UINT64_MAX ? UINT64_MAX : beyond - 1;
     }
-    /* an end minus a start, both rounded down, may be 1 ns more than the rounded span */
+    /* An end minus a start, both rounded down, may exceed the rounded duration by 1 ns. */
     session->min_duration = filter->min_duration_ns > 1
                                 ? sj_ns_to_ticks_ceil(&session->scale, filter->min_duration_ns - 1)
                                 : 0;

@@ -11,7 +11,7 @@
 struct sj_session_changes {
     int64_t data_version;
     json_t *known;    /* id -> row */
-    json_t *recorded; /* ids of the sessions that were being recorded at the last poll */
+    json_t *recorded; /* ids of the sessions that were being recorded at the previous poll */
 };
 
 sj_session_changes *sj_session_changes_new(void)
@@ -47,8 +47,8 @@ static bool read_data_version(sqlite3 *database, int64_t *version)
     return found;
 }
 
-/* The newest sessions, those being recorded, and those that were at the last poll: an old session
- * may have just ended. NULL: they cannot be read now. */
+/* Returns the newest sessions, those being recorded, and those that were at the previous poll: an
+ * old session may have just ended. NULL: they cannot be read now. */
 static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
 {
     sqlite3_stmt *statement = NULL;
@@ -73,7 +73,7 @@ static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
     return rows;
 }
 
-/* The ids of those that are being recorded (owned by the caller). */
+/* Returns the ids of the sessions that are being recorded (owned by the caller). */
 static json_t *recorded_of(const json_t *rows)
 {
     json_t *ids = json_array();
@@ -89,7 +89,7 @@ static json_t *recorded_of(const json_t *rows)
     return ids;
 }
 
-/* The rows that are not as they were known (owned by the caller). */
+/* Returns the rows that differ from the known ones (owned by the caller). */
 static json_t *changed_of(const json_t *rows, const json_t *known)
 {
     json_t *items = json_array();

@@ -1,4 +1,4 @@
-/* Which sessions are new or changed since the last look. Not thread-safe. */
+/* Finds sessions that are new or changed since the previous poll. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_CHANGES_H
 #define SJ_COLLECTOR_SERVER_QUERY_SESSION_CHANGES_H
 
@@ -7,15 +7,15 @@
 
 typedef struct sj_session_changes sj_session_changes;
 
-/* Compared are the newest sessions and all that are being recorded, within a maximum. */
+/* It compares the newest sessions and all that are being recorded, up to a maximum. */
 enum { SJ_SESSION_CHANGES_NEWEST = 200, SJ_SESSION_CHANGES_MAX = 1000 };
 
 sj_session_changes *sj_session_changes_new(void); /* NULL: out of memory */
 void sj_session_changes_free(sj_session_changes *changes);
 
-/* sj_session_changes_poll returns {"items": [...]} of rows as in /api/v1/sessions, owned by the
- * caller, or NULL when nothing changed (which costs one pragma) or the database cannot be read
- * now; what was missed then comes with the next poll. The first poll returns every session. */
+/* Returns {"items": [...]} with rows as in /api/v1/sessions, owned by the caller. Returns NULL if
+ * nothing changed (which costs one pragma), or if the database cannot be read now; the next poll
+ * then includes the changes. The first poll returns every session. */
 json_t *sj_session_changes_poll(sj_session_changes *changes, sqlite3 *database);
 
 #endif

@@ -2,10 +2,10 @@
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_QUERY_SESSION_COLUMNS_H
 
-/* True for a gap `g` that lost nothing: its thread waited for the recorder. */
+/* True for a gap `g` without losses: its thread waited for the recorder. */
 #define SJ_GAP_IS_WAIT "g.reason = 'waited'"
 
-/* While a session is recorded its duration is what its calls have reached so far. */
+/* While a session is being recorded, its duration is the time that its calls have reached. */
 #define SJ_SESSION_SELECT                                                                          \
     "SELECT s.session_id AS id, s.uuid, s.name, s.command, s.mode, s.state, s.cause,"              \
     " s.parent_session_id, s.started_realtime_ns, s.ended_realtime_ns,"                            \

@@ -1,6 +1,6 @@
-/* Design notes. A set becomes one SELECT: each group a WHERE clause with quoted values, groups
- * joined by UNION, and one list of those that are plain session_ids. What people type is only ever
- * a quoted value in it. */
+/* Design notes. A set becomes one SELECT. Each group is a WHERE clause with quoted values, groups
+ * are joined by UNION, and plain session_ids form one list. A user's text is only ever a quoted
+ * value in it. */
 #include "collector-server/query/session_set.h"
 
 #include "proto/base/array.h"
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers from SHOWN_DIGITS on, as lists show them of uuids, may be the beginning of one. */
+/* Numbers from SHOWN_DIGITS on, the length that lists show of uuids, may be the beginning of
+ * one. */
 enum { FILTER_BYTES = 16384, SHOWN_DIGITS = 8 };
 
 typedef struct filter_kind {
@@ -58,7 +59,7 @@ static char *tag_condition(const char *tag)
     return tag_condition_of("s.tags", tag);
 }
 
-/* The tags that a device has now, not when it recorded. */
+/* The current tags of the device, not those at the recording. */
 static char *device_tag_condition(const char *tag)
 {
     char *inner = tag_condition_of("d.tags", tag);
@@ -70,7 +71,8 @@ static char *device_tag_condition(const char *tag)
     return condition;
 }
 
-/* The condition for one filter (sqlite3_malloc); NULL when `filter` is none, or no memory. */
+/* Returns the condition of one filter (sqlite3_malloc); NULL if `filter` is not a filter, or if out
+ * of memory. */
 static char *filter_condition(const char *filter)
 {
     if (strcmp(filter, "all") == 0) {

@@ -1,4 +1,4 @@
-/* Sets of sessions, as people name them for a comparison.
+/* Sets of sessions, as users name them for a comparison.
  *
  *   SET    = GROUP { "," GROUP }          any of the groups
  *   GROUP  = FILTER { "+" FILTER }        all of the filters
@@ -7,9 +7,9 @@
  *          | "tag:" KEY [ "=" VALUE ] | "name:" GLOB | "command:" GLOB
  *          | "since:" TIME | "until:" TIME  (2026-11-20 or 2026-11-20T14:30, UTC)
  *          | "mark:" NAME
- *
- * Each session of a set is one sample. With "mark:" each begin-end pair of that mark is one: the
- * time between them. */
+ * |
+ * Each session of a set is one sample. With "mark:", each pair of begin and end of that mark is a
+ * sample: the time between them. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_SET_H
 #define SJ_COLLECTOR_SERVER_QUERY_SESSION_SET_H
 
@@ -20,7 +20,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SJ_SESSION_SET_MAX_SAMPLES = 4096 /* of a question */ };
+enum { SJ_SESSION_SET_MAX_SAMPLES = 4096 /* samples in a set */ };
 
 typedef struct sj_sample {
     int64_t session_id;
@@ -30,14 +30,14 @@ typedef struct sj_sample {
 } sj_sample;
 
 typedef struct sj_session_set {
-    sj_sample *samples; /* owned; by rising session and time, each once */
+    sj_sample *samples; /* owned; sorted by session and time, without duplicates */
     size_t count;
 } sj_session_set;
 
-/* sj_session_set_read finds the sessions that `text` names. SJ_EINVAL: not a set, the message says
- * where; SJ_ENOTFOUND: no session belongs to it; SJ_ELIMIT: more than `most` samples (SIZE_MAX: any
- * number; each takes 32 bytes); SJ_EIO, SJ_ENOMEM. Blocks on the database. The caller calls
- * sj_session_set_deinit when it succeeded. */
+/* Finds the sessions that `text` names. Returns SJ_EINVAL if it is not a set; the message says
+ * where. Returns SJ_ENOTFOUND if no session matches; SJ_ELIMIT for more than `most` samples
+ * (SIZE_MAX: no limit; each takes 32 bytes); SJ_EIO; SJ_ENOMEM. Blocks on the database. After
+ * success, call sj_session_set_deinit. */
 SJ_MUST_CHECK sj_status sj_session_set_read(sqlite3 *database, const char *text, size_t most,
                                             sj_session_set *set, sj_error *error);
 void sj_session_set_deinit(sj_session_set *set);

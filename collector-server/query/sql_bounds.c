@@ -1,5 +1,5 @@
-/* Design notes. The work is done by SQLite's own function, on a connection in memory of its own:
- * a connection has no other way to a function that was replaced. */
+/* Design notes. SQLite's own function does the work, on a private connection in memory, because a
+ * replaced function cannot be called on its connection. */
 #include "collector-server/query/sql_bounds.h"
 
 #include <limits.h>
@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Work is a product of lengths: most comparisons of instr() and replace() are of whole words of
- * memory, those of a character set or pattern of one character, those of JSON of a whole key. */
+/* The work is a product of lengths. Most comparisons of instr() and replace() are of whole machine
+ * words, those of a character set or pattern of one character, those of JSON of a whole key. */
 typedef struct bounded_kind {
     const char *name;
-    int count;         /* of arguments; -1: any number */
-    int64_t most_work; /* 0: the padding is what is bounded */
+    int count;         /* number of arguments; -1: any */
+    int64_t most_work; /* 0: the padding is limited */
 } bounded_kind;
 
 static const bounded_kind kinds[] = {
@@ -35,7 +35,7 @@ typedef struct bounded_function {
     const bounded_kind *kind;
     int64_t max_bytes;
     sqlite3 *own;            /* in memory */
-    sqlite3_stmt *statement; /* of `count` arguments */
+    sqlite3_stmt *statement; /* for `count` arguments */
     int count;
 } bounded_function;
 
@@ -47,7 +47,8 @@ static void release(void *held)
     sqlite3_free(function);
 }
 
-/* The number at `*at`: digits, or '*' for the next argument, which SQLite reads as an int. */
+/* Returns the number at `*at`: digits, or '*' for the next argument, which SQLite reads as an
+ * int. */
 static int64_t read_count(const char **at, sqlite3_value **values, int count, int *used)
 {
     if (**at == '*') {
@@ -63,7 +64,7 @@ static int64_t read_count(const char **at, sqlite3_value **values, int count, in
     return number;
 }
 
-/* What the widths and precisions of a format ask for together. */
+/* Returns the sum of the widths and precisions of a format. */
 static int64_t padding(const char *format, sqlite3_value **values, int count)
 {
     int64_t sum = 0;
@@ -118,7 +119,7 @@ static int prepare(bounded_function *function, int count)
     return result;
 }
 
-/* Whether a call would ask for too much; then it has failed. */
+/* True if a call would ask for too much; it has then failed. */
 static bool refuse(sqlite3_context *context, const bounded_function *function, int count,
                    sqlite3_value **values)
 {
@@ -151,7 +152,7 @@ static void answer(sqlite3_context *context, int count, sqlite3_value **values)
 {
     bounded_function *function = sqlite3_user_data(context);
     if (count == 0 || refuse(context, function, count, values)) {
-        return; /* printf() is NULL, as SQLite's own */
+        return; /* the result of printf() is NULL, as in SQLite */
     }
     int result = prepare(function, count);
     for (int i = 0; result == SQLITE_OK && i < count; ++i) {
@@ -183,7 +184,7 @@ int sj_sql_bounds_register(sqlite3 *database, int64_t max_bytes)
             return SQLITE_NOMEM;
         }
         *function = (bounded_function){.kind = &kinds[i], .max_bytes = max_bytes};
-        /* released by SQLite, when this fails, too */
+        /* SQLite releases it, even if this fails. */
         result = sqlite3_create_function_v2(database, kinds[i].name, kinds[i].count, flags,
                                             function, answer, NULL, NULL, release);
     }

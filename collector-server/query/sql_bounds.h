@@ -1,7 +1,7 @@
-/* SQLite's functions of text for SQL from outside, within bounds of time. A function runs to its
- * end whatever the limit of a query: padding by printf('%.*c') of two thousand million, a pattern
- * or a text that is looked for in another at each of its places, take minutes to days. Here such
- * calls are refused before they run. */
+/* Limits the run time of SQLite's text functions for SQL from outside. A function call runs to its
+ * end, whatever the limit of a query. Padding by printf('%.*c') of two billion, a pattern match, or
+ * a search for one text in another can take minutes to days. Such calls are refused before they
+ * run. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SQL_BOUNDS_H
 #define SJ_COLLECTOR_SERVER_QUERY_SQL_BOUNDS_H
 
@@ -11,14 +11,14 @@
 /* The longest pattern of LIKE and GLOB. */
 enum { SJ_SQL_PATTERN_BYTES = 1000 };
 
-/* sj_sql_bounds_register puts bounded functions on a connection: of printf() and format(), all
- * widths and precisions together may ask for `max_bytes`; of instr(), replace(), trim() with a set,
- * like(), glob() and json_patch(), the product of the lengths of the first two arguments is
- * bounded. They answer as SQLite's own otherwise, and beyond fail with SQLITE_TOOBIG and a message.
- * SQLite result. */
+/* Registers limited functions on a connection. printf() and format(): all widths and precisions
+ * together may be up to `max_bytes`. instr(), replace(), trim() with a set, like(), glob() and
+ * json_patch(): the product of the lengths of the first two arguments is limited. Within the limits
+ * they behave like SQLite's functions; beyond them they fail with SQLITE_TOOBIG and a message.
+ * Returns an SQLite result code. */
 int sj_sql_bounds_register(sqlite3 *database, int64_t max_bytes);
 
-/* sj_sql_bounds_remove gives SQLite's own functions back. */
+/* Restores SQLite's functions. */
 void sj_sql_bounds_remove(sqlite3 *database);
 
 #endif

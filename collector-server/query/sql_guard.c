@@ -1,8 +1,7 @@
-/* Design notes. SQLite asks the authorizer for every action while it compiles a statement; what is
- * not listed here as allowed is refused, so that actions of future SQLite versions are refused too.
- * The whole database is the caller's to read. Time runs in the progress handler, which also ends
- * endless recursion; virtual tables step their own inner statements, which the same handler sees.
- */
+/* Design notes. SQLite asks the authorizer for every action while it compiles a statement. Actions
+ * that are not listed here are refused, and so are those of future SQLite versions. The caller may
+ * read the whole database. The progress handler checks the time, and also ends endless recursion.
+ * Virtual tables run their own inner statements, which the same handler checks. */
 #include "collector-server/query/sql_guard.h"
 
 #include "collector-server/query/sql_bounds.h"
@@ -84,7 +83,7 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
 
 static int authorize_function(sj_sql_guard *guard, const char *name)
 {
-    /* Files, extensions, and ways to fill memory or disturb the connection. */
+    /* Functions for files and extensions, or that could fill memory or disturb the connection. */
     static const char *const refused[] = {
         "load_extension", "writefile", "readfile",       "edit",    "fts3_tokenizer",
         "lsdir",          "fsdir",     "sqlar_compress", "zipfile", "shell",
@@ -97,7 +96,8 @@ static int authorize_function(sj_sql_guard *guard, const char *name)
 
 static int authorize_pragma(sj_sql_guard *guard, const char *name, const char *argument)
 {
-    /* What describes the schema; the table-valued forms (pragma_table_info) ask here too. */
+    /* Pragmas that describe the schema; the table-valued forms (pragma_table_info) are checked
+     * here, too. */
     static const char *const described[] = {"table_info", "table_xinfo", "table_list",
                                             "index_list", "index_info",  "foreign_key_list"};
     static const char *const plain[] = {"data_version",   "page_count",      "page_size",
@@ -125,8 +125,8 @@ static int authorize(void *held, int action, const char *first, const char *seco
     case SQLITE_FUNCTION:
         return authorize_function(guard, second);
     case SQLITE_UPDATE:
-        /* asked, too, when a virtual table is used first and declares its columns; a true update
-         * of the schema is refused by SQLite itself, and by the read-only connection */
+        /* Also asked when a virtual table is used for the first time and declares its columns.
+         * SQLite itself and the read-only connection refuse a real update of the schema. */
         return sqlite3_stricmp(first, "sqlite_master") == 0 ? SQLITE_OK
                                                             : refuse(guard, action, first);
     case SQLITE_PRAGMA:

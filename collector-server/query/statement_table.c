@@ -1,7 +1,7 @@
-/* siblings(call_id), sequence(call_id, call_id): questions about calls that one statement over
- * `calls` answers; each is that statement with its arguments.
+/* siblings(call_id), sequence(call_id, call_id): table functions that run one statement over
+ * `calls` with their arguments.
  *
- * siblings: the calls that the caller of a call made, it included; of an outermost one, those of
+ * siblings: the calls of a call's caller, the call itself included; for an outermost call, those of
  * its stream. sequence: the calls of all threads that were entered after the first of two calls and
  * before the second. */
 #include "collector-server/query/calls_plan.h"

@@ -1,7 +1,7 @@
-/* Design notes. Run times have long tails and single outliers, so everything here works on ranks.
- * The exact test counts, by dynamic programming over doubled midranks, how many of all ways to pick
- * the values of B out of the pool give a rank sum as far from the middle as the one seen; that
- * is exact with ties, which equal counts and coarse clocks bring. */
+/* Design notes. Run times have long tails and single outliers, so all tests work on ranks. The
+ * exact test counts all ways to choose the values of B from the pool, by dynamic programming over
+ * doubled midranks. It compares how many give a rank sum as far from the middle as the measured
+ * one. That is exact with ties, which equal counts and coarse clocks cause. */
 #include "collector-server/query/statistics.h"
 
 #include <float.h>
@@ -32,7 +32,7 @@ static int compare_doubles(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Doubled midranks of the sorted pool; returns the sum of t^3 - t over its ties. */
+/* Computes doubled midranks of the sorted pool; returns the sum of t^3 - t over its ties. */
 static double rank_pool(const pooled_value *pool, size_t count, uint32_t *ranks)
 {
     double ties = 0;
@@ -51,11 +51,11 @@ static double rank_pool(const pooled_value *pool, size_t count, uint32_t *ranks)
     return ties;
 }
 
-/* Returns in how many ways `b_count` of the ranks have each sum, from 0 to `sums` - 1, in memory of
- * the caller; NULL: there is none. */
+/* Returns the number of ways in which `b_count` of the ranks have each sum from 0 to `sums` - 1.
+ * The caller frees it; NULL: out of memory. */
 static double *count_ways(const uint32_t *ranks, size_t count, size_t b_count, size_t sums)
 {
-    double *ways = calloc((b_count + 1) * sums, sizeof(*ways)); /* of each smaller number, too */
+    double *ways = calloc((b_count + 1) * sums, sizeof(*ways)); /* also for each smaller count */
     if (ways == NULL) {
         return NULL;
     }
@@ -150,8 +150,8 @@ double sj_median(double *values, size_t count)
     return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* How many of the least differences the interval leaves out, plus one: as many as the exact test
- * allows when no two values are equal. 0: not even the least may be its end. */
+/* Finds how many of the least differences are outside the interval, plus one: as many as the exact
+ * test allows without equal values. 0: not even the least may be its end. */
 static sj_status exact_place(size_t a_count, size_t b_count, double level, size_t *place)
 {
     const size_t count = a_count + b_count;
@@ -182,7 +182,7 @@ static sj_status exact_place(size_t a_count, size_t b_count, double level, size_
     return SJ_OK;
 }
 
-/* The number of standard deviations beyond which a share `level` of normal values lies. */
+/* Returns the number of standard deviations beyond which a share `level` of normal values lies. */
 static double deviations_of(double level)
 {
     double low = 0;

@@ -8,15 +8,15 @@ enum { BUCKETS = 1 << 14 };
 
 /* One allocation: the entry and all arrays of its sums. */
 typedef struct entry {
-    sj_block_sums sums; /* first: what is held is found by it */
+    sj_block_sums sums; /* first member: a held pointer leads to the entry */
     size_t bytes;
-    unsigned references;          /* the cache's and those that hold it */
+    unsigned references;          /* references of the cache and of holders */
     struct entry *next_in_bucket; /* with the same hash */
     struct entry *newer, *older;  /* by use */
 } entry;
 
 struct sj_sums_cache {
-    pthread_mutex_t lock; /* all below, and the references of entries */
+    pthread_mutex_t lock; /* guards the members below and the references of entries */
     size_t bytes, most_bytes;
     entry *newest, *oldest;
     entry *buckets[BUCKETS];
@@ -128,7 +128,7 @@ static void *copy(uint8_t **room, const void *items, size_t bytes)
     return copied;
 }
 
-/* All arrays but the one of 4-byte numbers, which comes last, hold 8-byte ones. */
+/* All arrays hold 8-byte numbers, except the last, which holds 4-byte ones. */
 static entry *dup(const sj_block_sums *sums)
 {
     const size_t frames = sums->frame_count * sizeof(*sums->frames);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* What SQLite holds for a module. */
+/* The data that SQLite holds for a module. */
 typedef struct table_module {
     const sj_table_kind *kind;
     sj_query_state *state;

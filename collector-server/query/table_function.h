@@ -1,5 +1,5 @@
-/* What the virtual tables of this room have in common: they exist without CREATE, only read, and
- * take arguments as hidden columns behind those that they give. */
+/* Common parts of the virtual tables of this component. The tables exist without CREATE, only read,
+ * and get arguments as hidden columns after their result columns. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_TABLE_FUNCTION_H
 #define SJ_COLLECTOR_SERVER_QUERY_TABLE_FUNCTION_H
 
@@ -11,23 +11,23 @@
 typedef struct sj_table_kind {
     const char *name;
     const char *declaration; /* CREATE TABLE ... */
-    bool variant;            /* which of the tables that share their methods */
-    /* of table functions */
-    int first_argument; /* column */
+    bool variant;            /* which of two tables that share their methods */
+    /* For table functions: */
+    int first_argument; /* number of a column */
     int argument_count;
-    int required_count; /* no plan without these, the first ones */
-    double rows, cost;  /* estimates for the planner */
+    int required_count; /* the first so many arguments are required */
+    double rows, cost;  /* estimates for SQLite's planner */
 } sj_table_kind;
 
-/* A connected table; xColumn and the rest find it as cursor->pVtab. */
+/* A connected table; xColumn and the other methods find it as cursor->pVtab. */
 typedef struct sj_table {
     sqlite3_vtab base;
     const sj_table_kind *kind;
-    sj_query_state *state; /* borrowed: it lives as long as the module */
+    sj_query_state *state; /* borrowed: lives as long as the module */
 } sj_table;
 
-/* sj_table_register makes a table of a connection; `kind` and `methods` must be constants.
- * `methods` have sj_table_connect and sj_table_disconnect. An SQLite result code. */
+/* Registers a table on a connection. `kind` and `methods` must be constants. `methods` include
+ * sj_table_connect and sj_table_disconnect. Returns an SQLite result code. */
 int sj_table_register(sj_query_state *state, const sj_table_kind *kind,
                       const sqlite3_module *methods);
 
@@ -35,12 +35,11 @@ int sj_table_connect(sqlite3 *database, void *held, int argc, const char *const 
                      sqlite3_vtab **out, char **error);
 int sj_table_disconnect(sqlite3_vtab *base);
 
-/* sj_table_take_arguments is the xBestIndex of a table function: bit i of idxNum says that argument
- * i is given; xFilter gets those that are, in order. */
+/* Implements xBestIndex of a table function: bit i of idxNum says that argument i is given. xFilter
+ * gets the given arguments in order. */
 int sj_table_take_arguments(sqlite3_vtab *base, sqlite3_index_info *info);
 
-/* SJ_TABLE_METHODS initialises the sqlite3_module of a file whose functions have the usual names.
- */
+/* Initializes the sqlite3_module of a file whose functions have the usual names. */
 #define SJ_TABLE_METHODS(best_index)                                                               \
     {                                                                                              \
         .iVersion = 0, .xConnect = sj_table_connect, .xBestIndex = (best_index),                   \
@@ -49,8 +48,8 @@ int sj_table_take_arguments(sqlite3_vtab *base, sqlite3_index_info *info);
         .xRowid = give_rowid                                                                       \
     }
 
-/* sj_table_new_cursor makes a zeroed cursor of `bytes`, which begin with sqlite3_vtab_cursor; freed
- * by sqlite3_free. NULL: no memory. */
+/* Allocates a zeroed cursor of `bytes`, which starts with a sqlite3_vtab_cursor; free it with
+ * sqlite3_free. Returns NULL if out of memory. */
 void *sj_table_new_cursor(size_t bytes);
 
 static inline const sj_table *sj_table_of(const sqlite3_vtab_cursor *cursor)

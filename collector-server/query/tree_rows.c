@@ -89,7 +89,7 @@ uint32_t sj_tree_rows_take(sj_tree_rows *tree, int64_t session_id, uint32_t pare
                                                                                            : 0;
 }
 
-/* Adds what the calls of a row have cost to a row of another tree, likewise. */
+/* Adds the costs of a row to a row of another tree, as add_sums does. */
 static bool add_costs(sj_tree_rows *made, uint32_t row, const sj_tree_cost *from, bool is_outermost)
 {
     sj_tree_cost cost = *from;
@@ -100,8 +100,8 @@ static bool add_costs(sj_tree_rows *made, uint32_t row, const sj_tree_cost *from
     return sj_tree_rows_add_cost(made, row, &cost);
 }
 
-/* Adds the sums of a row to one of another tree; the total only if it is not part of another that
- * counts. False: no memory. */
+/* Adds the sums of a row to a row of another tree. Adds the total only if it is not part of another
+ * counted one. Returns false if out of memory. */
 static bool add_sums(sj_tree_rows *made, uint32_t row, const sj_tree_rows *tree, uint32_t from_row,
                      bool is_outermost)
 {
@@ -128,7 +128,7 @@ static bool is_one_of(const sj_hash_map *functions, int64_t function_id)
 bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions,
                           int64_t session_id, sj_tree_rows *made)
 {
-    uint32_t *places = calloc(tree->count, sizeof(*places)); /* in `made`; 0: not there */
+    uint32_t *places = calloc(tree->count, sizeof(*places)); /* index in `made`; 0: not there */
     bool whole = places != NULL && sj_tree_rows_begin(made);
     for (size_t i = 1; whole && i < tree->count; ++i) {
         const sj_tree_row *row = &tree->rows[i];
@@ -143,7 +143,7 @@ bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions
     return whole;
 }
 
-/* Whether a row's function is among its callers. */
+/* True if a row's function is among its callers. */
 static bool is_nested(const sj_tree_rows *tree, uint32_t row)
 {
     const int64_t function = tree->rows[row].function_id;

@@ -1,20 +1,22 @@
 /* call_tree(session_id), flame(session_id) and physical_tree(session_id): the call paths of a
  * session, depth first.
  *
- * The first two read the table call_paths. call_tree orders siblings by total time, most first, and
- * shows each path's share of the whole. flame lays paths out for drawing: siblings by function
- * name, `left_ns` is where a path begins on an axis as long as all time recorded. `open_calls` are
- * those that had not ended when their streams did; `calls` has them if their end is known.
- * Paths that were folded because they were rare have lost what was above their caller: call_tree
- * gives them below roots named "caller (rare paths)", flame as time of the paths above.
- * All three take, after the session, a selection: a JSON array of [stream_id, from_ns, to_ns], the
- * calls that began there, from the columns of their blocks; then a JSON array of function_ids whose
- * callees, or one whose callers the tree is to show. physical_tree is call_tree by stack frames: a
- * call that was jumped to (a tail call) is below what its frame returns to, and the one that jumped
- * ended then. It reads every call.
+ * call_tree and flame read the table call_paths. call_tree sorts siblings by total time, largest
+ * first, and shows each path's share of the whole. flame lays paths out for drawing: siblings by
+ * function name, `left_ns` is the start of a path on an axis as long as all recorded time.
+ * `open_calls` are calls that had not ended when their streams did; `calls` includes them if their
+ * end is known. Rare paths that were folded have lost what was above their caller. call_tree shows
+ * them below roots named "caller (rare paths)", flame as time of the paths above.
  *
- * Design notes. Paths are loaded once per query and linked by parent, because SQL's own recursion
- * cannot order and add up at the same time; 64 bytes a path. */
+ * After the session, all three accept a selection: a JSON array of [stream_id, from_ns, to_ns]. It
+ * selects the calls that began there, from the columns of their blocks. Then they accept a JSON
+ * array of function_ids whose callees the tree shows, or one whose callers it shows.
+ *
+ * physical_tree is call_tree by stack frames. A call that was jumped to (a tail call) is below the
+ * call that its frame returns to, and the call that jumped ended then. It reads every call.
+ *
+ * Design notes. Paths are loaded once per query and linked by parent, because SQL's recursion
+ * cannot sort and add up at the same time; 64 bytes per path. */
 #include "collector-server/query/table_function.h"
 #include "collector-server/query/tree_rows.h"
 #include "collector-server/query/tree_window.h"
@@ -40,7 +42,7 @@ enum {
     COLUMN_SHARE,
     COLUMN_LEFT_NS,
     COLUMN_OPEN_CALLS,
-    COLUMN_CPU_NS, /* from here on what measured calls have cost */
+    COLUMN_CPU_NS, /* costs of measured calls from here on */
     COLUMN_CPU_SELF_NS,
     COLUMN_ALLOCATIONS,
     COLUMN_ALLOCATED_BYTES,
@@ -54,7 +56,7 @@ enum {
     COLUMN_CALLERS_OF
 };
 
-enum { ARGUMENTS = 4, FIRST_COST = 11 /* of paths_sql */ };
+enum { ARGUMENTS = 4, FIRST_COST = 11 /* first cost column of paths_sql */ };
 
 /* A stack frame that may be the caller of the next call. */
 typedef struct open_frame {
@@ -68,7 +70,7 @@ typedef struct tree_cursor {
     sqlite3_stmt *paths;
     sqlite3_stmt *name;
     sqlite3_stmt *open_paths;
-    sqlite3_stmt *parts; /* of a selection */
+    sqlite3_stmt *parts; /* parts of a selection */
     sj_tree_window window;
     sj_tree_rows tree;
     uint32_t *order;
@@ -133,7 +135,7 @@ static int close_cursor(sqlite3_vtab_cursor *base)
     return SQLITE_OK;
 }
 
-/* Gives the row that was added last what its calls have cost. */
+/* Sets the costs of the row that was added last. */
 static bool load_cost(tree_cursor *cursor)
 {
     sj_tree_cost cost = {0};
@@ -190,8 +192,8 @@ static bool push_frame(tree_cursor *cursor, frame_stack *open, int64_t call_id, 
     return true;
 }
 
-/* Calls come by their ids, which are in the order of their entries: what a frame returns to is one
- * of those that are open. */
+/* Calls come sorted by id, which is the order of their entries. So the call that a frame returns to
+ * is among the open ones. */
 static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *open)
 {
     int result;
@@ -215,7 +217,7 @@ static int add_frames(tree_cursor *cursor, sqlite3_stmt *calls, frame_stack *ope
     return result;
 }
 
-/* Open calls, and callers that are not selected, have no time, but callees. */
+/* Open calls, and callers that are not selected, have no time of their own, but have callees. */
 static void settle_self(tree_cursor *cursor)
 {
     for (size_t i = 0; i < cursor->tree.count; i++) {
@@ -238,7 +240,7 @@ static int load_frames(tree_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* load_selected makes the paths of the calls that began in a part: [stream_id, from_ns, to_ns]. */
+/* Makes the paths of the calls that began in a part: [stream_id, from_ns, to_ns]. */
 static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
 {
     sj_query_state *state = sj_table_of(&cursor->base)->state;
@@ -264,7 +266,7 @@ static int load_selected(tree_cursor *cursor, sqlite3_value *selection)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* read_functions puts the function_ids of a JSON array into a set. */
+/* Reads the function_ids of a JSON array into a set. */
 static int read_functions(sqlite3 *database, sqlite3_value *list, sj_hash_map *functions)
 {
     sqlite3_stmt *row = NULL;
@@ -285,7 +287,7 @@ static int read_functions(sqlite3 *database, sqlite3_value *list, sj_hash_map *f
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* turn makes the tree that of the callees, or of the callers, of some functions. */
+/* Turns the tree into that of the callees, or of the callers, of some functions. */
 static int turn(tree_cursor *cursor, sqlite3 *database, sqlite3_value *list, bool to_callers)
 {
     sj_hash_map functions = {0};
@@ -329,8 +331,8 @@ static int compare_names(const void *left, const void *right)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-/* Hangs every row below its parent, siblings in order; a parent that is missing, or no earlier than
- * its child (which would make a loop), is the root. */
+/* Links every row to its parent, with sorted siblings. If the parent is missing, or is not before
+ * its child (which would make a loop), the root is the parent. */
 static int link_rows(tree_cursor *cursor, bool by_name)
 {
     for (size_t i = 0; i < cursor->tree.count; ++i) {
@@ -346,7 +348,8 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     }
     qsort(entries, cursor->tree.count - 1, sizeof(*entries),
           by_name ? compare_names : compare_times);
-    for (size_t i = cursor->tree.count - 1; i-- > 0;) { /* the last first: each goes to the front */
+    /* from the last to the first, because each is added at the front */
+    for (size_t i = cursor->tree.count - 1; i-- > 0;) {
         sj_tree_row *row = &cursor->tree.rows[entries[i].row];
         if (by_name && row->is_rare) {
             continue;
@@ -360,7 +363,7 @@ static int link_rows(tree_cursor *cursor, bool by_name)
     return SQLITE_OK;
 }
 
-/* Tells the paths how many of their calls were open; the root counts those without a path. */
+/* Sets how many calls of each path were open; the root counts those without a path. */
 static int count_open_calls(tree_cursor *cursor)
 {
     int result;
@@ -374,8 +377,8 @@ static int count_open_calls(tree_cursor *cursor)
     return result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* What a path takes on the axis: its own time, or that of its callees when calls of it are open.
- * The time of rare paths is part of others. */
+/* Computes the width of a path on the axis: its own time, or that of its callees if calls of it are
+ * open. The time of rare paths is part of other paths. */
 static void lay_out(tree_cursor *cursor)
 {
     for (size_t i = cursor->tree.count; i-- > 0;) {
@@ -421,7 +424,7 @@ static int order_rows(tree_cursor *cursor)
     return SQLITE_OK;
 }
 
-/* load makes the rows of what the arguments ask for; those that are given come in order. */
+/* Makes the rows that the arguments ask for; the given arguments come in order. */
 static int load(tree_cursor *cursor, int given, sqlite3_value **argv)
 {
     const sj_table *table = sj_table_of(&cursor->base);
@@ -493,7 +496,7 @@ static int give_name(tree_cursor *cursor, sqlite3_context *context, const sj_tre
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Gives what the calls of a path have cost; NULL where that was not measured. */
+/* Returns the costs of a path's calls; NULL if not measured. */
 static void give_cost(const sj_tree_cost *cost, sqlite3_context *context, int column)
 {
     static const uint8_t places[] = {

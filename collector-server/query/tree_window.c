@@ -6,7 +6,7 @@
 
 #define UNKNOWN UINT32_MAX
 
-enum { MOST_OPEN = 1 << 24 }; /* calls at the start of a block */
+enum { MOST_OPEN = 1 << 24 }; /* limit of calls open at the start of a block */
 
 void sj_tree_window_deinit(sj_tree_window *window)
 {
@@ -30,14 +30,15 @@ void sj_tree_rows_count(sj_tree_rows *tree, uint32_t row, uint32_t parent, int64
     tree->rows[parent].self_ns -= ns;
 }
 
-/* A block that is walked, and where its calls go. */
+/* A block being walked, and the tree that its calls are added to. */
 typedef struct window_walk {
     sj_tree_window *window;
     sj_tree_rows *tree;
     int64_t session_id;
 } window_walk;
 
-/* The path of the call that is open at `depth` at the block's start; frames above it come first. */
+/* Finds the path of the call that is open at `depth` at the block's start; frames above it come
+ * first. */
 static int find_frame(const window_walk *walk, uint32_t depth, uint32_t *path)
 {
     uint32_t *paths = walk->window->frame_paths;
@@ -64,7 +65,7 @@ static int find_frame(const window_walk *walk, uint32_t depth, uint32_t *path)
     return SQLITE_OK;
 }
 
-/* The path of a row's caller; 0: nothing recorded called it. */
+/* Finds the path of a row's caller; 0: no recorded caller. */
 static int find_caller(const window_walk *walk, size_t row, uint32_t *path)
 {
     const sj_block_rows *rows = &walk->window->scan.rows;
@@ -76,7 +77,7 @@ static int find_caller(const window_walk *walk, size_t row, uint32_t *path)
     return rows->depths[row] == 0 ? SQLITE_OK : find_frame(walk, rows->depths[row] - 1, path);
 }
 
-/* The path of a row whose caller's is known. */
+/* Finds the path of a row whose caller's path is known. */
 static int take_path(const window_walk *walk, uint32_t row)
 {
     const sj_block_scan *scan = &walk->window->scan;
@@ -91,8 +92,8 @@ static int take_path(const window_walk *walk, uint32_t row)
     return *path != 0 ? SQLITE_OK : SQLITE_NOMEM;
 }
 
-/* The path of a row, and of those that it is called by within the block: from the outermost of
- * them down, by the way that was gone up to it. As many may be nested as a block has calls. */
+/* Finds the path of a row and of its callers in the block, from the outermost inwards, by the way
+ * back along the callers. A block's calls may all be nested. */
 static int find_path(const window_walk *walk, uint32_t row)
 {
     const uint32_t *parents = walk->window->scan.rows.parents;
@@ -157,7 +158,7 @@ static int add_block(const window_walk *walk)
     sj_block_scan *scan = &walk->window->scan;
     int result = sj_block_scan_rows(scan, true);
     if (result != SQLITE_OK) {
-        return result == SQLITE_CORRUPT ? SQLITE_OK : result; /* it was named in the warnings */
+        return result == SQLITE_CORRUPT ? SQLITE_OK : result; /* the warnings name the block */
     }
     if (scan->block.header.open_depth > MOST_OPEN) {
         sj_block_scan_warn(scan, "more calls are open at its start than can be");

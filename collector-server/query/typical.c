@@ -1,6 +1,6 @@
-/* Design notes. Bins are up to 6 % wide, wider than the slowdowns looked for, so the mean of the
- * undisturbed calls is taken from the exact sum minus the disturbed ones, and the bins only bound
- * it: below by the low, above by the high end of every undisturbed call's bin. */
+/* Design notes. Bins are up to 6 % wide, wider than the slowdowns of interest. So the mean of the
+ * undisturbed calls is the exact sum minus the disturbed calls, and the bins only limit it: from
+ * below by the low end, from above by the high end of every undisturbed call's bin. */
 #include "collector-server/query/typical.h"
 
 #include "proto/callgraph/histogram.h"
@@ -8,8 +8,8 @@
 #include <math.h>
 
 typedef struct body_sums {
-    double count, low, high; /* of the undisturbed calls; ticks */
-    double tail_count, tail; /* of the others; middles of bins, ticks */
+    double count, low, high; /* undisturbed calls; ticks */
+    double tail_count, tail; /* other calls; middles of bins, ticks */
 } body_sums;
 
 static void add_up(const sj_histogram *histogram, double limit, body_sums *sums)

@@ -9,6 +9,7 @@
 #include "collector-server/http/http.h"
 #include "collector-server/http/question_worker.h"
 #include "collector-server/ingest/ingest.h"
+#include "collector-server/sojournd/database_watch.h"
 #include "collector-server/sojournd/disk_watch.h"
 #include "collector-server/sojournd/retainer.h"
 #include "collector-server/store/store.h"
@@ -242,6 +243,25 @@ static void write_counter(FILE *text, const char *name, const char *help, uint64
             name, name, (unsigned long long)value);
 }
 
+static void write_gauge(FILE *text, const char *name, const char *help, double value)
+{
+    fprintf(text, "# HELP sojourn_%s %s\n# TYPE sojourn_%s gauge\nsojourn_%s %.6f\n", name, help,
+            name, name, value);
+}
+
+/* How far the collector is behind what devices send. */
+static void write_lag_metrics(FILE *text, const sj_ingest_counters *counters)
+{
+    write_gauge(text, "refusing", "1: the last batch of frames was refused, and devices keep it.",
+                counters->is_refusing);
+    write_gauge(text, "ingest_lag_seconds",
+                "Time from receipt to the answer, of the oldest frame of the last batch.",
+                (double)counters->lag_ns / 1e9);
+    write_gauge(text, "oldest_unacknowledged_seconds",
+                "Age of the oldest frame that was received and is not stored; 0: none.",
+                (double)counters->oldest_unacknowledged_ns / 1e9);
+}
+
 static void write_edge_metrics(FILE *text, const sj_edge_counters *edge)
 {
     write_counter(text, "connections_total", "Connections accepted.", edge->accepted);
@@ -274,26 +294,19 @@ static void write_metrics(void *context, FILE *text)
                   counters.foreign);
     write_counter(text, "unanswered_probes_total", "Times that an address did not answer.",
                   counters.unanswered_probes);
+    write_lag_metrics(text, &counters);
     write_edge_metrics(text, &counters.edge);
     write_counter(text, "writer_cpu_seconds_total", "CPU time of the writer thread, rounded.",
                   counters.writer_cpu_ns / 1000000000);
 }
 
-/* The database's file, as it was when it was opened. */
-static struct {
-    const char *path;
-    struct stat about;
-} opened;
+/* Looks at the database's file, between batches, too; NULL until it is opened. */
+static sj_database_watch *database_watch;
 
 static sj_status check_ingest(void *context, sj_error *error)
 {
-    struct stat now;
-    if (stat(opened.path, &now) != 0 || now.st_ino != opened.about.st_ino ||
-        now.st_dev != opened.about.st_dev) {
-        return sj_fail(error, SJ_EAGAIN, "%s was removed or replaced while it was open",
-                       opened.path);
-    }
-    return sj_ingest_check(context, error);
+    return sj_database_watch_look(database_watch, error) == SJ_OK ? sj_ingest_check(context, error)
+                                                                  : SJ_EAGAIN;
 }
 
 /* read_place reads --http ADDRESS:PORT. */
@@ -326,8 +339,6 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
         return SJ_OK;
     }
     SJ_TRY(read_place(server->http, address, &port, error));
-    opened.path = server->database;
-    (void)stat(opened.path, &opened.about);
     if (!sj_guard_address_is_loopback(address)) {
         SJ_TRY(load_identity(server, error));
     }
@@ -345,12 +356,25 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
     return sj_http_start(&options, http, error);
 }
 
+/* Logs why nothing can be stored in the database's file, once. */
+static void look_at_database(bool *is_said)
+{
+    sj_error error = {0};
+    if (sj_database_watch_look(database_watch, &error) == SJ_OK) {
+        *is_said = false;
+    } else if (!*is_said) {
+        sj_log(SJ_LOG_ERROR, "database", "%s", error.text);
+        *is_said = true;
+    }
+}
+
 static void wait_for_end(const server_options *options, const sj_http *http,
                          const sigset_t *signals)
 {
     const struct timespec period = {.tv_sec = DISK_LOOK_S};
     sj_disk_watch disk = {.path = options->database, .reserve_bytes = options->reserve_bytes};
     char said[DISK_TEXT_BYTES];
+    bool is_database_said = false;
     int signal_number = 0;
     for (size_t i = 0; i < options->url_count; i++) {
         sj_log(SJ_LOG_INFO, "listening", "collecting into %s at %s", options->database,
@@ -363,6 +387,7 @@ static void wait_for_end(const server_options *options, const sj_http *http,
         if (sj_disk_watch_look(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
             sj_log(disk.state == SJ_DISK_ROOMY ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
         }
+        look_at_database(&is_database_said);
         signal_number = sigtimedwait(signals, NULL, &period);
     } while (signal_number < 0);
     sj_log(SJ_LOG_INFO, "ending", "%s: storing what was received",
@@ -445,6 +470,7 @@ static sj_status start_rooms(server *rooms, const server_options *options, sj_er
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
     SJ_TRY(sj_sinks_open(&rooms->sinks, &sj_sqlite_sink, &store, error));
+    SJ_TRY(sj_database_watch_open(options->database, &database_watch, error));
     SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
     SJ_TRY(start_ingest(rooms, options, error));
     SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
@@ -478,6 +504,7 @@ static int serve(const server_options *options, const sigset_t *signals)
         sj_ingest_stop(rooms.ingest);
     }
     sj_fleet_service_free(rooms.fleet);
+    sj_database_watch_close(database_watch);
     sj_sinks_close(&rooms.sinks);
     if (status == SJ_OK) {
         sj_log(

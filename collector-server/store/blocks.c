@@ -8,6 +8,7 @@
  * within one stored block is stored already when its events are equal to the stored ones; one that
  * differs, or only overlaps, is refused and quarantined, because storing it would count calls
  * twice, and to acknowledge it would make its sender delete what may be the truth. */
+#include "collector-server/store/block_rules.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/enum_text.h"
 #include "collector-server/store/function_bitmap.h"
@@ -32,18 +33,6 @@ typedef struct block_run {
     int64_t block_id;
     sj_error *error;
 } block_run;
-
-static sj_status check_ranges(const sj_block_header *header, sj_error *error)
-{
-    const uint64_t most_calls = UINT64_C(1) << SJ_CALL_INDEX_BITS;
-    if (header->stream == 0 || header->first_ticks > INT64_MAX || header->last_ticks > INT64_MAX ||
-        header->first_event > INT64_MAX / 2 || header->first_call >= most_calls ||
-        header->first_call + header->call_count > most_calls || header->lost_calls > most_calls ||
-        header->lost_events > INT64_MAX / 2) {
-        return sj_fail(error, SJ_ECORRUPT, "a block's header holds numbers out of range");
-    }
-    return SJ_OK;
-}
 
 /* What a stored block that has all events of this one makes of it: *duplicate when it says the same
  * of them, else it is kept aside: one of the two lies, and the second must not be acknowledged. */
@@ -107,31 +96,15 @@ static sj_status check_duplicate(block_run *run, const sj_block_header *header, 
                    (long long)header->first_event, (long long)end, header->stream);
 }
 
-static sj_status check_functions(block_run *run)
+static bool is_known(void *context, uint32_t function)
 {
     int64_t id;
-    const sj_block *block = &run->block;
-    for (size_t i = 0; i < block->function_count; ++i) {
-        if (!sj_session_function_id(run->state, block->functions[i], &id)) {
-            return sj_fail(run->error, SJ_ENOTFOUND, "function %u is in no module that was sent",
-                           block->functions[i]);
-        }
-    }
-    for (size_t i = 0; i < block->frame_count; ++i) {
-        if (!sj_session_function_id(run->state, block->frames[i].function, &id)) {
-            return sj_fail(run->error, SJ_ENOTFOUND, "function %u is in no module that was sent",
-                           block->frames[i].function);
-        }
-    }
-    for (size_t i = 0; i < block->value_count; ++i) {
-        const sj_block_value *value = &block->values[i];
-        if (value->descriptor == sj_value_descriptor(SJ_COST_FUNCTION, SJ_VALUE_COST) &&
-            (value->bits > UINT32_MAX ||
-             !sj_session_function_id(run->state, (uint32_t)value->bits, &id))) {
-            return sj_fail(run->error, SJ_ENOTFOUND, "a cost is of a function that was not sent");
-        }
-    }
-    return SJ_OK;
+    return sj_session_function_id(context, function, &id);
+}
+
+static sj_status check_functions(block_run *run)
+{
+    return sj_block_check_functions(&run->block, is_known, run->state, run->error);
 }
 
 static int compare_leaves(const void *left, const void *right)
@@ -320,7 +293,9 @@ static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *e
     if (status != SJ_OK) {
         return sj_fail(error, status, "a block's header cannot be read");
     }
-    SJ_TRY(check_ranges(&header, error));
+    if (!sj_block_numbers_are_sound(&header)) {
+        return sj_fail(error, SJ_ECORRUPT, "a block's header holds numbers out of range");
+    }
     SJ_TRY(sj_store_session(store, header.session.bytes, sizeof(header.session.bytes), &run.state,
                             error));
     run.stream = sj_session_find_stream(run.state, header.stream);

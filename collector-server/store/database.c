@@ -35,6 +35,11 @@ int sj_database_version(void)
     return MIGRATIONS;
 }
 
+bool sj_database_is_damaged(int result)
+{
+    return (result & 0xff) == SQLITE_CORRUPT || (result & 0xff) == SQLITE_NOTADB;
+}
+
 sj_status sj_database_status(int result)
 {
     switch (result & 0xff) {
@@ -119,11 +124,18 @@ static sj_status change_schema(sqlite3 *database, int64_t version, sj_error *err
     return SJ_OK;
 }
 
+static sj_status set_version(sqlite3 *database, int version, sj_error *error)
+{
+    char pragmas[96];
+    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d",
+             (int)SJ_DATABASE_APPLICATION_ID, version);
+    return run(database, pragmas, error);
+}
+
 /* The version that counts is the one that is read with the lock held: another process may have
  * opened the file in the same moment. */
 static sj_status migrate(sqlite3 *database, const char *path, int64_t version, sj_error *error)
 {
-    char pragmas[96];
     if (version == MIGRATIONS) {
         return SJ_OK;
     }
@@ -132,10 +144,8 @@ static sj_status migrate(sqlite3 *database, const char *path, int64_t version, s
     if (status == SJ_OK) {
         status = change_schema(database, version, error);
     }
-    snprintf(pragmas, sizeof(pragmas), "PRAGMA application_id=%d; PRAGMA user_version=%d",
-             (int)SJ_DATABASE_APPLICATION_ID, (int)MIGRATIONS);
     if (status == SJ_OK) {
-        status = run(database, pragmas, error);
+        status = set_version(database, MIGRATIONS, error);
     }
     if (status == SJ_OK) {
         status = run(database, "COMMIT", error);
@@ -248,6 +258,24 @@ static const char *why_not_opened(sqlite3 *database)
                : sqlite3_errmsg(database);
 }
 
+sj_status sj_database_open_unchanging(const char *path, sqlite3 **database, sj_error *error)
+{
+    *database = NULL;
+    char *name = frozen_name(path);
+    if (name == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "no memory to open %s", path);
+    }
+    const int result = sqlite3_open_v2(
+        name, database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
+    sqlite3_free(name);
+    if (result != SQLITE_OK) {
+        return sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
+                       why_not_opened(*database));
+    }
+    sqlite3_extended_result_codes(*database, 1);
+    return SJ_OK;
+}
+
 /* SQLite opens the file as immutable, which holds where no process can write. */
 sj_status sj_database_open_frozen(const char *path, sqlite3 **database, sj_error *error)
 {
@@ -265,19 +293,7 @@ sj_status sj_database_open_frozen(const char *path, sqlite3 **database, sj_error
                        "both files to a folder that can be written",
                        path, path);
     }
-    char *name = frozen_name(path);
-    if (name == NULL) {
-        return sj_fail(error, SJ_ENOMEM, "no memory to open %s", path);
-    }
-    const int result = sqlite3_open_v2(
-        name, database, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI, NULL);
-    sqlite3_free(name);
-    if (result != SQLITE_OK) {
-        return sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
-                       why_not_opened(*database));
-    }
-    sqlite3_extended_result_codes(*database, 1);
-    return SJ_OK;
+    return sj_database_open_unchanging(path, database, error);
 }
 
 bool sj_database_lacks_log_files(sqlite3 *database)
@@ -294,6 +310,27 @@ static void make_private(const char *path)
     if (file >= 0) {
         close(file);
     }
+}
+
+sj_status sj_database_create_at(const char *path, int version, sqlite3 **database, sj_error *error)
+{
+    const int result =
+        sqlite3_open_v2(path, database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (result != SQLITE_OK) {
+        return sj_fail(error, sj_database_status(result), "cannot open %s: %s", path,
+                       why_not_opened(*database));
+    }
+    SJ_TRY(run(*database,
+               "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=OFF;"
+               "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-32768",
+               error));
+    if (version == MIGRATIONS) {
+        SJ_TRY(change_schema(*database, 0, error));
+    }
+    for (int i = 0; i < version && version != MIGRATIONS; ++i) {
+        SJ_TRY(run(*database, migrations[i], error));
+    }
+    return set_version(*database, version, error);
 }
 
 /* A device, a pipe or a folder is nothing to make a database of; of an empty name SQLite makes one

@@ -39,6 +39,19 @@ bool sj_database_lacks_log_files(sqlite3 *database);
 SJ_MUST_CHECK sj_status sj_database_open_frozen(const char *path, sqlite3 **database,
                                                 sj_error *error);
 
+/* sj_database_open_unchanging opens a file as immutable: SQLite neither locks it nor reads a log.
+ * The caller knows that no process writes to it. SJ_ENOMEM, SJ_EIO. The caller closes `*database`
+ * with sqlite3_close, also after an error. Blocking. */
+SJ_MUST_CHECK sj_status sj_database_open_unchanging(const char *path, sqlite3 **database,
+                                                    sj_error *error);
+
+/* sj_database_create_at makes the empty file `path` a store of schema `version`, 1 to
+ * sj_database_version(), that has no log. The connection neither enforces foreign keys nor keeps a
+ * journal: a file that is cut is thrown away. SJ_EIO, SJ_EFULL. The caller closes `*database` with
+ * sqlite3_close, also after an error. Blocking. */
+SJ_MUST_CHECK sj_status sj_database_create_at(const char *path, int version, sqlite3 **database,
+                                              sj_error *error);
+
 /* sj_database_check returns whether an open connection shows a store of this build's schema.
  * SJ_ENOTFOUND: the file is empty; SJ_ECORRUPT: it is not a Sojourn store; SJ_EVERSION: it was
  * written by a newer Sojourn, or an older one; SJ_EIO. `path` is for the message. */
@@ -51,6 +64,10 @@ void sj_database_set_patience(sqlite3 *database, bool patient);
 
 /* sj_database_version is the schema version of this build. */
 int sj_database_version(void);
+
+/* Returns true if an SQLite result code, extended or not, says that the file is damaged or is not a
+ * database. Thread-safe. */
+bool sj_database_is_damaged(int result);
 
 /* sj_database_status turns an SQLite result code into a status: SJ_EFULL, SJ_ENOMEM, SJ_ECORRUPT,
  * SJ_EAGAIN (busy), else SJ_EIO. */

@@ -5,6 +5,8 @@
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/store_internal.h"
 
+#include <stdio.h>
+
 typedef struct frame_handler {
     sj_frame_type type;
     const ProtobufCMessageDescriptor *descriptor; /* NULL: the header is not unpacked */
@@ -82,6 +84,18 @@ static sj_status apply(sj_store *store, const sj_frame_view *frame, bool *duplic
                : status;
 }
 
+/* The frame is sound and the database is not: refuses the batch, so that devices keep their frames
+ * until the database is whole. */
+static sj_status say_damage(const sj_store *store, sj_error *error)
+{
+    char why[sizeof(error->text)];
+    snprintf(why, sizeof(why), "%s", error->text);
+    return sj_fail(error, SJ_EIO,
+                   "%s is damaged (%.200s), and devices keep what they have; `sojourn verify` says "
+                   "where, `sojourn restore` puts a copy in place",
+                   store->path, why);
+}
+
 sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_sender *sender,
                          bool *duplicate, sj_error *error)
 {
@@ -92,8 +106,12 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_s
     }
     store->sender = sender != NULL && sender->is_peer ? sender : NULL;
     store->foreign_session = 0;
+    store->sql.met_damage = false;
     sj_status status = apply(store, frame, duplicate, error);
     store->sender = NULL;
+    if (status == SJ_ECORRUPT && store->sql.met_damage) {
+        status = say_damage(store, error);
+    }
     if (status == SJ_EINVAL && store->foreign_session != 0) {
         const sj_slice uuid = {.data = sender->device, .size = sizeof(sender->device)};
         sj_error problem = {0};

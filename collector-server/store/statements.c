@@ -421,6 +421,7 @@ static sj_status fail(sj_statements *statements, int result, sj_error *error)
 {
     /* a constraint is run into by frames that lie and rows that rot, not for want of a disk */
     const bool is_constraint = (result & 0xff) == SQLITE_CONSTRAINT;
+    statements->met_damage = statements->met_damage || sj_database_is_damaged(result);
     return sj_fail(error, is_constraint ? SJ_ECORRUPT : sj_database_status(result),
                    "the database refused: %s", sqlite3_errmsg(statements->database));
 }

@@ -125,6 +125,7 @@ typedef enum sj_statement {
 typedef struct sj_statements {
     sqlite3 *database; /* borrowed */
     sqlite3_stmt *prepared[SJ_SQL_STATEMENTS];
+    bool met_damage; /* SQLite found the file damaged; cleared by who asks */
 } sj_statements;
 
 /* sj_statements_prepare prepares all of them. SJ_EIO names the one that does not fit the schema. */

@@ -63,6 +63,11 @@ static sj_status open_store(const sj_sink_options *options, sj_store **store, sj
         sj_store_close(made);
         return status;
     }
+    status = sj_file_watch_look(&made->watch, made->database, made->path, error);
+    if (status != SJ_OK) {
+        sj_store_close(made);
+        return status;
+    }
     sqlite3_wal_hook(made->database, note_wal_pages, made);
     made->has_leftovers = made->aggregates_delay_ns != 0;
     status = made->has_leftovers ? SJ_OK : sj_store_write_all_aggregates(made, error);
@@ -95,6 +100,9 @@ void sj_store_close(sj_store *store)
     sj_statements_finalize(&store->sql);
     sj_block_files_free(store->files);
     sj_block_files_free(store->stack_files);
+    if (store->watch.is_overwritten) { /* pages of the log belong to the file that was there */
+        sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
     sqlite3_close(store->database);
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);

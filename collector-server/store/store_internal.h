@@ -3,6 +3,7 @@
 #define SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
 
 #include "collector-server/store/block_files.h"
+#include "collector-server/store/file_watch.h"
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/session_state.h"
 #include "collector-server/store/store.h"
@@ -52,6 +53,7 @@ struct sj_sink {
     sj_sink_counters counters; /* with the calls of the batch */
     int wal_pages;             /* at the last commit */
     uint64_t wal_inode;        /* of the log, as found at the first commit; 0: not yet */
+    sj_file_watch watch;
     uint64_t aggregates_delay_ns;
     bool has_leftovers;        /* others may have put off aggregates before this store was opened */
     int64_t recovered_to;      /* session_id up to which they were looked for */

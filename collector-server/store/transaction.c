@@ -60,8 +60,8 @@ static bool is_named(const sj_store *store)
             named.st_ino == written.st_ino && named.st_dev == written.st_dev);
 }
 
-/* Fails when the file that is written is not the one that has the database's name any more: what is
- * stored there would be gone with this process. */
+/* Fails when the file that is written is not the one that has the database's name any more, or when
+ * something wrote over it: what is stored there would be gone with this process. */
 static sj_status check_in_place(sj_store *store, sj_error *error)
 {
     int has_moved = 0;
@@ -74,7 +74,7 @@ static sj_status check_in_place(sj_store *store, sj_error *error)
                        "restart this program: until then nothing is acknowledged",
                        store->path);
     }
-    return SJ_OK;
+    return sj_file_watch_look(&store->watch, store->database, store->path, error);
 }
 
 sj_status sj_store_begin(sj_store *store, sj_error *error)

@@ -3,6 +3,7 @@
 #include "proto/base/progress.h"
 #include "proto/base/units.h"
 
+#include "collector-server/store/block_check.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/recompute_check.h"
 #include "collector-server/store/store_internal.h"
@@ -27,24 +28,6 @@ typedef struct verify_run {
     id_list *damaged; /* sessions with blocks that cannot be read, each as often */
     sj_error *error;
 } verify_run;
-
-/* A row of `blocks` with what is known of its session. */
-typedef struct block_row {
-    sj_finding finding;
-    sj_session_id session;
-    uint32_t stream;
-    int64_t kind, first_event, event_count, first_call, call_count, lost_calls;
-    bool is_marked;
-    bool is_away; /* its file is: nothing is known of the block */
-    sj_slice data;
-    sj_error why; /* there is no data */
-} block_row;
-
-static const char row_sql[] =
-    "SELECT s.session_id, s.uuid, st.stream_id, st.number, b.kind, b.first_event, b.event_count,"
-    " b.first_call, b.call_count, b.lost_calls, b.quarantined IS NOT NULL, b.storage, b.data FROM"
-    " blocks b"
-    " JOIN streams st USING (stream_id) JOIN sessions s USING (session_id) WHERE b.block_id = ?1";
 
 /* Aggregates count all blocks, or those that are not marked: made when they came, or anew. */
 static const char sums_sql[] =
@@ -102,7 +85,7 @@ static void report_other(const verify_run *run, int64_t session_id, const char *
 /* The end of rows: damage is a finding, anything else ends the look. */
 static sj_status take_end(const verify_run *run, int result)
 {
-    if (result != SQLITE_CORRUPT && result != SQLITE_NOTADB) {
+    if (!sj_database_is_damaged(result)) {
         return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail(run);
     }
     report_other(run, 0, sqlite3_errmsg(run->store->database));
@@ -135,71 +118,6 @@ static sj_status check_file(const verify_run *run)
     status = take_end(run, result);
     sqlite3_finalize(row);
     return status;
-}
-
-static sj_status check_identity(const block_row *row, const sj_block_header *header)
-{
-    const bool same = memcmp(&header->session, &row->session, sizeof(row->session)) == 0 &&
-                      header->stream == row->stream && header->kind == row->kind &&
-                      (int64_t)header->first_event == row->first_event &&
-                      header->event_count == row->event_count;
-    const bool counts_alike = (int64_t)header->first_call == row->first_call &&
-                              header->call_count == row->call_count &&
-                              (int64_t)header->lost_calls == row->lost_calls;
-    return same && counts_alike ? SJ_OK : SJ_EINVAL;
-}
-
-/* Why a block cannot be read; NULL: it can. */
-static const char *find_fault(const verify_run *run, block_row *row)
-{
-    sj_store *store = run->store;
-    sj_block block;
-    sj_block_summary summary;
-    sj_stack_context stack = {.store = store, .stream_id = row->finding.stream_id};
-    if (row->data.size == 0) {
-        return row->why.text[0] != '\0' ? row->why.text : "its bytes are missing";
-    }
-    sj_status status = sj_block_decode(store->decoder, row->data, SJ_WANT_ALL, &block);
-    if (status != SJ_OK) {
-        return sj_status_text(status);
-    }
-    if (check_identity(row, &block.header) != SJ_OK) {
-        return "its bytes are those of another block";
-    }
-    if (block.header.kind != SJ_BLOCK_CALLS) {
-        return NULL;
-    }
-    status =
-        sj_callgraph_measure(store->scratch_graph, &block, sj_store_stack_frames, &stack, &summary);
-    row->is_away = status == SJ_EIO;
-    return status == SJ_OK          ? NULL
-           : row->is_away           ? "the stack that it refers to is in a file that cannot be read"
-           : status == SJ_ENOTFOUND ? "the stack that it refers to is missing"
-                                    : "its events contradict each other";
-}
-
-static void read_row(const verify_run *run, sqlite3_stmt *statement, int64_t block_id,
-                     block_row *row)
-{
-    *row = (block_row){
-        .finding = {.session_id = sqlite3_column_int64(statement, 0),
-                    .stream_id = sqlite3_column_int64(statement, 2),
-                    .block_id = block_id,
-                    .calls = sqlite3_column_int64(statement, 8)},
-        .stream = (uint32_t)sqlite3_column_int64(statement, 3),
-        .kind = sqlite3_column_int64(statement, 4),
-        .first_event = sqlite3_column_int64(statement, 5),
-        .event_count = sqlite3_column_int64(statement, 6),
-        .first_call = sqlite3_column_int64(statement, 7),
-        .call_count = sqlite3_column_int64(statement, 8),
-        .lost_calls = sqlite3_column_int64(statement, 9),
-        .is_marked = sqlite3_column_int(statement, 10) != 0,
-    };
-    row->is_away = sj_block_files_get_columns(run->store->files, statement, 11, 12, &row->data,
-                                              &row->why) == SJ_EIO;
-    if (sqlite3_column_bytes(statement, 1) == (int)sizeof(row->session.bytes)) {
-        memcpy(row->session.bytes, sqlite3_column_blob(statement, 1), sizeof(row->session.bytes));
-    }
 }
 
 /* A session that finds no room here has its sums compared, in vain. */
@@ -235,35 +153,33 @@ static size_t leave_out(const id_list *list, int64_t *ids, size_t count)
     return kept;
 }
 
-static sj_status check_block(const verify_run *run, sqlite3_stmt *statement, int64_t block_id)
+static sj_status check_block(const verify_run *run, sj_block_checker *checker, int64_t block_id)
 {
-    block_row row = {.finding.block_id = block_id};
-    const char *fault = "the page that it lies on is damaged";
-    sqlite3_bind_int64(statement, 1, block_id);
-    const int result = sqlite3_step(statement);
-    if (result == SQLITE_ROW) {
-        read_row(run, statement, block_id, &row);
-        fault = find_fault(run, &row);
-    } else if (result == SQLITE_DONE) { /* removed meanwhile */
-        sqlite3_reset(statement);
-        return SJ_OK;
+    sj_block_verdict verdict;
+    const sj_status status = sj_block_checker_check(checker, block_id, &verdict);
+    if (status != SJ_OK) {
+        return status == SJ_ENOTFOUND ? SJ_OK /* removed meanwhile */
+                                      : sj_fail(run->error, status, "no memory for a block");
     }
-    sqlite3_reset(statement);
     run->verified->blocks++;
-    if (fault != NULL) {
+    if (verdict.fault != NULL) {
         run->verified->bad_blocks++;
-        note_damaged(run, row.finding.session_id);
-        row.finding.what = fault;
-        report(run, &row.finding);
-    } else if (row.is_marked) {
+        note_damaged(run, verdict.session_id);
+        report(run, &(sj_finding){.session_id = verdict.session_id,
+                                  .stream_id = verdict.stream_id,
+                                  .block_id = block_id,
+                                  .calls = verdict.calls,
+                                  .what = verdict.fault});
+    } else if (verdict.is_marked) {
         run->verified->freed_blocks++;
     }
-    if (run->options->only_look || row.is_away || (fault != NULL) == row.is_marked) {
+    if (run->options->only_look || verdict.is_away ||
+        (verdict.fault != NULL) == verdict.is_marked) {
         return SJ_OK;
     }
-    const sj_status status =
-        sj_sql_run(&run->store->sql, SJ_SQL_BLOCK_QUARANTINE, run->error, "it", block_id, fault);
-    return result == SQLITE_ROW ? status : SJ_OK; /* a damaged page may take no mark */
+    const sj_status marked = sj_sql_run(&run->store->sql, SJ_SQL_BLOCK_QUARANTINE, run->error, "it",
+                                        block_id, verdict.fault);
+    return verdict.session_id != 0 ? marked : SJ_OK; /* a damaged page may take no mark */
 }
 
 static sj_status list_ids(const verify_run *run, const char *sql, int64_t **ids, size_t *count)
@@ -290,18 +206,18 @@ static sj_status check_blocks(const verify_run *run)
 {
     int64_t *ids = NULL;
     size_t count = 0;
-    sqlite3_stmt *statement = NULL;
+    sj_block_checker *checker = NULL;
     sj_status status = list_ids(run, "SELECT block_id FROM blocks ORDER BY block_id", &ids, &count);
     if (status == SJ_OK) {
-        status = prepare(run, row_sql, &statement);
+        status = sj_block_checker_new(run->store->database, "main", &checker, run->error);
     }
     const sj_progress_work work = sj_progress_begin(count);
     for (size_t i = 0; i < count && status == SJ_OK; ++i) {
-        status = check_block(run, statement, ids[i]);
+        status = check_block(run, checker, ids[i]);
         sj_progress_step(work);
     }
     sj_progress_end(work);
-    sqlite3_finalize(statement);
+    sj_block_checker_free(checker);
     free(ids);
     return status;
 }

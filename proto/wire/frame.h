@@ -54,6 +54,7 @@ typedef enum sj_frame_type {
     SJ_FRAME_RESULT = 36,   /* CommandResult */
     SJ_FRAME_FETCH = 37,    /* Fetch; the reply is PART */
     SJ_FRAME_PART = 38,     /* Part + payload */
+    SJ_FRAME_CLAIM = 39,    /* Claim */
     SJ_FRAME_FLEET_LAST = 47,
     SJ_FRAME_ACK = 128, /* Ack: the reply to any frame above, after COMMIT */
     SJ_FRAME_PING = 129 /* empty; the listener's watchdog sends it; the reply is ACK */

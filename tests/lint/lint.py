@@ -179,7 +179,7 @@ def promise_problems(text, labels):
     set proves says SJ_LONG=1."""
     problems, ids = [], set()
     rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
-    named = r"(?<![\w/.])(?:aarch64|agent|collector-server|fuzz|lint|proto|system|web)\.[\w.-]*\w"
+    named = r"(?<![\w/.])(?:aarch64|agent|collector-server|docs|fuzz|lint|proto|system|web)\.[\w.-]*\w"
     for number, promise, proof in rows:
         if number in ids:
             problems.append(f"{number} stands twice")

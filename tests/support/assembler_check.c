@@ -49,7 +49,7 @@ const char *assembler_check(const sj_assembler_counters *counters, const block_s
         return "records fed are not accounted for";
     }
     if (counters->events + counters->refused_events !=
-        counters->calls + counters->returned + counters->landed + counters->unwound +
+        counters->calls + counters->returned + counters->ended_jumped + counters->unwound +
             counters->truncated + counters->left_open) {
         return "events are not accounted for";
     }

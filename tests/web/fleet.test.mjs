@@ -1,7 +1,7 @@
 // From a device's apps to what they did, with a real device beside the collector: all by the page.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 import { after, before, test } from "node:test";
@@ -141,6 +141,25 @@ test("the list of commands is that of the database", async () => {
         ]),
     );
     await page.close();
+});
+
+test("a device whose identity two daemons use is named", async () => {
+    const copied = { ...environment, XDG_STATE_HOME: path.join(output, "copy"), XDG_RUNTIME_DIR: path.join(output, "copy-run") };
+    cpSync(environment.XDG_STATE_HOME, copied.XDG_STATE_HOME, { recursive: true });
+    mkdirSync(copied.XDG_RUNTIME_DIR, { mode: 0o700 });
+    const copy = spawn(path.join(bin, "sojourn-device"), ["run"], { env: copied, stdio: "ignore" });
+    const page = await openPage("/fleet");
+    const named = rowsOf(page, "Devices").getByText("▲ two daemons have its identity");
+    assert.equal(await named.count(), 0);
+    try {
+        do { // each command ends the wait of both
+            run("sojourn", "device", "--database", database, "phone7", "status");
+        } while ((await sql("SELECT 1 AS n FROM copied_devices")).length === 0);
+        await named.waitFor();
+    } finally {
+        copy.kill("SIGTERM");
+        await page.close();
+    }
 });
 
 test("no page asked any other server for anything, or logged an error", () => {

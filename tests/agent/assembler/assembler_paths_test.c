@@ -1,6 +1,6 @@
-/* The assembler takes ordinary records by a short loop and all others one by one. A thread whose
- * stack bounds are not known never takes the short loop, so the same records fed to one that knows
- * them and to one that does not must make the same blocks, byte for byte. */
+/* The assembler handles ordinary records in a short loop and all other records one by one. If the
+ * bounds of a thread's stack are unknown, it never uses the short loop. So the same records must
+ * become the same blocks, byte for byte, with and without known bounds. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/odd_program.h"
@@ -40,7 +40,7 @@ static void run_both(odd_program *made, sj_assembler *const assemblers[2])
 {
     sj_record *records = calloc(MOST_FED, sizeof(*records));
     assert_non_null(records);
-    /* The highest address comes first, so that an unknown stack is known from its top on. */
+    /* The highest address comes first, so the assembler knows an unknown stack from its top on. */
     records[0] = odd_program_first(made);
     size_t count = 1;
     for (size_t fed = 0; fed < RECORDS;
@@ -82,7 +82,7 @@ static void compare(uint64_t seed, uint32_t block_events, bool deep, seen *sums)
     odd_program *made = calloc(1, sizeof(*made));
     assert_non_null(made);
     made->random = seed;
-    /* some across the end of 48 bits */
+    /* some times lie after the end of 48 bits */
     const uint64_t start_ticks = seed % 4 == 0 ? (UINT64_C(7) << 48) - 100000 : 1000;
     made->ticks = start_ticks + 4000;
     made->deep = deep;

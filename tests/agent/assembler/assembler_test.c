@@ -1,4 +1,4 @@
-/* Records in, blocks out: each test feeds a short story and reads back the blocks. */
+/* Each test feeds a short sequence of records and checks the blocks that the assembler delivers. */
 #include "agent/assembler/assembler.h"
 #include "proto/block/call_trust.h"
 #include "tests/support/assembler_check.h"
@@ -69,7 +69,7 @@ typedef struct step_record {
     uint64_t stack;
 } step_record;
 
-/* Feeds them at once, 10 ticks apart. */
+/* Feeds records at once, 10 ticks apart. */
 static void feed_together(story *told, const step_record *steps, size_t count)
 {
     sj_record records[8];
@@ -122,8 +122,8 @@ static void tell_gaps(const sj_block *block, uint32_t event, size_t *gap, char *
     }
 }
 
-/* What the blocks of a stream hold: +function enters, - returns, ~ unwound, = open at
- * the end, ! truncated, [reason:calls,events] a gap, | a block's end. */
+/* Describes the blocks of a stream: +function enters, - returns, ~ unwound, = open at the end, !
+ * truncated, [reason:calls,events] a gap, | the end of a block. */
 static void assert_told(const story *told, uint32_t stream, const char *expected)
 {
     char text[TEXT_BYTES] = "";
@@ -192,7 +192,7 @@ static void test_recursion_that_throws_to_its_own_outer_frame(void **state)
     enter(&told, 7, TOP - 100);
     enter(&told, 7, TOP - 200);
     enter(&told, 7, TOP - 300);
-    leave(&told, 7, TOP - 200); /* caught in the middle one */
+    leave(&told, 7, TOP - 200); /* the middle call caught the exception */
     leave(&told, 7, TOP - 100);
     finish(&told, false);
     assert_told(&told, 1, "+7 +7 +7 ~ - - | ");
@@ -222,7 +222,7 @@ static void test_a_tail_call_is_an_exit_and_an_entry_at_one_address(void **state
     enter(&told, 1, TOP - 100);
     enter(&told, 2, TOP - 200);
     leave(&told, 2, TOP - 200);
-    enter(&told, 2, TOP - 200); /* to itself */
+    enter(&told, 2, TOP - 200); /* call 2 jumped to itself */
     leave(&told, 2, TOP - 200);
     enter(&told, 3, TOP - 200);
     leave(&told, 3, TOP - 200);
@@ -246,7 +246,7 @@ static void test_exits_of_calls_open_before_recording_are_orphans(void **state)
     close_story(&told);
 }
 
-/* The flags of a call in the key-frame of a block. */
+/* Returns the flags of a call in the key-frame of a block. */
 static uint32_t flags_of_open_call(const story *told, size_t number, size_t frame)
 {
     sj_block_decoder *decoder;
@@ -280,7 +280,7 @@ static void test_calls_open_before_recording_are_entered_at_its_beginning(void *
     assert_int_equal(told.store.blocks[0].header.open_depth, 0);
     assert_int_equal(told.store.blocks[1].header.open_depth, 2);
     assert_int_equal(told.store.blocks[1].header.first_call, 3);
-    /* the flag goes along: to the call that ends in a later block, not to those entered since */
+    /* the call that ends in a later block keeps the flag; calls entered since do not have it */
     assert_int_equal(flags_of_open_call(&told, 1, 0), SJ_CALL_BEFORE_RECORDING);
     assert_int_equal(flags_of_open_call(&told, 1, 1), SJ_CALL_BEFORE_RECORDING);
     close_story(&told);
@@ -345,15 +345,15 @@ static void test_coroutines_have_streams_of_their_own_and_unwind_nothing(void **
     story told = open_story();
     open_with(&told, 0);
     enter(&told, 1, TOP - 100);
-    enter(&told, 2, TOP - 200);   /* resume */
+    enter(&told, 2, TOP - 200);   /* resumes the coroutine */
     enter(&told, 11, OTHER - 64); /* on the coroutine's stack */
     enter(&told, 12, OTHER - 200);
-    leave(&told, 2, TOP - 200); /* it yielded */
+    leave(&told, 2, TOP - 200); /* the coroutine yielded */
     enter(&told, 3, TOP - 200);
     enter(&told, 21, THIRD - 64);
     leave(&told, 3, TOP - 200);
     enter(&told, 2, TOP - 200);
-    leave(&told, 12, OTHER - 200); /* the first goes on */
+    leave(&told, 12, OTHER - 200); /* the first coroutine resumes */
     leave(&told, 11, OTHER - 64);
     leave(&told, 2, TOP - 200);
     leave(&told, 1, TOP - 100);
@@ -416,7 +416,7 @@ static void test_a_handler_between_clock_and_reservation_runs_before_the_call(vo
     feed_at(&told, SJ_RECORD_ENTER, 50, TOP - 400, 1030); /* a handler in the probe of call 2 */
     feed_at(&told, SJ_RECORD_LEAVE, 50, TOP - 400, 1040);
     feed_at(&told, SJ_RECORD_ENTER, 2, TOP - 200, 1020);
-    feed_at(&told, SJ_RECORD_ENTER, 3, TOP - 300, 1019); /* a processor whose clock is behind */
+    feed_at(&told, SJ_RECORD_ENTER, 3, TOP - 300, 1019); /* on a processor whose clock is behind */
     feed_at(&told, SJ_RECORD_LEAVE, 3, TOP - 300, 1050);
     feed_at(&told, SJ_RECORD_LEAVE, 2, TOP - 200, 1200);
     feed_at(&told, SJ_RECORD_LEAVE, 1, TOP - 100, 1210);
@@ -450,7 +450,7 @@ static void test_dropped_records_are_numbered_and_truncate_what_ended_among_them
     enter(&told, 3, TOP - 300);
     note(&told, SJ_NOTE_DROPPED_CALLS, 5);
     note(&told, SJ_NOTE_DROPPED_EVENTS, 12);
-    enter(&told, 4, TOP - 200); /* 2 and 3 are over */
+    enter(&told, 4, TOP - 200); /* calls 2 and 3 have ended */
     leave(&told, 4, TOP - 200);
     leave(&told, 1, TOP - 100);
     assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
@@ -477,7 +477,8 @@ static void test_calls_entered_above_unknown_calls_are_uncertain(void **state)
     enter(&told, 3, TOP - 300);
     assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
     leave(&told, 3, TOP - 300);
-    leave(&told, 2, TOP - 200); /* open all along, or another call: its caller is unknown */
+    /* call 2 was open all along, or another call was: its caller is unknown */
+    leave(&told, 2, TOP - 200);
     enter(&told, 4, TOP - 200);
     assert_int_equal(sj_assembler_flush(told.assembler, told.ticks), SJ_OK);
     finish(&told, false);
@@ -546,7 +547,7 @@ static void test_notes_of_unwinding_marks_and_pauses(void **state)
     note(&told, SJ_NOTE_UNWOUND, TOP - 150);
     note(&told, SJ_NOTE_RECORDING, 0);
     note(&told, SJ_NOTE_RECORDING, 1);
-    enter(&told, 4, TOP - 100); /* 1 ended while recording was off */
+    enter(&told, 4, TOP - 100); /* call 1 ended while recording was off */
     leave(&told, 4, TOP - 100);
     note(&told, SJ_NOTE_MARK_END, 3);
     note(&told, 99, 0);
@@ -566,7 +567,7 @@ static void test_torn_records_are_a_gap_that_ends_at_the_next(void **state)
     story told = open_story();
     open_with(&told, 0);
     enter(&told, 1, TOP - 100);
-    assert_int_equal(sj_assembler_lost(told.assembler, SJ_GAP_TORN, 2, 3, told.ticks), SJ_OK);
+    assert_int_equal(sj_assembler_add_loss(told.assembler, SJ_GAP_TORN, 2, 3, told.ticks), SJ_OK);
     leave(&told, 1, TOP - 100);
     finish(&told, false);
     assert_told(&told, 1, "+1 [3:2,3] - | ");
@@ -660,7 +661,7 @@ static void test_a_million_calls_deep(void **state)
         }
     }
     assert_true(stored_frames > DEPTH / 2);
-    assert_true(stored_frames < DEPTH); /* each frame at most once */
+    assert_true(stored_frames < DEPTH); /* each frame is stored at most once */
     close_story(&told);
 }
 

@@ -1,4 +1,5 @@
-/* Texts of values share the room of a block: one that has no room begins the next, and is whole. */
+/* The texts of a block's values have a limit. A text that exceeds it starts the next block and is
+ * complete there. */
 #include "agent/assembler/call_stack.h"
 #include "tests/support/call_trace.h"
 #include "tests/support/check.h"
@@ -14,13 +15,13 @@ static void call_with_text(sj_call_stack *stream, uint32_t number, const char *t
                                   .text = text,
                                   .text_bytes = SJ_VALUE_TEXT_MOST,
                                   .descriptor = (uint8_t)sj_value_descriptor(1, SJ_VALUE_STRING)};
-    assert_int_equal(sj_call_stack_make_value_room(stream, 1, SJ_VALUE_TEXT_MOST), SJ_OK);
+    assert_int_equal(sj_call_stack_reserve_values(stream, 1, SJ_VALUE_TEXT_MOST), SJ_OK);
     assert_int_equal(sj_call_stack_enter(stream, FUNCTION, TOP - 64, ticks), SJ_OK);
     assert_int_equal(sj_call_stack_value(stream, &value), SJ_OK);
     assert_int_equal(sj_call_stack_leave(stream, FUNCTION, TOP - 64, ticks + 5, false), SJ_OK);
 }
 
-/* The values of all blocks, in order. */
+/* Collects the values of all blocks, in order. */
 static uint32_t count_whole_texts(const block_store *store, const char *text)
 {
     sj_block_decoder *decoder;

@@ -1,4 +1,4 @@
-/* Exits of calls that the parent had entered when it forked the process. */
+/* Exits of calls that the parent entered before it forked the process. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 #include "tests/support/call_trace.h"
@@ -16,7 +16,7 @@ typedef struct step {
     uint64_t stack;
 } step;
 
-/* feed takes the records of a thread to its end; returns what became of them. */
+/* Feeds the records of a thread up to its end; returns the counters. */
 static sj_assembler_counters feed(bool is_forked, uint64_t lost, const step *steps, size_t count)
 {
     sj_block_encoder *encoder;
@@ -32,7 +32,8 @@ static sj_assembler_counters feed(bool is_forked, uint64_t lost, const step *ste
                                           .encoder = encoder};
     assert_int_equal(sj_assembler_new(&options, &sink, &assembler), SJ_OK);
     if (lost != 0) {
-        assert_int_equal(sj_assembler_lost(assembler, SJ_GAP_RING_FULL, lost, lost, START), SJ_OK);
+        assert_int_equal(sj_assembler_add_loss(assembler, SJ_GAP_RING_FULL, lost, lost, START),
+                         SJ_OK);
     }
     for (size_t i = 0; i < count; i++) {
         const uint64_t ticks = START + 10 * i;

@@ -1,4 +1,5 @@
-/* Values at entries that wait for exits: of nested calls, and of those whose ends nobody saw. */
+/* Values of entries that wait for the exit: of nested calls, and of calls whose exits were not
+ * seen. */
 #include "agent/assembler/late_values.h"
 
 #include <setjmp.h>
@@ -13,13 +14,13 @@ static void put(sj_late_values *late, uint64_t call, uint32_t depth, size_t coun
     for (size_t i = 0; i < count; i++) {
         values[i].bits = call * 10 + i;
     }
-    assert_int_equal(sj_late_values_put(late, call, depth, values, count), SJ_OK);
+    assert_int_equal(sj_late_values_push(late, call, depth, values, count), SJ_OK);
 }
 
 static void check_taken(sj_late_values *late, uint64_t call, size_t count)
 {
     const sj_block_value *values;
-    assert_int_equal(sj_late_values_take(late, call, &values), count);
+    assert_int_equal(sj_late_values_pop(late, call, &values), count);
     for (size_t i = 0; i < count; i++) {
         assert_int_equal(values[i].bits, call * 10 + i);
     }
@@ -49,11 +50,11 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     put(&late, 1, 1, 1);
     put(&late, 2, 2, 1);
     put(&late, 3, 3, 1);
-    put(&late, 4, 2, 2); /* 2 and 3 were left */
+    put(&late, 4, 2, 2); /* an exception left 2 and 3 */
     check_taken(&late, 3, 0);
     check_taken(&late, 4, 2);
     put(&late, 5, 2, 1);
-    check_taken(&late, 1, 1); /* over 5 */
+    check_taken(&late, 1, 1); /* 5 has ended */
     check_taken(&late, 5, 0);
     sj_late_values_deinit(&late);
 }
@@ -66,7 +67,7 @@ static void test_what_has_no_room_is_not_kept_and_said(void **state)
     for (uint32_t i = 0; i < SJ_LATE_VALUES / 4; i++) {
         put(&late, i, i + 1, 4);
     }
-    assert_int_equal(sj_late_values_put(&late, 1 << 30, SJ_LATE_VALUES, &value, 1), SJ_EFULL);
+    assert_int_equal(sj_late_values_push(&late, 1 << 30, SJ_LATE_VALUES, &value, 1), SJ_EFULL);
     check_taken(&late, 1 << 30, 0);
     check_taken(&late, SJ_LATE_VALUES / 4 - 1, 4);
     sj_late_values_deinit(&late);

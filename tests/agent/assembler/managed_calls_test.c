@@ -1,5 +1,5 @@
-/* Managed records, alone and among native ones: each test feeds a short story and reads back which
- * calls the blocks tell, and a random program is fed in both ways, at once and one by one. */
+/* Managed records, alone and among native ones. Each test feeds a short sequence of records and
+ * checks the calls in the blocks. A random program is fed at once and one record at a time. */
 #include "agent/assembler/assembler.h"
 #include "proto/block/call_trust.h"
 #include "tests/support/assembler_check.h"
@@ -21,7 +21,7 @@ enum {
 };
 
 typedef struct step {
-    char kind; /* + enters, - leaves, n a note of lost calls */
+    char kind; /* + enters, - leaves, n notes lost calls */
     uint32_t function;
     uint64_t stack;
 } step;
@@ -69,7 +69,7 @@ static sj_record record_of(const step *made, uint64_t ticks)
     return trace_record(kind, made->function, made->stack, ticks);
 }
 
-/* What the blocks of a stream hold: +function@depth enters, - returns, ~ unwound, ! truncated. */
+/* Describes the blocks of a stream: +function@depth enters, - returns, ~ unwound, ! truncated. */
 static void tell(const story *told, uint32_t stream, char text[TEXT_BYTES])
 {
     size_t used = 0;
@@ -149,7 +149,7 @@ static void test_an_exception_leaves_call_by_call(void **state)
     EXPECT(steps, "+1 +2 +3 ~ ~ +4 - - ");
 }
 
-/* An exit by return, or a call in between, begins another exception. */
+/* An exit by return, or a call in between, starts another exception. */
 static void exits_by_one_exception_are_counted(void **state)
 {
     (void)state;
@@ -188,7 +188,7 @@ static void test_a_native_entry_ends_managed_calls_only_with_the_native_one_belo
     (void)state;
     static const step steps[] = {{'+', 1, CALL},       {'+', 11, TOP - 480}, {'+', 2, CALL},
                                  {'+', 12, TOP - 400}, {'-', 12, TOP - 400}, {'-', 1, CALL}};
-    EXPECT(steps, "+1 +11 +2 ~ ~ +12 - - "); /* 11 was left by a longjmp, and 2 with it */
+    EXPECT(steps, "+1 +11 +2 ~ ~ +12 - - "); /* a longjmp left 11 and 2 */
 }
 
 static void test_a_native_exit_ends_the_managed_calls_above(void **state)
@@ -215,13 +215,13 @@ static void test_a_runtime_that_unwinds_within_recorded_functions_goes_on(void *
                                  {'+', 20, TOP - 960},  {'+', 21, TOP - 1040}, {'-', 3, THROWN},
                                  {'-', 21, TOP - 1040}, {'+', 22, TOP - 1040}, {'-', 2, THROWN},
                                  {'+', 4, CALL},        {'-', 4, CALL},        {'-', 1, CALL}};
-    EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* 4 is called by a handler of 1 */
+    EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* a handler of 1 calls 4 */
 }
 
 static void test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later(void **state)
 {
     (void)state;
-    /* 20 and 21 unwind 3 and 2, call 4, a handler of 2, in between, and return. */
+    /* 20 and 21 unwind 3 and 2, call 4 (a handler of 2) in between, and return. */
     static const step steps[] = {{'+', 1, CALL},        {'+', 2, CALL},        {'+', 3, CALL},
                                  {'+', 20, TOP - 960},  {'+', 21, TOP - 1040}, {'-', 3, THROWN},
                                  {'+', 4, CALL},        {'-', 4, CALL},        {'-', 2, THROWN},
@@ -233,7 +233,8 @@ static void test_a_runtime_that_calls_handlers_while_it_unwinds_returns_later(vo
 static void test_what_was_left_and_has_ended_is_not_ended_again(void **state)
 {
     (void)state;
-    /* 1 is left below 11 and 20, which end with it and 10; 13 and 14 lie as deep then. */
+    /* An exception leaves 1 below 11 and 20, which end with it and 10. Then 13 and 14 have the same
+     * depth. */
     static const step steps[] = {{'+', 10, TOP - 96},  {'+', 1, CALL},       {'+', 11, TOP - 480},
                                  {'+', 20, TOP - 960}, {'-', 1, THROWN},     {'-', 10, TOP - 96},
                                  {'+', 12, TOP - 96},  {'+', 13, TOP - 480}, {'+', 14, TOP - 960},
@@ -245,7 +246,7 @@ static void test_what_was_left_and_has_ended_is_not_ended_again(void **state)
 static void test_an_exception_leaves_code_hooked_in_place_call_by_call(void **state)
 {
     (void)state;
-    /* 4 is called by a handler of 2, while the stack of 3 is still there. */
+    /* A handler of 2 calls 4 while the stack of 3 still exists. */
     static const step steps[] = {{'+', 1, TOP - 96}, {'+', 2, TOP - 192}, {'+', 3, TOP - 288},
                                  {'-', 3, PASSED},   {'+', 4, TOP - 600}, {'-', 4, TOP - 600},
                                  {'-', 2, PASSED},   {'+', 5, TOP - 192}, {'-', 5, TOP - 192},
@@ -279,7 +280,7 @@ static void test_a_runtime_that_unwinds_code_hooked_in_place_goes_on(void **stat
                                  {'+', 20, TOP - 960},  {'+', 21, TOP - 1040}, {'-', 3, PASSED},
                                  {'-', 21, TOP - 1040}, {'+', 22, TOP - 1040}, {'-', 2, PASSED},
                                  {'+', 4, TOP - 192},   {'-', 4, TOP - 192},   {'-', 1, TOP - 96}};
-    EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* 4 is called by a handler of 1 */
+    EXPECT(steps, "+1 +2 +3 +20 +21 - +22 ~ ~ ~ ~ +4 - - "); /* a handler of 1 calls 4 */
 }
 
 static void test_what_has_jumped_is_not_left_by_an_exception_again(void **state)
@@ -306,7 +307,7 @@ static bool is_nine(void *context, uint32_t function)
     return function == 9;
 }
 
-/* Of a method that was muted when it was entered. */
+/* The method was muted when it was entered. */
 static void test_exits_that_are_excused_are_no_orphans(void **state)
 {
     (void)state;
@@ -316,7 +317,7 @@ static void test_exits_that_are_excused_are_no_orphans(void **state)
     char text[TEXT_BYTES];
     sj_assembler_counters counters;
     open_story(&told, 0);
-    sj_assembler_excuse(told.assembler, is_nine, NULL);
+    sj_assembler_set_optional_entries(told.assembler, is_nine, NULL);
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
         const sj_record record = record_of(&steps[i], told.ticks += 10);
         assert_int_equal(sj_assembler_feed(told.assembler, &record, 1, told.ticks), SJ_OK);
@@ -333,7 +334,7 @@ static void test_exits_that_are_excused_are_no_orphans(void **state)
 static void test_a_frame_that_was_hit_outside_of_its_call_leaves_no_orphan(void **state)
 {
     (void)state;
-    /* 3 was hit in front of its entry, then 2, called by itself. */
+    /* The exception hit 3 before its entry, then 2, which had called itself. */
     static const step other[] = {
         {'+', 1, CALL}, {'+', 2, CALL}, {'-', 3, HIT}, {'-', 2, HIT}, {'-', 1, CALL}};
     static const step same[] = {
@@ -370,10 +371,10 @@ static void test_what_ended_among_lost_records_is_truncated(void **state)
     EXPECT(steps, "+1 +2 ! - ");
 }
 
-/* A random program of managed and native calls that throws now and then. */
+/* A random program of managed and native calls that sometimes throws. */
 typedef struct frame {
     uint32_t function;
-    uint64_t stack; /* of native calls; managed ones have that of the call below */
+    uint64_t stack; /* of native calls; a managed call has the address of the call below it */
     bool is_managed;
 } frame;
 

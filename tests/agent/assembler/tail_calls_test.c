@@ -1,5 +1,5 @@
-/* Calls that end by a jump to another function, in each of the places where something can come
- * between. Each test feeds a short story and reads back what the blocks tell. */
+/* Calls that end by a jump to another function, with other records at each place where they can
+ * come between. Each test feeds a short sequence of records and checks the blocks. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/tail_calls.h"
 #include "tests/support/assembler_check.h"
@@ -56,7 +56,7 @@ static void jump(story *told, uint32_t function, uint64_t stack)
     feed(told, SJ_RECORD_LEAVE, function, stack + SJ_STACK_TAIL_CALL);
 }
 
-/* An exit and an entry of one moment, as one probe writes them. */
+/* Feeds the exit and the entry of one tail call, as one probe writes them. */
 static void tail_call(story *told, uint32_t from, uint32_t to, uint64_t stack)
 {
     told->ticks += STEP;
@@ -116,9 +116,9 @@ static void tell_event(teller *at, const sj_block *block, uint32_t event)
     TELL(at, call->ended != 0 ? ">%u(%u) " : ">%u ", function, call->ended);
 }
 
-/* What the blocks tell: +function enters, >function by a tail call, (n) for which n calls were
- * folded away, - returns, ~ unwound, = open at the end, ! truncated, {..} the open calls of a
- * key-frame, those that have jumped with a >, | a block's end. */
+/* Describes the blocks: +function enters, >function by a tail call, (n) if n calls left the chain
+ * for it, - returns, ~ unwound, = open at the end, ! truncated, {..} the open calls of a key-frame
+ * (> after those that have jumped), | the end of a block. */
 static void assert_told(const story *told, const char *expected)
 {
     teller at = {0};
@@ -149,7 +149,8 @@ static void assert_told(const story *told, const char *expected)
 
 typedef void (*story_line)(story *told);
 
-/* Tells a story to an assembler that takes the short ways, and to one that knows no stack. */
+/* Feeds a sequence to an assembler that uses the short loops, and to one that does not know the
+ * stack. */
 static void assert_both(story_line line, bool orderly, const char *expected)
 {
     for (int knows = 0; knows <= 1; knows++) {
@@ -185,7 +186,7 @@ static void two_clocks(story *told)
     jump(told, 2, CALL);
     enter(told, 3, CALL);
     leave(told, 3, CALL);
-    enter(told, 2, CALL); /* an ordinary call after that */
+    enter(told, 2, CALL); /* an ordinary call after the tail call */
     leave(told, 2, CALL);
     enter(told, 3, CALL);
 }
@@ -234,7 +235,7 @@ static void throw_to_call(story *told)
 {
     enter(told, 2, CALL);
     tail_call(told, 2, 3, CALL);
-    enter(told, 6, CALL); /* the frame is another call's by now */
+    enter(told, 6, CALL); /* the frame belongs to another call now */
     leave(told, 6, CALL);
 }
 
@@ -302,7 +303,7 @@ static void head_that_widens(story *told)
     tail_call(told, 3, 4, CALL);
     tail_call(told, 4, 4, CALL); /* 4 is the head */
     tail_call(told, 4, 5, CALL);
-    tail_call(told, 5, 3, CALL); /* 3, further out */
+    tail_call(told, 5, 3, CALL); /* 3 is outside of the head */
     tail_call(told, 3, 5, CALL);
     leave(told, 5, CALL);
 }
@@ -337,7 +338,7 @@ static void drops(story *told)
 {
     enter(told, 2, CALL);
     jump(told, 2, CALL);
-    feed(told, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 5); /* nothing is missing */
+    feed(told, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 5); /* no record is missing */
     enter(told, 3, CALL);
     jump(told, 3, CALL);
     feed(told, SJ_RECORD_NOTE, SJ_NOTE_DROPPED_CALLS, 1);
@@ -371,7 +372,7 @@ static void two_stacks(story *told)
 {
     enter(told, 2, CALL);
     jump(told, 2, CALL);
-    enter(told, 7, OTHER); /* of a coroutine */
+    enter(told, 7, OTHER); /* a coroutine's function */
     leave(told, 7, OTHER);
     enter(told, 3, CALL);
     leave(told, 3, CALL);
@@ -413,7 +414,7 @@ static uint32_t deepest(const story *told)
     return deepest;
 }
 
-/* A machine of many states in no order: few calls stay open, and each is stored. */
+/* A state machine of many states in random order: few calls stay open, and each call is stored. */
 static void chains_of_a_million_calls_are_folded(void **state)
 {
     enum { CALLS = 1000000, STATES = 200 };
@@ -436,7 +437,7 @@ static void chains_of_a_million_calls_are_folded(void **state)
     sj_assembler_get_counters(told.assembler, &counters);
     assert_int_equal(counters.calls, CALLS + 2);
     assert_int_equal(counters.jumped, CALLS);
-    assert_int_equal(counters.landed, CALLS);
+    assert_int_equal(counters.ended_jumped, CALLS);
     assert_int_equal(counters.returned, 2);
     assert_true(deepest(&told) <= 1 + SJ_TAIL_CHAIN);
     close_story(&told);

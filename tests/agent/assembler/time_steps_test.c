@@ -1,4 +1,4 @@
-/* Times are rounded as division does, and everything that the assembler tells lies at a step. */
+/* Times are rounded as by a division, and every time in the blocks is a multiple of the step. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/time_steps.h"
 #include "tests/support/assembler_check.h"
@@ -49,8 +49,8 @@ static void steps_round_down_as_division_does(void **state)
     assert_int_equal(sj_time_steps_floor(&all, UINT64_MAX), UINT64_MAX);
 }
 
-/* All that happens in a thread is at multiples of the step: what its ordinary records say, those
- * that take the long way (a throw, a gap, a foreign stack), and its end. */
+/* Every time of a thread is a multiple of the step: of ordinary records, of records that leave the
+ * short loop (a throw, a gap, a foreign stack), and of its end. */
 static void times_are_kept_in_the_steps_that_are_asked_for(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Exits without a clock of calls whose entries had one make estimates of these. */
+/* An untimed exit makes the call an estimate, if its entry had a clock reading. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/untimed_entry.h"
 #include "tests/support/assembler_check.h"
@@ -27,8 +27,8 @@ static void feed(sj_assembler *assembler, const step *steps, size_t count, uint6
     }
 }
 
-/* Of each block of a stream which calls are SJ_CALL_UNTIMED: functions of the key-frame, then, +,
- * of entries. */
+/* Describes which calls of each block are SJ_CALL_UNTIMED: functions of the key-frame, then, after
+ * +, functions of entries. */
 static void assert_untimed(const block_store *store, const char *expected)
 {
     char text[TEXT_BYTES] = "";

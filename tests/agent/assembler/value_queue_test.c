@@ -1,4 +1,4 @@
-/* Values find their calls, whatever comes between, and nothing else. */
+/* Values find their calls whatever records come between, and never another call. */
 #include "agent/assembler/assembler.h"
 #include "agent/assembler/value_queue.h"
 #include "tests/support/assembler_check.h"
@@ -29,7 +29,7 @@ static bool put(sj_value_queue *queue, uint32_t function, uint64_t stack, sj_rec
                 uint8_t descriptor, uint64_t bits)
 {
     const sj_record record = value_record(function, stack, part, descriptor, bits);
-    return sj_value_queue_put(queue, &record);
+    return sj_value_queue_add(queue, &record);
 }
 
 static uint64_t eight(const char *text)
@@ -49,19 +49,19 @@ static void test_values_of_two_calls_stay_apart(void **state)
     const uint8_t result = sj_value_descriptor(0, SJ_VALUE_BOOL);
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, UINT64_C(0xdead0000ffffffff)));
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, second, UINT64_C(0xdead0000ffffffff)));
-    /* A handler's, and the same function's deeper. */
+    /* Values of a handler, and of a deeper call of the same function. */
     assert_true(put(&queue, 8, SECOND, SJ_PART_VALUE, first, 3));
     assert_true(put(&queue, 7, SECOND, SJ_PART_VALUE, first, 4));
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, result, 0x100));
-    assert_true(sj_value_queue_take(&queue, 8, SECOND, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 8, SECOND, true, &value));
     assert_int_equal(value.bits, 3);
-    assert_false(sj_value_queue_take(&queue, 8, SECOND, true, &value));
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_false(sj_value_queue_pop(&queue, 8, SECOND, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
     assert_true(value.descriptor == first && (int64_t)value.bits == -1);
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
     assert_true(value.descriptor == second && value.bits == UINT32_MAX);
-    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, false, &value));
+    assert_false(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, false, &value));
     assert_true(value.descriptor == result && value.bits == 0);
     assert_int_equal(queue.count, 1);
     sj_value_queue_deinit(&queue);
@@ -77,16 +77,16 @@ static void test_a_change_follows_what_it_changed_and_names_its_rule(void **stat
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, first, 3));
     assert_true(put(&queue, 7, FIRST, SJ_PART_CHANGED, first, 5));
     assert_true(put(&queue, 7, FIRST, SJ_PART_RULE, first, 2));
-    /* One whose rule is not told, or none of a policy's. */
+    /* The rule is missing, or the policy has no such rule. */
     assert_true(put(&queue, 7, FIRST, SJ_PART_CHANGED, result, (uint64_t)-1));
     assert_false(put(&queue, 7, FIRST, SJ_PART_RULE, result, SJ_VALUE_RULES));
     assert_false(put(&queue, 7, SECOND, SJ_PART_RULE, first, 2));
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
     assert_true(value.bits == 3 && value.rule == 0);
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
     assert_true(value.bits == 5 && value.rule == 3 && value.descriptor == first);
-    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
-    assert_false(sj_value_queue_take(&queue, 7, FIRST, false, &value));
+    assert_false(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
+    assert_false(sj_value_queue_pop(&queue, 7, FIRST, false, &value));
     assert_int_equal(queue.count, 0);
     sj_value_queue_deinit(&queue);
 }
@@ -102,21 +102,21 @@ static void test_texts_are_put_together(void **state)
     assert_true(put(&queue, 9, SECOND, SJ_PART_VALUE, text, (uint64_t)SJ_VALUE_NULL << 8));
     assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("yte")));
     assert_false(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("more")));
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
     assert_int_equal(value.text_bytes, 11);
     assert_memory_equal(value.text, "twelve byte", 11);
-    assert_true(sj_value_queue_take(&queue, 9, SECOND, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 9, SECOND, true, &value));
     assert_true(value.note == SJ_VALUE_NULL && value.text_bytes == 0);
-    /* One that lacks its end is no value. */
+    /* A text without its end is not a value. */
     assert_true(put(&queue, 7, FIRST, SJ_PART_VALUE, text, 9 | (uint64_t)SJ_VALUE_CUT << 8));
     assert_true(put(&queue, 7, FIRST, SJ_PART_TEXT, text, eight("twelve b")));
-    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
+    assert_false(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
     assert_int_equal(queue.count, 0);
     assert_int_equal(queue.lost, 1);
     sj_value_queue_deinit(&queue);
 }
 
-/* put_text puts a text of `bytes` times the same letter. */
+/* Adds a text of `bytes` equal letters. */
 static void put_text(sj_value_queue *queue, uint32_t function, uint8_t descriptor, char letter,
                      size_t bytes)
 {
@@ -138,7 +138,7 @@ static bool is_text(const sj_block_value *value, char letter, size_t bytes)
     return is;
 }
 
-/* Texts stay while they wait, however many come and go meanwhile: memory for them has a bound. */
+/* Waiting texts stay, however many others come meanwhile, and their memory has a bound. */
 static void test_long_texts_wait_unharmed(void **state)
 {
     (void)state;
@@ -151,12 +151,12 @@ static void test_long_texts_wait_unharmed(void **state)
     for (uint32_t i = 0; i < 1000; i++) {
         put_text(&queue, 8, text, 'b', SJ_VALUE_TEXT_MOST - i);
         put_text(&queue, 8, other, 'c', 1 + i);
-        assert_true(sj_value_queue_take(&queue, 8, FIRST, true, &first));
-        assert_true(sj_value_queue_take(&queue, 8, FIRST, true, &second));
+        assert_true(sj_value_queue_pop(&queue, 8, FIRST, true, &first));
+        assert_true(sj_value_queue_pop(&queue, 8, FIRST, true, &second));
         assert_true(is_text(&first, 'b', SJ_VALUE_TEXT_MOST - i) && is_text(&second, 'c', 1 + i));
     }
     assert_true(queue.texts.total_bytes <= 5 * SJ_VALUE_QUEUE * SJ_VALUE_TEXT_MOST);
-    assert_true(sj_value_queue_take(&queue, 7, FIRST, true, &first));
+    assert_true(sj_value_queue_pop(&queue, 7, FIRST, true, &first));
     assert_true(is_text(&first, 'a', SJ_VALUE_TEXT_MOST));
     sj_value_queue_deinit(&queue);
 }
@@ -175,8 +175,8 @@ static void test_what_nobody_takes_gives_way(void **state)
     }
     assert_int_equal(queue.count, SJ_VALUE_QUEUE);
     assert_int_equal(queue.lost, 1);
-    assert_false(sj_value_queue_take(&queue, 7, FIRST, true, &value));
-    assert_true(sj_value_queue_take(&queue, 100, FIRST, true, &value));
+    assert_false(sj_value_queue_pop(&queue, 7, FIRST, true, &value));
+    assert_true(sj_value_queue_pop(&queue, 100, FIRST, true, &value));
     sj_value_queue_deinit(&queue);
 }
 
@@ -198,7 +198,7 @@ static void test_records_that_are_no_values_are_refused(void **state)
 
 enum { NUMBERED = 9 };
 
-/* The types of a function say what is stored, and no rule does, but of one function. */
+/* The types of a function decide what is stored. Only one function has a rule. */
 static sj_rule_set keep_numbered(void *context, uint32_t function, const sj_block_value *value,
                                  uint64_t ticks)
 {
@@ -213,7 +213,7 @@ static sj_rule_set keep_numbered(void *context, uint32_t function, const sj_bloc
     return kept;
 }
 
-/* A thread whose calls all have a value at their entry and one at their exit. */
+/* A thread whose calls all have a value at the entry and one at the exit. */
 typedef struct valued_thread {
     sj_block_encoder *encoder;
     sj_assembler *assembler;
@@ -280,7 +280,7 @@ static void close_thread(valued_thread *thread)
     block_store_free(&thread->store);
 }
 
-/* Calls `check` for each value of the blocks, in order; returns how many there are. */
+/* Calls `check` for each value of the blocks, in order; returns their number. */
 static size_t each_value(const valued_thread *thread,
                          void (*check)(const sj_block_value *value, size_t number))
 {
@@ -313,7 +313,7 @@ static void check_nested(const sj_block_value *value, size_t number)
     assert_int_equal(value->rule, 0);
 }
 
-/* The exits lie some blocks behind the entries. */
+/* The exits are some blocks after the entries. */
 static void test_values_know_their_calls_over_many_blocks(void **state)
 {
     (void)state;
@@ -341,7 +341,7 @@ static void check_second(const sj_block_value *value, size_t number)
     assert_true(value->call_index == 5 && value->bits == 22);
 }
 
-/* What waits when records are lost belongs to nobody: its entry may be among them. */
+/* Waiting values are lost with lost records, because their entry may be among those. */
 static void test_no_value_crosses_a_gap(void **state)
 {
     (void)state;
@@ -362,7 +362,7 @@ static void test_no_value_crosses_a_gap(void **state)
     close_thread(&thread);
 }
 
-/* Of handlers that interrupt each other between a value and its entry, more than can wait. */
+/* More handlers than can wait interrupt each other between a value and its entry. */
 static void test_values_without_room_are_counted(void **state)
 {
     (void)state;
@@ -383,7 +383,7 @@ static void test_values_without_room_are_counted(void **state)
     close_thread(&thread);
 }
 
-/* The result of a call that had begun before is nobody's, and takes nobody's room. */
+/* The result of a call without an entry is dropped and uses no capacity. */
 static void test_values_of_exits_without_a_call_make_room(void **state)
 {
     (void)state;
@@ -470,7 +470,8 @@ static void check_known(const sj_block_value *value, size_t number)
     assert_true(number == 0 && value->bits == 6);
 }
 
-/* What rules by number keep of a function with types, and these do not know, is lost: once. */
+/* Rules by number keep a value that the function's types do not describe: it is lost, and counted
+ * once. */
 static void test_values_that_types_do_not_know_are_counted(void **state)
 {
     (void)state;
@@ -508,7 +509,7 @@ static void check_of_jumped(const sj_block_value *value, size_t number)
     assert_int_equal(value->bits, results[number]);
 }
 
-/* What a call that jumps returns is known where the one that it jumps to returns. */
+/* The result of a call that jumped is known when its callee returns. */
 static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state)
 {
     (void)state;
@@ -530,13 +531,13 @@ static void test_a_result_is_that_of_the_call_that_has_jumped_there(void **state
     feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
     feed_value(&thread, SJ_VALUE_RESULT, FIRST, 5);
     feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
-    /* One that returns before another call comes to the same place has no result. */
+    /* A call that returns before another call reaches the same address has no result. */
     feed_event(&thread, SJ_RECORD_ENTER, JUMPING, FIRST);
     feed_event(&thread, SJ_RECORD_LEAVE, JUMPING, FIRST);
     feed_event(&thread, SJ_RECORD_ENTER, 7, FIRST);
     feed_value(&thread, SJ_VALUE_RESULT, FIRST, 6);
     feed_event(&thread, SJ_RECORD_LEAVE, 7, FIRST);
-    /* Nor does it matter how many have jumped. */
+    /* The number of calls that have jumped does not matter. */
     feed_event(&thread, SJ_RECORD_ENTER, JUMPING, FIRST);
     feed_event(&thread, SJ_RECORD_LEAVE, JUMPING, FIRST + SJ_STACK_TAIL_CALL);
     feed_event(&thread, SJ_RECORD_ENTER, BETWEEN, FIRST);
@@ -562,7 +563,7 @@ static bool has(const sj_assembled_call *call, uint32_t position, uint64_t bits)
     return false;
 }
 
-/* The rule is met by what the call was given together with what it returns. */
+/* The rule needs the arguments of a call together with its result. */
 static sj_rule_set meet_both(void *context, const sj_assembled_call *call)
 {
     sj_rule_set met = {0};
@@ -586,7 +587,7 @@ static void count_hit(const sj_block_value *value, size_t number)
     }
 }
 
-/* What a call has cost when it jumps does not end its waiting for what it returns. */
+/* The cost of a call that jumped does not replace its wait for the result. */
 static void test_a_call_that_jumps_is_judged_with_its_result_though_it_has_costs(void **state)
 {
     (void)state;

@@ -3,8 +3,10 @@
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -50,6 +52,26 @@ static sj_status take_document(void *context, sj_slice document, int fd)
     return f->verdict;
 }
 
+/* start makes registry and server. If a plan is made ahead, plans are late after an hour. */
+static void start(fixture *f, sj_plan_ahead *ahead)
+{
+    const sj_registry_options registry = {.writer = f->writer,
+                                          .selection = &f->selection,
+                                          .runtime_directory = f->directory,
+                                          .cache_directory = ahead != NULL ? f->directory : NULL,
+                                          .ahead = ahead,
+                                          .plan_wait_ms = ahead != NULL ? 3600000 : 0};
+    assert_int_equal(sj_registry_new(&registry, &f->registry), SJ_OK);
+    const sj_link_server_options link = {.runtime_directory = f->directory,
+                                         .welcome = {.max_threads = 3, .chunks_per_thread = 5},
+                                         .registry = f->registry,
+                                         .context = f,
+                                         .joined = note_joined,
+                                         .mark = note_mark,
+                                         .policy = take_document};
+    assert_int_equal(sj_link_server_start(&link, &f->server, NULL), SJ_OK);
+}
+
 static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof(*f));
@@ -60,17 +82,7 @@ static int set_up(void **state)
     assert_int_equal(sj_spool_open(&spool, &f->spool, NULL), SJ_OK);
     const sj_frame_writer_options writer = {.spool = f->spool};
     assert_int_equal(sj_frame_writer_new(&writer, &f->writer), SJ_OK);
-    const sj_registry_options registry = {
-        .writer = f->writer, .selection = &f->selection, .runtime_directory = f->directory};
-    assert_int_equal(sj_registry_new(&registry, &f->registry), SJ_OK);
-    const sj_link_server_options link = {.runtime_directory = f->directory,
-                                         .welcome = {.max_threads = 3, .chunks_per_thread = 5},
-                                         .registry = f->registry,
-                                         .context = f,
-                                         .joined = note_joined,
-                                         .mark = note_mark,
-                                         .policy = take_document};
-    assert_int_equal(sj_link_server_start(&link, &f->server, NULL), SJ_OK);
+    start(f, NULL);
     *state = f;
     return 0;
 }
@@ -140,11 +152,16 @@ static void say_hello(int fd, uint32_t pid, uint32_t occasion, const char *arena
     say(fd, SJ_LINK_VERSION, SJ_LINK_HELLO, &hello, sizeof(hello), "");
 }
 
-static int say_module(int fd, const char *path, bool is_main, void *answer, size_t capacity)
+static void send_module(int fd, const char *path, bool is_main)
 {
     const sj_link_module module = {
         .bias = 0x555500000000, .is_main = is_main, .path_bytes = (uint32_t)strlen(path)};
     say(fd, SJ_LINK_VERSION, SJ_LINK_MODULE, &module, sizeof(module), path);
+}
+
+static int say_module(int fd, const char *path, bool is_main, void *answer, size_t capacity)
+{
+    send_module(fd, path, is_main);
     return hear(fd, answer, capacity);
 }
 
@@ -199,6 +216,42 @@ static void test_system_libraries_and_unplannable_files_are_skipped(void **state
     sj_registry_get_counters(f->registry, &counters);
     assert_int_equal(counters.plan_failures, 1);
     close(fd);
+}
+
+/* The plan of the FIFO has no end before the test gives it a writer. */
+static void a_process_that_waits_for_a_plan_holds_up_no_other(void **state)
+{
+    fixture *f = *state;
+    char fifo[128];
+    sj_link_welcome welcome;
+    sj_link_skip skip;
+    sj_link_plan plan;
+    sj_plan_ahead *ahead = NULL;
+    snprintf(fifo, sizeof(fifo), "%s/slow", f->directory);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    const sj_planner_options planner = {.module_path = fifo, .cache_directory = f->directory};
+    assert_int_equal(sj_plan_ahead_start(&planner, &ahead), SJ_OK);
+    sj_link_server_stop(f->server);
+    sj_registry_free(f->registry);
+    start(f, ahead);
+    int fds[3];
+    for (uint32_t i = 0; i < 3; i++) {
+        fds[i] = connect_agent(f);
+        say_hello(fds[i], (uint32_t)getpid() + i, SJ_OCCASION_START, "1.0.arena");
+        assert_int_equal(hear(fds[i], &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    }
+    /* The server answers clients from the last to the first. */
+    send_module(fds[2], fifo, true);
+    send_module(fds[1], fifo, true);
+    assert_int_equal(say_module(fds[0], "/proc/self/exe", true, &plan, sizeof(plan)), SJ_LINK_PLAN);
+    close(fds[1]); /* a process that ends while it waits */
+    const int writer = open(fifo, O_RDWR | O_CLOEXEC);
+    assert_int_equal(hear(fds[2], &skip, sizeof(skip)), SJ_LINK_SKIP);
+    assert_int_equal(skip.reason, SJ_SKIP_MODULE);
+    close(writer);
+    close(fds[2]);
+    close(fds[0]);
+    sj_plan_ahead_free(ahead);
 }
 
 static int ask_about(int fd, uint16_t type, const char *path, void *answer, size_t capacity)
@@ -445,6 +498,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WITH_FIXTURE(test_whole_conversation),
+        WITH_FIXTURE(a_process_that_waits_for_a_plan_holds_up_no_other),
         WITH_FIXTURE(test_system_libraries_and_unplannable_files_are_skipped),
         WITH_FIXTURE(test_second_start_of_a_pid_is_an_exec),
         WITH_FIXTURE(test_imports_come_with_the_policy_that_asks_for_them),

@@ -1,5 +1,5 @@
-/* Words of AArch64 as the planner reads them: kinds and targets of single ones, where an epilogue
- * has given the frame up, and the tables of switches. The encodings are those of GNU as. */
+/* Decoding of AArch64 words: kinds and targets of single words, epilogues that remove the frame,
+ * and the tables of switches. The encodings are those of GNU as. */
 #include "agent/planner/jump_tables.h"
 #include "agent/planner/machine.h"
 #include "tests/support/check.h"
@@ -9,7 +9,7 @@
 
 enum {
     WORD = 4,
-    TEXT_LOW = 0x10ff0, /* so that adrp counts from another page than the text's start */
+    TEXT_LOW = 0x10ff0, /* so that adrp refers to another page than the text's start */
     MOST_WORDS = 16,
     NONE = 0,
     WORD_BR = 0xd61f0220,
@@ -23,7 +23,7 @@ static const struct {
     uint32_t word;
     sj_code_kind kind;
     uint8_t flags;
-    int32_t distance; /* of its target from itself, in bytes */
+    int32_t distance; /* from the word to its target, in bytes */
 } words[] = {
     {0xd503201f, SJ_CODE_NOP, NONE, WORD},
     {0xd65f03c0, SJ_CODE_RETURN, NONE, WORD},        /* ret */
@@ -122,13 +122,13 @@ static void read_words(small_module *made, const uint32_t *text, uint32_t count)
     sj_decoder_close(&decoder);
 }
 
-/* In front of a jump through a register; only what was given up for certain counts. */
+/* Before a jump through a register, only a frame that was certainly removed counts. */
 static void epilogues_give_the_frame_up(void **state)
 {
     static const struct {
         uint32_t count;
-        uint32_t text[3]; /* in front of the jump */
-        uint32_t target;  /* that control may reach; 0: none */
+        uint32_t text[3]; /* before the jump */
+        uint32_t target;  /* a place that control may reach; 0: none */
         bool is_entry;
     } cases[] = {
         {1, {WORD_POP_LINK}, 0, true},
@@ -206,7 +206,7 @@ static void switches_say_how_their_tables_are_read(void **state)
     }
 }
 
-/* Compilers send a case that cannot be reached to the end of the function, which is another's. */
+/* Compilers send an unreachable case to the end of the function, where another one starts. */
 static void a_case_behind_the_function_does_not_end_the_table(void **state)
 {
     enum { WORDS = 6, ENTRIES = 4 };
@@ -243,7 +243,7 @@ static void entries_lie_behind_marks_of_targets(void **state)
     (void)state;
     read_words(&made, text, 3);
     assert_int_equal(sj_machine_aarch64.entry(&made.module, &made.range), 2 * WORD);
-    read_words(&made, text + 3, 1); /* the last instruction is patched, whatever it is */
+    read_words(&made, text + 3, 1); /* the last instruction is patched in any case */
     assert_int_equal(sj_machine_aarch64.entry(&made.module, &made.range), 0);
 }
 

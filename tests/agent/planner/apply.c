@@ -9,7 +9,7 @@
 enum { LABELS = 1 << 16, FIXES = 1 << 18, REACH = 1 << 30, PAGE = 4096 };
 
 typedef struct fix {
-    uint8_t *field; /* 32-bit distance, relative to the byte behind it unless `end` is set */
+    uint8_t *field; /* 32-bit distance, relative to the byte after it unless `end` is set */
     uint8_t *end;
     uint32_t target; /* stub number, or label */
 } fix;
@@ -27,7 +27,7 @@ typedef struct emitter {
     size_t stub_fix_count;
     fix label_fixes[4096];
     size_t label_fix_count;
-    uint64_t place; /* address of the instruction that the next copy is of */
+    uint64_t place; /* address of the next copied instruction */
     bool bad;
 } emitter;
 
@@ -49,8 +49,8 @@ static void set_distance(emitter *e, uint8_t *field, const uint8_t *end, uint64_
     memcpy(field, &narrow, sizeof(narrow));
 }
 
-/* Counts without touching flags, registers or the red zone: lea, push, pop and mov only leave flags
- * alone, so the sum is made by lea. */
+/* Counts without changing flags, registers or the red zone. lea, push, pop and mov keep the flags,
+ * so lea computes the sum. */
 static void put_probe(emitter *e, uint64_t *counter)
 {
     static const uint8_t before[] = {0x48, 0x8d, 0x64, 0x24, 0x80, 0x50, 0x51, 0x48, 0xb8};
@@ -62,7 +62,7 @@ static void put_probe(emitter *e, uint64_t *counter)
     put(e, after, sizeof(after));
 }
 
-/* What nobody is said to read is turned around, so that whoever reads it goes wrong. */
+/* Inverts the flags that the plan says are free, so that any code that reads them fails. */
 static void put_other_flags(emitter *e)
 {
     static const uint8_t code[] = {0x48, 0x8d, 0x64, 0x24, 0x80,              /* lea -128(%rsp) */
@@ -102,8 +102,8 @@ static void put_to_stub(emitter *e, uint32_t stub)
     e->stub_fixes[e->stub_fix_count++] = (fix){.field = e->at - 4, .end = e->at, .target = stub};
 }
 
-/* Whether bytes are those of the instruction that they stand for: of an indirect call that became a
- * jump all but the three bits that say so. */
+/* True if bytes are a copy of the instruction that they stand for. An indirect call that became a
+ * jump differs in the three bits that say so. */
 static bool are_copied(const uint8_t *original, const uint8_t *bytes, size_t size)
 {
     enum { CALL_OR_JUMP = 0x30 };

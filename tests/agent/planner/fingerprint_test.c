@@ -1,7 +1,7 @@
-/* Fingerprints of functions without names: the same wherever the code lies, and different where it
- * does something else, or calls something else where its own code is too short. Programs are built
- * twice, in another order of functions (moved.c), with symbols (FILE), which say what lies where,
- * and without (FILE.stripped). */
+/* Fingerprints of functions without names. They do not depend on the address of the code. They
+ * differ if the code does something else, or, if it is short, calls something else. Programs are
+ * built twice, in another order of functions (moved.c). FILE has symbols, which say where functions
+ * are; FILE.stripped has none. */
 #include "agent/planner/planner.h"
 
 #include "tests/support/check.h"
@@ -31,7 +31,7 @@ static uint64_t offset_of(const sj_plan *plan, const char *name)
     const sj_plan_function *functions = sj_plan_functions(plan->header);
     for (uint32_t i = 0; i < plan->header->function_count; i++) {
         if (strcmp(sj_plan_string(plan->header, functions[i].name), name) == 0) {
-            assert_true(functions[i].fingerprint == 0); /* a name is enough */
+            assert_true(functions[i].fingerprint == 0); /* a function with a name needs none */
             return functions[i].offset;
         }
     }
@@ -39,7 +39,7 @@ static uint64_t offset_of(const sj_plan *plan, const char *name)
     return 0;
 }
 
-/* Fingerprints of the functions of moved.c, in the order of `moved`. */
+/* Reads the fingerprints of the functions of moved.c, in the order of `moved`. */
 static void read_fingerprints(const char *build, uint64_t fingerprints[MOVED])
 {
     sj_plan named = plan_of(build, "");

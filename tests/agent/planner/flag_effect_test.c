@@ -1,5 +1,5 @@
-/* What the planner says that instructions do to the status flags, against the tables of the
- * disassembler: every opcode of the four maps with its prefixes and operands. */
+/* Compares the planner's flag effects with the disassembler's tables, for every opcode of the four
+ * maps with its prefixes and operands. */
 #include "agent/planner/decoder.h"
 #include "agent/planner/machine.h"
 
@@ -95,7 +95,7 @@ static void effects_are_those_of_the_tables(void **state)
     assert_true(checked > 1000000);
 }
 
-/* By none and by 32: the count is taken modulo 32, of 64 bits modulo 64. */
+/* Shifts by zero and by 32: the count is taken modulo 32, for 64-bit operands modulo 64. */
 static void shifts_by_nothing_write_nothing(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
-/* Code by hand that returns with an answer in the carry flag, or is given one, in ways that are hard
- * to see: each below_ function must keep its flags where it returns, because its asks_ function
- * comes to look at them. x86-64. */
+/* Hand-written code that returns a result in the carry flag, or gets an argument in it, in forms
+ * that are hard to analyse. Each below_ function must keep its flags at its return, because its
+ * asks_ function reads them. x86-64. */
 .macro named name
     .p2align 4
     .type \name, @function
@@ -50,7 +50,7 @@
     leave_frame
 .endm
 
-/* A function that calls one and looks. */
+/* Calls such a function and reads the flag. */
 .macro asks name, callee:vararg
     begin \name
     frame
@@ -61,7 +61,7 @@
 
     .text
 
-/* Functions that run into the next one, whose return is theirs, too. */
+/* Functions that run into the next one and share its return. */
     begin runs_on
     answer
     leaq 1(%rdi), %rdi
@@ -86,7 +86,7 @@ below_end:
     end below_alignment
     asks asks_through_alignment, runs_far
 
-/* The flags go into a call, whose callee gives them to what it calls. */
+/* The flags go into a call, and the callee passes them to what it calls. */
     below below_callee
     begin adds
     leaq (%rax), %rax
@@ -110,7 +110,7 @@ below_end:
     leave_frame
     end asks_of_callee
 
-/* They pass through a call. */
+/* The flags survive a call. */
     below below_first
     begin keeps
     leaq 7(%rax), %rax
@@ -124,7 +124,7 @@ below_end:
     look
     end asks_twice
 
-/* A call and a jump hand them on. */
+/* A call and a jump pass the flags on. */
     below below_both
     begin passes
     leaq 1(%rax), %rax
@@ -141,7 +141,7 @@ below_end:
     end calls_and_jumps
     asks asks_behind_both, calls_and_jumps
 
-/* What is called by pointer reads them. */
+/* A function that is called by pointer reads them. */
     below below_pointer
     begin adds_by_pointer
     leaq 5(%rax), %rax
@@ -156,7 +156,7 @@ below_end:
     leave_frame
     end asks_by_pointer_behind
 
-/* A pointer to the inside. */
+/* A pointer into a function. */
     begin below_inside
     leaq 1(%rdi), %rdi
     leaq 1(%rdi), %rdi
@@ -166,7 +166,7 @@ inside:
     end below_inside
     asks asks_inside, *pointer_to_inside(%rip)
 
-/* A return address that is a label, one that is a function, one that a thunk replaces. */
+/* A return address that is a label, one that is a function, and one that a thunk replaces. */
     below below_label
     begin asks_by_pushed_label
     leaq 2f(%rip), %rax
@@ -209,7 +209,7 @@ inside:
     look
     end asks_through_thunk
 
-/* Code without a symbol and unwind table calls, and jumps. */
+/* Code without a symbol and unwind table calls and jumps. */
     below below_unseen
     .p2align 4
 7:
@@ -233,7 +233,7 @@ inside:
     jmp below_unseen_jump
     asks asks_unseen_jump, 6b
 
-/* It goes on behind the size that its symbol states. */
+/* The function is longer than its symbol says. */
     below below_outside
     begin asks_outside
     frame
@@ -245,7 +245,7 @@ inside:
     addq $8, %rsp
     ret
 
-/* A jump that is always near; a distance in a table. */
+/* A jump that is always short; a distance in a table. */
     begin counts
     leaq (%rdi), %rdi
     leaq (%rdi), %rdi
@@ -271,7 +271,8 @@ below_count:
     look
     end asks_by_distance
 
-/* In a library, through the linkage table and the table of imports, which lead back. */
+/* In a library: through the linkage table and the table of imports, which lead back to the
+ * library. */
     named below_name
     answer
     ret

@@ -1,4 +1,4 @@
-/* Asks whoever looks at flags (flags.S). */
+/* Calls the code in flags.S that reads flags. */
 #include <stdio.h>
 
 #define SAMPLES(take)                                                                              \

@@ -55,7 +55,7 @@ static void constants_lie_behind_code_that_throws(void **state)
 
 static void the_end_of_a_handler_ends_no_call(void **state)
 {
-    static const uint8_t bytes[] = {PROLOGUE, 0xeb, 10,         /* over it */
+    static const uint8_t bytes[] = {PROLOGUE, 0xeb, 10,         /* jmp over it */
                                     0x48,     0x89, 0x65, 0xf0, /* handler */
                                     0x90,     0x48, 0x8b, 0x65, 0xf0, 0xc3, EPILOGUE};
     enum { HANDLER = 14, HANDLER_END = 24 };
@@ -66,7 +66,7 @@ static void the_end_of_a_handler_ends_no_call(void **state)
     assert_false(touches(function, HANDLER, HANDLER_END));
 }
 
-/* A way in which code in front of a handler ends, begins one, leaves it, or ends a method. */
+/* Code that precedes a handler, starts one, leaves it, or ends a method. */
 typedef struct piece {
     uint32_t size;
     uint8_t bytes[12];
@@ -115,13 +115,13 @@ static bool covers(const sj_plan_function *function, uint32_t place)
     return found;
 }
 
-/* A runtime enters handlers by its own tables, which are not there yet. `number` is a shape. */
+/* A runtime enters handlers by its own tables, which do not exist yet. `number` is a shape. */
 static bool check_shape(uint32_t number)
 {
     static const piece prologue = {8, {0x55, 0x48, 0x8b, 0xec, 0x48, 0x83, 0xec, 0x10}};
     uint8_t bytes[64];
     uint32_t at = append(bytes, 0, &prologue);
-    at = append(bytes, at, &(piece){5, {0xe8, 0, 0x10, 0, 0}}); /* calls stay in their place */
+    at = append(bytes, at, &(piece){5, {0xe8, 0, 0x10, 0, 0}}); /* calls keep their place */
     at = append(bytes, at, &endings[number % COUNT_OF(endings)]);
     number /= COUNT_OF(endings);
     const uint32_t handler = at;

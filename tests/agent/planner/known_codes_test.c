@@ -1,4 +1,4 @@
-/* Instructions that are found again are those that the decoder without a memory reads. */
+/* An instruction from the memory equals what a decoder without a memory reads. */
 #include "agent/objfile/elf_view.h"
 #include "agent/planner/machine.h"
 
@@ -7,13 +7,13 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* Fewer than a decoder reads before it has a memory. */
+/* fewer instructions than a decoder reads before it has a memory */
 enum { CODES_A_DECODER = 512 };
 
 typedef struct readers {
     sj_decoder with;
     sj_decoder without;
-    unsigned read; /* by the second */
+    unsigned read; /* instructions that the second decoder has read */
 } readers;
 
 static void open_readers(readers *both, bool keeps_faults)
@@ -79,7 +79,7 @@ static void code_of_programs_reads_the_same(void **state)
     assert_true(read >= 4);
 }
 
-/* Heads of few kinds with bytes of any kind behind them, at any distance from the end. */
+/* Heads of few kinds, followed by arbitrary bytes, at any distance from the end. */
 static void bytes_of_any_kind_read_the_same(void **state)
 {
     static const uint8_t likely[] = {0x48, 0x0f, 0x8b, 0x66, 0xf3, 0x83, 0xc1, 0x05, 0x24, 0x8d,

@@ -22,7 +22,7 @@ struct guard {
     }
 };
 
-// What a handler does, and what follows it.
+// The work of a handler, and the code after it.
 template <int N> static inline long after(long value)
 {
     if constexpr (N % 3 == 1) {

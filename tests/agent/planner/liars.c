@@ -1,5 +1,5 @@
-/* A program whose tables lie: symbols that overlap, that end outside of the text, that are longer
- * than what their unwind information describes, or have none. It runs as it is; x86-64. */
+/* A program with wrong tables: symbols that overlap, end outside the text, are longer than their
+ * unwind range, or have none. It runs normally; x86-64. */
 #include <stdio.h>
 
 long first_of_two(long x);

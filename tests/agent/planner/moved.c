@@ -1,6 +1,6 @@
-/* Functions that are built twice: in this order, and (REVERSED) in the other one behind more code,
- * so that the same functions lie elsewhere. `twin_a` and `twin_b` have the same code. `call_up` and
- * `call_down` differ in what they call only. */
+/* Functions that are built twice: in this order, and (REVERSED) in the opposite order after more
+ * code, so that they have other addresses. `twin_a` and `twin_b` have the same code. `call_up` and
+ * `call_down` differ only in what they call. */
 #define LEAF __attribute__((noinline))
 
 static volatile int table[64];

@@ -48,7 +48,7 @@ static void the_first_failure_in_the_order_of_pieces_is_returned(void **state)
     }
 }
 
-/* Two pieces that wait for each other, so that each has a thread of its own. */
+/* Two pieces that wait for each other, so each needs a thread of its own. */
 typedef struct meeting {
     pthread_barrier_t both;
     pthread_t caller;

@@ -1,4 +1,4 @@
-/* Plans that are made into the cache before anyone asks for them. */
+/* Plans that are made into the cache before they are needed. */
 #include "agent/planner/plan_ahead.h"
 
 #include "tests/support/check.h"
@@ -36,7 +36,7 @@ static void who_waits_finds_the_plan_in_the_cache(void **state)
     char path[] = "/proc/self/exe";
     sj_planner_options options = {.module_path = path, .cache_directory = folder, .threads = 2};
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
-    path[0] = '?'; /* its own copy is used */
+    path[0] = '?'; /* the plan has its own copy */
     options.module_path = "/proc/self/exe";
     assert_true(sj_plan_ahead_is_of(ahead, "/proc/self/exe"));
     assert_true(sj_plan_ahead_wait(ahead, UINT32_MAX));
@@ -62,7 +62,7 @@ static void nobody_has_to_wait(void **state)
     const sj_planner_options options = {.module_path = "/proc/self/exe", .cache_directory = folder};
     assert_int_equal(sj_plan_ahead_start(&options, &ahead), SJ_OK);
     assert_false(sj_plan_ahead_is_of(ahead, "/another/program"));
-    sj_plan_ahead_free(ahead); /* when it has ended */
+    sj_plan_ahead_free(ahead); /* after it has ended */
     remove_cache(folder);
     assert_false(sj_plan_ahead_is_of(NULL, "/proc/self/exe"));
     sj_plan_ahead_free(NULL);
@@ -96,7 +96,8 @@ static bool is_empty(const char *folder)
     return !is_found;
 }
 
-/* True if a thread of this process is inside openat. Fails the test if the kernel does not tell. */
+/* True if a thread of this process is inside openat. Fails the test if the kernel does not report
+ * it. */
 static bool is_opening(const char *thread)
 {
     char path[512];
@@ -104,7 +105,7 @@ static bool is_opening(const char *thread)
     snprintf(path, sizeof(path), "/proc/self/task/%s/syscall", thread);
     const int file = open(path, O_RDONLY | O_CLOEXEC);
     const ssize_t got = file >= 0 ? read(file, call, sizeof(call) - 1) : -1;
-    if (got < 0 && errno != ENOENT && errno != ESRCH) { /* else it has ended */
+    if (got < 0 && errno != ENOENT && errno != ESRCH) { /* otherwise the thread has ended */
         fail_msg("cannot read %s: %s", path, strerror(errno));
     }
     if (file >= 0) {

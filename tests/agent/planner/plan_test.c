@@ -1,5 +1,5 @@
-/* Plans of the samples: windows against an independent disassembly, jump tables against the
- * linker's relocations, map files, the cache, and damaged plans. */
+/* Plans of the samples: windows checked by an independent disassembly, jump tables by the linker's
+ * relocations, map files, the cache, and damaged plans. */
 #include "agent/abi/plan_crc.h"
 #include "agent/planner/machine.h"
 #include "agent/planner/module.h"
@@ -31,7 +31,7 @@ static sj_plan plan_of(const char *path, const char *map, const char *cache)
     return plan;
 }
 
-/* Plans are compared byte by byte: those of large programs are made in pieces. */
+/* Compares plans byte by byte; those of large programs are made in pieces. */
 static void plans_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
@@ -134,7 +134,7 @@ static void windows_are_disjoint_true_and_free_of_targets(void **state)
     }
 }
 
-/* The linker kept its relocations: each one from read-only data into code is a place that control
+/* The linker kept its relocations. Each one from read-only data into code is a place that control
  * may reach, and must be marked. */
 static size_t check_truth(const char *path)
 {
@@ -159,9 +159,10 @@ static size_t check_truth(const char *path)
         if (value < module.text_low || value - module.text_low >= module.text_bytes) {
             continue;
         }
-        /* The relocated field holds target - start of its table; what the linker wrote is in the
-         * relocation: the symbol (a section or function) and an addend that includes the distance
-         * of the field from the table, which is found by trying the marked targets. */
+        /* The relocated field holds target - start of its table. The relocation holds what the
+         * linker wrote: the symbol (a section or function), and an addend that includes the
+         * distance of the field from the table. The test finds that distance by trying the marked
+         * targets. */
         if (ELF64_R_TYPE(relocation.r_info) == R_X86_64_64) {
             const uint64_t target = value + (uint64_t)relocation.r_addend - module.text_low;
             assert_true(sj_bit_get(module.targets, (uint32_t)target));
@@ -209,7 +210,7 @@ static void assert_hooked(const sj_plan *plan, const char *const *names, size_t 
     }
 }
 
-/* Their runs are the preload test's: same output, as many exits as entries. */
+/* The preload test runs them: same output, as many exits as entries. */
 static void rare_shapes_of_code_are_hooked(void **state)
 {
     (void)state;
@@ -222,7 +223,7 @@ static void rare_shapes_of_code_are_hooked(void **state)
     sj_plan_free(&plan);
 }
 
-/* How many probes of a function may change the flags: entries and exits. */
+/* Counts the probes of a function that may change the flags: entries and exits. */
 static void count_free_flags(const sj_plan *plan, const char *name, uint32_t *entries,
                              uint32_t *exits)
 {
@@ -248,7 +249,7 @@ static void count_free_flags(const sj_plan *plan, const char *name, uint32_t *en
     }
 }
 
-/* The function that a stub of another one ends by a tail call of; its number has one byte. */
+/* Returns the function that a stub of another one tail-calls; its number has one byte. */
 static const sj_plan_function *callee_of(const sj_plan *plan, const char *name)
 {
     const sj_plan_header *header = plan->header;
@@ -267,7 +268,7 @@ static const sj_plan_function *callee_of(const sj_plan *plan, const char *name)
     return NULL;
 }
 
-/* But where the callee reads the flags, which its door does not keep. */
+/* Not if the callee reads the flags, because its entry stub does not keep them. */
 static void jumps_to_functions_are_tail_calls(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void jumps_to_functions_are_tail_calls(void **state)
     sj_plan_free(&plan);
 }
 
-/* That those kept had to be is the preload test's: it turns around what is said to be free. */
+/* The preload test shows that the kept flags had to be kept: it inverts the free ones. */
 static void flags_are_kept_where_they_are_read_only(void **state)
 {
     (void)state;
@@ -303,7 +304,7 @@ static void flags_are_kept_where_they_are_read_only(void **state)
     sj_plan_free(&plan);
 }
 
-/* A library calls its own functions through its tables, too. */
+/* A library also calls its own functions through its tables. */
 /* Browsers have hundreds of megabytes that are in no known function. */
 static void a_large_text_without_rules_is_not_read_for_the_flags(void **state)
 {
@@ -335,7 +336,7 @@ static void flags_are_kept_behind_the_tables_of_a_library(void **state)
     sj_plan_free(&plan);
 }
 
-/* A jump of one byte is sound only while the byte behind it is the distance to its island. */
+/* A jump of one byte is valid only while the next byte is the distance to its island. */
 static void a_jump_of_one_byte_has_its_distance_behind_it(void **state)
 {
     (void)state;
@@ -416,7 +417,7 @@ static uint32_t count_imports(const char *path, bool library_calls, const char *
     return count;
 }
 
-/* What a plan without them lacks, with the same patches. */
+/* A plan without imports, plus these, has the same patches. */
 static void imports_are_planned_alone(void **state)
 {
     (void)state;
@@ -597,7 +598,7 @@ static void another_selection_makes_the_plan_that_it_would_have_made(void **stat
     sj_plan all;
     sj_plan selected;
     assert_int_equal(sj_plan_make(&options, &all, NULL), SJ_OK);
-    options.wanted = want_fibonacci; /* of the same cached plan, mapped */
+    options.wanted = want_fibonacci; /* the same cached plan, mapped */
     assert_int_equal(sj_plan_make(&options, &selected, NULL), SJ_OK);
     assert_true(selected.from_cache);
     assert_int_equal(sj_plan_select(&selected, want_others, NULL, &changed), SJ_OK);

@@ -1,5 +1,5 @@
-/* A preloaded library that plans the program it is loaded into, applies the plan, and tells at exit
- * how often functions were entered and left. Only its preloading test uses it. */
+/* A preloaded library that plans the program that loads it, applies the plan, and reports at exit
+ * how often functions were entered and left. Only preload_test uses it. */
 #include "agent/planner/planner.h"
 #include "tests/agent/planner/apply.h"
 
@@ -17,7 +17,7 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *bias)
 {
     (void)size;
     *(uint64_t *)bias = info->dlpi_addr;
-    return 1; /* the first is the program */
+    return 1; /* the first module is the program */
 }
 
 __attribute__((constructor)) static void apply_to_program(void)

@@ -1,6 +1,6 @@
-/* A program with the shapes that are hard to hook: switches, computed gotos, tail calls direct,
- * indirect and conditional, self tail calls, loops at the head, shared returns, cold paths, calls
- * in the head, recursion, setjmp. Prints results that do not depend on the compiler. */
+/* A program of code that is hard to hook: switches, computed gotos, direct, indirect and
+ * conditional tail calls, tail calls to itself, loops at the entry, shared returns, cold paths,
+ * calls at the entry, recursion, setjmp. Its results do not depend on the compiler. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -147,13 +147,13 @@ KEEP int handle(long x, long *sum)
     return (int)x;
 }
 
-/* A sum that is no table's, then a jump through a register that was loaded behind it. */
+/* A sum without a table, then a jump through a register that was loaded after it. */
 KEEP int tail_behind_sum(const struct handler *handler, long x, long *sum)
 {
     return handler->handle(x + handler->base, sum);
 }
 
-/* A bare return behind padding, which a jump over the frame leads to. */
+/* A return after padding, which a jump over the frame reaches. */
 KEEP int early_return(const int *numbers, int count)
 {
     int found = 0;

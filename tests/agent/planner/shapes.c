@@ -1,6 +1,6 @@
-/* Shapes of machine code that compilers make rarely, so written out: functions without room, exits
- * in the head, addresses that only look like labels, jumps that are never taken, results in flags.
- * Not position independent; x86-64. */
+/* Machine code that compilers rarely make, so it is written in assembly: functions without space
+ * for a jump, exits at the entry, addresses that only look like labels, jumps that are never taken,
+ * results in flags. Not position independent; x86-64. */
 #include <stdio.h>
 
 struct target {
@@ -28,7 +28,7 @@ long asks_other_side(long x);
 long gives(long x);
 long gives_by_jump(long x);
 
-/* The bare return has no room behind the head, and one byte before what a branch leads to. */
+/* The return has no space after the entry, and one byte before a branch target. */
 __asm__(".text; .p2align 4; .type crowded, @function; .globl crowded\n"
         "crowded: .cfi_startproc\n"
         "cmpb $0, (%rdi); jle 1f; ret\n"
@@ -37,7 +37,7 @@ __asm__(".text; .p2align 4; .type crowded, @function; .globl crowded\n"
         "popq %rbx; .cfi_def_cfa_offset 8\n"
         "ret; .cfi_endproc; .size crowded, . - crowded");
 
-/* Three bytes and no padding in reach: the jump lies in the code of the neighbours. */
+/* Three bytes without padding in reach: the jump lies in neighbouring code. */
 __asm__(
     ".section .text.packed, \"ax\", @progbits; .type long_before, @function; .globl long_before\n"
     "long_before: .cfi_startproc\n"
@@ -56,8 +56,8 @@ __asm__(
     ".rept 20; addq %rsi, %rax; addq %rdi, %rax; xorq $19, %rax; .endr\n"
     "ret; .cfi_endproc; .size long_behind, . - long_behind; .text");
 
-/* A word of data that leads into an instruction, and a number that happens to be the address of
- * another function's instruction, make no label: the jump is a tail call. */
+/* A word of data that points into an instruction, and a number that equals the address of another
+ * function's instruction, are not labels. So the jump is a tail call. */
 __asm__(".p2align 4; .type tail_through, @function; .globl tail_through\n"
         "tail_through: .cfi_startproc\n"
         "movq (%rdi), %rax; movq %rsi, %rdi; jmp *%rax\n"
@@ -68,8 +68,8 @@ __asm__(".p2align 4; .type tail_through, @function; .globl tail_through\n"
         ".cfi_endproc; .size number_like_a_label, . - number_like_a_label\n"
         ".data; .p2align 3; .quad tail_through + 1; .text");
 
-/* Cases that the compiler knows to be impossible go on with what comes next: here the cold part of
- * `other`, which expects a word more on the stack, so that neither shares code with it. */
+/* The compiler lets impossible cases continue into the next code: here the cold part of `other`,
+ * which expects one more word on the stack. So neither shares code with it. */
 __asm__(".p2align 4; .type other, @function; .globl other\n"
         "other: .cfi_startproc\n"
         "pushq %rcx; .cfi_def_cfa_offset 16\n"
@@ -90,8 +90,8 @@ __asm__(".p2align 4; .type other, @function; .globl other\n"
         "other_cold: .cfi_startproc; .cfi_def_cfa_offset 16\n"
         "movl $100, %eax; jmp other_back; .cfi_endproc; .text");
 
-/* A case that only returns, in front of one that begins with 0x48: that is how far a short jump in
- * place of the return goes, into code that makes room. The call keeps it from being copied. */
+/* A case that only returns, before one that starts with 0x48. A short jump in place of the return
+ * has that distance, into code that is moved away. The call prevents a copy. */
 __asm__(".p2align 8; .type punned, @function; .globl punned\n"
         "punned: .cfi_startproc\n"
         "movl $7, %eax; cmpq $1, %rdi; ja 3f; jmp *9f(,%rdi,8)\n"
@@ -102,9 +102,9 @@ __asm__(".p2align 8; .type punned, @function; .globl punned\n"
         "3: leaq 9(%rdi), %rax; ret; .cfi_endproc; .size punned, . - punned\n"
         ".section .rodata; .p2align 3; 9: .quad 1b, 2b; .text");
 
-/* Code by hand: functions that return with an answer in the carry flag, which is looked at behind
- * the call, through a function that hands it on, by a jump and by a pointer, behind instructions
- * that leave the carry alone, on one side of a branch; and functions that are given it. */
+/* Hand-written functions that return a result in the carry flag. The caller reads it after the
+ * call, through a function that passes it on, by a jump and by a pointer, after instructions that
+ * keep the carry, and on one side of a branch. Other functions get it as an argument. */
 __asm__(".p2align 4; .type below_plain, @function; .globl below_plain\n"
         "below_plain: .cfi_startproc\n"
         "cmpq $10, %rdi; leaq 3(%rdi), %rax; leaq 1(%rax,%rdi), %rax\n"

@@ -1,5 +1,5 @@
-/* How much of a package of split debug data is inflated: of one that no unit is taken out of the
- * index alone, and never more than the limit in all. */
+/* Limits what is inflated of a package of split debug data: only the index if no unit is read, and
+ * never more than the limit in total. */
 #include "agent/objfile/elf_image.h"
 #include "agent/objfile/split_package.h"
 
@@ -32,7 +32,7 @@ static void put_index(sj_byte_buffer *to)
     sj_byte_buffer_put(to, rows, sizeof(rows));
 }
 
-/* As many zeros, compressed, in a section that says that it is `said` bytes long. */
+/* Writes zeros, compressed, in a section whose header claims `said` bytes. */
 static void put_zeros(sj_byte_buffer *to, size_t said)
 {
     const Elf64_Chdr header = {.ch_type = ELFCOMPRESS_ZLIB, .ch_size = said, .ch_addralign = 1};
@@ -51,7 +51,7 @@ static void mark_compressed(sj_byte_buffer *image)
 {
     Elf64_Ehdr header;
     memcpy(&header, image->bytes, sizeof(header));
-    for (size_t i = 0; i < COMPRESSED; i++) { /* behind the empty one */
+    for (size_t i = 0; i < COMPRESSED; i++) { /* after the empty one */
         Elf64_Shdr section;
         uint8_t *at = image->bytes + header.e_shoff + (i + 1) * sizeof(section);
         memcpy(&section, at, sizeof(section));
@@ -60,7 +60,7 @@ static void mark_compressed(sj_byte_buffer *image)
     }
 }
 
-/* A package of zeros; the last of its compressed sections says that it is `last` bytes long. */
+/* Opens a package of zeros. The last compressed section claims `last` bytes. */
 static sj_split_package *open_package(size_t last)
 {
     char path[PATH_BYTES];
@@ -106,7 +106,7 @@ static void test_nothing_is_inflated_for_no_unit(void **state)
     (void)state;
     sj_byte_buffer file = {0};
     sj_byte_buffer once = {0};
-    put_zeros(&once, ZEROS); /* so that what this takes is in the memory that was */
+    put_zeros(&once, ZEROS); /* allocates first, so that this does not count */
     sj_byte_buffer_deinit(&once);
     const size_t before = most_memory();
     sj_split_package *package = open_package(ZEROS);
@@ -118,7 +118,7 @@ static void test_nothing_is_inflated_for_no_unit(void **state)
     sj_split_package_close(package);
 }
 
-/* Each is within the limit, and all are not. */
+/* Each section is within the limit, but not all together. */
 static void test_sections_count_together(void **state)
 {
     (void)state;

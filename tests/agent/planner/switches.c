@@ -1,6 +1,6 @@
-/* Switches whose arms lie in any place: each set of arms in a cold part, arms that end by jumps,
- * impossible cases, and a loop whose head is the entry. Without symbols nothing but the jump tables
- * tells that a cold part belongs to its function. */
+/* Switches whose arms lie anywhere: a set of arms in a cold part, arms that end by jumps,
+ * impossible cases, and a loop that starts at the entry. Without symbols only the jump tables show
+ * that a cold part belongs to its function. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -27,7 +27,7 @@ HOOKED static long leaf(long x)
     return x + 1;
 }
 
-/* An arm of `cold` dies, one of `back` goes on from the cold part to the others. */
+/* An arm of `cold` aborts, one of `back` jumps from the cold part to the others. */
 #define ARM(number, cold, back, x)                                                                 \
     case number:                                                                                   \
         if ((cold) >> (number)&1) {                                                                \
@@ -105,7 +105,7 @@ HOOKED static const unsigned char *skip(const unsigned char *text)
 typedef long handler(long x, unsigned left);
 static handler *const handlers[4];
 
-/* An array of functions is no jump table, though the first is the one that jumps. */
+/* An array of functions is not a jump table, even if the first one is the function that jumps. */
 #define HANDLER(name, change)                                                                      \
     HOOKED static long name(long x, unsigned left)                                                 \
     {                                                                                              \

@@ -7,7 +7,7 @@
         .text = (char *)(uintptr_t)(glob)                                                          \
     }
 
-/* Button < View < Responder < NSObject; Loop < Loop; Foreign is not known. */
+/* Button < View < Responder < NSObject; Loop < Loop; Foreign is unknown. */
 static bool find(void *context, const char *name, sj_known_class *class)
 {
     static const sj_known_class known[] = {

@@ -1,5 +1,5 @@
-/* Rules of later policies: places of earlier ones stay, each rule has one, and what cannot begin
- * late is said. */
+/* Rules of later policies: earlier rules keep their indexes, each rule has one, and a rule that
+ * cannot start late is reported. */
 #include "agent/policy/policy.h"
 
 #include <setjmp.h>
@@ -53,7 +53,7 @@ static void test_places_stay(void **state)
     char said[1024];
     (void)state;
     sj_value_rules *rules = rules_of("{\"name\": \"a\", " OPEN ", " RETURNS "}");
-    /* The same place, whatever is done there; another name, value or function has another. */
+    /* Another action has the same index. Another name, value or function has another index. */
     add(rules, "{\"name\": \"a\", " OPEN ", \"change\": {\"set\": 3}}", said);
     assert_int_equal(rules->count, 1);
     assert_false(rules->items[0].came_late);
@@ -63,7 +63,7 @@ static void test_places_stay(void **state)
     assert_string_equal(rules->names[1], "b");
     assert_true(rules->items[1].came_late && rules->items[1].is_fresh);
     assert_true(sj_value_rules_match(rules, "f").words[0] == 0x3);
-    /* Two that are alike need two places; values that are only recorded are rules, too. */
+    /* Two rules that are alike need two indexes. A rule without a change is a rule, too. */
     add(rules,
         "{\"name\": \"b\", " OPEN ", " RETURNS "}, {\"name\": \"b\", " OPEN ", " RETURNS "}, {" OPEN
         "}",
@@ -91,7 +91,7 @@ static void test_what_cannot_begin_late_is_said(void **state)
         "{\"name\": \"order\", \"function\": \"f\", \"signature\": \"(n:int)\"}, "
         "{\"name\": \"fine\", \"function\": \"g\", \"cpu\": true}",
         said);
-    /* What it is about, why, and what to do. */
+    /* The message says which rule, why, and what to do. */
     assert_string_equal(
         said,
         "order: signatures and numbers of arguments count differently: write it as this function's "
@@ -101,7 +101,7 @@ static void test_what_cannot_begin_late_is_said(void **state)
     sj_value_rules_free(rules);
 }
 
-/* Types have no place in a list until a rule asks for them. */
+/* A list has no table of types until a rule asks for it. */
 static void test_types_begin_late(void **state)
 {
     char said[1024];
@@ -115,7 +115,7 @@ static void test_types_begin_late(void **state)
     sj_value_rules_set_typed(rules, 7, known);
     sj_value_rules_set_typed(rules, 7, calloc(1, sizeof(*known)));
     assert_ptr_equal(sj_value_rules_typed(rules, 7), known);
-    /* A second policy with such rules does not take away what is known. */
+    /* A second policy with such rules keeps the known types. */
     add(rules, "{\"function\": \"g\"}, {\"function\": \"h*\"}", said);
     assert_string_equal(said, "");
     assert_ptr_equal(sj_value_rules_typed(rules, 7), known);
@@ -123,7 +123,7 @@ static void test_types_begin_late(void **state)
     sj_value_rules_free(rules);
 }
 
-/* A number of words may be that of a place, or of what stands in front of one. */
+/* A number of words may equal the number of a place, or of a prefix of one. */
 static void test_numbers_of_words_are_no_places(void **state)
 {
     const uint8_t text = sj_value_descriptor(1, SJ_VALUE_STRING);
@@ -154,7 +154,7 @@ static void test_more_of_a_text_does_not_begin_late(void **state)
     add(rules, "{\"name\": \"short\", \"function\": \"h\", \"signature\": \"(to:str[128])\"}",
         said);
     assert_string_equal(said, "");
-    /* No probe has been made for either. */
+    /* No probe exists for either rule. */
     add(rules,
         "{\"name\": \"a\", \"function\": \"g\", \"argument\": 1, \"as\": \"string\"}, {\"name\": "
         "\"b\", \"function\": \"g\", \"argument\": 1, \"as\": \"string\", \"text_bytes\": 512}",
@@ -164,7 +164,7 @@ static void test_more_of_a_text_does_not_begin_late(void **state)
     sj_value_rules_free(rules);
 }
 
-/* list_late lists what the first rule asks for, then the last one, as for a program that runs. */
+/* Lists the places of the first rule, then those of the last one, as for a running program. */
 static uint32_t crowded_of_late(const char *first, const char *late)
 {
     char said[1024];
@@ -226,7 +226,7 @@ static void test_rules_of_a_refused_policy_match_nothing(void **state)
     sj_value_rules *both = rules_of("{\"name\": \"a\", " OPEN "}, {\"name\": \"b\", " OPEN "}");
     assert_true(sj_value_rules_have_records(both, rules)); /* nothing was recorded for it */
     assert_false(sj_value_rules_have_records(only_a, rules));
-    /* A later policy does without it, or asks for it again: it has its place then. */
+    /* A later policy omits the rule, and another one asks for it again: it gets its index back. */
     add(rules, "{\"name\": \"b\", " OPEN "}", said);
     assert_true(sj_value_rules_match(rules, "f").words[0] == 0x3);
     sj_value_rules_settle(rules);

@@ -268,8 +268,7 @@ static void test_flags_are_the_same_document(void **state)
     sj_policy_draft_free(draft);
 }
 
-/* What is wrong with two options is said of the options, not of the bracket that the document of
- * them begins with. */
+/* An error about two options names the options, not the first bracket of the generated document. */
 static void test_no_bracket_is_said_of_flags(void **state)
 {
     sj_policy_draft *draft = NULL;
@@ -304,7 +303,7 @@ static void test_what_is_asked_of_objective_c(void **state)
     sj_policy_free(&policy);
 }
 
-/* The bits of the rules that keep a value of a descriptor. */
+/* Returns the bits of the rules that keep a value with this descriptor. */
 static uint32_t kept_by(const sj_value_rules *rules, sj_block_value value)
 {
     uint32_t kept = 0;
@@ -394,8 +393,8 @@ static void test_signatures_become_rules(void **state)
     sj_policy_free(&policy);
 }
 
-/* Whatever takes a place of a function's probe counts: sixteen values and their conditions, costs
- * or lengths are too many. */
+/* Everything that uses a place of a function's probe counts: sixteen values with their conditions,
+ * costs or lengths are too many. */
 static void test_all_places_of_a_function_are_counted(void **state)
 {
     enum { VALUES = 14, LATER = 5 };
@@ -412,7 +411,7 @@ static void test_all_places_of_a_function_are_counted(void **state)
                                  1 + i / 5, kinds[i % 5]);
     }
     const size_t end = used;
-    for (size_t i = 0; i < LATER; i++) { /* conditions on values of their own */
+    for (size_t i = 0; i < LATER; i++) { /* each condition needs a value of its own */
         used +=
             (size_t)snprintf(text + used, sizeof(text) - used,
                              "{\"function\": \"f\", \"argument\": 1, \"as\": \"int\", \"when\":"
@@ -458,7 +457,7 @@ static void test_places_in_nested_text(void **state)
     assert_int_equal(key.column, 2);
 }
 
-/* Costs are measured of Mono methods; blocks of Objective-C have colons, and are native. */
+/* Mono methods can have costs. Blocks of Objective-C have colons in their names and are native. */
 static void test_names_with_colons(void **state)
 {
     static const char text[] =

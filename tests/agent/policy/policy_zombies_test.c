@@ -1,4 +1,4 @@
-/* Which share of the sessions watches freed memory. */
+/* The percentage of sessions that watch freed memory. */
 #include "agent/policy/policy.h"
 
 #include "tests/support/check.h"
@@ -14,7 +14,7 @@ static void write_number(uint8_t *bytes, uint64_t number)
     }
 }
 
-/* As identities are made: at random; one after the other; of moments and a device. */
+/* Makes identities like real ones: at random, one after the other, or from a time and a device. */
 static sj_session_id session_of(uint32_t kind, uint64_t number)
 {
     sj_session_id session = {0};
@@ -46,8 +46,8 @@ static bool does_watch(uint32_t percent, const sj_session_id *session)
     return settings.one_in == 7;
 }
 
-/* In the binomial 99 % band, for every kind of identities; who watches by a small share does by a
- * larger one, and always. */
+/* The share lies in the binomial 99 % interval for each kind of identity. A session that watches at
+ * a small share also watches at a larger one. */
 static void the_share_is_what_the_policy_says(void **state)
 {
     (void)state;

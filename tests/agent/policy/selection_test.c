@@ -57,7 +57,7 @@ static void test_function_globs(void **state)
     assert_false(sj_selection_wants_function(&selection, "", 0, 1));
 }
 
-/* Other languages' functions, and those of map files, have names that look like imports'. */
+/* Functions of other languages, and of map files, have names that look like imports. */
 static void test_names_with_exclamation_marks_are_names(void **state)
 {
     sj_selection selection = {0};
@@ -110,7 +110,7 @@ static void test_too_many_or_empty_globs_are_refused(void **state)
     sj_selection_free(&selection);
 }
 
-/* The file decides, not the text of the path by which it was loaded. */
+/* The file decides, not the path by which it was loaded. */
 static void a_path_becomes_that_of_the_real_file(void **state)
 {
     (void)state;
@@ -123,7 +123,7 @@ static void a_path_becomes_that_of_the_real_file(void **state)
     snprintf(path, sizeof(path), "%s/libx.so", folder);
     assert_int_equal(symlink("/usr/lib/os-release", path), 0);
     snprintf(wanted, sizeof(wanted), "%s", path);
-    sj_real_module_path(path); /* a link out of the program's folder into the system's */
+    sj_real_module_path(path); /* a link from the program's folder to the system's */
     assert_string_equal(path, "/usr/lib/os-release");
     assert_int_equal(unlink(wanted), 0);
     assert_int_equal(close(creat(wanted, 0600)), 0);
@@ -133,7 +133,7 @@ static void a_path_becomes_that_of_the_real_file(void **state)
     assert_string_equal(path, wanted);
     assert_int_equal(unlink(wanted), 0);
     assert_int_equal(rmdir(folder), 0);
-    sj_real_module_path(path); /* gone: it stays */
+    sj_real_module_path(path); /* the file is gone: its path stays */
     assert_string_equal(path, wanted);
 }
 

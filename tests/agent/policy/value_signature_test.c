@@ -1,5 +1,5 @@
-/* Signatures in source order: which register holds each value, by both calling conventions, and the
- * sentence for each mistake. */
+/* Signatures in source order: the register of each value by both calling conventions, and the
+ * message for each mistake. */
 #include "agent/policy/value_signature.h"
 
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* parse writes "KIND@PLACE=SOURCE ..." of a signature, or the error's text. */
+/* Writes "KIND@PLACE=SOURCE ..." of a signature, or the error message. */
 static void parse(const char *text, sj_calling_convention convention, bool is_method, char *to,
                   size_t capacity)
 {
@@ -96,7 +96,7 @@ static void test_values_on_the_stack(void **state)
                "argument 16 cannot be recorded, only the first 15 can: name it \"_\"");
 }
 
-/* size_of writes "limit/length's kind@place" of each value. */
+/* Writes "limit/length's kind@place" of each value. */
 static void size_of(const char *text, char *to, size_t capacity)
 {
     sj_signature signature;
@@ -136,7 +136,7 @@ static void test_texts_have_a_limit_and_a_length(void **state)
     }
 }
 
-/* Where what a function has filled is: at the exit, by what its argument led to. */
+/* A filled buffer has its place at the exit, at the address that its argument held. */
 static void test_buffers_are_as_long_as_the_result(void **state)
 {
     sj_signature signature;

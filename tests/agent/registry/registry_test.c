@@ -1,6 +1,7 @@
 #include "agent/registry/registry.h"
 
 #include "agent/abi/record.h"
+#include "agent/host/clock.h"
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
 
@@ -11,6 +12,8 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define NS_PER_MS UINT64_C(1000000)
 
 /* A registry over a real spool in memory; the module that is planned is this test's program. */
 typedef struct fixture {
@@ -132,7 +135,11 @@ static void processes_of_a_journal_are_adopted_while_others_end(void **state)
 
 static sj_plan_request request_for(uint64_t process, const sj_link_module *module, const char *path)
 {
-    return (sj_plan_request){.process = process, .module = module, .path = path, .now_ticks = 2};
+    return (sj_plan_request){.process = process,
+                             .module = module,
+                             .path = path,
+                             .now_ticks = 2,
+                             .asked_ns = sj_clock_ns(CLOCK_MONOTONIC)};
 }
 
 static void own_path(char path[PATH_MAX])
@@ -200,26 +207,32 @@ static void a_child_inherits_what_its_parent_has_mapped(void **state)
     assert_int_equal(sj_registry_unloaded(f->registry, parent, BIAS, 3), SJ_OK);
 }
 
+/* plan_in_time makes the registry with a cache of plans, for which a process waits at most
+ * `wait_ms`. */
+static void plan_in_time(fixture *f, uint32_t wait_ms, sj_plan_ahead *ahead)
+{
+    const sj_registry_options options = {.writer = f->writer,
+                                         .selection = &f->selection,
+                                         .runtime_directory = f->directory,
+                                         .cache_directory = f->directory,
+                                         .ahead = ahead,
+                                         .plan_wait_ms = wait_ms};
+    sj_registry_free(f->registry);
+    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+}
+
 /* The plan goes on to be made, and whoever asks next has it. */
 static void a_program_does_not_wait_long_for_a_plan(void **state)
 {
     fixture *f = *state;
-    char cache[128];
     sj_plan_answer answer = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
-    snprintf(cache, sizeof(cache), "%s/cache", f->directory);
-    assert_int_equal(mkdir(cache, 0700), 0);
-    const sj_registry_options options = {.writer = f->writer,
-                                         .selection = &f->selection,
-                                         .runtime_directory = f->directory,
-                                         .cache_directory = cache,
-                                         .plan_wait_ms = 1};
     for (unsigned round = 0; round < 2; round++) {
-        sj_registry_free(f->registry);
-        assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+        plan_in_time(f, 1, NULL);
         const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
-        const sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
+        sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
+        request.asked_ns -= NS_PER_MS;
         assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer),
                          round == 0 ? SJ_EUNSUPPORTED : SJ_OK);
         sj_registry_end_late(f->registry);
@@ -236,22 +249,14 @@ static void a_program_does_not_wait_long_for_a_plan(void **state)
 static void a_late_plan_is_given_in_the_same_session(void **state)
 {
     fixture *f = *state;
-    char cache[128];
     sj_plan_answer answer = {0};
     sj_function_states states = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
-    snprintf(cache, sizeof(cache), "%s/cache", f->directory);
-    assert_int_equal(mkdir(cache, 0700), 0);
-    const sj_registry_options options = {.writer = f->writer,
-                                         .selection = &f->selection,
-                                         .runtime_directory = f->directory,
-                                         .cache_directory = cache,
-                                         .plan_wait_ms = 1};
-    sj_registry_free(f->registry);
-    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+    plan_in_time(f, 1, NULL);
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
-    const sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
+    sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
+    request.asked_ns -= NS_PER_MS;
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
     while (!sj_registry_has_late(f->registry)) {
         usleep(1000);
@@ -281,29 +286,24 @@ static void a_late_plan_is_given_in_the_same_session(void **state)
 static void a_process_waits_once_for_all_its_late_plans(void **state)
 {
     fixture *f = *state;
-    char cache[128];
     char fifo[128];
     sj_plan_ahead *ahead = NULL;
     sj_plan_answer answer = {0};
     const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
     const sj_link_module library = {.build_id = {8}, .build_id_bytes = 20};
-    snprintf(cache, sizeof(cache), "%s/cache", f->directory);
-    assert_int_equal(mkdir(cache, 0700), 0);
+    const uint32_t wait_ms = 600000;
     snprintf(fifo, sizeof(fifo), "%s/program", f->directory);
     assert_int_equal(mkfifo(fifo, 0600), 0);
-    const sj_planner_options planner = {.module_path = fifo, .cache_directory = cache};
+    const sj_planner_options planner = {.module_path = fifo, .cache_directory = f->directory};
     assert_int_equal(sj_plan_ahead_start(&planner, &ahead), SJ_OK);
     f->selection.all_libraries = true;
-    const sj_registry_options options = {.writer = f->writer,
-                                         .selection = &f->selection,
-                                         .runtime_directory = f->directory,
-                                         .cache_directory = cache,
-                                         .ahead = ahead,
-                                         .plan_wait_ms = 2000};
-    sj_registry_free(f->registry);
-    assert_int_equal(sj_registry_new(&options, &f->registry), SJ_OK);
+    plan_in_time(f, wait_ms, ahead);
     sj_plan_request request = request_for(add_process(f, PID, 1, SJ_OCCASION_START), &module, fifo);
+    const uint64_t now_ns = request.asked_ns;
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EAGAIN);
+    request.asked_ns = now_ns - wait_ms * NS_PER_MS;
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    request.asked_ns = now_ns;
     request.module = &library;
     request.path = "/usr/bin/perl";
     assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);

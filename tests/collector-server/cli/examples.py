@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every example of README, of the help and of the manual pages of `sojourn` is run: none is wrong use,
-and those that need nothing but a recording succeed.
+"""Every example of README, of the help, of the manual pages of `sojourn` and of the console blocks in docs/ is
+run: none is wrong use, and those that need nothing but a recording succeed.
 
 examples.py BUILD_FOLDER SOURCE_FOLDER APP
 """
@@ -22,6 +22,8 @@ ELSEWHERE = {
     "./check": "the suite itself",
     "./quickstart": "installs packages",
     "ssh ": "needs another machine",
+    "systemctl ": "the system's own",
+    "cmake --install": "system.installed",
     "sojournd ": "system.fleet",
     "sojourn-device": "system.fleet, as a service",
     "SOJOURN_DIRECT=": "system.direct",
@@ -80,9 +82,17 @@ def in_readme(source):
     yield from re.findall(r"^\$ (sojourn .*)$", text, re.MULTILINE)
 
 
+def in_docs(source):
+    """The commands of console blocks: docs.* run the others."""
+    for page in glob.glob(os.path.join(source, "docs", "*.md")):
+        with open(page, encoding="utf-8") as file:
+            for block in re.findall(r"^```console\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL):
+                yield from re.findall(r"^[$#] (.*)$", block, re.MULTILINE)
+
+
 def gather(sojourn, source):
     found = {}
-    for line in [*in_help(sojourn), *in_manuals(source), *in_readme(source)]:
+    for line in [*in_help(sojourn), *in_manuals(source), *in_readme(source), *in_docs(source)]:
         line = re.sub(r"\s{2,}#.*$", "", line.replace("\\e", "\\")).strip()
         line = line.removeprefix("$ ").removesuffix(" ...")
         if line:

@@ -147,6 +147,7 @@ def test(sojourn, arguments):
                         "functions": [os.path.join(samples, "ends")], "doctor": [], "version": [], "ps": ["--all"],
                         "backup": [sojourn.path("copy.db"), database],
                         "restore": [database, sojourn.path("restored.db")],
+                        "salvage": [database, sojourn.path("salvaged.db")],
                         "verify": ["--look", database], "flush": ["--spool", os.mkdir(sojourn.path("spool")) or sojourn.path("spool")],
                         "bench": ["-n", "2", "-o", sojourn.path("bench.db"), "--", "/bin/true"],
                         "sql": ["SELECT * FROM calls LIMIT 20", database]}.items():

@@ -28,6 +28,15 @@ for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     esac
 done
 
+# The manual page of record has the groups of its help, with the same options.
+"$sojourn" record --help | sed -n -e 's/^\([A-Z][A-Za-z -]*\):$/\1/p' -e 's/^  \(-[a-z], \)\?--\([a-z-]*\).*/  \2/p' |
+    sed -e '/^  help$/d' -e '/^Examples$/d' >groups.txt
+sed -n -e 's/^\.Ss "\?\([^"]*\).*/\1/p' -e '/^\.It .*Fl -/p' "$root/collector-server/man/sojourn-record.1" |
+    awk '!/^[.]It/ { print; next } { for (i = 1; i <= NF; i++) if ($i == "Fl" && $(i + 1) ~ /^-/) print "  " substr($(i + 1), 2) }' |
+    sed '/^Programs that change/,$d' >sections.txt
+diff groups.txt sections.txt >differing.txt || fail "sojourn-record.1 has other groups than the help: $(cat differing.txt)"
+equal "options to begin with" 10 "$(sed -n '2,/^[A-Z]/p' groups.txt | grep -c '^  ')"
+
 # The table of exit codes in sojourn(1) has each code of command.h, and what they are is so.
 codes=$(sed -n 's/^ *SJ_EXIT_[A-Z_]* = \([0-9]*\).*/\1/p' "$root/collector-server/cli/command.h")
 [ "$(echo "$codes" | wc -l)" -ge 8 ] || fail "exit codes are not found in command.h"

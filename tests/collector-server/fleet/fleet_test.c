@@ -226,7 +226,7 @@ static int64_t give(const char *devices, const char *kind, const char *arguments
 static sj_status next(int64_t device, uint64_t last, sj_fleet_command *command)
 {
     sj_error error = {0};
-    return sj_fleet_next(fleet, device, last, command, &error);
+    return sj_fleet_next(fleet, device, 0, last, command, &error);
 }
 
 static void a_command_is_given_until_it_is_taken_up_and_ends_once(void **state)
@@ -250,7 +250,9 @@ static void a_command_is_given_until_it_is_taken_up_and_ends_once(void **state)
     assert_int_equal(sj_fleet_finish(fleet, 1, (uint64_t)first, true, "again", &error), SJ_OK);
     assert_int_equal(number("SELECT count(*) FROM commands WHERE state = 'done' AND result = '{}'"),
                      1);
-    assert_int_equal(sj_fleet_note_poll(fleet, 1, (uint64_t)second, "{}", &error), SJ_OK);
+    const sj_fleet_poll poll = {
+        .is_restart = true, .last_command = (uint64_t)second, .status = "{}"};
+    assert_int_equal(sj_fleet_note_poll(fleet, 1, &poll, &error), SJ_OK);
     assert_int_equal(
         number(
             "SELECT count(*) FROM commands WHERE state = 'failed' AND result LIKE '%restarted%'"),

@@ -374,7 +374,8 @@ static void what_is_altered_with_a_good_checksum_stays_its_own_affair(void **sta
     free_session(&foreign);
 }
 
-static sj_slice poll_as(device *from, const char *token)
+/* A poll of one process of the device's daemon; 0: of an older daemon. */
+static sj_slice poll_of(device *from, const char *token, uint64_t instance, uint64_t last_command)
 {
     uint8_t id[16];
     Sojourn__Poll poll = SOJOURN__POLL__INIT;
@@ -382,7 +383,26 @@ static sj_slice poll_as(device *from, const char *token)
     poll.device_id = (ProtobufCBinaryData){.data = id, .len = 16};
     poll.token = (char *)(uintptr_t)token;
     poll.status = (char *)(uintptr_t) "{}";
+    poll.instance = instance;
+    poll.last_command = last_command;
     return frame_of(from, SJ_FRAME_POLL, &poll.base);
+}
+
+static sj_slice poll_as(device *from, const char *token)
+{
+    return poll_of(from, token, 0, 0);
+}
+
+static sj_slice claim_as(device *from, const char *token, uint64_t instance, uint64_t command)
+{
+    uint8_t id[16];
+    Sojourn__Claim claim = SOJOURN__CLAIM__INIT;
+    name_device(from, id);
+    claim.device_id = (ProtobufCBinaryData){.data = id, .len = 16};
+    claim.token = (char *)(uintptr_t)token;
+    claim.command = command;
+    claim.instance = instance;
+    return frame_of(from, SJ_FRAME_CLAIM, &claim.base);
 }
 
 static sj_slice result_as(device *from, const char *token, uint64_t command)
@@ -418,6 +438,7 @@ static void an_id_with_anothers_token_opens_nothing(void **state)
         expect(poll_as(&test->owner, tokens[i]), SJ_EPERM);
         expect(result_as(&test->owner, tokens[i], 1), SJ_EPERM);
         expect(fetch_as(&test->owner, tokens[i]), SJ_EPERM);
+        expect(claim_as(&test->owner, tokens[i], 7, 1), SJ_EPERM);
         expect(frame_maker_session(&test->owner.maker), SJ_EAGAIN); /* say hello first */
     }
     /* From a connection that is the other device's, too; that stays what it is. */
@@ -428,14 +449,12 @@ static void an_id_with_anothers_token_opens_nothing(void **state)
     lab_file_expect(&test->lab, "SELECT count(*) FROM sessions", "1|\n");
 }
 
-static void a_result_is_of_the_commands_own_device_only(void **state)
+/* Queues a command for the first device. */
+static uint64_t order_one(void)
 {
-    (void)state;
     int64_t command = 0;
-    sj_error error = {0};
-    bool duplicate;
-    sj_frame_view answer;
     int64_t owner = 0;
+    sj_error error = {0};
     uint8_t id[16];
     name_device(&test->owner, id);
     const ProtobufCBinaryData uuid = {.data = id, .len = 16};
@@ -446,16 +465,120 @@ static void a_result_is_of_the_commands_own_device_only(void **state)
                                   .requested_by = "a test",
                                   .timeout_ms = 600000};
     assert_int_equal(sj_fleet_order_add(test->fleet, &order, &command, &error), SJ_OK);
+    return (uint64_t)command;
+}
+
+static void a_result_is_of_the_commands_own_device_only(void **state)
+{
+    (void)state;
+    bool duplicate;
+    sj_frame_view answer;
+    const uint64_t command = order_one();
     static const char states[] = "SELECT state IN ('done', 'failed') FROM commands";
     come_as(&test->owner);
     assert_true(ask_for(poll_as(&test->owner, test->owner.token), &answer));
     assert_int_equal(answer.type, SJ_FRAME_COMMAND);
     come_as(&test->other);
-    (void)ask(result_as(&test->other, test->other.token, (uint64_t)command), &duplicate);
+    (void)ask(result_as(&test->other, test->other.token, command), &duplicate);
     lab_file_expect(&test->lab, states, "0|\n");
     come_as(&test->owner);
-    (void)ask(result_as(&test->owner, test->owner.token, (uint64_t)command), &duplicate);
+    (void)ask(result_as(&test->owner, test->owner.token, command), &duplicate);
     lab_file_expect(&test->lab, states, "1|\n");
+}
+
+enum { FIRST = 11, SECOND = 22, OLD = 0, NOTHING = 0 };
+
+/* Polls as one process of the device's daemon: the command that is given, or NOTHING. */
+static uint64_t poll_process(uint64_t instance, uint64_t last_command)
+{
+    sj_frame_view answer;
+    uint64_t number = NOTHING;
+    assert_true(ask_for(poll_of(&test->owner, test->owner.token, instance, last_command), &answer));
+    if (answer.type == SJ_FRAME_COMMAND) {
+        Sojourn__Command *command =
+            sojourn__command__unpack(NULL, answer.header.size, answer.header.data);
+        assert_non_null(command);
+        assert_int_equal(command->claim, instance != OLD);
+        number = command->command;
+        sojourn__command__free_unpacked(command, NULL);
+    }
+    return number;
+}
+
+static void claim(uint64_t instance, uint64_t command, sj_status wanted)
+{
+    expect(claim_as(&test->owner, test->owner.token, instance, command), wanted);
+}
+
+/* Two machines with one identity: both may be given the command, and one gets the right to it. */
+static void a_command_is_claimed_by_one_process_only(void **state)
+{
+    (void)state;
+    const uint64_t command = order_one();
+    come_as(&test->owner);
+    claim(FIRST, command, SJ_ENOTFOUND); /* it was given to none yet */
+    assert_int_equal(poll_process(FIRST, 0), command);
+    assert_int_equal(poll_process(SECOND, 0), command);
+    claim(0, command, SJ_EINVAL);
+    claim(SECOND, command, SJ_OK);
+    claim(SECOND, command, SJ_OK); /* its answer was lost */
+    claim(FIRST, command, SJ_EEXIST);
+    assert_int_equal(poll_process(FIRST, 0), NOTHING);
+    assert_int_equal(poll_process(SECOND, 0), command);
+    assert_int_equal(poll_process(OLD, 0), NOTHING);
+    /* The other one carries out the next command meanwhile, and ends none that is not its own. */
+    const uint64_t next = order_one();
+    assert_int_equal(poll_process(FIRST, 0), next);
+    claim(FIRST, next, SJ_OK);
+    expect(result_as(&test->owner, test->owner.token, next), SJ_OK);
+    assert_int_equal(poll_process(FIRST, next), NOTHING);
+    static const char states[] = "SELECT state, claimed_by FROM commands ORDER BY command_id";
+    lab_file_expect(&test->lab, states, "sent|22|\ndone|11|\n");
+    come_as(&test->other);
+    expect(claim_as(&test->other, test->other.token, SECOND, command), SJ_ENOTFOUND);
+    come_as(&test->owner);
+    expect(result_as(&test->owner, test->owner.token, command), SJ_OK);
+    claim(SECOND, command, SJ_ENOTFOUND);
+    lab_file_expect(&test->lab, states, "done|22|\ndone|11|\n");
+}
+
+/* A daemon of before claims nothing: it has the command with the answer, as it always had. */
+static void an_older_daemon_has_a_command_with_the_answer(void **state)
+{
+    (void)state;
+    const uint64_t command = order_one();
+    come_as(&test->owner);
+    assert_int_equal(poll_process(OLD, 0), command);
+    assert_int_equal(poll_process(OLD, 0), command);
+    assert_int_equal(poll_process(FIRST, 0), NOTHING);
+    claim(FIRST, command, SJ_EEXIST);
+    /* Its successor is a newer one, and has the number of the command from the file. */
+    assert_int_equal(poll_process(SECOND, command), NOTHING);
+    lab_file_expect(&test->lab, "SELECT state, result LIKE '%restarted%' FROM commands",
+                    "failed|1|\n");
+}
+
+static void two_processes_that_poll_by_turns_are_a_copy(void **state)
+{
+    (void)state;
+    static const char copies[] = "SELECT device_id FROM copied_devices";
+    const uint64_t command = order_one();
+    come_as(&test->owner);
+    /* A restart: the claim of the former process is void, and one late poll of it proves nothing.
+     */
+    assert_int_equal(poll_process(FIRST, 0), command);
+    claim(FIRST, command, SJ_OK);
+    (void)poll_process(SECOND, command);
+    lab_file_expect(&test->lab, "SELECT state FROM commands", "failed|\n");
+    (void)poll_process(FIRST, command);
+    (void)poll_process(SECOND, command);
+    (void)poll_process(SECOND, command);
+    for (int i = 0; i < 4; i++) { /* an update of the daemon and its undoing */
+        (void)poll_process(OLD, command);
+        lab_file_expect(&test->lab, copies, "");
+    }
+    (void)poll_process(FIRST, command);
+    lab_file_expect(&test->lab, copies, "1|\n");
 }
 
 /* A guess is answered only so often; from then on it costs its connection. Who has a true one comes
@@ -530,6 +653,9 @@ int main(void)
         CASE(what_is_altered_with_a_good_checksum_stays_its_own_affair),
         CASE(an_id_with_anothers_token_opens_nothing),
         CASE(a_result_is_of_the_commands_own_device_only),
+        CASE(a_command_is_claimed_by_one_process_only),
+        CASE(an_older_daemon_has_a_command_with_the_answer),
+        CASE(two_processes_that_poll_by_turns_are_a_copy),
         CASE(guessing_gets_slow_and_keeps_nobody_out),
         CASE(invitations_are_guessed_no_faster_than_allowed),
     };

@@ -115,8 +115,8 @@ static void strangers_show_a_token_and_send_nothing_else(void **state)
     sj_admission *all = new_admission(true);
     expect(all, stranger(), SJ_FRAME_PING, "", 0, SJ_ADMIT_ANSWER, SJ_OK);
     expect(all, stranger(), SJ_FRAME_BLOCK, "good", 0, SJ_ADMIT_REFUSE, SJ_EAGAIN);
-    static const uint16_t shown[] = {SJ_FRAME_HELLO, SJ_FRAME_ENROL, SJ_FRAME_POLL, SJ_FRAME_RESULT,
-                                     SJ_FRAME_FETCH};
+    static const uint16_t shown[] = {SJ_FRAME_HELLO,  SJ_FRAME_ENROL, SJ_FRAME_POLL,
+                                     SJ_FRAME_RESULT, SJ_FRAME_FETCH, SJ_FRAME_CLAIM};
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
         const bool is_hello = shown[i] == SJ_FRAME_HELLO;
         expect(all, stranger(), shown[i], "good", 1, SJ_ADMIT_REFUSE, SJ_ECORRUPT);

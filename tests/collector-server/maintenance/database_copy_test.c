@@ -2,6 +2,7 @@
  * restored. */
 #include "collector-server/maintenance/database_copy.h"
 
+#include "collector-server/maintenance/block_move.h"
 #include "proto/base/progress.h"
 #include "tests/collector-server/store/lab_file.h"
 
@@ -200,6 +201,65 @@ static void a_backup_is_restored_when_it_is_sound(void **state)
     lab_file_remove(copy);
 }
 
+static void move_blocks(const lab_file *lab, const char *folder)
+{
+    sqlite3 *database = NULL;
+    sj_blocks_moved moved;
+    sj_error error = {0};
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    assert_int_equal(sj_blocks_move(database, 1, folder, &moved, &error), SJ_OK);
+    assert_true(moved.blocks >= BLOCKS);
+    sqlite3_close(database);
+}
+
+static unsigned remove_files(const char *folder)
+{
+    char pattern[160];
+    glob_t all;
+    snprintf(pattern, sizeof(pattern), "%s/*", folder);
+    const unsigned count = glob(pattern, 0, NULL, &all) == 0 ? (unsigned)all.gl_pathc : 0;
+    for (unsigned i = 0; i < count; ++i) {
+        assert_int_equal(unlink(all.gl_pathv[i]), 0);
+    }
+    globfree(&all);
+    return count;
+}
+
+static void a_backup_has_the_blocks_that_were_moved(void **state)
+{
+    static const char bytes_sql[] = "SELECT block_id, storage, hex(data) FROM blocks ORDER BY 1";
+    lab_file *lab = *state;
+    char folder[] = "/tmp/database_copy_test.XXXXXX";
+    char copy[128];
+    char path[128];
+    sj_copied copied;
+    char *stored = lab_file_ask(lab, bytes_sql);
+    assert_non_null(mkdtemp(folder));
+    move_blocks(lab, folder);
+    name_beside(lab, "copy", copy);
+    name_beside(lab, "restored", path);
+    assert_int_equal(sj_database_backup(lab->path, copy, &copied, &lab->error), SJ_OK);
+    assert_true(copied.moved_blocks >= BLOCKS);
+    assert_int_equal(copied.missing_blocks, 0);
+    struct stat about;
+    assert_int_equal(stat(copy, &about), 0);
+    assert_int_equal(about.st_size, copied.bytes);
+    assert_int_not_equal(remove_files(folder), 0); /* the copy needs none of them */
+    assert_int_equal(restore(copy, path, false), SJ_OK);
+    assert_string_equal(found, "");
+    expect(path, bytes_sql, stored);
+    expect(path, "SELECT count(*) FROM block_files", "0|\n");
+    sqlite3_free(stored);
+    lab_file_remove(path);
+    lab_file_remove(copy);
+    /* now the source's files are away */
+    assert_int_equal(sj_database_backup(lab->path, copy, &copied, &lab->error), SJ_OK);
+    assert_int_equal(copied.missing_blocks, copied.moved_blocks);
+    assert_non_null(strstr(copied.why.text, folder));
+    lab_file_remove(copy);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 /* Another program changes the copy while it is verified, and keeps its log from being written back.
  */
 static void change_copy(void *context, const sj_finding *finding)
@@ -336,6 +396,7 @@ int main(void)
         CASE(nothing_is_overwritten),
         CASE(what_is_no_database_is_refused),
         CASE(a_backup_is_restored_when_it_is_sound),
+        CASE(a_backup_has_the_blocks_that_were_moved),
         CASE(a_copy_without_its_log_gets_no_name),
         CASE(a_backup_that_nobody_can_write_beside_is_restored),
         CASE(a_copy_that_cannot_be_opened_gets_no_name),

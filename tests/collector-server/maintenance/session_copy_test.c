@@ -43,6 +43,18 @@ static void run_sql(const char *path, const char *sql)
     sqlite3_close(database);
 }
 
+static int count_rows(sqlite3 *database, const char *table)
+{
+    char sql[64];
+    sqlite3_stmt *row = NULL;
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    const int count = sqlite3_column_int(row, 0);
+    sqlite3_finalize(row);
+    return count;
+}
+
 /* Imports the only session of `from` into a new database, which is removed. */
 static sj_status import(const char *from, sj_error *error)
 {
@@ -53,6 +65,8 @@ static sj_status import(const char *from, sj_error *error)
     lab_file_remove(path);
     assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, error), SJ_OK);
     const sj_status status = sj_session_copy(from, 1, target, &copied, error);
+    assert_int_equal(count_rows(target, "sessions"), status == SJ_OK);
+    assert_int_equal(count_rows(target, "modules"), status == SJ_OK);
     sqlite3_close(target);
     lab_file_remove(path);
     return status;
@@ -87,6 +101,11 @@ static void what_cannot_be_so_is_refused(void **state)
         "UPDATE blocks SET first_call = 274877906944 WHERE block_id = 2",
         "UPDATE blocks SET event_count = -1 WHERE block_id = 2",
         "UPDATE blocks SET block_id = 9223372036854775807 WHERE block_id = 3",
+        "UPDATE blocks SET data = substr(data, 1, length(data) - 9) WHERE block_id = 2",
+        "UPDATE blocks SET data = (SELECT data FROM blocks WHERE block_id = 3) WHERE block_id = 2",
+        "UPDATE blocks SET lost_calls = 5 WHERE block_id = 2",
+        "UPDATE sessions SET stored_blocks = stored_blocks + 1",
+        "UPDATE sessions SET stored_calls = stored_calls - 1",
         "UPDATE timeline SET start_ns = 9223372036854775807",
         "UPDATE streams SET number = 0",
     };
@@ -111,6 +130,43 @@ static void what_cannot_be_so_is_refused(void **state)
         assert_non_null(strstr(lab->error.text, "contradicts itself"));
         lab_file_remove(path);
     }
+}
+
+/* Replaces the second block by one that differs only in a function: no module has it. */
+static void put_unknown_functions(const char *path)
+{
+    frame_maker maker;
+    sj_frame_view view;
+    sqlite3 *database = NULL;
+    sqlite3_stmt *update = NULL;
+    frame_maker_init(&maker, 1);
+    maker.called_for_first = FRAME_MAKER_FUNCTIONS + 1;
+    frame_maker_block(&maker, EVENTS, 0);
+    assert_int_equal(sj_frame_read(frame_maker_block(&maker, EVENTS, 0), &view), SJ_OK);
+    assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(database, "UPDATE blocks SET data = ?1 WHERE block_id = 2",
+                                        -1, &update, NULL),
+                     SQLITE_OK);
+    sqlite3_bind_blob64(update, 1, view.payload.data, view.payload.size, SQLITE_STATIC);
+    assert_int_equal(sqlite3_step(update), SQLITE_DONE);
+    sqlite3_finalize(update);
+    sqlite3_close(database);
+    frame_maker_deinit(&maker);
+}
+
+/* Frames with such a block are refused by the store. */
+static void a_block_that_names_unknown_functions_is_refused(void **state)
+{
+    lab_file *lab = *state;
+    sj_verified verified;
+    const sj_verify_options looks = {0};
+    put_unknown_functions(lab->path);
+    assert_int_equal(import(lab->path, &lab->error), SJ_EINVAL);
+    assert_non_null(strstr(lab->error.text, "is in no module that was sent"));
+    assert_int_equal(sj_store_verify(lab->store, &looks, &verified, &lab->error), SJ_OK);
+    assert_int_equal(verified.bad_blocks, 1);
+    /* It is marked now, and questions leave it out. */
+    assert_int_equal(import(lab->path, &lab->error), SJ_OK);
 }
 
 /* A file of any size is read before others have to wait for the target. */
@@ -244,6 +300,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_cannot_be_so_is_refused, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_block_that_names_unknown_functions_is_refused, set_up,
+                                        lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(streams_get_the_next_numbers, set_up, lab_file_tear_down),

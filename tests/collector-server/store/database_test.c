@@ -70,6 +70,21 @@ static void open_beside_another(const char *statement)
     sqlite3_close(opened);
 }
 
+/* Also the extended codes, of which SQLite has several for damage. */
+static void damage_is_known_by_all_of_its_codes(void **state)
+{
+    (void)state;
+    static const int damaged[] = {SQLITE_CORRUPT, SQLITE_CORRUPT_VTAB, SQLITE_CORRUPT_SEQUENCE,
+                                  SQLITE_CORRUPT_INDEX, SQLITE_NOTADB};
+    static const int whole[] = {SQLITE_OK, SQLITE_IOERR_READ, SQLITE_FULL, SQLITE_ERROR};
+    for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
+        assert_true(sj_database_is_damaged(damaged[i]));
+    }
+    for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {
+        assert_false(sj_database_is_damaged(whole[i]));
+    }
+}
+
 static int remove_file(void **state)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm"};
@@ -339,6 +354,7 @@ static void a_database_of_a_newer_version_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(damage_is_known_by_all_of_its_codes),
         cmocka_unit_test(a_database_that_nobody_can_write_beside_is_read),
         cmocka_unit_test_setup_teardown(
             a_new_database_has_the_schema_of_one_that_was_brought_up_to_date, remove_file,

@@ -286,7 +286,9 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     for (uint32_t i = 0; i < event_count; ++i) {
         const uint32_t random = next_random(maker);
         maker->ticks += 26u * (1 + (random & 7));
-        const uint32_t function = choose_event(maker, random);
+        const uint32_t chosen = choose_event(maker, random);
+        const uint32_t function =
+            chosen == 1 && maker->called_for_first != 0 ? maker->called_for_first : chosen;
         maker->events[i] = (sj_event){.ticks = maker->ticks, .function = function};
         if (function != SJ_EVENT_LEAVE) {
             const bool is_untimed = maker->counted && (random >> 20) % 4 != 0;

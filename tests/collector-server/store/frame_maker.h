@@ -22,6 +22,7 @@ typedef struct frame_maker {
                                 NULL: none */
     char name[48];           /* the one made last */
     uint32_t function_count; /* that the module has; 0: FRAME_MAKER_FUNCTIONS */
+    uint32_t called_for_first; /* the function that is called for function 1; 0: function 1 */
     bool steady; /* calls repeat as in real programs, with some noise; else they are drawn by lot */
     bool counted;          /* three of four calls are made without a clock */
     uint32_t lost_calls;   /* that each block says to have lost behind its last event */

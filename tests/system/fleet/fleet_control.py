@@ -7,6 +7,7 @@ fleet_control.py BUILD_FOLDER ATTACH_TARGET
 import http.client
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -266,6 +267,12 @@ def over_http(collector, api, device):
     families = list(text_string_to_metric_families(content.decode())) # Prometheus' own reader
     samples = {sample.name: sample.value for family in families for sample in family.samples}
     check(samples["sojourn_devices"] == 2 and samples["sojourn_devices_polling"] == 2, f"{samples}")
+    check(samples["sojourn_devices_copied"] == 0 and samples["sojourn_refusing"] == 0, f"{samples}")
+    check(samples["sojourn_ingest_lag_seconds"] > 0, f"{samples}")
+    rules = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../collector-server/sojournd/sojourn.rules.yml")
+    with open(rules, encoding="utf-8") as file:
+        known = set(re.findall(r"\bsojourn_[a-z_]+", file.read()))
+    check(len(known) >= 10 and known <= set(samples), f"the alert rules name no metrics: {known - set(samples)}")
     calls = collector.sql("SELECT sum(stored_calls) AS n FROM sessions")[0]["n"]
     check(samples["sojourn_stored_calls"] == calls, f"{samples['sojourn_stored_calls']} {calls}")
     check(samples["sojourn_frames_total"] > 0 and samples["sojourn_database_up"] == 1, f"{samples}")

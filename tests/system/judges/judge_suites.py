@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The tests of compilers' run-time libraries say the same hooked as unhooked: what they print, and
 how they end. From Debian's source packages: OCaml's tests of exceptions and errors; with SJ_LONG=1
-also gcc's of C++ exceptions, libstdc++'s of language support, GNAT's, and glibc's of threads. A test
-that does not build by itself is passed over; too few that do fail the judge.
+also gcc's of C++ exceptions and libstdc++'s of language support (built by gcc, and by clang with
+libc++), GNAT's, the Ada conformity suite, and glibc's of threads. The judge names and counts the
+tests that do not build, and fails if too many do not. It ends with the table of suites in
+tests/bench/RESULTS.md.
 judge_suites.py BUILD_FOLDER FOLDER_FOR_SOURCES [SUITE [TEST]]"""
 import functools
 import glob
@@ -12,8 +14,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import typing
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import acats
 from judging import IS_LONG, need, without_losses
 from sojourn_testing import Failure, check, main
 
@@ -23,10 +27,12 @@ LIMIT_S = 300
 # So often a test is asked whether it says by itself, too, what it said hooked: some depend on who comes first.
 ASKED_AGAIN = 20
 MODES = [[], ["--libs"], ["--library-calls"], ["--profile"]] if IS_LONG else [[]]
+FEW_MODES = [[], ["--libs", "--library-calls"]]
 GCC = ["gcc/testsuite/g++.dg/eh", "gcc/testsuite/gnat.dg", "libstdc++-v3/testsuite/18_support",
-       "libstdc++-v3/testsuite/util"]
-# What does not say the same twice: addresses, process numbers, times.
-VARIES = [(r"0x[0-9a-f]+", "ADDRESS"), (r"\b\d+\.\d+s\b", "TIME")]
+       "libstdc++-v3/testsuite/util", "gcc/testsuite/ada/acats"]
+# Programs do not say these the same twice.
+VARIES = [(r"0x[0-9a-f]+", "ADDRESS"), (r"\b\d+\.\d+s\b", "TIME"),
+          (r"\d\d-\d\d-\d\d \d\d:\d\d:\d\d", "DATE")]
 
 
 def unpack(archive, into, members):
@@ -34,15 +40,15 @@ def unpack(archive, into, members):
 
 
 def gcc_tree(folder):
-    found = glob.glob(os.path.join(folder, "gcc-*", "libstdc++-v3"))
+    found = glob.glob(os.path.join(folder, "gcc-*", GCC[-1]))
     if not found:
         subprocess.run([DEBIAN_SOURCE, folder, "gcc-12"], check=True)
         unpack(glob.glob(os.path.join(folder, "source", "gcc-12_*.orig.tar.gz"))[0], folder,
                ["*/gcc-*-dfsg.tar.xz"])
         inner = glob.glob(os.path.join(folder, "gcc-12-*", "gcc-*-dfsg.tar.xz"))[0]
         unpack(inner, folder, [f"*/{part}/*" for part in GCC])
-        found = glob.glob(os.path.join(folder, "gcc-*", "libstdc++-v3"))
-    return os.path.dirname(found[0])
+        found = glob.glob(os.path.join(folder, "gcc-*", GCC[-1]))
+    return found[0][:-len(GCC[-1])]
 
 
 def ocaml_tree(folder):
@@ -75,13 +81,17 @@ def cxx_tests(folder):
     for path in sorted(glob.glob(os.path.join(tree, GCC[0], "*.C")) +
                        glob.glob(os.path.join(library, "18_support", "**", "*.cc"), recursive=True)):
         text = read(path)
-        # What g++'s tests do not say they only compile; libstdc++'s run.
+        # A test without a directive is only compiled by g++'s suite, and run by libstdc++'s.
         if "dg-do run" not in text and ("dg-do" in text or "g++.dg" in path):
             continue
         tests.append((path, ["g++", "-w", "-O2", "-g", "-pthread", *directed(text, "options"),
                              *directed(text, "additional-options"), "-I", os.path.join(library, "util"),
                              "-I", os.path.dirname(path), path, "-o"]))
     return tests
+
+
+def libcxx_tests(folder):
+    return [(path, ["clang++", "-stdlib=libc++", *command[1:]]) for path, command in cxx_tests(folder)]
 
 
 def ada_tests(folder):
@@ -91,6 +101,11 @@ def ada_tests(folder):
         if "dg-do run" in text:
             tests.append((path, ["gnatmake", "-q", "-f", "-gnatws", *directed(text, "options"), path, "-o"]))
     return tests
+
+
+def acats_tests(folder):
+    """Takes every fourth test of each chapter, because all of them take an hour."""
+    return acats.tests(os.path.join(gcc_tree(folder), GCC[-1]), 4)
 
 
 OCAML_SHORT = ["match-exception/nested_handlers", "match-exception/exception_propagation",
@@ -127,8 +142,10 @@ GLIBC_PATHS = [f'-D{name}_PATH="/nowhere"' for name in
                 "ROOTSBINDIR", "SYSCONFDIR", "COMPLOCALEDIR", "ROOTDIR", "RUNPATHDIR")]
 
 
-# See LIMITS in sojourn-record(1): one has 800 MB of address space, one the smallest stack there is.
-BEYOND_LIMITS = ("tst-create-detached.c", "tst-minstack-exit.c")
+# These tests differ for reasons that are known; LIMITS in sojourn-record(1) tells of the first two.
+KNOWN = {"tst-create-detached.c": "the test has 800 MB of address space, less than the recorder reserves",
+         "tst-minstack-exit.c": "the test's threads have the smallest stack that the system allows",
+         "tst-robust-fork.c": "the test starts over 16,000 processes and ends itself after 100 seconds"}
 
 
 def glibc_support(tree, command):
@@ -153,13 +170,34 @@ def glibc_tests(folder):
     library = glibc_support(tree, command)
     return [(path, [*command, path, library, "-pthread", "-ldl", "-lrt", "-lm", "-o"])
             for part in ("nptl", "sysdeps/pthread")
-            for path in sorted(glob.glob(os.path.join(tree, part, "tst-*.c")))
-            if os.path.basename(path) not in BEYOND_LIMITS]
+            for path in sorted(glob.glob(os.path.join(tree, part, "tst-*.c")))]
 
 
-# The tests of a suite, and how many have to build at least, in the short and the long form.
-SUITES = {"ocaml": (ocaml_tests, 3, 60), "c++": (cxx_tests, 0, 70), "ada": (ada_tests, 0, 200),
-          "glibc": (glibc_tests, 0, 250)}
+class Suite(typing.NamedTuple):
+    title: str
+    package: str                 # Debian's source package
+    tests: typing.Callable
+    least_short: int             # the least number of tests that have to build; 0: the form has no such suite
+    least_long: int
+    modes: list
+
+
+SUITES = {
+    "ocaml": Suite("OCaml: exceptions, errors, threads, callbacks", "ocaml", ocaml_tests, 3, 60, MODES),
+    "c++": Suite("g++.dg/eh and libstdc++ 18_support", "gcc-12", cxx_tests, 0, 70, MODES),
+    "libc++": Suite("the same tests with clang and libc++", "gcc-12", libcxx_tests, 0, 50, FEW_MODES),
+    "ada": Suite("gnat.dg", "gcc-12", ada_tests, 0, 200, MODES),
+    "acats": Suite("ACATS, every fourth test of each chapter", "gcc-12", acats_tests, 0, 500, FEW_MODES),
+    "glibc": Suite("glibc's tests of threads", "glibc", glibc_tests, 0, 250, MODES),
+}
+
+
+class Outcome:
+    """Holds the names of a suite's tests, by what happened to them."""
+
+    def __init__(self):
+        self.tests = self.runs = 0
+        self.not_built, self.varying, self.same, self.known, self.differing = [], [], [], [], []
 
 
 def build(sojourn, path, command):
@@ -176,7 +214,7 @@ def build(sojourn, path, command):
 
 
 def run(sojourn, command, with_output=True):
-    """What a program does, without what varies; a hang is an outcome as well."""
+    """Returns how a program ends and what it says, without what varies. A hang is an outcome, too."""
     done = subprocess.Popen(command, cwd=sojourn.path("build"), env=sojourn.environment, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -196,41 +234,89 @@ def run(sojourn, command, with_output=True):
     return f"exit {code}\n{text}"
 
 
-def judge(sojourn, suite, only):
-    make_tests, least_short, least_long = SUITES[suite]
-    # Threads print in any order, and tests of them tell by their exit code.
-    said = functools.partial(run, sojourn, with_output=suite != "glibc")
-    built = differing = 0
-    for path, command in make_tests(sojourn.sources):
-        if only and only not in path:
-            continue
-        program = build(sojourn, path, command)
-        if program is None:
-            continue
-        built += 1
-        plain = said([program])
-        if plain == "hangs" or plain != said([program]):
-            continue # it does not say the same twice by itself
-        for mode in MODES:
-            hooked = said([sojourn.program, "record", "-q", "-o", sojourn.path("suite.db"), "--max-bytes", "0",
-                           "--block-ms", "10000", *mode, "--", program])
-            for left in glob.glob(sojourn.path("suite.db*")):
-                os.remove(left)
-            if hooked != plain and not any(said([program]) == hooked for _ in range(ASKED_AGAIN)):
-                differing += 1
-                print(f"  {os.path.basename(path)} {' '.join(mode)}: plain {plain[:300]!r}, hooked {hooked[:300]!r}")
-    least = 1 if only else least_long if IS_LONG else least_short
-    print(f"{suite}: {built} tests built, {differing} differ")
-    check(built >= least, f"{suite}: only {built} tests build")
+def says_so_too(said, program, hooked):
+    return any(said([program]) == hooked for _ in range(ASKED_AGAIN))
+
+
+def judge_test(sojourn, said, path, program, modes):
+    """Counts the ways of recording in which a program says what it does not say unhooked. Returns
+    None if the program does not say the same twice unhooked."""
+    plain = said([program])
+    if plain == "hangs" or plain != said([program]):
+        return None
+    differing = 0
+    for mode in modes:
+        hooked = said([sojourn.program, "record", "-q", "-o", sojourn.path("suite.db"), "--max-bytes", "0",
+                       "--block-ms", "10000", *mode, "--", program])
+        for left in glob.glob(sojourn.path("suite.db*")):
+            os.remove(left)
+        if hooked != plain and not says_so_too(said, program, hooked):
+            differing += 1
+            print(f"  {os.path.basename(path)} {' '.join(mode)}: plain {plain[:300]!r}, hooked {hooked[:300]!r}",
+                  flush=True)
     return differing
 
 
+def judge(sojourn, suite, only):
+    # Threads print in any order, and tests of them tell by their exit code.
+    said = functools.partial(run, sojourn, with_output=suite.package != "glibc")
+    outcome = Outcome()
+    for path, command in suite.tests(sojourn.sources):
+        if only and only not in path:
+            continue
+        name = os.path.basename(path)
+        outcome.tests += 1
+        program = build(sojourn, path, command)
+        if program is None:
+            outcome.not_built.append(name)
+            continue
+        differing = judge_test(sojourn, said, path, program, suite.modes)
+        if differing is None:
+            outcome.varying.append(name)
+            continue
+        outcome.runs += len(suite.modes)
+        (outcome.same if differing == 0 else outcome.known if name in KNOWN else outcome.differing).append(name)
+    tell(suite, outcome)
+    least = 1 if only else suite.least_long if IS_LONG else suite.least_short
+    built = outcome.tests - len(outcome.not_built)
+    check(built >= least, f"{suite.title}: only {built} tests build")
+    return outcome
+
+
+def tell(suite, outcome):
+    print(f"{suite.title}:")
+    for what, names in (("do not build", outcome.not_built), ("do not say the same twice unhooked", outcome.varying),
+                        ("differ", outcome.differing)):
+        if names:
+            print(f"  {len(names)} {what}: {' '.join(names)}")
+    for name in outcome.known:
+        print(f"  {name} differs: {KNOWN[name]}", flush=True)
+
+
+def version(sojourn, package):
+    names = glob.glob(os.path.join(sojourn.sources, "source", package + "_*.dsc"))
+    return os.path.basename(names[0])[len(package) + 1:-len(".dsc")]
+
+
+def table(sojourn, outcomes):
+    print("| Suite | Debian source | Tests | Built | Same twice unhooked | Hooked runs | All runs as unhooked | "
+          "Differ for a known reason | Differ |")
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    for suite, o in outcomes:
+        built = o.tests - len(o.not_built)
+        print(f"| {suite.title} | {suite.package} {version(sojourn, suite.package)} | {o.tests} | {built} | "
+              f"{built - len(o.varying)} | {o.runs} | {len(o.same)} | {len(o.known)} | {len(o.differing)} |")
+
+
 def test(sojourn, arguments):
-    need("ocamlopt", *(["g++", "gnatmake"] if IS_LONG else []))
+    need("ocamlopt", *(["g++", "gnatmake", "gnatchop", "clang++"] if IS_LONG else []))
     sojourn.sources = os.path.abspath(arguments[0])
     os.makedirs(sojourn.sources, exist_ok=True)
-    suites = arguments[1:2] or [name for name in SUITES if IS_LONG or SUITES[name][1] != 0]
-    differing = sum(judge(sojourn, suite, arguments[2] if len(arguments) > 2 else "") for suite in suites)
+    names = arguments[1:2] or [name for name in SUITES if IS_LONG or SUITES[name].least_short != 0]
+    only = arguments[2] if len(arguments) > 2 else ""
+    outcomes = [(SUITES[name], judge(sojourn, SUITES[name], only)) for name in names]
+    table(sojourn, outcomes)
+    differing = sum(len(outcome.differing) for _, outcome in outcomes)
     if differing != 0:
         raise Failure(f"{differing} tests say something else hooked than unhooked")
 

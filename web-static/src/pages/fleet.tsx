@@ -15,6 +15,7 @@ import { Policies } from "./policies";
 const POLL_MS = 3000;
 const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
+const COPIED = "▲ two daemons have its identity: each command runs on one of them (see sojourn doctor)";
 
 // Builds are those of the function's file. Without a name it is known by its key: its address is another in each build.
 const HEAT_SQL = `SELECT d.name AS device, substr(lower(hex(m.build_id)), 1, 12) AS build,
@@ -167,7 +168,12 @@ function Devices({ devices, known, unknown, chosen }: {
                     },
                 },
                 { title: "Enrolled", cell: (device) => device.enrolled },
-                { title: "Problem", cell: (device) => <span class="warn-text">{statusOf(device).problem ?? ""}</span> },
+                {
+                    title: "Problem",
+                    cell: (device) => (
+                        <span class="warn-text">{device.copied ? COPIED : (statusOf(device).problem ?? "")}</span>
+                    ),
+                },
             ]}
         />
     );

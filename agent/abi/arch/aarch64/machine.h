@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /* clang-format off */
-#define SJ_ARCH_FILE(room, file) SJ_ARCH_QUOTED(agent/inproc/room/arch/aarch64/file)
+#define SJ_ARCH_FILE(component, file) SJ_ARCH_QUOTED(agent/inproc/component/arch/aarch64/file)
 /* clang-format on */
 
 enum {

@@ -6,28 +6,28 @@
 #include <stdint.h>
 
 /* clang-format off */
-#define SJ_ARCH_FILE(room, file) SJ_ARCH_QUOTED(agent/inproc/room/arch/x86_64/file)
+#define SJ_ARCH_FILE(component, file) SJ_ARCH_QUOTED(agent/inproc/component/arch/x86_64/file)
 /* clang-format on */
 
 enum {
     SJ_MACHINE_ELF = EM_X86_64,
-    SJ_MACHINE_ADDRESS_BITS = 47,     /* of the part of the address space that programs have */
-    SJ_MACHINE_CALL_PUSHES = 1,       /* a call leaves its return address on the stack */
-    SJ_MACHINE_RETURN_WORD = 0,       /* where it is, from the stack address of a call's records */
-    SJ_MACHINE_SECOND_RESULT = 2,     /* place of its register among those of arguments */
-    SJ_MACHINE_CLOCK_TELLS_HZ = 0,    /* the clock's rate is known without measuring it */
-    SJ_MACHINE_RESOLVERS_ARE_BARE = 1 /* resolvers of indirect functions take no arguments */
+    SJ_MACHINE_ADDRESS_BITS = 47, /* bits of the address space that programs use */
+    SJ_MACHINE_CALL_PUSHES = 1,   /* a call pushes its return address */
+    /* offset in words from the stack address in a call's records to its return address */
+    SJ_MACHINE_RETURN_WORD = 0,
+    SJ_MACHINE_SECOND_RESULT = 2,     /* index of its register among the argument registers */
+    SJ_MACHINE_CLOCK_TELLS_HZ = 0,    /* 1: the clock's rate is known without a measurement */
+    SJ_MACHINE_RESOLVERS_ARE_BARE = 1 /* resolvers of indirect functions have no arguments */
 };
 
-/* Relocations that put the address of a function into a word. */
+/* Relocations that write the address of a function into a word. */
 enum {
     SJ_MACHINE_JUMP_SLOT = R_X86_64_JUMP_SLOT,
     SJ_MACHINE_GLOBAL_DATA = R_X86_64_GLOB_DAT,
     SJ_MACHINE_WORD = R_X86_64_64
 };
 
-#define SJ_MACHINE_CONVENTION                                                                      \
-    SJ_CONVENTION_SYSTEM_V /* of arguments: agent/policy/value_signature.h */
+#define SJ_MACHINE_CONVENTION SJ_CONVENTION_SYSTEM_V /* agent/policy/value_signature.h */
 #define SJ_MACHINE_CLOCK_NAME "tsc"
 
 static inline uint64_t sj_machine_ticks(void)

@@ -1,4 +1,4 @@
-/* What the files of the planner for AArch64 share: the steps of its descriptor (machine.h). */
+/* The steps of the AArch64 descriptor (machine.h), shared by the files of this folder. */
 #ifndef SJ_AGENT_PLANNER_ARCH_AARCH64_AARCH64_H
 #define SJ_AGENT_PLANNER_ARCH_AARCH64_AARCH64_H
 

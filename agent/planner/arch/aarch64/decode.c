@@ -6,17 +6,17 @@
 #include <capstone/capstone.h>
 #include <stdlib.h>
 
-/* Design notes. Every instruction is one word, so nothing hangs on lengths; the few kinds that
- * matter here are distinguished by their encodings (words.h), which the agent shares, and Capstone
- * distinguishes the other words that are instructions from those that are not. It may be older than
- * the program: a word that it does not know, that control falls through to, and that is of a group
- * without branches and pc-relative operands is taken for an instruction of a later version. */
+/* Design notes. Every instruction is one word. The few kinds that matter here are distinguished by
+ * their encodings (aarch64_words.h), which the agent shares. Capstone decides whether any other
+ * word is an instruction. Capstone may be older than the program. So a word that it does not know
+ * counts as an instruction of a later version, if control falls through to it and its group has no
+ * branches and no pc-relative operands. */
 
 enum {
     WORD_NOP = 0xd503201f,
     BRANCH_OPERATION_SHIFT = 21,
-    /* Operations of the branches through registers; the last bit but three is set where the address
-     * is authenticated. */
+    /* Operations of branches through registers. The fourth-lowest bit is set if the address is
+     * authenticated. */
     OPERATION_BR = 0,
     OPERATION_BLR = 1,
     OPERATION_RET = 2,
@@ -25,7 +25,8 @@ enum {
     EPILOGUE_REGISTER = SJ_WORD_LINK_REGISTER
 };
 
-/* Its 77,000 relocations would cost each command of another processor 3 ms. */
+/* Loaded on demand, because Capstone's 77,000 relocations would cost every command for another
+ * processor 3 ms. */
 typedef struct capstone_functions {
     __typeof__(cs_open) *open;
     __typeof__(cs_close) *close;
@@ -41,7 +42,7 @@ typedef struct capstone_functions {
 typedef struct disassembler {
     capstone_functions capstone;
     csh handle;
-    cs_insn *instruction; /* room for one */
+    cs_insn *instruction; /* capacity: one */
 } disassembler;
 
 static bool load_capstone(capstone_functions *functions)
@@ -95,7 +96,7 @@ static bool is_instruction(const sj_decoder *decoder, const uint8_t *bytes)
     return state->capstone.disassemble(state->handle, &bytes, &size, &address, state->instruction);
 }
 
-/* br, blr, ret and their authenticating kin; the rest belongs to the kernel. */
+/* br, blr, ret and their authenticating forms. The kernel uses the other operations. */
 static sj_code_kind register_branch_kind(uint32_t word)
 {
     const uint32_t reg = word >> 5 & 31;
@@ -106,19 +107,19 @@ static sj_code_kind register_branch_kind(uint32_t word)
         return SJ_CODE_JUMP_INDIRECT;
     case OPERATION_BLR:
     case OPERATION_BLRAA:
-        /* A moved call has to set the link register before it reads its target. */
+        /* A moved call must set the link register before it reads its target. */
         return reg == SJ_WORD_LINK_REGISTER || (word & 31) == SJ_WORD_LINK_REGISTER
                    ? SJ_CODE_PINNED
                    : SJ_CODE_CALL_INDIRECT;
     case OPERATION_RET:
-        /* Returns through another register are no returns of this function's call. */
+        /* A return through another register does not return from this function's call. */
         return is_authenticated || reg == SJ_WORD_LINK_REGISTER ? SJ_CODE_RETURN : SJ_CODE_PINNED;
     default:
         return SJ_CODE_PINNED;
     }
 }
 
-/* udf, brk and hlt never go on. */
+/* True for udf, brk and hlt: control never continues. */
 static bool is_stop(uint32_t word)
 {
     return (word & UINT32_C(0xffff0000)) == 0 ||
@@ -153,7 +154,7 @@ static void decode_relative(const sj_decoder *decoder, uint32_t word, sj_word_cl
         code->kind = SJ_CODE_CALL;
         break;
     case SJ_WORD_ADRP:
-        /* From the page, not from the instruction. */
+        /* relative to the page, not to the instruction */
         value -= (int64_t)((decoder->text_low + code->at) & ((1 << SJ_WORD_PAGE_BITS) - 1));
         code->kind = SJ_CODE_PLAIN;
         code->flags = SJ_CODE_RELATIVE;
@@ -198,7 +199,7 @@ void sj_aarch64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t s
 
 uint32_t sj_aarch64_entry(const sj_module *module, const sj_code_range *range)
 {
-    /* bti in its four forms, paciasp, pacibsp: indirect calls have to land on them. */
+    /* The four forms of bti, and paciasp, pacibsp: targets of indirect calls. */
     static const uint32_t marks[] = {0xd503241f, 0xd503245f, 0xd503249f,
                                      0xd50324df, 0xd503233f, 0xd503237f};
     uint32_t entry = range->start;
@@ -216,11 +217,11 @@ uint32_t sj_aarch64_entry(const sj_module *module, const sj_code_range *range)
     return entry;
 }
 
-/* What an epilogue does last, in the order of its steps. */
+/* The last steps of an epilogue, in their order. */
 typedef enum epilogue_step {
     STEP_OTHER,
     STEP_LOAD_LINK, /* the return address is back in its register */
-    STEP_POP_LINK,  /* the same, and the frame is gone */
+    STEP_POP_LINK,  /* the same, and the frame is removed */
     STEP_POP
 } epilogue_step;
 
@@ -247,9 +248,9 @@ static epilogue_step step_of(uint32_t word)
     return is_post_load && one_is_link ? STEP_POP_LINK : STEP_OTHER;
 }
 
-/* Compilers that describe no epilogues (LLVM before 15) leave the frame's rule standing until the
- * end; what the epilogue does says as surely that the stack is as at the entry. A return to
- * the link register is that by the rules of calls. */
+/* Compilers that describe no epilogues (LLVM before 15) keep the frame's rule until the end. The
+ * epilogue's instructions then show that the stack is as at the entry. For a return to the link
+ * register, the calling convention shows it. */
 static void find_entry_frames(sj_module *module, const sj_code_range *range)
 {
     bool has_link = false;
@@ -276,8 +277,8 @@ static void find_entry_frames(sj_module *module, const sj_code_range *range)
     }
 }
 
-/* adr, and adrp with the add behind it, take addresses. The base of a switch is none that a jump
- * could be made to from elsewhere. */
+/* Marks the addresses that adr, and adrp with the following add, compute. The base of a switch is
+ * not a possible jump target. */
 static void mark_addresses(sj_module *module, const sj_code_range *range)
 {
     enum { LOOK_ON = 8 };
@@ -306,8 +307,8 @@ static void mark_addresses(sj_module *module, const sj_code_range *range)
     }
 }
 
-/* The groups of encodings by bits 25 to 28: reserved ones, and that of branches and system
- * instructions, have no place for later data processing. */
+/* True if a later version may define instructions in this group (bits 25 to 28). False for reserved
+ * groups, and for that of branches and system instructions. */
 static bool may_be_later_version(uint32_t word)
 {
     const uint32_t group = word >> 25 & 15;

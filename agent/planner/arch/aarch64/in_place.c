@@ -2,18 +2,19 @@
 
 #include "agent/abi/aarch64_words.h"
 
-/* Design notes. Every site is one instruction that becomes one branch: no other instruction is
- * displaced, so it does not matter who jumps where, but for jumps to the entry. Those that stay in
- * the call are led to the entry's instruction behind its probe. */
+/* Design notes. Each place is one instruction, which becomes one branch. No other instruction
+ * moves, so it does not matter where jumps lead, except jumps to the entry. A jump to the entry
+ * that stays in the call is changed to reach the entry's instruction after its probe. */
 
 enum { LABEL_TAKEN = 1 };
 
 typedef struct function_work {
     sj_builder *builder;
-    const sj_code_range *range; /* of the site at hand */
+    const sj_code_range *range; /* range of the current place */
     const sj_code *entry;
     uint32_t
-        behind_entry; /* stub that goes on behind the entry's probe; SJ_CODE_RANGE_NONE: none yet */
+        /* stub that continues after the entry's probe; SJ_CODE_RANGE_NONE: not made yet */
+        behind_entry;
 } function_work;
 
 static const uint8_t *bytes_of(const function_work *work, const sj_code *code)
@@ -28,7 +29,7 @@ static bool can_move(const sj_code *code)
            code->kind == SJ_CODE_STOP;
 }
 
-/* A call's return address is the true one, behind the call's old place. */
+/* Sets the call's original return address, after its old place. */
 static void emit_call(const function_work *work, const sj_code *code)
 {
     sj_builder *builder = work->builder;
@@ -69,7 +70,7 @@ static void emit_moved(const function_work *work, const sj_code *code)
     }
 }
 
-/* The function that begins where a jump leads, or none. */
+/* Returns the function that starts at a jump's target, or SJ_CODE_RANGE_NONE. */
 static uint32_t callee_of(const sj_module *module, const sj_code *code)
 {
     const uint32_t callee = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF
@@ -94,8 +95,8 @@ static void emit_leave(const function_work *work, const sj_code *code)
     }
 }
 
-/* Emits what follows where a site's branch is taken, or where it ends without one. */
-static void emit_taken(const function_work *work, const sj_code *code, sj_exit exit)
+/* Emits the code for a place whose branch is taken, or that ends without a branch. */
+static void emit_after_branch(const function_work *work, const sj_code *code, sj_exit exit)
 {
     sj_emit_place(work->builder, code->at);
     if (exit == SJ_EXIT_TO_ENTRY) {
@@ -115,7 +116,7 @@ static void emit_taken(const function_work *work, const sj_code *code, sj_exit e
     }
 }
 
-/* Emits one instruction and what follows it; `exit` is what it is to the call. */
+/* Emits one instruction and the code after it. `exit` is its sj_exit_of. */
 static void emit_site(const function_work *work, const sj_code *code, sj_exit exit)
 {
     sj_builder *builder = work->builder;
@@ -135,7 +136,7 @@ static void emit_site(const function_work *work, const sj_code *code, sj_exit ex
         sj_emit_jump(builder, sj_code_end(code));
         sj_emit_label(builder, LABEL_TAKEN);
     }
-    emit_taken(work, code, exit);
+    emit_after_branch(work, code, exit);
 }
 
 static void patch_site(const function_work *work, const sj_code *code, uint32_t stub)
@@ -165,7 +166,7 @@ static bool hook_range(function_work *work)
     for (uint32_t i = 0; i < work->range->code_count; i++) {
         const sj_code *code = &module->codes[work->range->first_code + i];
         const sj_exit exit = sj_exit_of(module, work->range, code);
-        /* Words that control never gets to may be data. */
+        /* Words that control never reaches may be data. */
         is_dead = is_dead && !sj_bit_get(module->targets, code->at);
         if (is_dead) {
             continue;

@@ -10,10 +10,10 @@
  *   adr x2, base                    (or the table itself)
  *   add x1, x2, w1, sxtb #2         (or x1, lsl #2)
  *   br x1
- *
- * A patch covers one instruction, so a table's entries matter here in one respect only: none may
- * lead to the entry. And what a sum leads to is known to be a part of the function once its table
- * was found and read. */
+ * |
+ * A patch covers one instruction, so only one property of a table's entries matters: none may lead
+ * to the function's entry. Once its table is found and read, the targets of a sum are known to be
+ * parts of the function. */
 
 enum { LOOK_BACK = 16, ADDRESS_LOOK_BACK = 512, ENTRIES_UNBOUNDED = 256, REGISTERS = 32 };
 
@@ -29,7 +29,7 @@ static bool is_sum(uint32_t word)
            (word & UINT32_C(0xffe00000)) == UINT32_C(0x8b200000);
 }
 
-/* Returns whether a word writes a general register that it names in its lowest bits. */
+/* True if a word writes the general register that its lowest bits name. */
 static bool writes_register(uint32_t word, uint32_t reg)
 {
     const bool is_memory = (word & UINT32_C(0x0a000000)) == UINT32_C(0x08000000);
@@ -40,7 +40,7 @@ static bool writes_register(uint32_t word, uint32_t reg)
     return (word & 31) == reg && !is_store && !is_pair_store && !is_vector;
 }
 
-/* Finds the last instruction before `from` that writes a register; NULL: none near by. */
+/* Returns the last instruction before `from` that writes a register; NULL: none nearby. */
 static const sj_code *find_writer(const sj_module *module, const sj_code_range *range,
                                   const sj_code *from, uint32_t reg, uint32_t limit)
 {
@@ -65,7 +65,7 @@ sj_switch_shape sj_aarch64_find_switch(const sj_module *module, const sj_code_ra
     return (sj_switch_shape){.has_sum = writer != NULL && is_sum(word_of(module, writer))};
 }
 
-/* Finds what address a register holds: adr, or adrp with an add to it. It may have been made far
+/* Finds the address in a register, from adr, or from adrp and an add. The instructions may be far
  * away, before a loop. */
 static bool find_address(const sj_module *module, const sj_code_range *range, const sj_code *from,
                          uint32_t reg, uint64_t *address)
@@ -90,7 +90,7 @@ static bool find_address(const sj_module *module, const sj_code_range *range, co
     return false;
 }
 
-/* Loads with a register offset: how many bytes, and whether they are signed. */
+/* Decodes a load with a register offset: its size, and whether it extends the sign. */
 static bool read_load(uint32_t word, sj_jump_table *table)
 {
     if ((word & UINT32_C(0x3f200c00)) != UINT32_C(0x38200800) || (word >> 22 & 3) == 0) {
@@ -108,7 +108,7 @@ static void read_sum(uint32_t word, sj_jump_table *table)
     table->is_signed = table->is_signed || (is_extended && (word >> 13 & 7) >= 4);
 }
 
-/* The bound that the index was compared with, as far as it is found near by. */
+/* Returns the bound that the index was compared with, if it is nearby. */
 static uint32_t find_count(const sj_module *module, const sj_code_range *range, const sj_code *from)
 {
     const sj_code *first = module->codes + range->first_code;

@@ -6,12 +6,12 @@
 
 enum { PREFIX_OPERAND_SIZE = 0x66, PREFIX_ADDRESS_SIZE = 0x67 };
 
-enum { CODES_BEFORE_KNOWING = 1 << 10 }; /* that are not worth a memory */
+enum { CODES_BEFORE_KNOWING = 1 << 10 }; /* fewer instructions are not worth a memory */
 
 typedef struct decoder_state {
     ZydisDecoder zydis;
-    sj_known_codes *known; /* NULL: none yet */
-    uint32_t decoded;      /* instructions */
+    sj_known_codes *known; /* NULL: not allocated yet */
+    uint32_t decoded;      /* number of instructions */
 } decoder_state;
 
 sj_status sj_x86_64_open_decoder(sj_decoder *decoder)
@@ -20,7 +20,8 @@ sj_status sj_x86_64_open_decoder(sj_decoder *decoder)
     if (state == NULL) {
         return SJ_ENOMEM;
     }
-    /* Both calls only fail for wrong constants. Without operands the decoder is twice as fast. */
+    /* Both calls can only fail for wrong constants. Without operands the decoder is twice as
+     * fast. */
     (void)ZydisDecoderInit(&state->zydis, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
     (void)ZydisDecoderEnableMode(&state->zydis, ZYDIS_DECODER_MODE_MINIMAL, ZYAN_TRUE);
     decoder->state = state;
@@ -48,13 +49,13 @@ static void decode_direct(const ZydisDecodedInstruction *decoded, sj_code_kind k
 {
     code->value = (int32_t)decoded->raw.imm[0].value.s;
     code->flags |= SJ_CODE_BRANCH;
-    /* A 16-bit operand size makes branches differ between vendors; rex.W overrides it, which calls
+    /* With a 16-bit operand size, branches differ between vendors. rex.W overrides it, which calls
      * of __tls_get_addr use as filler. */
     const bool is_narrow = has_prefix(decoded, PREFIX_OPERAND_SIZE) && decoded->raw.rex.W == 0;
     code->kind = (uint8_t)(is_narrow ? SJ_CODE_BAD : kind);
 }
 
-/* FF /2 and FF /4; the far forms (/3 and /5) are pinned. */
+/* Decodes FF /2 and FF /4. The far forms (/3 and /5) are pinned. */
 static void decode_indirect(const ZydisDecodedInstruction *decoded, bool is_call, sj_code *code)
 {
     const uint8_t wanted = is_call ? 2 : 4;
@@ -161,7 +162,7 @@ void sj_x86_64_decode(const sj_decoder *decoder, const uint8_t *bytes, size_t si
         code->flags |= SJ_CODE_RELATIVE;
         code->flags |= decoded.mnemonic == ZYDIS_MNEMONIC_LEA ? SJ_CODE_ADDRESS : 0;
         code->value = (int32_t)decoded.raw.disp.value;
-        code->field = decoded.raw.disp.offset & 15; /* instructions have 15 bytes at most */
+        code->field = decoded.raw.disp.offset & 15; /* instructions have at most 15 bytes */
         if (has_prefix(&decoded, PREFIX_ADDRESS_SIZE)) {
             code->kind = SJ_CODE_PINNED; /* eip-relative: wraps at 4 GiB */
         }

@@ -24,7 +24,7 @@ static bool is_address(const sj_module *module, uint32_t value)
     return false;
 }
 
-/* In a program with a fixed place, any four bytes of an instruction may be an address. */
+/* In a program at a fixed address, any four bytes of an instruction may be an address. */
 static void mask_fixed(const sj_module *module, const sj_code *code, uint8_t *bytes)
 {
     for (uint32_t at = 1; at + DISTANCE_BYTES <= code->length; at++) {

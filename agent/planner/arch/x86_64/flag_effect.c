@@ -1,12 +1,12 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-/* Design notes. Instructions that code has at entries, in front of exits and behind calls; of
- * others nothing is claimed. Intel SDM volume 1, appendix A. What is undefined there is not
- * written: after a product the flags but carry and overflow are what they were before, as AMD's
- * processors have it, and after tzcnt the overflow is. But for the adjust flag, which no condition
- * looks at. */
+/* Design notes. This file knows the instructions that occur at entries, before exits and after
+ * calls. It claims nothing about others. Source: Intel SDM volume 1, appendix A. An undefined flag
+ * counts as not written, because on AMD's processors a multiplication keeps all flags but carry and
+ * overflow, and tzcnt keeps overflow. The adjust flag does not matter, because no condition reads
+ * it. */
 
-/* DA and DB hold the conditional moves of the x87, between registers, which read the flags. */
+/* DA and DB include the conditional moves between x87 registers, which read the flags. */
 static bool is_x87(const ZydisDecodedInstruction *decoded)
 {
     enum { X87_FIRST = 0xd8, X87_LAST = 0xdf, MOVES_IF = 0xda, MOVES_IF_NOT = 0xdb, REGISTERS = 3 };
@@ -16,11 +16,11 @@ static bool is_x87(const ZydisDecodedInstruction *decoded)
     return opcode >= X87_FIRST && opcode <= X87_LAST && !may_move;
 }
 
-/* Instructions of vectors and of the x87 neither read the status flags nor write all of them, or do
- * not matter here (ucomisd is named below), but for the conditional moves among the latter. */
+/* Instructions on vectors and the x87 neither read the status flags nor write all of them, or do
+ * not matter here (ucomisd is named below). The exceptions are conditional moves of the x87. */
 static bool is_of_vectors(const ZydisDecodedInstruction *decoded)
 {
-    enum { GENERAL_AGAIN = 0xf0 }; /* movbe, adcx and others behind 0F 38 */
+    enum { GENERAL_AGAIN = 0xf0 }; /* movbe, adcx and other general ones after 0F 38 */
     const uint8_t opcode = decoded->opcode;
     if (decoded->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) {
         return true; /* VEX, EVEX */
@@ -41,7 +41,8 @@ static bool is_of_vectors(const ZydisDecodedInstruction *decoded)
     }
 }
 
-/* Shifts by more than one bit leave the overflow flag undefined, by none all as it was. */
+/* A shift by more than one bit leaves the overflow flag undefined. A shift by zero changes no
+ * flag. */
 static uint8_t effect_of_shift(const ZydisDecodedInstruction *decoded)
 {
     enum { SHIFT8 = 0xc0, SHIFT = 0xc1, SHIFT8_BY_1 = 0xd0, SHIFT_BY_1 = 0xd1 };
@@ -55,7 +56,7 @@ static uint8_t effect_of_shift(const ZydisDecodedInstruction *decoded)
                : SJ_EFFECT_NONE;
 }
 
-/* What a condition and its opposite look at. */
+/* Returns the flags that a condition and its opposite read. */
 static uint8_t effect_of_condition(const ZydisDecodedInstruction *decoded)
 {
     static const uint8_t effects[] = {SJ_EFFECT_READS_OVERFLOW,   /* o, no */
@@ -69,7 +70,7 @@ static uint8_t effect_of_condition(const ZydisDecodedInstruction *decoded)
     return effects[(decoded->opcode & 0x0f) >> 1];
 }
 
-/* Conditional jumps, setcc and cmovcc. */
+/* True for conditional jumps, setcc and cmovcc. */
 static bool has_condition(const ZydisDecodedInstruction *decoded)
 {
     const uint8_t group = decoded->opcode & 0xf0;
@@ -81,7 +82,8 @@ static bool has_condition(const ZydisDecodedInstruction *decoded)
             (group == 0x40 || group == 0x80 || group == 0x90));
 }
 
-/* Instructions that neither read the flags nor write all of them, or do not matter enough. */
+/* True for instructions that neither read the flags nor write all of them, or that are too rare to
+ * matter. */
 static bool leaves_alone(const ZydisDecodedInstruction *decoded)
 {
     switch (decoded->mnemonic) {

@@ -1,9 +1,9 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-/* Design notes. A function that calls nothing has no return address in its code, so a copy of it
- * elsewhere can be run without any unwinder noticing, unless its own instructions throw. The entry
- * leads to the copy, whose branches stay in the copy and whose exits carry probes; a loop to the
- * entry enters behind the probe. */
+/* Design notes. A function without calls has no return address in its code. So a copy elsewhere can
+ * run without any unwinder noticing, unless its own instructions throw. The entry jumps to the
+ * copy. Branches of the copy stay in the copy, and its exits have probes. A loop to the entry
+ * continues after the entry's probe. */
 
 enum { COPY_MAX_CODES = 1 << 14 };
 
@@ -24,7 +24,7 @@ static bool can_copy(const sj_builder *builder, const sj_code_range *range)
             return false;
         }
     }
-    /* Padding may follow the last instruction that is reached. */
+    /* Padding may follow the last reached instruction. */
     uint32_t last = range->first_code + range->code_count - 1;
     while (last > range->first_code && module->codes[last].kind == SJ_CODE_NOP) {
         last--;
@@ -111,7 +111,7 @@ bool sj_hook_by_copy(sj_builder *builder)
     }
     sj_window window;
     uint32_t island;
-    if (!sj_take_window(builder, range, 0, true, &window, &island)) {
+    if (!sj_claim_window(builder, range, 0, true, &window, &island)) {
         return false;
     }
     sj_patch_window(builder, &window, island, emit_body(builder, range));

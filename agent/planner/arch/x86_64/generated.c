@@ -1,4 +1,4 @@
-/* What the instructions of generated code say of its frames and faults. */
+/* Derives frames and faults of generated code from its instructions. */
 #include "agent/planner/arch/x86_64/x86_64.h"
 
 enum { REX_W = 0x48, REX_B = 0x41, LEAVE = 0xc9, GROUP_BYTE = 0x83, GROUP_WORD = 0x81 };

@@ -19,14 +19,15 @@ static bool hook_exit(sj_builder *builder, const sj_code_range *range, uint32_t 
     }
     sj_window window;
     uint32_t island;
-    if (!sj_take_window(builder, range, exit, false, &window, &island)) {
+    if (!sj_claim_window(builder, range, exit, false, &window, &island)) {
         return false;
     }
     sj_patch_window(builder, &window, island, sj_emit_window(builder, range, &window, false));
     return true;
 }
 
-/* A folded exit that nothing falls into, not through padding either, is never reached any more. */
+/* True if a folded exit is never reached: no instruction falls into it, not even through
+ * padding. */
 static bool is_dead(const sj_builder *builder, const sj_code_range *range, uint32_t exit)
 {
     const sj_module *module = builder->module;
@@ -39,7 +40,7 @@ static bool is_dead(const sj_builder *builder, const sj_code_range *range, uint3
            sj_is_folded(builder, &module->codes[exit]);
 }
 
-/* Exits that lie in an earlier window were emitted with it. */
+/* An exit inside an earlier window was emitted with that window. */
 static bool hook_exits(sj_builder *builder, const sj_code_range *range)
 {
     const sj_module *module = builder->module;
@@ -72,7 +73,7 @@ bool sj_hook_in_place(sj_builder *builder)
         builder->reason = SJ_SKIP_HEAD_LOOP;
         return false;
     }
-    if (!sj_take_window(builder, function, 0, true, &entry, &island)) {
+    if (!sj_claim_window(builder, function, 0, true, &entry, &island)) {
         return false;
     }
     for (uint32_t i = builder->function; i != SJ_CODE_RANGE_NONE; i = module->ranges[i].next_part) {

@@ -1,12 +1,12 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-/* Design notes. Where five bytes are not free for a jump to a stub, two lead to an island near by
- * that holds it: in padding, else where code makes room.
+/* Design notes. If five bytes are not free for a jump to a stub, two bytes can jump to a nearby
+ * island that holds it. The island lies in padding, or in the place of code that is moved.
  *
- * A return of one byte that branches land on, with code behind it that is entered,
- * too, has no room for a jump. But only its own byte needs to change: the opcode of a short jump,
- * whose distance is then the byte behind it as it is (instruction punning). So the place of the
- * island is given, and has to be free or make room. It lies in the same page as the return: pages
+ * A return of one byte has no space for a jump if branches reach it and the code after it has its
+ * own entry. But only its own byte must change: it becomes the opcode of a short jump, whose
+ * distance is the following byte as it is (instruction punning). So the place of the island is
+ * fixed, and must be free or be made free. The island lies in the same page as the return. Pages
  * are written as a whole, and a jump without its island would lead into other code. */
 
 enum {
@@ -47,8 +47,8 @@ static bool has_call(const sj_code *codes, const sj_window *window)
     return false;
 }
 
-/* The first place behind the window's own jump that no instruction starts at: a thread that stands
- * at an instruction of the window is then always inside of one of the two patches. */
+/* Returns the first place after the window's own jump at which no instruction starts. A thread at
+ * an instruction of the window is then always inside one of the two patches. */
 static uint32_t island_in(const sj_code *codes, const sj_window *window)
 {
     uint32_t at = window->start + JUMP32_BYTES;
@@ -58,8 +58,8 @@ static uint32_t island_in(const sj_code *codes, const sj_window *window)
     return at + JUMP32_BYTES <= window->start + window->length ? at : SJ_CODE_RANGE_NONE;
 }
 
-/* Code of other functions is moved without their exits and branches, which belong to their plans.
- */
+/* Exits and branches of other functions belong to their own plans, so only their other code may
+ * move. */
 static bool may_move_for_island(const sj_builder *builder, const sj_code_range *range,
                                 const sj_window *window)
 {
@@ -82,7 +82,7 @@ static bool can_hold_island(const sj_builder *builder, const sj_code_range *rang
             return false;
         }
         const uint32_t island = island_in(codes, window);
-        if (window->length == window->room && island != SJ_CODE_RANGE_NONE) {
+        if (window->length == window->space && island != SJ_CODE_RANGE_NONE) {
             const int64_t distance = (int64_t)island - jump - JUMP8_BYTES;
             return distance >= INT8_MIN && distance <= INT8_MAX;
         }
@@ -90,13 +90,13 @@ static bool can_hold_island(const sj_builder *builder, const sj_code_range *rang
     return false;
 }
 
-/* make_room moves a window of code whose rest holds the island. */
-static void make_room(sj_builder *builder, const sj_code_range *range, sj_window *window,
-                      uint32_t island)
+/* Moves a window of code whose remaining bytes hold the island. */
+static void vacate(sj_builder *builder, const sj_code_range *range, sj_window *window,
+                   uint32_t island)
 {
     sj_claim_bytes(builder, window->start, window->length);
     const uint32_t stub = sj_emit_window(builder, range, window, false);
-    window->room = island - window->start;
+    window->space = island - window->start;
     sj_patch_window(builder, window, SJ_CODE_RANGE_NONE, stub);
 }
 
@@ -113,14 +113,14 @@ static bool make_island_in(sj_builder *builder, const sj_code_range *range, uint
             continue;
         }
         *island = island_in(module->codes, &window);
-        make_room(builder, range, &window, *island);
+        vacate(builder, range, &window, *island);
         return true;
     }
     return false;
 }
 
-/* Where no padding is near, a run of code makes room: it moves to a stub, its first bytes jump
- * there, and the rest holds the jump for the short one. The function's own code comes first. */
+/* If no padding is near, moves a run of code to a stub. Its first bytes jump to the stub, and its
+ * other bytes hold the jump of the island. Tries the function's own code first. */
 static bool make_island(sj_builder *builder, const sj_code_range *range, uint32_t jump,
                         uint32_t *island)
 {
@@ -180,8 +180,8 @@ static bool make_island_at(sj_builder *builder, uint32_t island)
                 !may_move_for_island(builder, range, &window)) {
                 break;
             }
-            if (window.length == window.room && is_around(module->codes, &window, island)) {
-                make_room(builder, range, &window, island);
+            if (window.length == window.space && is_around(module->codes, &window, island)) {
+                vacate(builder, range, &window, island);
                 return true;
             }
         }
@@ -195,8 +195,8 @@ static bool is_same_page(const sj_module *module, uint32_t left, uint32_t right)
            sj_module_address(module, right) >> PAGE_SHIFT;
 }
 
-/* The byte behind must stay: it belongs to an instruction of the same function, which is no exit,
- * because those are changed themselves. */
+/* The following byte must stay. So it must belong to an instruction of the same function that is
+ * not an exit, because exits are changed. */
 static bool can_pun(const sj_builder *builder, const sj_code_range *range, uint32_t exit)
 {
     const sj_module *module = builder->module;
@@ -234,7 +234,7 @@ static bool take_pun(sj_builder *builder, const sj_code_range *range, uint32_t e
                           .last = exit,
                           .start = code->at,
                           .length = code->length,
-                          .room = JUMP8_BYTES,
+                          .space = JUMP8_BYTES,
                           .is_pun = true};
     if (sj_free_padding(module, *island, JUMP32_BYTES) == JUMP32_BYTES) {
         sj_claim_bytes(builder, *island, JUMP32_BYTES);
@@ -243,8 +243,8 @@ static bool take_pun(sj_builder *builder, const sj_code_range *range, uint32_t e
     return make_island_at(builder, *island);
 }
 
-bool sj_take_window(sj_builder *builder, const sj_code_range *range, uint32_t exit,
-                    bool is_at_entry, sj_window *window, uint32_t *island)
+bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t exit,
+                     bool is_at_entry, sj_window *window, uint32_t *island)
 {
     *island = SJ_CODE_RANGE_NONE;
     bool found = is_at_entry ? sj_window_entry(builder, JUMP32_BYTES, window)
@@ -254,8 +254,8 @@ bool sj_take_window(sj_builder *builder, const sj_code_range *range, uint32_t ex
         found = is_at_entry ? sj_window_entry(builder, JUMP8_BYTES, window)
                             : sj_window_exit(builder, range, exit, JUMP8_BYTES, window);
         if (found) {
-            /* First the window, so that the island does not take its padding. */
-            sj_claim_bytes(builder, window->start, window->room);
+            /* Claim the window first, so that the island does not use its padding. */
+            sj_claim_bytes(builder, window->start, window->space);
             found = find_island(builder, window->start, island) ||
                     make_island(builder, range, window->start, island);
         }
@@ -266,7 +266,7 @@ bool sj_take_window(sj_builder *builder, const sj_code_range *range, uint32_t ex
         return found;
     }
     if (found) {
-        sj_claim_bytes(builder, window->start, window->room);
+        sj_claim_bytes(builder, window->start, window->space);
     }
     return found;
 }

@@ -2,13 +2,13 @@
 
 #include "agent/planner/jump_tables.h"
 
-/* Design notes. Position-independent tables hold 32-bit distances from their own start, and code
- * names the start with a rip-relative lea; every such lea of a function with an indirect jump is a
- * candidate. Fixed programs use tables of 64-bit addresses that the jump names. */
+/* Design notes. A position-independent table holds 32-bit distances from its own start. Code names
+ * the start by a rip-relative lea, so each such lea in a function with an indirect jump is a
+ * candidate. Programs at a fixed address use tables of 64-bit addresses that the jump names. */
 
 enum { BOUND_LOOK_BACK = 6, NO_REGISTER = 0xff, IF_ABOVE = 7 };
 
-/* An instruction of two registers (ModRM of mod 3) with the opcode at `at`. */
+/* An instruction on two registers (ModRM of mod 3) with the opcode at `at`. */
 typedef struct register_pair {
     uint8_t reg;
     uint8_t rm;
@@ -20,8 +20,8 @@ static register_pair registers_of(uint8_t rex, uint8_t modrm)
                            .rm = (uint8_t)((modrm & 7) | (rex & 1) << 3)};
 }
 
-/* The register that `index` was copied from without a change of its value as a number: by a move
- * of 32 bits or a zero extension; or NO_REGISTER. */
+/* Returns the register that `index` was copied from with the same numeric value: by a 32-bit move
+ * or a zero extension. NO_REGISTER: none. */
 static uint8_t copied_from(const uint8_t *bytes, uint8_t length, uint8_t index)
 {
     const uint8_t rex = (bytes[0] & 0xf0) == 0x40 ? bytes[0] : 0;
@@ -40,7 +40,7 @@ static uint8_t copied_from(const uint8_t *bytes, uint8_t length, uint8_t index)
     return NO_REGISTER;
 }
 
-/* One more than the number that an instruction compares `index` with; or 0. */
+/* Returns one more than the number that an instruction compares `index` with; 0: no comparison. */
 static uint32_t compared_with(const uint8_t *bytes, uint8_t length, uint8_t index)
 {
     const bool is_word = bytes[0] == 0x66;
@@ -68,8 +68,8 @@ static uint32_t compared_with(const uint8_t *bytes, uint8_t length, uint8_t inde
     return value < SJ_JUMP_TABLE_MOST ? value + 1 : 0;
 }
 
-/* How many entries a jump through a table of addresses can use: `cmp $last, reg`, `ja elsewhere`
- * and copies of the register lie directly in front of it. */
+/* Returns the number of entries that a jump through a table of addresses can use. `cmp $last, reg`,
+ * `ja elsewhere` and copies of the register must directly precede it. */
 static uint32_t known_count(const sj_module *module, const sj_code_range *range,
                             const sj_code *jump)
 {

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Design notes. What an instruction is, and how long, depends on its head: prefixes, opcode, ModRM
- * and SIB. Where the head ends is found by the few rules of the common encoding, and by which
- * opcodes have a ModRM byte, which is learned from what the decoder has said. Those rules cannot
- * mislead: an instruction is only kept when the decoder ended its head there, too, and only found
- * by the whole head. Not kept is what depends on more than that: other encodings, shifts, which
- * leave the flags alone when the immediate is zero, and what is wrong or rare. */
+/* Design notes. The head of an instruction (prefixes, opcode, ModRM and SIB) determines its kind
+ * and length. The end of the head follows from the few rules of the common encoding, and from which
+ * opcodes have a ModRM byte; the memory learns that from the decoder. These rules cannot mislead:
+ * an instruction is stored only if the decoder found the same end of its head, and it is found only
+ * by the whole head. Instructions that depend on more are not stored: other encodings, invalid or
+ * rare ones, and shifts, which keep the flags if the immediate is zero. */
 
 enum {
     SLOTS_BITS = 13,
@@ -25,10 +25,10 @@ enum {
 typedef enum modrm_use { MODRM_UNKNOWN, MODRM_NONE, MODRM_HERE } modrm_use;
 
 typedef struct known_code {
-    uint64_t head; /* as a little-endian word; zero beside `head_bytes` */
+    uint64_t head; /* as a little-endian word; bytes after `head_bytes` are zero */
     sj_code code;  /* without place and value */
     uint8_t head_bytes;
-    uint8_t value_at; /* in the instruction */
+    uint8_t value_at; /* offset in the instruction */
     uint8_t value_bytes;
     uint8_t immediate_at;
     uint8_t immediate_bytes;
@@ -36,7 +36,8 @@ typedef struct known_code {
 } known_code;
 
 struct sj_known_codes {
-    uint8_t modrm[2][256]; /* modrm_use, by whether the opcode has two bytes, and its last */
+    /* modrm_use, indexed by whether the opcode has two bytes, and by its last byte */
+    uint8_t modrm[2][256];
     known_code slots[SLOTS];
 };
 
@@ -77,7 +78,7 @@ static bool is_prefix(uint8_t byte)
     }
 }
 
-/* Returns where the opcode's last byte is. */
+/* Returns the offset of the opcode's last byte. */
 static unsigned find_opcode(uint64_t word, bool *has_two_bytes)
 {
     unsigned at = 0;
@@ -166,7 +167,7 @@ static bool is_kept(const ZydisDecodedInstruction *decoded, const sj_code *code)
            !is_narrow_branch && code->kind != SJ_CODE_BAD && code->kind != SJ_CODE_PINNED;
 }
 
-/* What follows the head: a displacement, then an immediate. */
+/* After the head follow a displacement and an immediate. */
 static unsigned true_head_bytes(const ZydisDecodedInstruction *decoded)
 {
     if (decoded->raw.disp.size != 0) {

@@ -1,5 +1,6 @@
-/* Instructions that were decoded before. Nearly all of a program's are one of some thousand, but
- * for their displacements and immediates, and finding one of those takes a tenth of decoding it. */
+/* Memory of decoded instructions. Nearly all instructions of a program are one of some thousand,
+ * apart from displacements and immediates. Finding one of those takes a tenth of the time of
+ * decoding it. */
 #ifndef SJ_AGENT_PLANNER_ARCH_X86_64_KNOWN_CODES_H
 #define SJ_AGENT_PLANNER_ARCH_X86_64_KNOWN_CODES_H
 
@@ -9,16 +10,16 @@
 
 typedef struct sj_known_codes sj_known_codes;
 
-/* sj_known_codes_new makes an empty memory of one decoder; NULL: there is no room, and whoever has
- * it does without. Released by free. */
+/* Allocates the empty memory of one decoder. Returns NULL if there is no memory; the decoder then
+ * works without it. Free it with free(). */
 sj_known_codes *sj_known_codes_new(void);
 
-/* sj_known_codes_find reads an instruction as sj_decode does; false: it is not known. */
+/* Decodes an instruction like sj_decode; returns false if it is not in the memory. */
 bool sj_known_codes_find(const sj_known_codes *known, const uint8_t *bytes, size_t size,
                          uint32_t at, sj_code *code, uint64_t *immediate);
 
-/* sj_known_codes_add keeps what was decoded, where what it is does not depend on more than the
- * bytes in front of its displacement and immediate. */
+/* Stores a decoded instruction, if its decoding depends only on the bytes before its displacement
+ * and immediate. */
 void sj_known_codes_add(sj_known_codes *known, const uint8_t *bytes, size_t size,
                         const ZydisDecodedInstruction *decoded, const sj_code *code);
 

@@ -14,7 +14,7 @@ static void emit_plain(sj_builder *builder, const sj_code *code, const uint8_t *
     }
 }
 
-/* A conditional jump in its long form, displacement zero. */
+/* Writes the long form of a conditional jump, with distance zero. */
 static void long_jump_if(const sj_builder *builder, const sj_code *code,
                          uint8_t bytes[LONG_JUMP_IF_BYTES])
 {
@@ -30,7 +30,7 @@ static void emit_call(sj_builder *builder, const sj_code *code)
         sj_emit_jump(builder, sj_code_target(code));
         return;
     }
-    /* FF /2 becomes FF /4: the same operand, jumped to. */
+    /* FF /2 becomes FF /4: jumps to the same operand. */
     uint8_t bytes[SJ_PATCH_MAX_BYTES] = {0};
     memcpy(bytes, builder->module->text + code->at, code->length);
     uint8_t opcode = 0;
@@ -86,9 +86,9 @@ enum {
     LOAD_RCX = 1 << MODRM_REG_SHIFT
 };
 
-/* Makes the load to rcx of what a jump through memory reads: 8B /1 in the place of FF /4, without
- * the prefixes of jumps. Returns its length; the position of a displacement is raised by how much
- * longer the load is. */
+/* Makes a load to rcx of the address that a jump through memory reads: 8B /1 instead of FF /4,
+ * without the prefixes of jumps. Returns its length, and adds to the position of a displacement how
+ * much longer the load is. */
 static uint8_t load_of(const uint8_t *jump, uint8_t length, uint8_t *load, uint8_t *field)
 {
     uint8_t size = 0;
@@ -111,11 +111,11 @@ static uint8_t load_of(const uint8_t *jump, uint8_t length, uint8_t *load, uint8
     return size;
 }
 
-/* Code that stores the address that a jump leads to where SJ_OPERATION_JUMP_LEAVE finds it. */
+/* Code that stores a jump's target where SJ_OPERATION_JUMP_LEAVE reads it. */
 typedef struct target_store {
     uint8_t bytes[SJ_JUMP_STORE_MAX_BYTES];
     uint8_t size;
-    uint8_t field; /* that leads to the jump's target; 0: none */
+    uint8_t field; /* is set to reach the jump's target; 0: none */
 } target_store;
 
 static void append(target_store *store, const uint8_t *bytes, uint8_t size)
@@ -164,7 +164,7 @@ static target_store store_target(const sj_module *module, const sj_code *exit)
     return store;
 }
 
-/* The probe in front of an exit: a return, or a jump that is going to be taken. */
+/* Emits the probe before an exit: a return, or a jump that will be taken. */
 static void emit_leave(sj_builder *builder, const sj_code *exit)
 {
     const sj_module *module = builder->module;
@@ -180,8 +180,8 @@ static void emit_leave(sj_builder *builder, const sj_code *exit)
     }
 }
 
-/* The function that a jump to an offset calls, when the flags need not be kept until then; or
- * none. */
+/* Returns the function that a jump to an offset calls, if the flags are dead there; else
+ * SJ_CODE_RANGE_NONE. */
 static uint32_t callee_at(const sj_module *module, int64_t target)
 {
     const uint32_t callee = sj_module_range_at(module, target);

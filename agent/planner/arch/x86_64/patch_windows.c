@@ -2,13 +2,13 @@
 
 #include "proto/base/array.h"
 
-/* Design notes. A window is a run of whole instructions that move to a stub. Control may arrive at
- * its first byte only; so no branch target, return address or label lies behind it, and a window
- * never holds bytes of another one. Padding behind a final instruction enlarges it. */
+/* Design notes. A window is a run of whole instructions that move to a stub. Control may arrive
+ * only at its first byte. So no other byte is a branch target, return address or label, and windows
+ * do not overlap. Padding after a final instruction enlarges the window. */
 
 enum { JUMP32_BYTES = 5 };
 
-/* Where a runtime looks for a call, by its return address, and rewrites it. */
+/* A runtime finds a call by its return address, and rewrites these bytes before it. */
 enum { CALL_SITE_BYTES = 13 };
 
 static bool can_move(const sj_builder *builder, const sj_code *code)
@@ -78,13 +78,13 @@ const sj_code *sj_leaving_code(const sj_builder *builder, const sj_code *code, s
     return target != NULL && sj_is_folded(builder, target) ? target : NULL;
 }
 
-/* Control may arrive at an instruction other than from the one before it. */
+/* True if control may arrive at an instruction other than from the previous one. */
 static bool is_entered(const sj_builder *builder, const sj_code *code)
 {
     return sj_bit_get(builder->module->targets, code->at) && !sj_is_folded(builder, code);
 }
 
-/* The bytes in front of an indirect call in generated code say where it leads. */
+/* In generated code, the bytes before an indirect call hold its target. */
 static bool holds_call_site(const sj_builder *builder, const sj_code_range *range, uint32_t last,
                             uint32_t end)
 {
@@ -122,7 +122,7 @@ bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint3
         room += sj_free_padding(module, sj_code_end(&codes[last]), need - length);
     }
     *window = (sj_window){
-        .first = first, .last = last, .start = codes[first].at, .length = length, .room = room};
+        .first = first, .last = last, .start = codes[first].at, .length = length, .space = room};
     return room >= need && room <= SJ_PATCH_MAX_BYTES &&
            !holds_call_site(builder, range, last, codes[first].at + room);
 }
@@ -138,9 +138,9 @@ static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool
     return can_move(builder, code) ? SJ_SKIP_NONE : SJ_SKIP_TOO_SHORT;
 }
 
-/* A final exit that lies so near behind the entry that no window of its own fits between moves with
- * the entry. */
-static void take_next_exit(const sj_builder *builder, const sj_code_range *range, sj_window *window)
+/* A final exit so close after the entry that no window fits between them moves with the entry. */
+static void include_next_exit(const sj_builder *builder, const sj_code_range *range,
+                              sj_window *window)
 {
     const sj_module *module = builder->module;
     const uint32_t start = window->start + window->length;
@@ -158,7 +158,7 @@ static void take_next_exit(const sj_builder *builder, const sj_code_range *range
     if (last > window->last &&
         sj_leaving_code(builder, code, sj_exit_of(module, range, code)) != NULL &&
         end - start + sj_free_padding(module, end, JUMP32_BYTES) < JUMP32_BYTES &&
-        sj_window_make(builder, range, window->first, last, window->room, &wider)) {
+        sj_window_make(builder, range, window->first, last, window->space, &wider)) {
         *window = wider;
     }
 }
@@ -176,7 +176,7 @@ bool sj_window_entry(sj_builder *builder, uint32_t need, sj_window *window)
     builder->reason = SJ_SKIP_TOO_SHORT;
     for (uint32_t last = first; last < end; last++) {
         if (sj_window_make(builder, range, first, last, need, window)) {
-            take_next_exit(builder, range, window);
+            include_next_exit(builder, range, window);
             return true;
         }
         const sj_code *code = &module->codes[last];
@@ -199,7 +199,7 @@ bool sj_window_exit(sj_builder *builder, const sj_code_range *range, uint32_t ex
     const sj_module *module = builder->module;
     const sj_code *codes = module->codes;
     for (uint32_t first = exit;; first--) {
-        /* Behind a conditional exit the window may also grow forward. */
+        /* After a conditional exit, the window may also grow forward. */
         for (uint32_t last = exit; last < exit + need; last++) {
             if (sj_window_make(builder, range, first, last, need, window)) {
                 return true;

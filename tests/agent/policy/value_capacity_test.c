@@ -1,6 +1,6 @@
-/* Rules that find no room are named before anything runs. */
+/* Rules that exceed a function's capacity are reported before a program runs. */
 #include "agent/policy/policy.h"
-#include "agent/policy/value_room.h"
+#include "agent/policy/value_capacity.h"
 #include "tests/support/check.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ static void note(void *context, const char *text)
     snprintf(said + used, 4096 - used, "%s\n", text);
 }
 
-/* Writes a policy of `count` rules, about the arguments of `function`, first as one kind, then as
- * another, and about its result. */
+/* Writes a policy of `count` rules about the arguments of `function`, alternately as two kinds, and
+ * about its result. */
 static void write_rules(const char *function, int count, char *text, size_t size)
 {
     static const char *const kinds[] = {"int", "uint", "hex"};
@@ -32,7 +32,7 @@ static void write_rules(const char *function, int count, char *text, size_t size
              function);
 }
 
-/* Writes what is said of such rules. */
+/* Writes the messages about such rules. */
 static void say(const char *function, int count, char said[4096])
 {
     char text[8192];
@@ -43,7 +43,7 @@ static void say(const char *function, int count, char said[4096])
         fail_msg("%s", error.text);
     }
     said[0] = '\0';
-    sj_value_room_each_crowded(policy.selection.values, MANAGED, said, note);
+    sj_value_capacity_each_crowded(policy.selection.values, MANAGED, said, note);
     sj_policy_free(&policy);
 }
 

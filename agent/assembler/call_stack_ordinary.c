@@ -1,10 +1,11 @@
 /* Design notes.
- * Nearly all records of a thread enter or leave its innermost call, on its own stack, with no gap
- * that still concerns an open call. This loop takes those and no others: the state of the stream
- * lives in registers and each record is decided by a few compares. Whatever is not ordinary ends it
- * before it has touched anything of that record, and goes through the functions of open_stack.h,
- * which know every case; both must do the same, which the assembler's tests compare. A tail call is
- * taken with both of its records, or not at all. */
+ *
+ * Nearly all records of a thread enter or leave its innermost call, on the thread's own stack,
+ * while no gap concerns an open call. This loop handles only those records: it keeps the state of
+ * the stream in registers and decides each record by a few compares. Any other record ends the loop
+ * before the loop has changed anything for it. The functions of call_stack.h handle that record.
+ * They must give the same results as the loop for ordinary records, which the assembler's tests
+ * compare. The loop handles both records of a tail call or none of them. */
 #include "agent/assembler/call_stack.h"
 
 #include "agent/assembler/tail_calls.h"
@@ -12,14 +13,14 @@
 
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
-/* What the loop changes. */
+/* The state that the loop changes. */
 typedef struct hot_stream {
-    sj_stack_frame *top; /* behind the innermost open call */
-    sj_event *event;     /* the next one */
-    uint64_t room;       /* of the stack below that call: its address, from the stack's end on */
-    uint64_t next_call;  /* number */
-    uint64_t ticks;      /* of the last record */
-    uint64_t jumped, landed; /* as the assembler's counters */
+    sj_stack_frame *top; /* one past the innermost open call */
+    sj_event *event;     /* the next event to write */
+    uint64_t offset;     /* offset of that call's stack address from the low end of the stack */
+    uint64_t next_call;  /* number of the next call */
+    uint64_t ticks;      /* time of the last record */
+    uint64_t jumped, ended_jumped; /* as the assembler's counters */
 } hot_stream;
 
 static inline uint32_t leave_tag(const sj_stack_frame *frame)
@@ -43,7 +44,7 @@ static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uin
     frame->flags = tail_call == SJ_EVENT_UNTIMED ? (uint32_t)SJ_CALL_UNTIMED : 0;
 }
 
-/* `outermost` is where the frames begin. */
+/* `outermost` is the first frame. */
 static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, uint64_t low,
                          uint64_t span)
 {
@@ -52,15 +53,15 @@ static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, uint6
     event->ticks = hot->ticks;
     event->function = SJ_EVENT_LEAVE;
     event->tail_call = 0;
-    hot->room = span;
+    hot->offset = span;
     if (frame != outermost) {
         sj_stack_frame *caller = hot->top - 1;
         caller->child_ticks += hot->ticks - frame->start_ticks;
-        hot->room = caller->stack - low;
+        hot->offset = caller->stack - low;
     }
 }
 
-/* The calls below the innermost that end with it. */
+/* Returns the number of calls below the innermost that end together with it. */
 static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *outermost)
 {
     const sj_stack_frame *last = hot->top - 1;
@@ -71,31 +72,32 @@ static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *ou
     return count;
 }
 
-/* Leaves the innermost call and those that have jumped to it; `room`: for so many more events than
- * records. False: nothing was done. */
+/* Ends the innermost call and those that have jumped to it. `*free_events` is the number of events
+ * that may be written beyond one per record. Returns false, and changes nothing, if there are more.
+ */
 static __attribute__((noinline)) bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
                                                   const sj_stack_frame *least,
                                                   const sj_record_run *run, uint64_t ticks,
-                                                  size_t *room)
+                                                  size_t *free_events)
 {
     const size_t jumped = count_chain(hot, outermost);
-    if (jumped > *room || hot->top - jumped <= least) {
+    if (jumped > *free_events || hot->top - jumped <= least) {
         return false;
     }
-    *room -= jumped;
+    *free_events -= jumped;
     hot->ticks = ticks;
-    hot->landed += jumped;
+    hot->ended_jumped += jumped;
     for (size_t i = 0; i <= jumped; i++) {
         leave(hot, outermost, run->stack_low, run->stack_span);
     }
     return true;
 }
 
-/* Takes an exit by a tail call at `ticks` and the entry behind it. */
+/* Handles an exit by a tail call at `ticks` together with the entry after it. */
 static __attribute__((noinline)) bool
-take_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame *least,
+feed_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame *least,
                const sj_stack_frame *end, const sj_record_run *run, const sj_record *entry,
-               uint64_t ticks, size_t *room)
+               uint64_t ticks, size_t *free_events)
 {
     const uint32_t function = sj_record_tag(entry);
     const uint64_t entered =
@@ -107,25 +109,26 @@ take_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame 
     }
     const uint32_t kept = sj_tail_chain_keep(outermost, depth, function);
     const uint32_t ended = depth - kept;
-    if (ended > *room || (ended > 0 && outermost + kept < least)) {
-        return false; /* the chain is given the same head again */
+    if (ended > *free_events || (ended > 0 && outermost + kept < least)) {
+        return false; /* the chain gets the same head in the slow path */
     }
-    *room -= ended;
+    *free_events -= ended;
     hot->jumped++;
-    hot->landed += ended;
+    hot->ended_jumped += ended;
     hot->top[-1].left_ticks = entered > 0 ? entered : 1;
     hot->ticks = entered;
     const uint64_t stack = hot->top[-1].stack;
     for (uint32_t i = 0; i < ended; i++) {
         leave(hot, outermost, run->stack_low, run->stack_span);
     }
-    hot->room = stack - run->stack_low;
+    hot->offset = stack - run->stack_low;
     enter(hot, function, stack, 1 + ended);
     return true;
 }
 
-static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *run,
-                            const sj_record *records, size_t count, size_t room, hot_stream *out)
+static size_t feed_ordinary(const sj_call_stack *stream, const sj_record_run *run,
+                            const sj_record *records, size_t count, size_t free_events,
+                            hot_stream *out)
 {
     sj_stack_frame *outermost = stream->frames;
     const sj_stack_frame *least = outermost + sj_call_stack_ordinary_depth(stream);
@@ -137,7 +140,7 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
     hot_stream hot = *out;
     const uint64_t epoch = hot.ticks & ~TICKS48_MASK;
     size_t taken = 0;
-    for (size_t most = count < room ? count : room; taken < most; taken++) {
+    for (size_t most = count < free_events ? count : free_events; taken < most; taken++) {
         const uint32_t tag = sj_record_tag(&records[taken]);
         const uint64_t stack = sj_record_stack(&records[taken]);
         const uint64_t ticks =
@@ -147,10 +150,10 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
         }
         if (tag - 1 < SJ_RECORD_FUNCTION_MASK) { /* an ENTER of a function */
             const uint64_t entered = stack & ~(uint64_t)SJ_UNTIMED_ENTRY;
-            if (entered - low >= hot.room || hot.top == end) {
+            if (entered - low >= hot.offset || hot.top == end) {
                 break;
             }
-            hot.room = entered - low;
+            hot.offset = entered - low;
             hot.ticks = ticks;
             enter(&hot, tag, entered, entered != stack ? SJ_EVENT_UNTIMED : 0);
             continue;
@@ -158,11 +161,11 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
         if (hot.top <= least || tag != leave_tag(hot.top - 1)) {
             break;
         }
-        size_t spare = room - (taken + 1);
-        hot_stream jumping = hot; /* so that what the loop goes on with stays in registers */
-        if (stack - low != hot.room) {
-            if (stack - low != hot.room + SJ_STACK_TAIL_CALL || taken + 1 == count ||
-                !take_tail_call(&jumping, outermost, least, end, run, &records[taken + 1], ticks,
+        size_t spare = free_events - (taken + 1);
+        hot_stream jumping = hot; /* a copy, so that `hot` stays in registers */
+        if (stack - low != hot.offset) {
+            if (stack - low != hot.offset + SJ_STACK_TAIL_CALL || taken + 1 == count ||
+                !feed_tail_call(&jumping, outermost, least, end, run, &records[taken + 1], ticks,
                                 &spare)) {
                 break;
             }
@@ -177,15 +180,15 @@ static size_t take_ordinary(const sj_call_stack *stream, const sj_record_run *ru
             continue;
         }
         hot = jumping;
-        room = spare + taken + 1;
-        most = count < room ? count : room;
+        free_events = spare + taken + 1;
+        most = count < free_events ? count : free_events;
     }
     *out = hot;
     return taken;
 }
 
-/* is_ordinary: nothing but the records can end a run of them, and all open calls lie in the bounds
- * of the stack, which are known. */
+/* True if only the records can end a run of ordinary ones: all open calls lie within the known
+ * bounds of the stack, and none is uncertain or has jumped. */
 static bool is_ordinary(const sj_call_stack *stream, const sj_record_run *run, uint64_t last_ticks)
 {
     const bool lies_within =
@@ -196,21 +199,21 @@ static bool is_ordinary(const sj_call_stack *stream, const sj_record_run *run, u
            run->now_ticks - last_ticks <= TICKS48_MASK / 2;
 }
 
-size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const sj_record *records,
-                          size_t count, uint64_t *last_ticks)
+size_t sj_call_stack_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
+                                   const sj_record *records, size_t count, uint64_t *last_ticks)
 {
-    const size_t room = stream->event_capacity - stream->event_count;
-    if (room == 0 || !is_ordinary(stream, run, *last_ticks)) {
+    const size_t free_events = stream->event_capacity - stream->event_count;
+    if (free_events == 0 || !is_ordinary(stream, run, *last_ticks)) {
         return 0;
     }
     hot_stream hot = {.top = stream->frames + stream->depth,
                       .event = stream->events + stream->event_count,
-                      .room = stream->depth > 0
-                                  ? stream->frames[stream->depth - 1].stack - run->stack_low
-                                  : run->stack_span,
+                      .offset = stream->depth > 0
+                                    ? stream->frames[stream->depth - 1].stack - run->stack_low
+                                    : run->stack_span,
                       .next_call = stream->next_call,
                       .ticks = *last_ticks};
-    const size_t taken = take_ordinary(stream, run, records, count, room, &hot);
+    const size_t taken = feed_ordinary(stream, run, records, count, free_events, &hot);
     if (taken == 0) {
         return 0;
     }
@@ -218,9 +221,9 @@ size_t sj_call_stack_take(sj_call_stack *stream, const sj_record_run *run, const
     stream->context->counters.calls += entered;
     stream->context->counters.returned += taken - entered - hot.jumped;
     stream->context->counters.jumped += hot.jumped;
-    stream->context->counters.landed += hot.landed;
+    stream->context->counters.ended_jumped += hot.ended_jumped;
     stream->jumped_count += (uint32_t)hot.jumped;
-    stream->landed_count += (uint32_t)hot.landed;
+    stream->ended_jumped_count += (uint32_t)hot.ended_jumped;
     stream->context->counters.records += taken;
     stream->depth = (uint32_t)(hot.top - stream->frames);
     stream->event_count = (uint32_t)(hot.event - stream->events);

@@ -1,4 +1,4 @@
-#include "agent/policy/value_room.h"
+#include "agent/policy/value_capacity.h"
 
 #include "proto/block/call_text.h"
 
@@ -8,8 +8,8 @@
 
 enum { TEXT_BYTES = 512 };
 
-void sj_value_room_list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
-                                size_t capacity, uint8_t places[SJ_PLACES_PER_FUNCTION])
+void sj_value_capacity_list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
+                                    size_t capacity, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
     const size_t first = sj_value_rules_measure_cpu(rules, matched) ? 1 : 0;
     size_t used = 0;
@@ -24,7 +24,7 @@ void sj_value_room_list_managed(const sj_value_rules *rules, const sj_rule_set *
     }
 }
 
-/* Methods of Mono are NAMESPACE.CLASS:METHOD, those of Java PACKAGE.CLASS.METHOD. */
+/* True for methods of Mono (NAMESPACE.CLASS:METHOD) and Java (PACKAGE.CLASS.METHOD). */
 static bool is_method(const char *pattern)
 {
     const char *colon = strchr(pattern, ':');
@@ -32,7 +32,7 @@ static bool is_method(const char *pattern)
            (colon != NULL ? colon[1] != ':' : strchr(pattern, '.') != NULL);
 }
 
-static bool has_room(const sj_value_rules *rules, size_t rule, size_t managed_values, size_t *most)
+static bool has_capacity(const sj_value_rules *rules, size_t rule, size_t managed_values, size_t *most)
 {
     const char *pattern = rules->items[rule].function.text;
     const sj_rule_set named = sj_value_rules_match(rules, pattern);
@@ -42,15 +42,15 @@ static bool has_room(const sj_value_rules *rules, size_t rule, size_t managed_va
         const sj_rule_set within =
             sj_value_rules_within(rules, &managed, sj_call_text_parameters(pattern));
         *most = managed_values;
-        sj_value_room_list_managed(rules, &within, managed_values, places);
-        return !sj_rule_set_has(&within, rule) || sj_value_rules_have_room(rules, rule, places);
+        sj_value_capacity_list_managed(rules, &within, managed_values, places);
+        return !sj_rule_set_has(&within, rule) || sj_value_rules_have_capacity(rules, rule, places);
     }
     *most = SJ_PLACES_PER_FUNCTION;
     if (rules->items[rule].is_cpu) {
-        return true; /* its place is in front of those of values */
+        return true; /* its place precedes those of values */
     }
     sj_value_rules_list(rules, &named, places, 0, SJ_PLACES_PER_FUNCTION);
-    return sj_value_rules_have_room(rules, rule, places);
+    return sj_value_rules_have_capacity(rules, rule, places);
 }
 
 static void write_crowded(const sj_value_rule *rule, size_t most, char text[TEXT_BYTES])
@@ -67,15 +67,15 @@ static void write_crowded(const sj_value_rule *rule, size_t most, char text[TEXT
              rule->name, what, rule->function.text, most);
 }
 
-void sj_value_room_each_crowded(const sj_value_rules *rules, size_t managed_values, void *context,
-                                void (*visit)(void *context, const char *text))
+void sj_value_capacity_each_crowded(const sj_value_rules *rules, size_t managed_values,
+                                    void *context, void (*visit)(void *context, const char *text))
 {
     for (size_t i = 0; rules != NULL && i < rules->count; i++) {
         char text[TEXT_BYTES];
         size_t most = 0;
         const sj_value_rule *rule = &rules->items[i];
         if (!rule->is_typed && !rule->is_memory && !rule->changes &&
-            !has_room(rules, i, managed_values, &most)) {
+            !has_capacity(rules, i, managed_values, &most)) {
             write_crowded(rule, most, text);
             visit(context, text);
         }

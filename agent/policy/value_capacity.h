@@ -1,0 +1,20 @@
+/* Capacity of a function for recorded values, and the rules that exceed it. */
+#ifndef SJ_AGENT_POLICY_VALUE_CAPACITY_H
+#define SJ_AGENT_POLICY_VALUE_CAPACITY_H
+
+#include "agent/policy/value_rules.h"
+
+/* Lists in `places` what the matched rules record of a method of Mono or Java, up to `capacity`
+ * values. Places of text lengths, which only native functions have, stay in the list without using
+ * capacity. Unused elements become 0. Thread-safe. */
+void sj_value_capacity_list_managed(const sj_value_rules *rules, const sj_rule_set *matched,
+                                    size_t capacity, uint8_t places[SJ_PLACES_PER_FUNCTION]);
+
+/* Calls `visit` with a sentence for each rule whose values do not fit into the functions that its
+ * pattern names. Earlier rules use up the capacity. It needs no program: it asks for each
+ * pattern which rules match it. `managed_values` is the number of values that are recorded of a
+ * method. NULL is the empty list. The text is borrowed for the call. Thread-safe. */
+void sj_value_capacity_each_crowded(const sj_value_rules *rules, size_t managed_values,
+                                    void *context, void (*visit)(void *context, const char *text));
+
+#endif

@@ -1,0 +1,176 @@
+/* Design notes
+ *
+ * A call's function is the first function of its module plus a number. So a lost module gets a
+ * substitute with the functions that are left only if none of them is missing: then the first is
+ * known. Else all functions of the substitute are substitutes, and no call gets a wrong name. */
+#include "collector-server/maintenance/salvage_repair.h"
+
+#include "collector-server/store/database.h"
+
+#include <string.h>
+
+/* No module has more functions. A damaged count must not fill the disk. */
+#define MOST_FUNCTIONS "16777216"
+
+#define LOST_MODULES                                                                               \
+    "(SELECT module_id, max(function_count) AS functions FROM session_modules AS s WHERE NOT "     \
+    "EXISTS (SELECT 1 FROM modules AS m WHERE m.module_id = s.module_id) GROUP BY module_id)"
+
+/* Each statement inserts substitutes into `table` or drops rows of it; it is repeated until it
+ * changes nothing. */
+typedef struct repair_step {
+    const char *table;
+    const char *sql;
+    bool drops;
+} repair_step;
+
+static const repair_step steps[] = {
+    {"devices",
+     "INSERT INTO devices (device_id, uuid, name, first_seen_realtime_ns, last_seen_realtime_ns)"
+     " SELECT device_id, randomblob(16), '(lost device ' || device_id || ')',"
+     " min(started_realtime_ns), max(started_realtime_ns) FROM sessions WHERE device_id NOT IN"
+     " (SELECT device_id FROM devices) GROUP BY device_id",
+     false},
+    {"modules",
+     "INSERT INTO modules (module_id, build_id, functions_digest, path, first_function_id,"
+     " function_count) SELECT l.module_id, x'', randomblob(24), '(lost module ' || l.module_id ||"
+     " ')', min(f.function_id), l.functions FROM " LOST_MODULES " AS l JOIN functions AS f USING"
+     " (module_id) GROUP BY l.module_id HAVING count(*) = l.functions AND max(f.function_id) -"
+     " min(f.function_id) + 1 = l.functions",
+     false},
+    {"modules",
+     "INSERT INTO modules (module_id, build_id, functions_digest, path, first_function_id,"
+     " function_count) SELECT module_id, x'', randomblob(24), '(lost module ' || module_id || ')',"
+     " 1 + max(coalesce((SELECT max(function_id) FROM functions), 0), coalesce((SELECT"
+     " max(first_function_id + function_count) FROM modules), 0)), functions FROM " LOST_MODULES
+     " WHERE functions BETWEEN 0 AND " MOST_FUNCTIONS " LIMIT 1",
+     false},
+    {"functions",
+     "DELETE FROM functions WHERE EXISTS (SELECT 1 FROM modules AS m WHERE m.module_id ="
+     " functions.module_id AND function_id NOT BETWEEN m.first_function_id AND"
+     " m.first_function_id + m.function_count - 1)",
+     true},
+    {"functions",
+     "WITH RECURSIVE ids (module_id, id, last) AS (SELECT module_id, first_function_id,"
+     " first_function_id + function_count - 1 FROM modules AS m WHERE function_count BETWEEN 1 AND"
+     " " MOST_FUNCTIONS " AND (SELECT count(*) FROM functions AS f WHERE f.module_id ="
+     " m.module_id) < function_count UNION ALL SELECT module_id, id + 1, last FROM ids WHERE id <"
+     " last) INSERT OR IGNORE INTO functions (function_id, module_id, offset, size_bytes, name,"
+     " symbol, symbol_key) SELECT id, module_id, 0, 0, '(lost function ' || id || ')', '',"
+     " random() FROM ids",
+     false},
+    {"hook_plans",
+     "INSERT INTO hook_plans (hook_plan_id, module_id, digest) SELECT hook_plan_id,"
+     " min(module_id), randomblob(24) FROM session_modules WHERE hook_plan_id NOT IN (SELECT"
+     " hook_plan_id FROM hook_plans) GROUP BY hook_plan_id",
+     false},
+    /* the gap of a lost block; the hole that the block leaves gets a gap of its own */
+    {"gaps",
+     "DELETE FROM gaps WHERE block_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blocks AS b WHERE"
+     " b.block_id = gaps.block_id)",
+     true},
+};
+
+static sj_status fail_sql(sqlite3 *database, sj_error *error)
+{
+    const sj_status status = sj_database_status(sqlite3_errcode(database));
+    return sj_fail(error, status != SJ_OK ? status : SJ_EIO, "cannot repair references: %s",
+                   sqlite3_errmsg(database));
+}
+
+static sj_salvaged_table *find_table(const sj_salvaged *salvaged, const char *name)
+{
+    for (size_t i = 0; i < salvaged->count; ++i) {
+        if (strcmp(salvaged->tables[i].name, name) == 0) {
+            return &salvaged->tables[i];
+        }
+    }
+    return NULL;
+}
+
+static sj_status run(sqlite3 *database, const char *sql, int *changes, sj_error *error)
+{
+    if (sqlite3_exec(database, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    *changes = sqlite3_changes(database);
+    return SJ_OK;
+}
+
+static sj_status run_steps(sqlite3 *database, const sj_salvaged *salvaged, sj_error *error)
+{
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i) {
+        sj_salvaged_table *table = find_table(salvaged, steps[i].table);
+        int changes = table != NULL; /* an older schema may lack it */
+        while (changes != 0) {
+            SJ_TRY(run(database, steps[i].sql, &changes, error));
+            *(steps[i].drops ? &table->dropped : &table->substitutes) += changes;
+        }
+    }
+    return SJ_OK;
+}
+
+/* Empties or drops the references of one foreign key that lead nowhere. */
+static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3_stmt *key,
+                            int *changes, sj_error *error)
+{
+    const char *column = (const char *)sqlite3_column_text(key, 0);
+    const bool may_be_empty = sqlite3_column_int(key, 3) != 0;
+    char *start = may_be_empty
+                      ? sqlite3_mprintf("UPDATE \"%w\" AS t SET \"%w\" = NULL", table->name, column)
+                      : sqlite3_mprintf("DELETE FROM \"%w\" AS t", table->name);
+    char *sql = start == NULL
+                    ? NULL
+                    : sqlite3_mprintf("%s WHERE t.\"%w\" IS NOT NULL AND NOT EXISTS (SELECT 1 FROM"
+                                      " \"%w\" AS p WHERE p.\"%w\" = t.\"%w\")",
+                                      start, column, sqlite3_column_text(key, 1),
+                                      sqlite3_column_text(key, 2), column);
+    sj_status status = sj_fail(error, SJ_ENOMEM, "no memory to repair references");
+    if (sql != NULL) {
+        status = run(database, sql, changes, error);
+    }
+    if (status == SJ_OK && !may_be_empty) {
+        table->dropped += *changes;
+    }
+    sqlite3_free(start);
+    sqlite3_free(sql);
+    return status;
+}
+
+/* Repairs the foreign keys of a table; adds to `*changes`. */
+static sj_status repair_table(sqlite3 *database, sj_salvaged_table *table, int *changes,
+                              sj_error *error)
+{
+    static const char keys_sql[] =
+        "SELECT k.\"from\", k.\"table\", coalesce(k.\"to\", (SELECT name FROM"
+        " pragma_table_info(k.\"table\") WHERE pk = 1)), (SELECT c.pk = 0 AND NOT c.\"notnull\" "
+        "FROM"
+        " pragma_table_info(?1) AS c WHERE c.name = k.\"from\") FROM pragma_foreign_key_list(?1)"
+        " AS k";
+    sqlite3_stmt *key = NULL;
+    if (sqlite3_prepare_v2(database, keys_sql, -1, &key, NULL) != SQLITE_OK) {
+        return fail_sql(database, error);
+    }
+    sqlite3_bind_text(key, 1, table->name, -1, SQLITE_STATIC);
+    sj_status status = SJ_OK;
+    while (status == SJ_OK && sqlite3_step(key) == SQLITE_ROW) {
+        int changed = 0;
+        status = repair_key(database, table, key, &changed, error);
+        *changes += changed;
+    }
+    sqlite3_finalize(key);
+    return status;
+}
+
+sj_status sj_salvage_repair(sqlite3 *database, sj_salvaged *salvaged, sj_error *error)
+{
+    int changes = 1;
+    SJ_TRY(run_steps(database, salvaged, error));
+    while (changes != 0) {
+        changes = 0;
+        for (size_t i = 0; i < salvaged->count; ++i) {
+            SJ_TRY(repair_table(database, &salvaged->tables[i], &changes, error));
+        }
+    }
+    return run_steps(database, salvaged, error); /* what a dropped row had needed */
+}

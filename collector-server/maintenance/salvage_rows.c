@@ -1,0 +1,594 @@
+/* Design notes
+ *
+ * A scan in the order of the table's key ends with an error at a damaged page. The rows behind it
+ * are read backwards from the end. Between the two places, the range of keys is halved again and
+ * again, and each half is read towards its ends: rows between two damaged pages are found so. The
+ * widest ranges come first, and after MOST_FAILURES failed reads the rest counts as lost.
+ *
+ * Where the first or the last page is damaged, an index of the table tells the least and the
+ * greatest key; else the keys are guessed to begin at 1 and to end GUESSED_KEYS behind the last key
+ * read; in a column that is not the last, which is the id of an owner, GUESSED_OWNERS behind it.
+ *
+ * Keys are the rowid, or the primary key of a table without rowids. A range is halved in the first
+ * column in which its ends differ, if both are integers there. If they differ by one and one of
+ * them has no more columns, the range is cut in the next column, at a guess.
+ */
+#include "collector-server/maintenance/salvage_rows.h"
+
+#include "collector-server/store/database.h"
+#include "proto/base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_KEYS = 6, MOST_FAILURES = 20000, GUESSED_KEYS = 1 << 20, GUESSED_OWNERS = 64 };
+
+/* The first `count` columns of a key; of a limit: 0 means no limit. */
+typedef struct row_key {
+    int count;
+    sqlite3_value *values[MOST_KEYS];
+} row_key;
+
+/* Keys above `low` and below `high`, both exclusive. A limit of fewer columns than the key has
+ * excludes all keys that begin with it. */
+typedef struct key_range {
+    row_key low, high;
+    bool is_far; /* beyond a guess: not cut at another one */
+} key_range;
+
+/* Where a range is cut: behind the keys that begin with `column` values of `of`, and `value`. */
+typedef struct range_cut {
+    const row_key *of;
+    int column;
+    int64_t value;
+    bool is_guess;
+} range_cut;
+
+typedef struct table_reader {
+    sqlite3 *source, *target;
+    const char *condition;
+    sj_salvaged_table *rows;
+    sj_error *error;
+    int key_count, column_count;
+    char *keys[MOST_KEYS]; /* names, quoted */
+    char *columns;         /* quoted, with commas */
+    bool has_rowid;
+    sqlite3_stmt *scans[MOST_KEYS + 1][MOST_KEYS + 1][2];
+    sqlite3_stmt *insert;
+    key_range *ranges; /* that wait; from `first` on */
+    size_t first, count, capacity;
+    int64_t there;       /* rows, as an index says; -1: no index can be read */
+    int64_t least, most; /* values of the first key column then */
+    int failures;
+    int64_t refused, lost_ranges;
+} table_reader;
+
+static bool is_damage(int result)
+{
+    switch (result & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_IOERR:
+    case SQLITE_TOOBIG:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static sj_status fail_sql(const table_reader *reader, sqlite3 *database)
+{
+    const sj_status status = sj_database_status(sqlite3_errcode(database));
+    return sj_fail(reader->error, status != SJ_OK ? status : SJ_EIO, "cannot salvage %s: %s",
+                   reader->rows->name, sqlite3_errmsg(database));
+}
+
+static void free_key(row_key *key)
+{
+    for (int i = 0; i < key->count; ++i) {
+        sqlite3_value_free(key->values[i]);
+    }
+    *key = (row_key){0};
+}
+
+static void free_range(key_range *range)
+{
+    free_key(&range->low);
+    free_key(&range->high);
+}
+
+/* False: no memory; `*to` is empty then. */
+static bool copy_key(const row_key *from, int count, row_key *to)
+{
+    *to = (row_key){0};
+    for (int i = 0; i < count; ++i) {
+        to->values[i] = sqlite3_value_dup(from->values[i]);
+        to->count += to->values[i] != NULL;
+    }
+    if (to->count != count) {
+        free_key(to);
+    }
+    return to->count == count;
+}
+
+static bool is_integer(sqlite3_value *value)
+{
+    return sqlite3_value_type(value) == SQLITE_INTEGER;
+}
+
+static bool is_equal(sqlite3_value *a, sqlite3_value *b)
+{
+    const int type = sqlite3_value_type(a);
+    const int size = sqlite3_value_bytes(a);
+    if (type != sqlite3_value_type(b)) {
+        return false;
+    }
+    if (type == SQLITE_INTEGER) {
+        return sqlite3_value_int64(a) == sqlite3_value_int64(b);
+    }
+    return size == sqlite3_value_bytes(b) &&
+           (size == 0 || memcmp(sqlite3_value_blob(a), sqlite3_value_blob(b), (size_t)size) == 0);
+}
+
+static char *list_keys(const table_reader *reader, int count, const char *end)
+{
+    sqlite3_str *list = sqlite3_str_new(NULL);
+    for (int i = 0; i < count; ++i) {
+        sqlite3_str_appendf(list, "%s%s%s", i == 0 ? "" : ", ", reader->keys[i], end);
+    }
+    return sqlite3_str_finish(list);
+}
+
+static void append_limit(const table_reader *reader, sqlite3_str *sql, int count, char sign)
+{
+    if (count == 0) {
+        return;
+    }
+    char *names = list_keys(reader, count, "");
+    sqlite3_str_appendf(sql, " AND (%s) %c (?", names != NULL ? names : "", sign);
+    for (int i = 1; i < count; ++i) {
+        sqlite3_str_appendall(sql, ", ?");
+    }
+    sqlite3_str_appendall(sql, ")");
+    sqlite3_free(names);
+}
+
+/* A statement for limits of so many columns. NULL: it cannot be made. */
+static sqlite3_stmt *find_scan(table_reader *reader, const key_range *range, bool backwards)
+{
+    sqlite3_stmt **scan = &reader->scans[range->low.count][range->high.count][backwards];
+    if (*scan != NULL) {
+        return *scan;
+    }
+    char *names = list_keys(reader, reader->key_count, "");
+    char *order = list_keys(reader, reader->key_count, backwards ? " DESC" : "");
+    sqlite3_str *sql = sqlite3_str_new(NULL);
+    sqlite3_str_appendf(sql, "SELECT %s, %s FROM \"%w\"%s WHERE %s", names, reader->columns,
+                        reader->rows->name, reader->has_rowid ? " NOT INDEXED" : "",
+                        reader->condition != NULL ? reader->condition : "1");
+    append_limit(reader, sql, range->low.count, '>');
+    append_limit(reader, sql, range->high.count, '<');
+    sqlite3_str_appendf(sql, " ORDER BY %s", order);
+    sqlite3_free(names);
+    sqlite3_free(order);
+    char *text = sqlite3_str_finish(sql);
+    if (text != NULL) {
+        sqlite3_prepare_v2(reader->source, text, -1, scan, NULL);
+    }
+    sqlite3_free(text);
+    return *scan;
+}
+
+static void bind_limits(sqlite3_stmt *scan, const key_range *range)
+{
+    for (int i = 0; i < range->low.count; ++i) {
+        sqlite3_bind_value(scan, i + 1, range->low.values[i]);
+    }
+    for (int i = 0; i < range->high.count; ++i) {
+        sqlite3_bind_value(scan, range->low.count + i + 1, range->high.values[i]);
+    }
+}
+
+/* Inserts the row that `scan` is at. */
+static sj_status save_row(table_reader *reader, sqlite3_stmt *scan)
+{
+    for (int i = 0; i < reader->column_count; ++i) {
+        sqlite3_bind_value(reader->insert, i + 1,
+                           sqlite3_column_value(scan, reader->key_count + i));
+    }
+    sqlite3_step(reader->insert);
+    const int result = sqlite3_reset(reader->insert) & 0xff;
+    if (result == SQLITE_OK) {
+        reader->rows->saved++;
+        return SJ_OK;
+    }
+    reader->refused++;
+    return result == SQLITE_CONSTRAINT || result == SQLITE_MISMATCH || result == SQLITE_TOOBIG
+               ? SJ_OK
+               : fail_sql(reader, reader->target);
+}
+
+/* True if the row follows the row of `last`: a damaged tree may lead back. */
+static bool follows(sqlite3_stmt *scan, const row_key *last, bool backwards)
+{
+    sqlite3_value *key = last->count != 0 ? last->values[0] : NULL;
+    if (key == NULL || !is_integer(key) || sqlite3_column_type(scan, 0) != SQLITE_INTEGER) {
+        return true;
+    }
+    const int64_t before = sqlite3_value_int64(key);
+    const int64_t now = sqlite3_column_int64(scan, 0);
+    return (backwards ? now < before : now > before) || (last->count > 1 && now == before);
+}
+
+static sj_status take_key(const table_reader *reader, sqlite3_stmt *scan, row_key *last)
+{
+    free_key(last);
+    for (int i = 0; i < reader->key_count; ++i) {
+        last->values[i] = sqlite3_value_dup(sqlite3_column_value(scan, i));
+        if (last->values[i] == NULL) {
+            return sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");
+        }
+        last->count++;
+    }
+    return SJ_OK;
+}
+
+/* Saves the rows of a range, until one cannot be read. `*is_read`: all of them were. Else the
+ * range becomes the part that was not read. */
+static sj_status read_range(table_reader *reader, key_range *range, bool backwards, bool *is_read)
+{
+    sqlite3_stmt *scan = find_scan(reader, range, backwards);
+    row_key last = {0};
+    sj_status status = SJ_OK;
+    *is_read = false;
+    if (scan == NULL) {
+        reader->failures++;
+        return is_damage(sqlite3_errcode(reader->source)) ? SJ_OK
+                                                          : fail_sql(reader, reader->source);
+    }
+    bind_limits(scan, range);
+    int result;
+    while ((result = sqlite3_step(scan)) == SQLITE_ROW) {
+        if (!follows(scan, &last, backwards)) {
+            result = SQLITE_CORRUPT;
+            break;
+        }
+        status = save_row(reader, scan);
+        if (status == SJ_OK) {
+            status = take_key(reader, scan, &last);
+        }
+        if (status != SJ_OK) {
+            break;
+        }
+    }
+    if (status == SJ_OK && result != SQLITE_DONE && !is_damage(result)) {
+        status = fail_sql(reader, reader->source);
+    }
+    sqlite3_reset(scan);
+    sqlite3_clear_bindings(scan);
+    *is_read = result == SQLITE_DONE;
+    reader->failures += *is_read ? 0 : 1;
+    row_key *limit = backwards ? &range->high : &range->low;
+    if (last.count != 0) {
+        free_key(limit);
+        *limit = last;
+    }
+    return status;
+}
+
+/* The range waits; the queue owns it. */
+static sj_status add_range(table_reader *reader, key_range *range)
+{
+    const sj_status status = sj_array_reserve(&reader->ranges, &reader->capacity, reader->count, 1,
+                                              sizeof(*reader->ranges));
+    if (status != SJ_OK) {
+        free_range(range);
+        return sj_fail(reader->error, status, "no memory to salvage rows");
+    }
+    reader->ranges[reader->count++] = *range;
+    return SJ_OK;
+}
+
+/* Cuts a range whose ends differ by one in `column`, at a guess in the next column. */
+static bool guess_cut(const table_reader *reader, const key_range *range, int column,
+                      range_cut *cut)
+{
+    const bool ends_below = range->high.count == column + 1; /* all keys begin as `low` does */
+    const row_key *known = ends_below ? &range->low : &range->high;
+    const row_key *other = ends_below ? &range->high : &range->low;
+    if (range->is_far || other->count != column + 1 || known->count <= column + 1 ||
+        !is_integer(known->values[column + 1])) {
+        return false;
+    }
+    const int64_t value = sqlite3_value_int64(known->values[column + 1]);
+    if (value <= 0 || value > INT64_MAX / 2) {
+        return false;
+    }
+    const int64_t guess = column + 2 < reader->key_count ? GUESSED_OWNERS : GUESSED_KEYS;
+    *cut = (range_cut){.of = known,
+                       .column = column + 1,
+                       .value = ends_below ? value + guess : 0,
+                       .is_guess = true};
+    return true;
+}
+
+/* False: the range is not cut. */
+static bool find_cut(const table_reader *reader, const key_range *range, range_cut *cut)
+{
+    const row_key *low = &range->low;
+    const row_key *high = &range->high;
+    int i = 0;
+    while (i < low->count && i < high->count && is_equal(low->values[i], high->values[i])) {
+        i++;
+    }
+    if (i >= low->count || i >= high->count || !is_integer(low->values[i]) ||
+        !is_integer(high->values[i])) {
+        return false;
+    }
+    const int64_t from = sqlite3_value_int64(low->values[i]);
+    const uint64_t width = (uint64_t)sqlite3_value_int64(high->values[i]) - (uint64_t)from;
+    if (sqlite3_value_int64(high->values[i]) <= from) {
+        return false;
+    }
+    if (width == 1) {
+        return guess_cut(reader, range, i, cut);
+    }
+    *cut = (range_cut){.of = low, .column = i, .value = (int64_t)((uint64_t)from + width / 2)};
+    if (width == 2 && high->count == i + 1) { /* else the lower half would be the whole */
+        cut->value = from;
+        return low->count > i + 1;
+    }
+    return true;
+}
+
+static sqlite3_value *make_integer(const table_reader *reader, int64_t number)
+{
+    sqlite3_stmt *row = NULL;
+    sqlite3_value *made = NULL;
+    if (sqlite3_prepare_v2(reader->target, "SELECT ?1", -1, &row, NULL) == SQLITE_OK &&
+        sqlite3_bind_int64(row, 1, number) == SQLITE_OK && sqlite3_step(row) == SQLITE_ROW) {
+        made = sqlite3_value_dup(sqlite3_column_value(row, 0));
+    }
+    sqlite3_finalize(row);
+    return made;
+}
+
+/* Makes a limit of the first `column` values of `from` and `number`. */
+static bool make_limit(const table_reader *reader, const row_key *from, int column, int64_t number,
+                       row_key *limit)
+{
+    if (!copy_key(from, column, limit)) {
+        return false;
+    }
+    limit->values[column] = make_integer(reader, number);
+    limit->count += limit->values[column] != NULL;
+    if (limit->count != column + 1) {
+        free_key(limit);
+        return false;
+    }
+    return true;
+}
+
+/* Reads the two halves of a range from the middle on. What is left of each waits. */
+static sj_status halve(table_reader *reader, const key_range *range, const range_cut *cut)
+{
+    key_range lower = {.is_far = range->is_far || (cut->is_guess && cut->of == &range->high)};
+    key_range upper = {.is_far = range->is_far || (cut->is_guess && cut->of == &range->low)};
+    bool is_lower_read = false;
+    bool is_upper_read = false;
+    if (!copy_key(&range->low, range->low.count, &lower.low) ||
+        !make_limit(reader, cut->of, cut->column, cut->value + 1, &lower.high) ||
+        !make_limit(reader, cut->of, cut->column, cut->value, &upper.low) ||
+        !copy_key(&range->high, range->high.count, &upper.high)) {
+        free_range(&lower);
+        free_range(&upper);
+        return sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");
+    }
+    sj_status status = read_range(reader, &lower, true, &is_lower_read);
+    if (status == SJ_OK) {
+        status = read_range(reader, &upper, false, &is_upper_read);
+    }
+    if (status == SJ_OK && !is_lower_read) {
+        status = add_range(reader, &lower);
+        lower = (key_range){0};
+    }
+    if (status == SJ_OK && !is_upper_read) {
+        status = add_range(reader, &upper);
+        upper = (key_range){0};
+    }
+    free_range(&lower);
+    free_range(&upper);
+    return status;
+}
+
+/* Reads how many rows the source has, and between which keys, from an index of the table. */
+static void count_by_index(table_reader *reader)
+{
+    sqlite3_stmt *indexes = NULL;
+    reader->there = -1;
+    if (sqlite3_prepare_v2(reader->target,
+                           "SELECT name FROM pragma_index_list(?1) WHERE partial = 0"
+                           " AND (?2 OR origin <> 'pk')",
+                           -1, &indexes, NULL) != SQLITE_OK) {
+        return;
+    }
+    sqlite3_bind_text(indexes, 1, reader->rows->name, -1, SQLITE_STATIC);
+    sqlite3_bind_int(indexes, 2, reader->has_rowid);
+    while (reader->there < 0 && sqlite3_step(indexes) == SQLITE_ROW) {
+        sqlite3_stmt *row = NULL;
+        char *sql = sqlite3_mprintf("SELECT count(*), min(%s), max(%s) FROM \"%w\" INDEXED BY"
+                                    " \"%w\"",
+                                    reader->keys[0], reader->keys[0], reader->rows->name,
+                                    sqlite3_column_text(indexes, 0));
+        if (sql != NULL && sqlite3_prepare_v2(reader->source, sql, -1, &row, NULL) == SQLITE_OK &&
+            sqlite3_step(row) == SQLITE_ROW) {
+            reader->there = sqlite3_column_int64(row, 0);
+            reader->least = sqlite3_column_int64(row, 1);
+            reader->most = sqlite3_column_int64(row, 2);
+        }
+        sqlite3_finalize(row);
+        sqlite3_free(sql);
+    }
+    sqlite3_finalize(indexes);
+}
+
+/* Gives a range an end where it has none, so that it can be halved. */
+static sj_status limit_range(const table_reader *reader, key_range *range)
+{
+    const row_key *low = &range->low;
+    const bool is_known = reader->there > 0;
+    const int64_t before = is_known && reader->least > INT64_MIN ? reader->least - 1 : 0;
+    if (range->low.count == 0 && !make_limit(reader, &range->low, 0, before, &range->low)) {
+        return sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");
+    }
+    if (range->high.count != 0 || !is_integer(low->values[0])) {
+        return SJ_OK;
+    }
+    const int64_t from = sqlite3_value_int64(low->values[0]);
+    const int64_t guess = reader->key_count > 1 ? GUESSED_OWNERS : GUESSED_KEYS;
+    int64_t behind = from < INT64_MAX - guess ? from + guess : INT64_MAX;
+    if (is_known && reader->most < INT64_MAX) {
+        behind = reader->most + 1;
+    }
+    return make_limit(reader, &range->high, 0, behind, &range->high)
+               ? SJ_OK
+               : sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");
+}
+
+static sj_status read_table(table_reader *reader)
+{
+    key_range range = {0};
+    bool is_read = false;
+    sj_status status = read_range(reader, &range, false, &is_read);
+    if (status == SJ_OK && !is_read) {
+        status = read_range(reader, &range, true, &is_read);
+    }
+    if (status == SJ_OK && !is_read) {
+        status = limit_range(reader, &range);
+    }
+    if (status != SJ_OK || is_read) {
+        free_range(&range);
+        return status;
+    }
+    status = add_range(reader, &range);
+    while (status == SJ_OK && reader->first < reader->count) {
+        key_range next = reader->ranges[reader->first++];
+        range_cut cut;
+        if (reader->failures < MOST_FAILURES && find_cut(reader, &next, &cut)) {
+            status = halve(reader, &next, &cut);
+        } else {
+            reader->lost_ranges++;
+        }
+        free_range(&next);
+    }
+    return status;
+}
+
+static void count_missing(const table_reader *reader)
+{
+    sj_salvaged_table *rows = reader->rows;
+    const int64_t there = reader->condition == NULL ? reader->there : -1;
+    rows->missing = there > rows->saved ? there - rows->saved : 0;
+    if (there < 0) {
+        rows->missing = reader->refused;
+        rows->is_unknown = reader->lost_ranges != 0;
+    }
+}
+
+static char *text_of(sqlite3 *database, const char *sql, const char *table)
+{
+    sqlite3_stmt *row = NULL;
+    char *text = NULL;
+    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK) {
+        sqlite3_bind_text(row, 1, table, -1, SQLITE_STATIC);
+        if (sqlite3_step(row) == SQLITE_ROW) {
+            text = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
+        }
+    }
+    sqlite3_finalize(row);
+    return text;
+}
+
+static sj_status describe_keys(table_reader *reader)
+{
+    sqlite3_stmt *row = NULL;
+    if (sqlite3_prepare_v2(reader->target,
+                           "SELECT t.wr, c.name FROM pragma_table_list(?1) AS t JOIN"
+                           " pragma_table_info(?1) AS c ON c.pk > 0 OR NOT t.wr"
+                           " WHERE t.schema = 'main' ORDER BY c.pk",
+                           -1, &row, NULL) != SQLITE_OK) {
+        return fail_sql(reader, reader->target);
+    }
+    sqlite3_bind_text(row, 1, reader->rows->name, -1, SQLITE_STATIC);
+    while (sqlite3_step(row) == SQLITE_ROW && reader->key_count < MOST_KEYS && !reader->has_rowid) {
+        reader->has_rowid = sqlite3_column_int(row, 0) == 0;
+        reader->keys[reader->key_count++] =
+            reader->has_rowid ? sqlite3_mprintf("rowid")
+                              : sqlite3_mprintf("\"%w\"", sqlite3_column_text(row, 1));
+    }
+    sqlite3_finalize(row);
+    return reader->key_count != 0 && reader->keys[reader->key_count - 1] != NULL
+               ? SJ_OK
+               : sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");
+}
+
+static sj_status describe_columns(table_reader *reader)
+{
+    char *places = text_of(reader->target, "SELECT group_concat('?') FROM pragma_table_info(?1)",
+                           reader->rows->name);
+    reader->columns =
+        text_of(reader->target,
+                "SELECT group_concat('\"' || name || '\"', ', ') FROM pragma_table_info(?1)",
+                reader->rows->name);
+    char *sql = places == NULL || reader->columns == NULL
+                    ? NULL
+                    : sqlite3_mprintf("INSERT INTO \"%w\" (%s) VALUES (%s)", reader->rows->name,
+                                      reader->columns, places);
+    sqlite3_free(places);
+    if (sql == NULL) {
+        return sj_fail(reader->error, SJ_ENOMEM, "no memory to salvage rows");
+    }
+    const int result = sqlite3_prepare_v2(reader->target, sql, -1, &reader->insert, NULL);
+    sqlite3_free(sql);
+    reader->column_count = sqlite3_bind_parameter_count(reader->insert);
+    return result == SQLITE_OK ? SJ_OK : fail_sql(reader, reader->target);
+}
+
+static void free_reader(table_reader *reader)
+{
+    for (int i = 0; i <= MOST_KEYS; ++i) {
+        for (int j = 0; j <= MOST_KEYS; ++j) {
+            sqlite3_finalize(reader->scans[i][j][0]);
+            sqlite3_finalize(reader->scans[i][j][1]);
+        }
+    }
+    while (reader->first < reader->count) {
+        free_range(&reader->ranges[reader->first++]);
+    }
+    free(reader->ranges);
+    for (int i = 0; i < reader->key_count; ++i) {
+        sqlite3_free(reader->keys[i]);
+    }
+    sqlite3_free(reader->columns);
+    sqlite3_finalize(reader->insert);
+}
+
+sj_status sj_salvage_rows(sqlite3 *source, sqlite3 *target, const char *condition,
+                          sj_salvaged_table *rows, sj_error *error)
+{
+    table_reader reader = {
+        .source = source, .target = target, .condition = condition, .rows = rows, .error = error};
+    sj_status status = describe_keys(&reader);
+    if (status == SJ_OK) {
+        status = describe_columns(&reader);
+    }
+    if (status == SJ_OK) {
+        count_by_index(&reader);
+        status = read_table(&reader);
+    }
+    if (status == SJ_OK) {
+        count_missing(&reader);
+    }
+    free_reader(&reader);
+    return status;
+}

@@ -1,0 +1,214 @@
+#include "collector-server/maintenance/salvage_source.h"
+
+#include "collector-server/store/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    COPY_BYTES = 1 << 20,
+    LOG_HEADER_BYTES = 32,
+    FRAME_HEADER_BYTES = 24,
+    LOG_MAGIC = 0x377f0682 /* or one more: checksums of big-endian words */
+};
+
+static const char *const log_ends[] = {"-wal", "-journal"};
+
+static bool has_bytes(const char *path, const char *end)
+{
+    char name[SJ_PART_BYTES];
+    struct stat about;
+    snprintf(name, sizeof(name), "%s%s", path, end);
+    return stat(name, &about) == 0 && about.st_size > 0;
+}
+
+static sj_status copy_bytes(int from, int to)
+{
+    ssize_t copied;
+    do {
+        copied = copy_file_range(from, NULL, to, NULL, COPY_BYTES, 0);
+    } while (copied > 0);
+    return copied == 0 ? SJ_OK : errno == ENOSPC || errno == EDQUOT ? SJ_EFULL : SJ_EIO;
+}
+
+/* Copies the file `path` with that end; one that is not there is left out. */
+static sj_status copy_file(const char *path, const char *copy, const char *end, sj_error *error)
+{
+    char from_name[SJ_PART_BYTES];
+    char to_name[SJ_PART_BYTES];
+    if (snprintf(from_name, sizeof(from_name), "%s%s", path, end) >= (int)sizeof(from_name) ||
+        snprintf(to_name, sizeof(to_name), "%s%s", copy, end) >= (int)sizeof(to_name)) {
+        return sj_fail(error, SJ_EINVAL, "the name %.60s... is too long", path);
+    }
+    const int from = open(from_name, O_RDONLY | O_CLOEXEC);
+    if (from < 0 && errno == ENOENT) {
+        return SJ_OK;
+    }
+    const int to = from < 0 ? -1 : open(to_name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    sj_status status = to < 0 ? SJ_EIO : copy_bytes(from, to);
+    if (status != SJ_OK) {
+        sj_fail(error, status, "cannot copy %s: %s", from_name, strerror(errno));
+    }
+    if (from >= 0) {
+        close(from);
+    }
+    if (to >= 0) {
+        close(to);
+    }
+    return status;
+}
+
+static sj_status copy_all(const char *path, const char *to, sj_salvage_source *source,
+                          sj_error *error)
+{
+    SJ_TRY(sj_part_make(to, source->copy, error));
+    SJ_TRY(copy_file(path, source->copy, "", error));
+    for (size_t i = 0; i < sizeof(log_ends) / sizeof(log_ends[0]); ++i) {
+        SJ_TRY(copy_file(path, source->copy, log_ends[i], error));
+    }
+    const int result = sqlite3_open_v2(source->copy, &source->database,
+                                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    return result == SQLITE_OK ? SJ_OK
+                               : sj_fail(error, sj_database_status(result), "cannot open %s: %s",
+                                         source->copy, sqlite3_errstr(result));
+}
+
+static uint32_t get_word(const uint8_t *bytes)
+{
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Computes the two sums that end the header of a log, as SQLite's file format says. */
+static bool is_header_sound(const uint8_t header[LOG_HEADER_BYTES])
+{
+    const bool is_big = (get_word(header) & 1) != 0;
+    uint32_t first = 0;
+    uint32_t second = 0;
+    for (int i = 0; i < 24; i += 8) {
+        const uint32_t a = get_word(header + i);
+        const uint32_t b = get_word(header + i + 4);
+        first += (is_big ? a : __builtin_bswap32(a)) + second;
+        second += (is_big ? b : __builtin_bswap32(b)) + first;
+    }
+    return (get_word(header) & ~1U) == LOG_MAGIC && first == get_word(header + 24) &&
+           second == get_word(header + 28);
+}
+
+/* True if the log ends a change behind its first `readable` frames: one of them is damaged. Frames
+ * of an earlier use of the file have other salts. */
+static bool has_more_changes(int log, uint64_t readable)
+{
+    uint8_t header[LOG_HEADER_BYTES];
+    uint8_t frame[FRAME_HEADER_BYTES];
+    if (pread(log, header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
+        return false; /* no frame was ever complete */
+    }
+    if (!is_header_sound(header)) {
+        return true;
+    }
+    const uint64_t frame_bytes = FRAME_HEADER_BYTES + (uint64_t)get_word(header + 8);
+    off_t at = (off_t)(LOG_HEADER_BYTES + readable * frame_bytes);
+    while (pread(log, frame, sizeof(frame), at) == (ssize_t)sizeof(frame)) {
+        const bool ends_change = get_word(frame + 4) != 0;
+        if (ends_change && memcmp(frame + 8, header + 16, 8) == 0) {
+            return true;
+        }
+        at += (off_t)frame_bytes;
+    }
+    return false;
+}
+
+/* Writes the log's changes into the copy; notes whether the log has more than SQLite can read. */
+static void read_log(const char *path, sj_salvage_source *source)
+{
+    char name[SJ_PART_BYTES];
+    sqlite3_stmt *row = NULL;
+    uint64_t readable = 0;
+    if (sqlite3_prepare_v2(source->database, "PRAGMA wal_checkpoint", -1, &row, NULL) ==
+            SQLITE_OK &&
+        sqlite3_step(row) == SQLITE_ROW && sqlite3_column_int64(row, 1) > 0) {
+        readable = (uint64_t)sqlite3_column_int64(row, 1);
+    }
+    sqlite3_finalize(row);
+    snprintf(name, sizeof(name), "%s-wal", path);
+    const int log = open(name, O_RDONLY | O_CLOEXEC);
+    if (log >= 0) {
+        source->log_is_damaged = has_more_changes(log, readable);
+        close(log);
+    }
+}
+
+static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number)
+{
+    sqlite3_stmt *row = NULL;
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    if (result == SQLITE_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
+        *number = sqlite3_column_int64(row, 0);
+    }
+    sqlite3_finalize(row);
+    return result == SQLITE_ROW ? SJ_OK : SJ_ECORRUPT;
+}
+
+/* What SQLite needs before it can read any row. */
+static sj_status identify(const char *path, sj_salvage_source *source, sj_error *error)
+{
+    int64_t application = 0;
+    int64_t version = 0;
+    int64_t tables = 0;
+    /* a file that is shorter than its header says can be opened with this only */
+    sqlite3_exec(source->database, "PRAGMA writable_schema=ON; PRAGMA cell_size_check=ON", NULL,
+                 NULL, NULL);
+    if (source->copy[0] != '\0') {
+        read_log(path, source);
+    }
+    if (read_number(source->database, "PRAGMA application_id", &application) != SJ_OK ||
+        read_number(source->database, "PRAGMA user_version", &version) != SJ_OK ||
+        read_number(source->database, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK) {
+        return sj_fail(error, SJ_ECORRUPT,
+                       "the beginning of %s, which says where its tables are, is damaged (%s): "
+                       "nothing can be salvaged; put a backup in place with `sojourn restore`",
+                       path, sqlite3_errmsg(source->database));
+    }
+    if (application != SJ_DATABASE_APPLICATION_ID || version < 1 || tables == 0) {
+        return sj_fail(error, SJ_ECORRUPT,
+                       "%s is no database of Sojourn, or its header is damaged; put a backup in "
+                       "place with `sojourn restore`",
+                       path);
+    }
+    if (version > sj_database_version()) {
+        return sj_fail(error, SJ_EVERSION,
+                       "%s has schema version %lld; this Sojourn knows versions up to %d: please "
+                       "update",
+                       path, (long long)version, sj_database_version());
+    }
+    source->version = (int)version;
+    return SJ_OK;
+}
+
+sj_status sj_salvage_source_open(const char *path, const char *to, sj_salvage_source *source,
+                                 sj_error *error)
+{
+    *source = (sj_salvage_source){0};
+    if (access(path, R_OK) != 0) {
+        return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot read %s: %s", path,
+                       strerror(errno));
+    }
+    const bool has_log = has_bytes(path, log_ends[0]) || has_bytes(path, log_ends[1]);
+    SJ_TRY(has_log ? copy_all(path, to, source, error)
+                   : sj_database_open_unchanging(path, &source->database, error));
+    return identify(path, source, error);
+}
+
+void sj_salvage_source_close(sj_salvage_source *source)
+{
+    sqlite3_close(source->database);
+    if (source->copy[0] != '\0') {
+        sj_part_remove(source->copy);
+    }
+    *source = (sj_salvage_source){0};
+}

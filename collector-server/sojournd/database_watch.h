@@ -1,0 +1,19 @@
+/* Whether the database's file is still the one that was opened, also while nothing is stored. */
+#ifndef SJ_COLLECTOR_SERVER_SOJOURND_DATABASE_WATCH_H
+#define SJ_COLLECTOR_SERVER_SOJOURND_DATABASE_WATCH_H
+
+#include "proto/base/error.h"
+
+typedef struct sj_database_watch sj_database_watch;
+
+/* Opens a connection of its own to an existing database. `path` is borrowed. Errors: those of
+ * sj_database_open, and SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_database_watch_open(const char *path, sj_database_watch **watch,
+                                               sj_error *error);
+void sj_database_watch_close(sj_database_watch *watch);
+
+/* Looks at the file. Thread-safe. Does not block. Errors: SJ_EIO if the file was removed, replaced
+ * or overwritten; the sentence says what to do. */
+SJ_MUST_CHECK sj_status sj_database_watch_look(sj_database_watch *watch, sj_error *error);
+
+#endif

@@ -1,0 +1,89 @@
+/* Which processes of a device's daemon are known, and which of their polls wait. */
+#include "collector-server/fleet/device_instances.h"
+#include "collector-server/fleet/parked_polls.h"
+#include "tests/support/check.h"
+
+enum { DEVICES = 300, NEWS_MS = 600000 };
+
+static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
+{
+    (void)state;
+    sj_device_instances *all = sj_device_instances_new();
+    assert_non_null(all);
+    for (int64_t id = DEVICES; id > 0; id--) { /* in no device's way */
+        assert_true(sj_device_instances_note(all, id, 1, 5).is_restart);
+        assert_false(sj_device_instances_note(all, id, 1, 6).is_restart);
+    }
+    unsigned proofs = 0;
+    unsigned news = 0;
+    for (uint64_t i = 0; i < 20; i++) {
+        const int64_t instance = i % 2 == 0 ? 2 : 1;
+        const sj_instance_verdict verdict = sj_device_instances_note(all, 7, instance, 10 + i);
+        assert_int_equal(verdict.is_restart, i == 0);
+        proofs += verdict.is_proof;
+        news += verdict.is_news;
+    }
+    assert_int_equal(proofs, 17); /* 2 begins, 1 and 2 return once, then each poll shows it */
+    assert_int_equal(news, 1);
+    /* A third process of a device with a copy may be a restarted one or another copy. */
+    assert_false(sj_device_instances_note(all, 7, 3, 40).is_restart);
+    assert_true(sj_device_instances_note(all, 7, 4, 40 + NEWS_MS).is_restart);
+    assert_true(sj_device_instances_note(all, 7, 1, 50 + NEWS_MS).is_news);
+    assert_false(sj_device_instances_note(all, 8, 1, 50 + NEWS_MS).is_proof);
+    sj_device_instances_free(all);
+}
+
+/* A daemon that is restarted again and again is no copy, however long. */
+static void restarts_prove_nothing(void **state)
+{
+    (void)state;
+    sj_device_instances *all = sj_device_instances_new();
+    assert_non_null(all);
+    for (int64_t instance = 1; instance < 100; instance++) {
+        const sj_instance_verdict first = sj_device_instances_note(all, 1, instance, 10);
+        assert_true(first.is_restart && !first.is_proof);
+        assert_false(sj_device_instances_note(all, 1, instance, 10).is_proof);
+    }
+    sj_device_instances_free(all);
+}
+
+static bool take(sj_parked_polls *polls, int64_t device, int64_t instance, uint64_t *deadline)
+{
+    sj_parked_poll older;
+    const sj_parked_poll poll = {.device_id = device, .instance = instance};
+    const bool is_taken = sj_parked_polls_take_older(polls, &poll, &older);
+    *deadline = is_taken ? older.deadline_ms : 0;
+    return is_taken;
+}
+
+static void a_poll_replaces_that_of_its_own_process(void **state)
+{
+    (void)state;
+    sj_parked_polls polls = {0};
+    uint64_t deadline = 0;
+    for (int64_t i = 0; i < SJ_PARKED_OF_A_DEVICE_MAX; i++) {
+        for (int64_t device = 1; device < 3; device++) {
+            const sj_parked_poll poll = {
+                .device_id = device, .instance = i, .deadline_ms = (uint64_t)(100 - i)};
+            assert_false(take(&polls, device, i, &deadline));
+            assert_true(sj_parked_polls_add(&polls, &poll));
+        }
+    }
+    assert_true(take(&polls, 1, 3, &deadline)); /* the same process */
+    assert_int_equal(deadline, 97);
+    assert_false(take(&polls, 1, 3, &deadline));
+    assert_true(take(&polls, 2, 99, &deadline)); /* one too many: the one that ends first */
+    assert_int_equal(deadline, 100 - SJ_PARKED_OF_A_DEVICE_MAX + 1);
+    assert_int_equal(polls.count, 2 * SJ_PARKED_OF_A_DEVICE_MAX - 2);
+    sj_parked_polls_deinit(&polls);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_copy_is_news_once_and_again_after_ten_minutes),
+        cmocka_unit_test(restarts_prove_nothing),
+        cmocka_unit_test(a_poll_replaces_that_of_its_own_process),
+    };
+    return cmocka_run_group_tests_name("fleet.device_instances", tests, NULL, NULL);
+}

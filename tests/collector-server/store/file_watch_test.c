@@ -1,0 +1,234 @@
+/* A database that is written past SQLite while the store has it open: nothing is acknowledged. A
+ * damaged one: devices keep their frames. What writes is a child process, as closing the file in
+ * this one would drop SQLite's locks. */
+#include "collector-server/store/file_watch.h"
+#include "tests/collector-server/store/lab_file.h"
+#include "tests/support/check.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { EVENTS = 2000, PIECE_BYTES = 1 << 16, BATCHES = 40 };
+
+typedef struct writing {
+    const char *from; /* NULL: zeros */
+    const char *to;
+    int flags;
+    off_t at;
+    size_t bytes; /* at most */
+} writing;
+
+static int write_file(const writing *todo)
+{
+    static uint8_t piece[PIECE_BYTES];
+    const int to = open(todo->to, O_WRONLY | O_CREAT | todo->flags, 0600);
+    const int from = todo->from != NULL ? open(todo->from, O_RDONLY) : -1;
+    size_t left = todo->bytes;
+    off_t at = todo->at;
+    while (to >= 0 && left > 0) {
+        const size_t most = left < sizeof(piece) ? left : sizeof(piece);
+        const ssize_t got = from >= 0 ? read(from, piece, most) : (ssize_t)most;
+        if (got <= 0) {
+            break;
+        }
+        if (pwrite(to, piece, (size_t)got, at) != got) {
+            return 1;
+        }
+        at += got;
+        left -= (size_t)got;
+    }
+    return to < 0 || (todo->from != NULL && from < 0);
+}
+
+static void write_elsewhere(writing todo)
+{
+    int wait_status = 0;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        _exit(write_file(&todo));
+    }
+    assert_int_equal(waitpid(child, &wait_status, 0), child);
+    assert_int_equal(wait_status, 0);
+}
+
+static void copy_over(const char *from, const char *to)
+{
+    write_elsewhere((writing){.from = from, .to = to, .flags = O_TRUNC, .bytes = SIZE_MAX});
+}
+
+static void store_block(lab_file *lab)
+{
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    lab_file_commit(lab);
+}
+
+/* All that the log holds goes into the file, by another connection. */
+static void checkpoint(const lab_file *lab)
+{
+    lab_file_run(lab, "PRAGMA wal_checkpoint(TRUNCATE)");
+}
+
+static void expect_overwritten(lab_file *lab)
+{
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EIO);
+    assert_non_null(strstr(lab->error.text, "overwritten"));
+    assert_int_equal(sj_store_begin(lab->store, &lab->error), SJ_EIO);
+}
+
+static void a_truncated_file_takes_nothing(void **state)
+{
+    lab_file *lab = *state;
+    lab_file_put_metadata(lab);
+    store_block(lab);
+    checkpoint(lab);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
+    write_elsewhere((writing){.to = lab->path, .flags = O_TRUNC});
+    assert_int_not_equal(sj_store_commit(lab->store, &lab->error), SJ_OK);
+    expect_overwritten(lab);
+}
+
+/* `cp` of a copy over it, then whatever the copy's log and the next checkpoint make of the file. */
+static void an_older_copy_over_the_file_takes_nothing(void **state)
+{
+    lab_file *lab = *state;
+    char copy[96];
+    snprintf(copy, sizeof(copy), "%s.copy", lab->path);
+    lab_file_put_metadata(lab);
+    checkpoint(lab);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    copy_over(lab->path, copy);
+    for (int i = 0; i < 4; i++) {
+        store_block(lab);
+    }
+    checkpoint(lab);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    copy_over(copy, lab->path);
+    expect_overwritten(lab);
+    unlink(copy);
+}
+
+static void another_database_over_the_file_takes_nothing(void **state)
+{
+    lab_file *lab = *state;
+    lab_file other = {.error = {0}};
+    snprintf(other.path, sizeof(other.path), "%.50s.other", lab->path);
+    lab_file_remove(other.path);
+    lab_file_open(&other, 0, 0);
+    frame_maker_init(&other.maker, 2);
+    lab_file_put_metadata(&other);
+    store_block(&other);
+    sj_store_close(other.store);
+    lab_file_put_metadata(lab);
+    checkpoint(lab);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    copy_over(other.path, lab->path);
+    expect_overwritten(lab);
+    frame_maker_deinit(&other.maker);
+    lab_file_remove(other.path);
+}
+
+/* The same header and size: the first bytes alone are not enough to look at after a checkpoint. */
+static void an_older_copy_shows_behind_a_checkpoint(void **state)
+{
+    lab_file *lab = *state;
+    sj_error error = {0};
+    sj_file_watch watch = {0};
+    sqlite3 *database = NULL;
+    lab_file_put_metadata(lab);
+    checkpoint(lab);
+    assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
+    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_OK);
+    assert_true(watch.is_known);
+    watch.log[2]++; /* as after a checkpoint */
+    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_OK);
+    watch.log[2]++;
+    watch.header[27]++; /* it was a newer file */
+    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_EIO);
+    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_EIO);
+    sqlite3_close(database);
+}
+
+/* Batches, checkpoints of this connection and others, and the log begun anew are nothing unusual.
+ */
+static void sqlites_own_writing_is_no_overwriting(void **state)
+{
+    lab_file *lab = *state;
+    static const char *const others[] = {"PRAGMA wal_checkpoint(PASSIVE)",
+                                         "PRAGMA wal_checkpoint(FULL)",
+                                         "PRAGMA wal_checkpoint(RESTART)",
+                                         "PRAGMA wal_checkpoint(TRUNCATE)",
+                                         "PRAGMA incremental_vacuum(2)",
+                                         "DELETE FROM marks; VACUUM",
+                                         "ANALYZE"};
+    lab_file_put_metadata(lab);
+    for (int i = 0; i < BATCHES; i++) {
+        store_block(lab);
+        lab_file_run(lab, others[(size_t)i % (sizeof(others) / sizeof(others[0]))]);
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    }
+    lab_file_expect(lab, "SELECT stored_blocks FROM sessions", "40|\n");
+}
+
+static void a_database_without_a_log_is_left_alone(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    sj_file_watch watch = {0};
+    sqlite3 *database = NULL;
+    assert_int_equal(sqlite3_open(":memory:", &database), SQLITE_OK);
+    assert_int_equal(sj_file_watch_look(&watch, database, ":memory:", &error), SJ_OK);
+    assert_false(watch.is_known);
+    sqlite3_close(database);
+}
+
+/* SQLite finds a page that is none: the frame is sound, so it is not refused for good. */
+static void a_damaged_database_refuses_the_batch_and_no_frame(void **state)
+{
+    lab_file *lab = *state;
+    sj_frame_view view;
+    bool duplicate = false;
+    char copy[96];
+    snprintf(copy, sizeof(copy), "%s.copy", lab->path);
+    lab_file_put_metadata(lab);
+    sj_store_close(lab->store);
+    copy_over(lab->path, copy);
+    lab_file_open(lab, 0, 0);
+    char *root = lab_file_ask(lab, "SELECT (rootpage - 1) * (SELECT page_size FROM"
+                                   " pragma_page_size) FROM sqlite_schema WHERE name = 'marks'");
+    write_elsewhere((writing){.to = lab->path, .at = strtol(root, NULL, 10), .bytes = 4096});
+    sqlite3_free(root);
+    lab_file_begin(lab);
+    assert_int_equal(sj_frame_read(frame_maker_mark(&lab->maker, 1), &view), SJ_OK);
+    assert_int_equal(sj_store_apply(lab->store, &view, NULL, &duplicate, &lab->error), SJ_EIO);
+    assert_non_null(strstr(lab->error.text, "is damaged"));
+    sj_store_rollback(lab->store);
+    sj_store_close(lab->store);
+    copy_over(copy, lab->path);
+    lab_file_open(lab, 0, 0);
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_mark(&lab->maker, 1));
+    lab_file_commit(lab);
+    unlink(copy);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, lab_file_set_up, lab_file_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(a_truncated_file_takes_nothing),
+        CASE(an_older_copy_over_the_file_takes_nothing),
+        CASE(another_database_over_the_file_takes_nothing),
+        CASE(an_older_copy_shows_behind_a_checkpoint),
+        CASE(sqlites_own_writing_is_no_overwriting),
+        CASE(a_damaged_database_refuses_the_batch_and_no_frame),
+        cmocka_unit_test(a_database_without_a_log_is_left_alone),
+    };
+    return cmocka_run_group_tests_name("store.file_watch", tests, NULL, NULL);
+}
