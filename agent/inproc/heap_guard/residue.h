@@ -1,10 +1,10 @@
-/* The residue (agent/abi/heap_custody.h): the pool's state, and the code that frees guarded blocks
+/* The residue (agent/abi/heap_residue.h): the pool's state, and the code that frees guarded blocks
  * after the agent was unloaded. It is one mapping: data, then a copy of position-independent code,
  * which finds the data before itself. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_RESIDUE_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_RESIDUE_H
 
-#include "agent/abi/heap_custody.h"
+#include "agent/abi/heap_residue.h"
 #include "agent/abi/zombies.h"
 
 #include <stdbool.h>
@@ -63,7 +63,7 @@ typedef struct sj_residue {
     sj_pool pool;
 } sj_residue;
 
-_Static_assert(sizeof(sj_residue) <= SJ_RESIDUE_DATA_BYTES, "the custody's data fits its pages");
+_Static_assert(sizeof(sj_residue) <= SJ_RESIDUE_DATA_BYTES, "the residue's data fits its pages");
 
 extern sj_residue *sj_residue_now; /* NULL if no residue was created. */
 
