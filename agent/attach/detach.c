@@ -249,8 +249,8 @@ static sj_status restore_givers(detaching *detach)
     return status;
 }
 
-/* leave_heap has the agent leave guarded blocks to the custody (abi/heap_custody.h). What takes
- * them back stays as long as one lives. */
+/* Detaches the agent from the heap. Live guarded blocks stay in the residue (abi/heap_residue.h),
+ * and the entries that free them stay patched while one is live. */
 static sj_status leave_heap(detaching *detach)
 {
     if (detach->agent.state.heap_custody == 0) {
