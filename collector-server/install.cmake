@@ -25,7 +25,9 @@ install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE
 # These name the prefix, which is known when installing only.
 configure_file(${CMAKE_SOURCE_DIR}/agent/include/sojourn.pc.in ${CMAKE_BINARY_DIR}/sojourn.pc.in @ONLY)
 set(units ${CMAKE_SOURCE_DIR}/agent/daemon/systemd/sojourn-device.service
-    ${CMAKE_SOURCE_DIR}/collector-server/sojournd/sojournd.service)
+    ${CMAKE_SOURCE_DIR}/collector-server/sojournd/sojournd.service
+    ${CMAKE_SOURCE_DIR}/collector-server/sojournd/sojourn-backup.service
+    ${CMAKE_SOURCE_DIR}/collector-server/sojournd/sojourn-backup.timer)
 install(CODE "
     function(install_with_prefix input folder name)
         file(READ \${input} text)

@@ -71,13 +71,29 @@ static bool is_due(const detaching *detach, uint32_t attempt, uint64_t deadline_
                             sj_tracee_is_there(&detach->target));
 }
 
-/* may_leave: one more attempt of a step of leaving. A thread that waits for room leaves the agent
- * when the drain has come to its records, or when its wait is over. */
-static bool may_leave(const detaching *detach, uint32_t attempt, uint64_t deadline_ns)
+/* When a step of leaving gives up. */
+typedef struct leave_limits {
+    uint64_t deadline_ns;
+    uint64_t room_ns;  /* until then, threads that wait for room are given time to leave */
+    uint64_t grace_ns; /* the end of that time; 0: no thread has waited for room */
+} leave_limits;
+
+static leave_limits begin_step(void)
 {
-    return is_due(detach, attempt, deadline_ns) ||
-           (sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns + ROOM_NS &&
-            sj_room_waiters_exist(&detach->target, &detach->agent.state));
+    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
+    return (leave_limits){.deadline_ns = deadline_ns, .room_ns = deadline_ns + ROOM_NS};
+}
+
+/* may_leave returns true if a step of leaving has one more attempt. A thread that waits for room
+ * leaves the agent some time after its wait, on a busy machine later than the next look. */
+static bool may_leave(const detaching *detach, uint32_t attempt, leave_limits *limits)
+{
+    const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
+    if (now_ns < limits->room_ns && sj_room_waiters_exist(&detach->target, &detach->agent.state)) {
+        limits->grace_ns = now_ns + LEAVE_NS;
+    }
+    return is_due(detach, attempt, limits->deadline_ns) ||
+           (now_ns < limits->grace_ns && sj_tracee_is_there(&detach->target));
 }
 
 static void record_stop(detaching *detach, sj_stop_clock *clock)
@@ -189,8 +205,8 @@ static sj_status call_when_left(detaching *detach, const char *function)
     sj_tracee *target = &detach->target;
     sj_status status = SJ_EAGAIN;
     bool is_read = false;
-    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    for (uint32_t i = 0; status == SJ_EAGAIN && may_leave(detach, i, deadline_ns); i++) {
+    leave_limits limits = begin_step();
+    for (uint32_t i = 0; status == SJ_EAGAIN && may_leave(detach, i, &limits); i++) {
         sj_stop_clock clock;
         pause_between(detach, i);
         is_read = (is_read && sj_remote_agent_is_unchanged(target, &detach->agent)) ||
@@ -234,8 +250,8 @@ static sj_status restore_givers(detaching *detach)
     return status;
 }
 
-/* leave_heap has the agent leave guarded blocks to the custody (abi/heap_custody.h). What takes
- * them back stays as long as one lives. */
+/* Detaches the agent from the heap. Live guarded blocks stay in the residue (abi/heap_residue.h),
+ * and the entries that free them stay patched while one is live. */
 static sj_status leave_heap(detaching *detach)
 {
     if (detach->agent.state.heap_custody == 0) {
@@ -257,8 +273,8 @@ static sj_status call_quietly(detaching *detach, const sj_inferior_call *call)
 {
     sj_tracee *target = &detach->target;
     sj_status status = SJ_EAGAIN;
-    const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    for (uint32_t i = 0; status == SJ_EAGAIN && may_leave(detach, i, deadline_ns); i++) {
+    leave_limits limits = begin_step();
+    for (uint32_t i = 0; status == SJ_EAGAIN && may_leave(detach, i, &limits); i++) {
         size_t thread = 0;
         sj_stop_clock clock;
         pause_between(detach, i);

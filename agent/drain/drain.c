@@ -571,6 +571,9 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
         return sj_fail(error, SJ_EIO, "cannot start the thread of the drain");
     }
     made->thread_started = !options->threadless;
+    if (made->thread_started) {
+        pthread_setname_np(made->thread, "drain"); /* for top, perf and tests */
+    }
     *drain = made;
     return SJ_OK;
 }

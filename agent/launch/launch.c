@@ -15,7 +15,8 @@
 
 enum { CHILD_FAILED = 125 };
 
-/* The emulator is no program for the agent: only what it runs gets the preload. */
+/* Under an emulator, only the emulated program gets the preload, because the emulator is not a
+ * program for the agent. */
 static int set_preload(const sj_launch_options *options, const char *value, char **assignment)
 {
     if (options->emulator == NULL) {
@@ -24,8 +25,8 @@ static int set_preload(const sj_launch_options *options, const char *value, char
     return asprintf(assignment, "LD_PRELOAD=%s", value) < 0 ? -1 : 0;
 }
 
-/* set_environment adds the agent; the agent takes it out again before main. `*assignment` is what
- * an emulator has to add. */
+/* Adds the agent to the environment; the agent removes itself before main. `*assignment` is what
+ * the emulator must add. */
 static int set_environment(const sj_launch_options *options, char **assignment)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -48,16 +49,15 @@ enum { EMULATOR_ARGUMENTS = 10 };
 
 #define SLICES "G_SLICE"
 
-/* keep_forks_alive has the emulator allocate by malloc: the locks of GLib's slices, which QEMU used
- * up to 7.2, are not released in a child that was forked while another thread held them, and such a
- * child hangs (qemu-project/qemu#285). false: the user has chosen already. */
+/* Makes the emulator allocate with malloc. QEMU up to 7.2 uses GLib's slices. A child that was
+ * forked while another thread held a lock of the slices hangs (qemu-project/qemu#285). Returns
+ * false if the user has chosen already. */
 static bool keep_forks_alive(void)
 {
     return getenv(SLICES) == NULL && setenv(SLICES, "always-malloc", 1) == 0;
 }
 
-/* execute_emulated runs the program under its own name and with its own arguments. Returns only
- * when that failed. */
+/* Runs the program under its own name, with its own arguments. Returns only if that failed. */
 static void execute_emulated(const sj_launch_options *options, char *preload)
 {
     size_t count = 0;
@@ -75,7 +75,7 @@ static void execute_emulated(const sj_launch_options *options, char *preload)
         arguments[used++] = (char *)(uintptr_t) "-L";
         arguments[used++] = (char *)(uintptr_t)options->sysroot;
     }
-    if (keep_forks_alive()) { /* the program does not get to see it */
+    if (keep_forks_alive()) { /* the program does not see it */
         arguments[used++] = (char *)(uintptr_t) "-U";
         arguments[used++] = (char *)(uintptr_t)SLICES;
     }

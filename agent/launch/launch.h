@@ -1,9 +1,9 @@
-/* Launching the program so that it meets the world exactly as without Sojourn: same arguments,
- * environment (the agent removes what was added before main), working directory, descriptors,
- * signal mask and dispositions, process group and terminal.
+/* Launches a program in the same environment as without Sojourn: the same arguments, environment
+ * (the agent removes its additions before main), working directory, descriptors, signal mask and
+ * dispositions, process group, and terminal.
  *
- * The child is forked before the recorder starts threads, opens files or touches signals, and waits
- * until it may go; so nothing of the recorder leaks into it. */
+ * The child is forked before the recorder starts threads, opens files or changes signals, and waits
+ * until it may start. So it inherits nothing of the recorder. */
 #ifndef SJ_AGENT_LAUNCH_LAUNCH_H
 #define SJ_AGENT_LAUNCH_LAUNCH_H
 
@@ -12,9 +12,10 @@
 #include <sys/types.h>
 
 typedef struct sj_launch_options {
-    const char *path;              /* file to execute */
-    const char *emulator;          /* what executes it; NULL: the kernel */
-    const char *sysroot;           /* where the emulator finds libraries; NULL or "": it knows */
+    const char *path;     /* file to execute */
+    const char *emulator; /* program that executes it; NULL: the kernel */
+    /* folder of the emulator's libraries; NULL or "": the emulator's default */
+    const char *sysroot;
     char *const *arguments;        /* NULL-terminated; [0] as the user typed it */
     const char *agent_path;        /* libsojourn-agent.so */
     const char *runtime_directory; /* passed to the agent */
@@ -22,19 +23,19 @@ typedef struct sj_launch_options {
 
 typedef struct sj_launch {
     pid_t pid;
-    int go;     /* a byte here lets the child execute; closing it ends the child */
-    int failed; /* errno of a failed exec comes from here; end of file: it worked */
+    int go;     /* a byte written here lets the child execute; closing it ends the child */
+    int failed; /* a failed exec writes its errno here; end of file: exec succeeded */
 } sj_launch;
 
-/* sj_launch_prepare forks the waiting child. To be called before any thread is started. SJ_EIO. */
+/* Forks the waiting child. Call it before starting any thread. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_launch_prepare(const sj_launch_options *options, sj_launch *launch,
                                           sj_error *error);
 
-/* sj_launch_go lets the child execute and waits until it has. `*exec_errno` is set when it failed
- * (SJ_EIO); the child is then gone and reaped. */
+/* Lets the child execute, and waits until it has. If exec failed, sets `*exec_errno` and returns
+ * SJ_EIO; the child is then reaped. */
 SJ_MUST_CHECK sj_status sj_launch_go(sj_launch *launch, int *exec_errno);
 
-/* sj_launch_abandon ends and reaps a child that still waits; nothing when it runs or is gone. */
+/* Ends and reaps a child that is still waiting. Does nothing if it runs or is gone. */
 void sj_launch_abandon(sj_launch *launch);
 
 #endif

@@ -13,7 +13,7 @@
 
 extern char **environ;
 
-/* has_names returns whether there is anything to look for. */
+/* True if the policy has names to look up. */
 static bool has_names(const sj_policy *policy)
 {
     const sj_selection *selection = &policy->selection;
@@ -26,7 +26,8 @@ static bool has_names(const sj_policy *policy)
     return found;
 }
 
-/* take_module names the functions of a module to the rules; returns how many are selected. */
+/* Checks the rules' names against the functions of a module; returns the number of selected
+ * functions. */
 static uint64_t take_module(const sj_selection *selection, sj_function_rules *rules,
                             const char *path, bool is_main, const char *cache_directory)
 {
@@ -38,7 +39,7 @@ static uint64_t take_module(const sj_selection *selection, sj_function_rules *ru
                                             .is_main = is_main,
                                             .threads = sj_plan_threads()};
     sj_function_rules_module(rules, path);
-    /* What cannot be planned is reported when it is recorded. */
+    /* The recording reports what cannot be planned. */
     if (!sj_selection_wants_module(selection, path, is_main) ||
         sj_module_plan_make(&options, &plan, NULL) != SJ_OK) {
         return 0;
@@ -54,8 +55,8 @@ static uint64_t take_module(const sj_selection *selection, sj_function_rules *ru
     return selected;
 }
 
-/* start_listing runs the program's loader, which lists its libraries instead of starting it, as
- * ldd(1) does. Returns what to read, NULL when it cannot be started. */
+/* Runs the program's loader, which lists the libraries instead of starting the program, like
+ * ldd(1). Returns the stream to read, or NULL if it cannot be started. */
 static FILE *start_listing(const char *program, pid_t *pid)
 {
     static const char variable[] = "LD_TRACE_LOADED_OBJECTS=1";
@@ -88,7 +89,7 @@ static FILE *start_listing(const char *program, pid_t *pid)
     return listing;
 }
 
-/* library_of takes the path out of a line such as "libm.so.6 => /lib/libm.so.6 (0x7f...)". */
+/* Returns the path in a line such as "libm.so.6 => /lib/libm.so.6 (0x7f...)". */
 static char *library_of(char *line)
 {
     char *arrow = strstr(line, "=> ");
@@ -101,7 +102,7 @@ static char *library_of(char *line)
     return path;
 }
 
-/* is_of_methods returns whether a library is that of a runtime whose methods come at run time. */
+/* True if a library belongs to a runtime whose methods appear at run time. */
 static bool is_of_methods(const char *path)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -115,8 +116,9 @@ static bool is_of_methods(const char *path)
     return false;
 }
 
-/* take_libraries does so for the libraries that the program is linked with; `*has_methods`: among
- * them is a runtime whose methods nobody knows yet. */
+/* Checks the rules' names against the libraries that the program is linked with. Sets
+ * `*has_methods` if one is a runtime, whose methods are not known yet. Returns the number of
+ * selected functions. */
 static uint64_t take_libraries(const sj_selection *selection, sj_function_rules *rules,
                                const char *program, const char *cache_directory, bool *has_methods)
 {
@@ -153,10 +155,10 @@ static void note_module(void *context, const sj_unmatched *unmatched)
 typedef struct name_visitor {
     void *context;
     void (*visit)(void *context, const sj_unmatched *unmatched);
-    uint64_t count; /* of those visited */
+    uint64_t count; /* number of visited patterns */
 } name_visitor;
 
-/* visit_unmatched leaves modules out: they may be loaded later. */
+/* Ignores module patterns, because a module may be loaded later. */
 static void visit_unmatched(void *context, const sj_unmatched *unmatched)
 {
     name_visitor *visitor = context;
@@ -183,7 +185,7 @@ sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
     bool has_methods = false;
     selected += take_libraries(selection, rules, program->binary, cache_directory, &has_methods);
     sj_function_rules_each_unmatched(rules, &modules, note_module);
-    if (has_methods) { /* what is still unmatched at the end is reported there */
+    if (has_methods) { /* the end of the recording reports what is still unmatched */
         sj_function_rules_free(rules);
         return SJ_OK;
     }

@@ -1,26 +1,25 @@
-/* The name check: before a program is started, looks for what the names in a policy could mean in
- * it and in the libraries that it is linked with. */
+/* Name check: before a program starts, looks up the names of a policy in it and in its
+ * libraries. */
 #ifndef SJ_AGENT_LAUNCH_POLICY_CHECK_H
 #define SJ_AGENT_LAUNCH_POLICY_CHECK_H
 
 #include "agent/launch/program.h"
 #include "agent/registry/function_rules.h"
 
-/* sj_name_check calls `visit` with each pattern that matches nothing. Asks the program's loader for
- * its libraries and plans those that the policy takes, which fills the cache of plans at
- * `cache_directory` (NULL: none) for the recording. Where the policy takes modules that are not
- * there from the start, or methods that only a runtime knows, or the program runs in an emulator,
- * nothing can be known and nothing is visited. Blocking: seconds for large programs that are not in
- * the cache. SJ_ENOTFOUND: all names are
- * there, and together they select no function. SJ_ENOMEM. */
+/* Calls `visit` for each pattern that matches nothing. Asks the program's loader for its libraries,
+ * and plans the selected ones, which fills the cache of plans at `cache_directory` (NULL: none) for
+ * the recording. Visits nothing if the result cannot be known: the policy selects modules that are
+ * loaded later, or methods that only a runtime knows, or the program runs in an emulator. Blocks:
+ * seconds for large programs without cached plans. Returns SJ_ENOTFOUND if all names exist but
+ * together select no function, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
                                       const sj_program *program, const char *cache_directory,
                                       void *context,
                                       void (*visit)(void *context, const sj_unmatched *unmatched));
 
-/* sj_map_check plans the main program `binary` by the selection's map file, if it has one, which
- * fills the cache as sj_name_check does. Errors of the planner, which name what is wrong with the
- * map file. Blocking. */
+/* Plans the main program `binary` with the selection's map file, if it has one, and so fills the
+ * cache like sj_name_check. Returns errors of the planner, which say what is wrong with the map
+ * file. Blocks. */
 SJ_MUST_CHECK sj_status sj_map_check(const sj_selection *selection, const char *binary,
                                      const char *cache_directory, sj_error *error);
 

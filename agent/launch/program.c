@@ -16,7 +16,7 @@
 
 enum { HEAD_BYTES = 4096, INTERPRETER_DEPTH = 4, PROGRAM_HEADERS_MAX = 64 * 1024 };
 
-/* What the first bytes of a file say about it. */
+/* Facts from the first bytes of a file. */
 typedef struct elf_facts {
     uint8_t class;
     uint16_t type;
@@ -32,8 +32,8 @@ static bool is_file_at(const char *path)
     return stat(path, &status) == 0 && !S_ISDIR(status.st_mode);
 }
 
-/* find_in_path prefers a file that may be executed and falls back to one that may not, so that the
- * message can distinguish the two. */
+/* Prefers an executable file and falls back to another one, so that the message can distinguish the
+ * two. */
 static bool find_in_path(const char *name, char *path, size_t capacity)
 {
     const char *list = getenv("PATH");
@@ -111,13 +111,13 @@ static bool read_elf_facts(const uint8_t *head, size_t size, elf_facts *facts)
     facts->headers_offset = sj_read_u64(&reader);
     sj_read_u64(&reader); /* section headers */
     sj_read_u32(&reader); /* flags */
-    sj_read_u16(&reader); /* bytes of the ELF header */
+    sj_read_u16(&reader); /* size of the ELF header */
     facts->header_bytes = sj_read_u16(&reader);
     facts->header_count = sj_read_u16(&reader);
     return !reader.bad;
 }
 
-/* has_interpreter returns whether a program is dynamic. */
+/* True if a program is dynamic. */
 static bool has_interpreter(int fd, const elf_facts *facts)
 {
     const size_t bytes = (size_t)facts->header_bytes * facts->header_count;
@@ -137,7 +137,7 @@ static bool has_interpreter(int fd, const elf_facts *facts)
     return found;
 }
 
-/* find_emulator looks for what runs the programs of another machine here. */
+/* Finds an emulator on this machine for programs of another one. */
 static bool find_emulator(const sj_elf_machine *machine, sj_program *program)
 {
     if (machine == NULL || machine->emulator == NULL ||
@@ -174,8 +174,8 @@ static sj_program_problem check_machine(const char *path, const elf_facts *facts
     return SJ_PROGRAM_FINE;
 }
 
-/* needs_sanitizer returns whether a program loads AddressSanitizer's runtime, which ends programs
- * in which another library comes before it. */
+/* True if a program loads AddressSanitizer's runtime, which ends programs if another library
+ * precedes it. */
 static bool needs_sanitizer(const char *path)
 {
     sj_elf elf;
@@ -291,7 +291,7 @@ static sj_program_problem check_contents(int fd, const char *path, int depth, sj
                               "neither an ELF program nor a script that begins with #!; add a #! "
                               "line or name the interpreter");
     }
-    /* The kernel names it so, and plans are kept so. */
+    /* The kernel uses this name, and plans are stored under it. */
     if (realpath(path, program->binary) == NULL) {
         return not_executable(error, path, strerror(errno));
     }

@@ -1,5 +1,5 @@
-/* The program to record: found as execvp(3) would, and checked before anything is started, so that
- * a program that cannot be recorded leaves nothing behind but one clear sentence. */
+/* Finds the program to record as execvp(3) would, and checks it before anything starts. So a
+ * program that cannot be recorded leaves only one clear message. */
 #ifndef SJ_AGENT_LAUNCH_PROGRAM_H
 #define SJ_AGENT_LAUNCH_PROGRAM_H
 
@@ -11,26 +11,26 @@
 
 typedef enum sj_program_problem {
     SJ_PROGRAM_FINE = 0,
-    SJ_PROGRAM_NOT_FOUND,      /* no such file, in PATH or at the path */
-    SJ_PROGRAM_NOT_EXECUTABLE, /* no exec bit, a directory, another machine, no known format */
-    SJ_PROGRAM_NOT_RECORDABLE  /* it runs, but cannot be recorded: static, 32-bit, set-user-id */
+    SJ_PROGRAM_NOT_FOUND, /* no such file in PATH or at the path */
+    /* not executable, a directory, for another machine, or of unknown format */
+    SJ_PROGRAM_NOT_EXECUTABLE,
+    SJ_PROGRAM_NOT_RECORDABLE /* it runs but cannot be recorded: static, 32-bit, set-user-id */
 } sj_program_problem;
 
 typedef struct sj_program {
     char path[PATH_MAX];   /* the file that is executed */
-    char binary[PATH_MAX]; /* the ELF file that runs, by its own name: `path`, or an interpreter */
+    char binary[PATH_MAX]; /* the ELF file that runs, by its real name: `path`, or an interpreter */
     bool is_script;
-    char emulator[PATH_MAX]; /* what runs a program for another machine; "": not needed */
-    char sysroot[PATH_MAX];  /* where the emulator finds that machine's libraries; "": it knows */
-    const char *agent;       /* file of that machine's agent; NULL: the one for this machine */
+    char emulator[PATH_MAX]; /* emulator for a program of another machine; "": none */
+    char sysroot[PATH_MAX];  /* folder of the emulator's libraries; "": the emulator's default */
+    const char *agent;       /* file of that machine's agent; NULL: that of this machine */
 } sj_program;
 
-/* sj_program_find looks `name` up (PATH when it has no slash) and checks that it can be recorded.
- * The error names the file and what to do. Blocking: reads a few KB of files. Any thread. */
+/* Looks `name` up (in PATH if it has no slash) and checks that it can be recorded. The error names
+ * the file and what to do. Blocks: reads a few KB of files. Thread-safe. */
 sj_program_problem sj_program_find(const char *name, sj_program *program, sj_error *error);
 
-/* sj_program_resolve finds the file only, for commands that take programs and libraries alike.
- * SJ_ENOTFOUND. */
+/* Only finds the file, for commands that accept programs and libraries. SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_program_resolve(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 

@@ -122,8 +122,8 @@ uint32_t sj_module_ranges_before(const sj_module *module, int64_t offset);
 /* Returns the index of the range that contains an offset, or SJ_CODE_RANGE_NONE. */
 uint32_t sj_module_range_at(const sj_module *module, int64_t offset);
 
-/* Returns the start of a compiler's suffix for a part of a function in `name`: ".cold", or ".__part."
- * for a basic block section. NULL: it names a whole function. Borrowed. */
+/* Returns the start of a compiler's suffix for a part of a function in `name`: ".cold", or
+ * ".__part." for a basic block section. NULL: it names a whole function. Borrowed. */
 const char *sj_name_part(const char *name);
 
 /* True if a function belongs to the start files or the linker. */

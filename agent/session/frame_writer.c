@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Blocks are refused this much below the limits, so that metadata frames find room. */
+/* Blocks are refused this far below the limits, so that metadata frames still fit. */
 enum { CONTROL_RESERVE_BYTES = 64 * 1024 };
 
 typedef struct waiting_frame {
@@ -13,7 +13,7 @@ typedef struct waiting_frame {
     uint8_t bytes[];
 } waiting_frame;
 
-/* A metadata frame that child sessions begin with. */
+/* A metadata frame that child sessions start with. */
 typedef struct kept_frame {
     struct kept_frame *next;
     sj_frame_type type;
@@ -24,7 +24,7 @@ typedef struct kept_frame {
 
 struct sj_frame_writer {
     sj_frame_writer_options options;
-    pthread_mutex_t mutex; /* guards everything below */
+    pthread_mutex_t mutex; /* guards the members below */
     sj_frame_writer_counters counters;
     waiting_frame *first_waiting;
     waiting_frame **last_waiting;
@@ -111,7 +111,7 @@ uint64_t sj_frame_writer_next_block(sj_frame_writer *writer)
     return number;
 }
 
-/* intend records in the journal which sums hold after the frame that is about to be appended. */
+/* Writes to the journal the sums that hold after the next frame is appended. */
 static void intend(const sj_frame_writer *writer, const sj_frame_writer_counters *after)
 {
     if (writer->options.journal == NULL) {
@@ -213,19 +213,19 @@ static sj_status remember_control(sj_frame_writer *writer, sj_frame_type type,
     return SJ_OK;
 }
 
-/* keep_control copies what was just built: writer->header, and the payload. */
+/* Copies the current frame: writer->header and the payload. */
 static sj_status keep_control(sj_frame_writer *writer, sj_frame_type type, size_t header_bytes,
                               sj_slice payload)
 {
     const sj_slice header = {.data = writer->header, .size = header_bytes};
-    /* The process that finishes a killed recorder's session knows as much as was stored. */
+    /* The process that finishes a killed recorder's session knows what was stored. */
     if (writer->options.control_store != NULL && writer->keeps_threads) {
         sj_metadata_store_add(writer->options.control_store, type, header, payload);
     }
     return remember_control(writer, type, writer->header, header_bytes, payload);
 }
 
-/* drop_kept forgets the kept frames that `is_one` names. */
+/* Removes the kept frames for which `is_one` is true. */
 static void drop_kept(sj_frame_writer *writer, bool (*is_one)(const kept_frame *, const void *),
                       const void *context)
 {
@@ -248,7 +248,7 @@ static bool is_thread(const kept_frame *kept, const void *context)
     return kept->type == SJ_FRAME_THREAD;
 }
 
-/* is_same_module: a module that is reported again, because other functions of it are hooked. */
+/* True for a module that is reported again because other functions of it are hooked. */
 static bool is_same_module(const kept_frame *kept, const void *context)
 {
     const Sojourn__Module *module = context;
@@ -262,7 +262,7 @@ static bool is_same_module(const kept_frame *kept, const void *context)
     return is_same;
 }
 
-/* store_kept begins the store afresh with all that is kept. */
+/* Rewrites the store with all kept frames. */
 static void store_kept(const sj_frame_writer *writer)
 {
     sj_metadata_store *store = writer->options.control_store;
@@ -305,7 +305,7 @@ sj_status sj_frame_writer_remember(sj_frame_writer *writer, sj_frame_type type, 
 
 static sj_status send_built(sj_frame_writer *writer, size_t size)
 {
-    /* Behind frames that wait, a new one waits too: their order is kept. */
+    /* If frames are waiting, a new one waits, too, so that their order is kept. */
     if (writer->first_waiting == NULL) {
         const sj_slice frame = {.data = writer->frame, .size = size};
         const sj_status status = sj_spool_append(writer->options.spool, frame, NULL);
@@ -353,7 +353,8 @@ static bool is_beyond_limit(sj_frame_writer *writer, size_t block_bytes)
     if (used > limit) {
         writer->counters.reached_max_bytes = true;
     }
-    /* Once reached it stays so: a recording with one end is easier to trust than one with holes. */
+    /* Once the limit is reached, it stays so: a recording with one end is easier to trust than one
+     * with holes. */
     return writer->counters.reached_max_bytes;
 }
 
@@ -438,9 +439,8 @@ sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason, uin
     return status;
 }
 
-/* Marks are numbered in the journal, so that the process that finishes a killed recorder's session
- * goes on.
- */
+/* The journal numbers marks, so that the process that finishes a killed recorder's session
+ * continues the numbers. */
 static uint64_t next_mark(sj_frame_writer *writer)
 {
     if (writer->options.journal != NULL) {
@@ -463,7 +463,8 @@ static bool is_report_name(const char *name)
     return length > 0 && length <= SJ_REPORT_NAME_BYTES;
 }
 
-/* Unlike metadata, reports do not wait in memory: nothing needs them, and there may be many. */
+/* Unlike metadata, reports do not wait in memory: no other frame needs them, and there may be
+ * many. */
 static sj_status append_report(sj_frame_writer *writer, const Sojourn__Report *report,
                                sj_slice payload)
 {
@@ -572,10 +573,10 @@ sj_status sj_frame_writer_filtered(sj_frame_writer *writer, Sojourn__Filtered *f
     return status;
 }
 
-/* Every message begins with its session id: field 1, 16 bytes. */
+/* Every message starts with its session id: field 1, 16 bytes. */
 enum { SESSION_FIELD_BYTES = 2 };
 
-/* send_kept sends a frame of the parent under the child's id. */
+/* Sends a frame of the parent under the child's id. */
 static sj_status send_kept(sj_frame_writer *writer, const kept_frame *kept,
                            const sj_session_id *child)
 {
@@ -697,7 +698,7 @@ const sj_session_id *sj_frame_writer_session(const sj_frame_writer *writer)
 
 ProtobufCBinaryData sj_frame_writer_session_bytes(const sj_frame_writer *writer)
 {
-    /* protobuf-c has no const bytes; packing only reads. */
+    /* protobuf-c has no const bytes; packing only reads them. */
     return (ProtobufCBinaryData){.len = SJ_SESSION_ID_BYTES,
                                  .data = (uint8_t *)(uintptr_t)writer->options.session.bytes};
 }

@@ -1,7 +1,6 @@
-/* Design notes. Events are taken out of their blocks as they come: 24 bytes each, with texts of
- * their own only where values were recorded. They wait in a queue for each stream; a heap gives the
- * queue whose next event is the earliest. What would wait beyond PENDING_MAX events is written at
- * once, in the order that is known. */
+/* Design notes. Events are copied from their blocks as these arrive: 24 bytes each, with own texts
+ * only if values were recorded. They wait in one queue per stream. A heap gives the queue with the
+ * earliest next event. Events beyond PENDING_MAX are written at once, in the order known so far. */
 #include "agent/session/function_log.h"
 
 #include "agent/objfile/demangle.h"
@@ -16,19 +15,20 @@
 #include <string.h>
 
 #define NS_PER_S UINT64_C(1000000000)
-/* The rate of the clock is measured over at least so long. */
+/* The clock's rate is measured over at least this time. */
 #define RATE_NS UINT64_C(20000000)
 
 enum {
     PENDING_MAX = 4 * 1024 * 1024,
     NAME_BYTES = 4096,
-    END_BYTES = 32, /* of a line: its thread, and " ~" of estimates */
+    END_BYTES = 32, /* end of a line: its thread, and " ~" for estimates */
     LINE_BYTES = 64 + 2 * NAME_BYTES
 };
 
 typedef struct line_event {
     uint64_t ticks;
-    char *texts; /* name and, behind its end, result; NULL: those of function and ending */
+    /* Name and, after its terminator, result; NULL: those of function and ending. */
+    char *texts;
     uint32_t function;
     uint8_t is_leave;
     uint8_t ending; /* sj_ending */
@@ -37,13 +37,13 @@ typedef struct line_event {
 
 typedef struct open_call {
     uint64_t call_index;
-    char *name; /* with values; NULL: the function's */
+    char *name; /* with values; NULL: the function's name */
     uint32_t function;
-    bool is_estimate; /* its times (SJ_CALL_UNTIMED) */
+    bool is_estimate; /* its times are estimates (SJ_CALL_UNTIMED) */
 } open_call;
 
 typedef struct log_stream {
-    uint64_t next_event; /* number of the one after the last block */
+    uint64_t next_event; /* number of the event after the last block */
     int32_t tid;         /* of its thread; 0: not known */
     open_call *open;
     size_t depth, open_capacity;
@@ -51,7 +51,7 @@ typedef struct log_stream {
     size_t first, count, capacity;
     size_t heap_place;
     bool is_known, is_in_heap;
-    bool has_ended; /* nothing follows */
+    bool has_ended; /* no further events */
 } log_stream;
 
 typedef struct function_name {
@@ -60,19 +60,19 @@ typedef struct function_name {
 } function_name;
 
 struct sj_function_log {
-    pthread_mutex_t mutex; /* guards everything below */
+    pthread_mutex_t mutex; /* guards the members below */
     sj_clock_pair start;
     double ns_per_tick;
-    uint64_t last_ns; /* of the last line */
+    uint64_t last_ns; /* time of the last line */
     function_name *names;
     size_t name_count, name_capacity;
     sj_block_decoder *decoder;
-    sj_hash_map numbers; /* stream -> its place */
+    sj_hash_map numbers; /* stream -> its index */
     log_stream **streams;
     size_t stream_count, stream_capacity;
     log_stream **heap;
     size_t heap_count, heap_capacity;
-    const sj_block_value **values; /* of the block at hand, by call */
+    const sj_block_value **values; /* values of the current block, sorted by call */
     size_t value_capacity;
     uint64_t pending;
     sj_function_log_counters counters;
@@ -128,7 +128,7 @@ void sj_function_log_name(sj_function_log *log, uint32_t function, const char *s
     pthread_mutex_unlock(&log->mutex);
 }
 
-/* name_of returns the name of a function as people read it. */
+/* Returns the name of a function for people. */
 static const char *name_of(sj_function_log *log, uint32_t function)
 {
     char shown[NAME_BYTES];
@@ -245,8 +245,8 @@ static sj_status push_open(log_stream *stream, const open_call *call)
     return SJ_OK;
 }
 
-/* follow makes the open calls those that the block begins with, where blocks before are missing;
- * the outermost of very deep stacks have no names then. */
+/* If earlier blocks are missing, replaces the open calls by those at the start of the block. The
+ * outermost calls of a very deep stack then have no names. */
 static sj_status follow(log_stream *stream, const sj_block *block)
 {
     const bool is_next = stream->is_known && stream->next_event == block->header.first_event &&
@@ -282,7 +282,7 @@ static int by_call(const void *left, const void *right)
                : (int)sj_value_position(a->descriptor) - (int)sj_value_position(b->descriptor);
 }
 
-/* sort_values: the values of arguments, results and errno by their calls; `*count` of them. */
+/* Sorts the values of arguments, results and errno by their calls; sets `*count`. */
 static sj_status sort_values(sj_function_log *log, const sj_block *block, size_t *count)
 {
     SJ_TRY(sj_array_reserve(&log->values, &log->value_capacity, 0, block->value_count,
@@ -299,7 +299,7 @@ static sj_status sort_values(sj_function_log *log, const sj_block *block, size_t
     return SJ_OK;
 }
 
-/* first_value returns the place of a call's first value; `count` when it has none. */
+/* Returns the index of a call's first value; `count` if it has none. */
 static size_t first_value(const sj_function_log *log, size_t count, uint64_t call_index)
 {
     size_t low = 0;
@@ -315,7 +315,7 @@ static size_t first_value(const sj_function_log *log, size_t count, uint64_t cal
     return low < count && log->values[low]->call_index == call_index ? low : count;
 }
 
-/* name_call writes the name of a call with the values of its arguments; NULL: it has none. */
+/* Writes the name of a call with the values of its arguments; NULL: it has none. */
 static char *name_call(sj_function_log *log, size_t value_count, const open_call *call)
 {
     sj_call_arguments arguments;
@@ -343,7 +343,7 @@ static char *name_call(sj_function_log *log, size_t value_count, const open_call
     return strdup(name);
 }
 
-/* What was recorded of a call's end; NULL: it was not. */
+/* Recorded data of a call's end; NULL: not recorded. */
 typedef struct recorded_end {
     const sj_block_value *result, *error_number;
 } recorded_end;
@@ -363,7 +363,7 @@ static recorded_end find_end(const sj_function_log *log, size_t value_count, uin
     return end;
 }
 
-/* end_texts gives an exit its texts, where anything of the call was recorded. */
+/* Sets the texts of an exit, if anything of the call was recorded. */
 static char *end_texts(sj_function_log *log, size_t value_count, const open_call *call,
                        uint32_t ending)
 {
@@ -417,8 +417,8 @@ static void leave(sj_function_log *log, log_stream *stream, size_t value_count, 
     free(call->name);
 }
 
-/* forget_innermost drops the innermost call, which the recording's end left open: it has not
- * returned, so there is no line to write. */
+/* Removes the innermost call, which is open at the end of the recording. It has not returned, so it
+ * gets no line. */
 static void forget_innermost(log_stream *stream)
 {
     if (stream->depth != 0) {
@@ -426,7 +426,7 @@ static void forget_innermost(log_stream *stream)
     }
 }
 
-/* move_down gives the room of events that were written to those that come. */
+/* Frees the space of written events for new ones. */
 static void move_down(log_stream *stream)
 {
     if (stream->first > stream->capacity / 2) {
@@ -482,7 +482,7 @@ static uint64_t real_ns_of(sj_function_log *log, uint64_t ticks)
 {
     const uint64_t passed = ticks > log->start.ticks ? ticks - log->start.ticks : 0;
     const uint64_t ns = log->start.realtime_ns + (uint64_t)((double)passed * log->ns_per_tick);
-    log->last_ns = ns > log->last_ns ? ns : log->last_ns; /* the rate is measured anew meanwhile */
+    log->last_ns = ns > log->last_ns ? ns : log->last_ns; /* meanwhile the rate is measured again */
     return log->last_ns;
 }
 
@@ -535,7 +535,7 @@ static void write_line(sj_function_log *log, const line_event *event, int32_t ti
     sj_function_log_file_write(&log->file, log->line, (size_t)(to - log->line));
 }
 
-/* leave_heap takes the first stream, all of whose events are written, out of the heap. */
+/* Removes the first stream from the heap, because all its events are written. */
 static void leave_heap(sj_function_log *log)
 {
     log_stream *stream = log->heap[0];
@@ -549,7 +549,7 @@ static void leave_heap(sj_function_log *log)
     place(log, 0, log->heap[--log->heap_count]);
 }
 
-/* write_until writes the events before `ticks`, in order. */
+/* Writes the events before `ticks`, in order. */
 static void write_until(sj_function_log *log, uint64_t ticks)
 {
     while (log->heap_count != 0 && next_ticks(log->heap[0]) < ticks) {

@@ -20,7 +20,7 @@ static void name_file(uint32_t number, char name[NAME_BYTES])
     }
 }
 
-/* shift makes room for a new function.txt; the oldest file goes. */
+/* Renames the files to free the name function.txt, and deletes the oldest one. */
 static void shift(sj_function_log_file *file)
 {
     char name[NAME_BYTES];

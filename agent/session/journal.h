@@ -1,9 +1,9 @@
-/* The journal: what a recorder must remember so that another process can finish its session after
- * it was killed. A shared file `journal` in the session's runtime directory, gone with it.
+/* Journal: the data with which another process can finish a session after its recorder was killed.
+ * It is a shared file `journal` in the session's runtime directory, and is deleted with it.
  *
- * Beside it, each thread slot of an arena carries a cursor (recorder/arena.h) that says up to where
- * its records are in the spool. Numbers that name things (threads, streams, marks, gaps) are taken
- * from the journal, so that they never come twice. Written by one recorder at a time. */
+ * In addition, each thread slot of an arena has a cursor (agent/abi/arena.h) up to which its
+ * records are in the spool. Numbers of threads, streams, marks and gaps come from the journal, so
+ * that they are unique. One recorder writes at a time. */
 #ifndef SJ_AGENT_SESSION_JOURNAL_H
 #define SJ_AGENT_SESSION_JOURNAL_H
 
@@ -23,7 +23,7 @@ enum {
 
 #define SJ_JOURNAL_MAGIC UINT64_C(0x4c4e524a4a53) /* "SJJRNL" */
 
-/* Sums over what was appended to the spool. */
+/* Sums over everything appended to the spool. */
 typedef struct sj_journal_sums {
     uint64_t next_gap;
     uint64_t blocks;
@@ -50,16 +50,16 @@ typedef struct sj_journal_data {
     uint32_t version;
     uint32_t mode; /* sj_policy_mode */
     sj_session_id session;
-    double ns_per_tick; /* 0: not known yet; the session's first frame follows at once */
+    double ns_per_tick; /* 0: not known yet; the session's first frame follows */
     _Atomic uint64_t next_thread;
     _Atomic uint64_t next_mark;
     _Atomic uint32_t next_stream;
     _Atomic uint32_t next_report;
-    /* Of profiles: all that went into sums so far, sent or not. */
+    /* Profiles: all calls in sums so far, sent or not. */
     _Atomic uint64_t summed_calls;
     _Atomic uint64_t summed_events;
-    /* Bit 0: which sums hold. While SJ_JOURNAL_PENDING is set a frame is being appended and the
-     * other sums hold as soon as the spool has grown beyond `end_before`. */
+    /* Bit 0 selects the valid sums. While SJ_JOURNAL_PENDING is set, a frame is being appended. The
+     * other sums become valid as soon as the spool has grown beyond `end_before`. */
     _Atomic uint32_t state;
     _Atomic uint32_t process_count;
     uint64_t end_before;
@@ -72,30 +72,30 @@ typedef struct sj_journal {
     int fd;
 } sj_journal;
 
-/* sj_journal_create makes the journal of a new session. SJ_EIO. */
+/* Makes the journal of a new session. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_journal_create(const char *runtime_directory,
                                           const sj_session_id *session, sj_journal *journal,
                                           sj_error *error);
 
-/* sj_journal_open opens that of a session whose recorder is gone. SJ_ENOTFOUND: there is none;
- * SJ_ECORRUPT, SJ_EVERSION: it cannot be used. */
+/* Opens the journal of a session whose recorder is gone. Returns SJ_ENOTFOUND if there is none;
+ * SJ_ECORRUPT or SJ_EVERSION if it cannot be used. */
 SJ_MUST_CHECK sj_status sj_journal_open(const char *runtime_directory, sj_journal *journal,
                                         sj_error *error);
 
-/* sj_journal_close leaves the file. A journal of zeros is allowed. */
+/* Closes the journal and leaves the file. An all-zero journal is allowed. */
 void sj_journal_close(sj_journal *journal);
 
-/* sj_journal_add_process notes a process; the first SJ_JOURNAL_PROCESSES can be recovered. */
+/* Records a process; only the first SJ_JOURNAL_PROCESSES can be recovered. */
 void sj_journal_add_process(const sj_journal *journal, const sj_journal_process *process);
 
-/* sj_journal_begin says which sums hold once the frame that is about to be appended is there. */
+/* Sets the sums that become valid when the next frame is appended. */
 void sj_journal_begin(const sj_journal *journal, const sj_journal_sums *sums, uint64_t spool_end);
 
-/* sj_journal_commit ends that: the frame was appended, or it was not. */
+/* Ends that: the frame was appended, or it was not. */
 void sj_journal_commit(const sj_journal *journal, bool appended);
 
-/* sj_journal_recover decides a frame that was being appended when the recorder was killed and
- * returns the sums that hold. */
+/* Decides about a frame that was being appended when the recorder was killed. Returns the valid
+ * sums. */
 sj_journal_sums sj_journal_recover(const sj_journal *journal, uint64_t spool_end);
 
 #endif

@@ -81,7 +81,7 @@ static sj_status visit_all(sj_slice bytes, void *context,
         const sj_slice payload = {.data = sj_reader_take(&reader, payload_bytes),
                                   .size = payload_bytes};
         if (reader.bad) {
-            break; /* the recorder was killed while it wrote this one */
+            break; /* the recorder was killed while it wrote this frame */
         }
         status = visit(context, type, header, payload);
     }

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-/* A part's raw table stays below this, so that it fits one frame however badly it compresses. */
+/* A part's raw table is smaller than this, so that it fits into one frame however badly it
+ * compresses. */
 enum { PART_RAW_BYTES = 6 * 1024 * 1024, ENTRY_OVERHEAD_BYTES = 32, COMPRESSION_LEVEL = 3 };
 
 typedef struct module_part {
@@ -25,7 +26,7 @@ static const char *machine_key(uint16_t number)
     return machine != NULL ? machine->key : "unknown";
 }
 
-/* cut_part finds how many functions from `first` on fit one part. */
+/* Returns how many functions from `first` on fit into one part. */
 static uint32_t cut_part(const sj_plan_header *plan, uint32_t first)
 {
     const sj_plan_function *functions = sj_plan_functions(plan);

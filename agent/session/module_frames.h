@@ -5,8 +5,8 @@
 #include "agent/planner/planner.h"
 #include "agent/session/frame_writer.h"
 
-/* sj_module_frames_send sends all functions of `plan` as module number `module` with dense ids from
- * `first_function`. SJ_ENOMEM, SJ_ELIMIT, SJ_EIO. */
+/* Sends all functions of `plan` as module number `module`, with dense ids from `first_function`.
+ * Returns SJ_ENOMEM, SJ_ELIMIT or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_module_frames_send(sj_frame_writer *writer, const sj_plan_header *plan,
                                               const char *path, uint32_t module,
                                               uint32_t first_function);

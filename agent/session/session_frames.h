@@ -1,5 +1,5 @@
 /* Frames about the session itself: its start, clock pairs, policies and end. Each function encodes
- * and queues one frame; any thread; SJ_ENOMEM, SJ_EIO as sj_frame_writer_send. */
+ * and queues one frame. Thread-safe. Return SJ_ENOMEM or SJ_EIO, like sj_frame_writer_send. */
 #ifndef SJ_AGENT_SESSION_SESSION_FRAMES_H
 #define SJ_AGENT_SESSION_SESSION_FRAMES_H
 
@@ -10,13 +10,13 @@
 
 typedef struct sj_session_start {
     const sj_device *device;
-    const char *name;    /* label, "" when none */
+    const char *name;    /* label; "": none */
     const char *command; /* command line of the program */
     const char *mode;    /* trace, profile, flight */
     uint32_t policy_version;
     sj_clock_pair clock;
     sj_clock_rate rate;
-    uint32_t time_step; /* ticks; times of calls are multiples of it, as far as is known */
+    uint32_t time_step; /* ticks; times of calls are multiples of it, if known */
 } sj_session_start;
 
 SJ_MUST_CHECK sj_status sj_session_frame_send(sj_frame_writer *writer,
@@ -29,7 +29,7 @@ typedef struct sj_session_finish {
     const char *how;
     sj_clock_pair clock;
     uint64_t records;
-    uint64_t calls; /* known to the device: those in blocks and the lost ones */
+    uint64_t calls; /* calls known to the device: in blocks, or lost */
     uint64_t lost_calls;
     uint64_t lost_events;
     uint64_t blocks;
@@ -40,9 +40,9 @@ typedef struct sj_session_finish {
 SJ_MUST_CHECK sj_status sj_session_end_frame_send(sj_frame_writer *writer,
                                                   const sj_session_finish *finish);
 
-/* sj_policy_frame_send sends what a session records from `ticks` on; `number` counts the policies
- * of the session, from 1; `not_applied` is a JSON list, "" when all of it was applied. A frame of
- * the same number replaces the earlier one. */
+/* Sends the policy that is active from `ticks` on. `number` counts the policies of the session,
+ * from 1. `not_applied` is a JSON list, "" if all of it was applied. A frame with the same number
+ * replaces the earlier one. */
 SJ_MUST_CHECK sj_status sj_policy_frame_send(sj_frame_writer *writer, uint64_t number,
                                              const sj_policy *policy, uint64_t ticks,
                                              const char *not_applied);

@@ -18,6 +18,7 @@
 #include "proto/base/progress.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -50,6 +51,16 @@ static sj_status begin_reading(sqlite3 *source, const char *from, int64_t *id, s
     return SJ_OK;
 }
 
+/* A connection that may write removes the log's files when it is the last one, and a read-only one
+ * leaves those behind that it made. Where there is a log already, it is read only: nothing is
+ * written into the file. */
+static int source_flags(const char *from)
+{
+    char log[PATH_MAX + 16];
+    snprintf(log, sizeof(log), "%s-wal", from);
+    return access(log, F_OK) == 0 ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+}
+
 static sj_status open_source(const char *from, sqlite3 **source, sj_error *error)
 {
     int64_t id = 0;
@@ -58,7 +69,7 @@ static sj_status open_source(const char *from, sqlite3 **source, sj_error *error
         return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot read %s: %s", from,
                        strerror(errno));
     }
-    if (sqlite3_open_v2(from, source, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(from, source, source_flags(from), NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot open %s: %s", from, sqlite3_errmsg(*source));
     }
     sj_status status = begin_reading(*source, from, &id, error);

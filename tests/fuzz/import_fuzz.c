@@ -90,8 +90,8 @@ static void make_sound(void)
     frame_maker maker;
     sj_store *store = NULL;
     sj_error error = {0};
-    snprintf(source, sizeof(source), "import_fuzz.%d.db", (int)getpid());
-    snprintf(target, sizeof(target), "import_fuzz.%d.target", (int)getpid());
+    snprintf(source, sizeof(source), "/dev/shm/import_fuzz.%d.db", (int)getpid());
+    snprintf(target, sizeof(target), "/dev/shm/import_fuzz.%d.target", (int)getpid());
     remove_file(source);
     const sj_sink_options options = {.path = source, .create = true};
     frame_maker_init(&maker, 1);

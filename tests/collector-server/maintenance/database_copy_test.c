@@ -67,6 +67,18 @@ static unsigned count_files(const char *path)
     return count;
 }
 
+static char *read_whole(const char *path)
+{
+    struct stat about;
+    assert_int_equal(stat(path, &about), 0);
+    char *bytes = malloc((size_t)about.st_size);
+    FILE *file = fopen(path, "rb");
+    assert_true(bytes != NULL && file != NULL);
+    assert_int_equal(fread(bytes, 1, (size_t)about.st_size, file), about.st_size);
+    fclose(file);
+    return bytes;
+}
+
 static lab_file name_lab(const char *path)
 {
     lab_file other = {0};
@@ -344,6 +356,36 @@ static void a_backup_that_nobody_can_write_beside_is_restored(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* Backups of older versions say that they have a log: reading one makes the log's files, which go
+ * again. The backup's bytes stay as they are. */
+static void reading_a_backup_leaves_nothing_beside_it(void **state)
+{
+    lab_file *lab = *state;
+    char copy[128];
+    char path[128];
+    char kept[128];
+    sj_copied copied;
+    name_beside(lab, "copy", copy);
+    name_beside(lab, "restored", path);
+    name_beside(lab, "kept", kept);
+    assert_int_equal(sj_database_backup(lab->path, copy, &copied, &lab->error), SJ_OK);
+    const lab_file other = name_lab(copy);
+    lab_file_run(&other, "PRAGMA journal_mode = WAL");
+    assert_int_equal(count_files(copy), 1);
+    char *before = read_whole(copy);
+    assert_int_equal(restore(copy, path, false), SJ_OK);
+    assert_int_equal(count_files(copy), 1);
+    assert_int_equal(sj_database_backup(copy, kept, &copied, &lab->error), SJ_OK);
+    assert_int_equal(count_files(copy), 1);
+    char *after = read_whole(copy);
+    assert_memory_equal(before, after, (size_t)copied.bytes);
+    free(before);
+    free(after);
+    lab_file_remove(kept);
+    lab_file_remove(path);
+    lab_file_remove(copy);
+}
+
 /* The server could not open what lacks a table or has a schema that cannot be read. */
 static void a_copy_that_cannot_be_opened_gets_no_name(void **state)
 {
@@ -399,6 +441,7 @@ int main(void)
         CASE(a_backup_has_the_blocks_that_were_moved),
         CASE(a_copy_without_its_log_gets_no_name),
         CASE(a_backup_that_nobody_can_write_beside_is_restored),
+        CASE(reading_a_backup_leaves_nothing_beside_it),
         CASE(a_copy_that_cannot_be_opened_gets_no_name),
         CASE(a_damaged_backup_is_restored_only_when_asked),
     };

@@ -16,41 +16,39 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 PTRACE_PEEKUSER, PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 3, 7, 17, 0x4206, 0x4207
 ANY_CHILD = 0x40000000
-ORIG_RAX, RSI = 15 * 8, 13 * 8
-WAITING_CALLS = {7, 23, 35, 230, 232, 270, 271, 281}  # poll, select, nanosleep, epoll_wait and their kind
-FUTEX, FUTEX_COMMAND_MASK, FUTEX_WAIT_BITSET = 202, 0x7f, 9
+ORIG_RAX = 15 * 8
+SLEEPS = {35, 230}  # nanosleep, clock_nanosleep
 WAIT_MS = 3000  # longer than all attempts of one step of leaving would take
 
 
-class Frozen:
-    """Stops all threads of the recorder but the first, which traces: no thread reads the records. Each stopped thread
-    holds no lock, because it sleeps or waits for a condition variable."""
+class FrozenDrain:
+    """Stops the thread of the recorder that reads the records, while it sleeps because there are none: it holds no lock
+    then. All other threads run on. A thread that is stopped in pthread_cond_wait could block one that signals."""
 
     def __init__(self, pid):
         self.libc = ctypes.CDLL(None)
         self.libc.ptrace.restype = ctypes.c_long
-        self.tids = [int(tid) for tid in os.listdir(f"/proc/{pid}/task") if int(tid) != pid]
-        for tid in self.tids:
-            check(self.libc.ptrace(PTRACE_SEIZE, tid, None, None) == 0, "the recorder is traced already")
-            wait_for("a thread of the recorder waits", lambda tid=tid: self.is_stopped_waiting(tid))
+        drains = [int(tid) for tid in os.listdir(f"/proc/{pid}/task") if name_of(pid, tid) == "drain"]
+        check(len(drains) == 1, f"the recorder has {len(drains)} threads that read records")
+        self.tid = drains[0]
+        check(self.libc.ptrace(PTRACE_SEIZE, self.tid, None, None) == 0, "the recorder is traced already")
+        wait_for("the thread that reads records sleeps", self.is_stopped_asleep)
 
-    def is_stopped_waiting(self, tid):
-        self.libc.ptrace(PTRACE_INTERRUPT, tid, None, None)
-        os.waitpid(tid, ANY_CHILD)
-        call = self.read_register(tid, ORIG_RAX)
-        # The C library waits for a mutex by FUTEX_WAIT, and may hold another one meanwhile.
-        if call in WAITING_CALLS or (call == FUTEX and
-                                     self.read_register(tid, RSI) & FUTEX_COMMAND_MASK == FUTEX_WAIT_BITSET):
+    def is_stopped_asleep(self):
+        self.libc.ptrace(PTRACE_INTERRUPT, self.tid, None, None)
+        os.waitpid(self.tid, ANY_CHILD)
+        if self.libc.ptrace(PTRACE_PEEKUSER, self.tid, ctypes.c_void_p(ORIG_RAX), None) in SLEEPS:
             return True
-        self.libc.ptrace(PTRACE_CONT, tid, None, None)
+        self.libc.ptrace(PTRACE_CONT, self.tid, None, None)
         return False
 
-    def read_register(self, tid, offset):
-        return self.libc.ptrace(PTRACE_PEEKUSER, tid, ctypes.c_void_p(offset), None)
-
     def run_on(self):
-        for tid in self.tids:
-            self.libc.ptrace(PTRACE_DETACH, tid, None, None)
+        self.libc.ptrace(PTRACE_DETACH, self.tid, None, None)
+
+
+def name_of(pid, tid):
+    with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as file:
+        return file.read().strip()
 
 
 def waits(pid):
@@ -77,7 +75,9 @@ def test(sojourn, arguments):
                                  "--block-ms", str(WAIT_MS), str(target.pid)], env=sojourn.environment,
                                 stderr=subprocess.DEVNULL)
     wait_for("the process is recorded", lambda: sojourn.sql_once_made(database, "SELECT 1 FROM streams LIMIT 1"))
-    frozen = Frozen(recorder.pid)
+    os.kill(target.pid, signal.SIGSTOP)  # so that no records are left to read
+    frozen = FrozenDrain(recorder.pid)
+    os.kill(target.pid, signal.SIGCONT)
     try:
         wait_for("the threads wait for room", lambda: target.work() == target.work() and waits(target.pid))
         os.kill(recorder.pid, signal.SIGINT)

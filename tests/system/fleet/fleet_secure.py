@@ -63,7 +63,7 @@ def exposure(unit):
 
 def units_are_confined(build):
     """Each keeps to its limit: the device daemon launches programs, which inherit its confinement."""
-    for name, limit in (("sojournd", 3.0), ("sojourn-device", 5.0)):
+    for name, limit in (("sojournd", 3.0), ("sojourn-device", 5.0), ("sojourn-backup", 1.0)):
         exposed = exposure(os.path.join(build, "bin", f"{name}.service"))
         check(0 < exposed <= limit, f"{name}.service: exposure {exposed}, at most {limit}")
 
@@ -74,12 +74,16 @@ def units(build, source, root):
         path = os.path.join(root, "usr/bin", name)
         subprocess.run(["install", "-m", "0755", os.path.join(build, "bin", name), path], check=True)
     target = os.path.join(root, "etc/systemd/system")
-    unit = os.path.join(source, "collector-server/sojournd/sojournd.service")
-    subprocess.run(["install", "-m", "0644", unit, target], check=True)
+    names = ["sojournd.service", "sojourn-backup.service", "sojourn-backup.timer"]
+    for name in names:
+        unit = os.path.join(source, "collector-server/sojournd", name)
+        subprocess.run(["install", "-m", "0644", unit, target], check=True)
+    for program in ("sh", "find"):
+        subprocess.run(["install", "-D", "/bin/" + program, os.path.join(root, "bin", program)], check=True)
     system = os.path.join(root, "usr/lib/systemd/system")
     os.makedirs(os.path.dirname(system), exist_ok=True)
     subprocess.run(["cp", "-r", "/usr/lib/systemd/system", system], check=True)
-    for name in ("sojourn-device.service", "sojournd.service"):
+    for name in ("sojourn-device.service", *names):
         done = subprocess.run(["systemd-analyze", "verify", "--man=no", "--root", root, name],
                               capture_output=True, text=True, timeout=PATIENCE_S)
         said = [line for line in (done.stdout + done.stderr).splitlines() if "sojourn" in line]

@@ -149,6 +149,21 @@ def confined_collector_answers(machine):
     check(json.loads(told)["rows"] == [[1]], f"the number of sessions: {told}")
 
 
+def backup_is_made(machine):
+    """By the unit, as the collector's user, while the collector runs; a backup of last month goes."""
+    folder = "/var/lib/private/sojourn-backup"
+    machine.run("systemctl", "start", "sojourn-backup.service")
+    first = machine.run("find", folder, "-name", "lab-*.db").split()
+    check(len(first) == 1, f"backups: {first}")
+    check(machine.run("find", folder, "-perm", "/077") == "", "others can read the backup")
+    machine.run("sojourn", "restore", first[0], "/tmp/restored.db")
+    machine.run("touch", "--date", "30 days ago", first[0])
+    machine.run("sh", "-c", f"mv {first[0]} {folder}/lab-old.db")
+    machine.run("systemctl", "start", "sojourn-backup.service")
+    names = machine.run("find", folder, "-name", "lab-*.db").split()
+    check(len(names) == 1 and names != [f"{folder}/lab-old.db"], f"backups: {names}")
+
+
 def device_is_confined(machine):
     """What the daemon launches inherits what the unit forbids, and may do the rest."""
     status = machine.run("cat", f"/proc/{machine.main_process('sojourn-device')}/status")
@@ -232,6 +247,7 @@ def test(sojourn, _arguments):
         collector_is_confined(machine)
         device_is_installed(machine)
         confined_collector_answers(machine)
+        backup_is_made(machine)
         device_is_confined(machine)
         others_are_attached_to(machine)
         both_come_back(machine)

@@ -50,10 +50,11 @@ cp "$build/bin/sojourn" "$build/bin/sojournd" "$root/usr/bin"
 units=$root/etc/systemd/system
 rm -rf "$units"
 mkdir -p "$units"
-cp "$build/bin/sojournd.service" "$units"
+cp "$build/bin/sojournd.service" "$build/bin/sojourn-backup.service" "$units"
 # A system call that the collector makes and its unit forbids ends it here, so that a test sees it.
 mkdir "$units/sojournd.service.d"
 printf '[Service]\nSystemCallErrorNumber=kill\n' >"$units/sojournd.service.d/kill.conf"
+cp -r "$units/sojournd.service.d" "$units/sojourn-backup.service.d"
 for unit in systemd-udevd systemd-udev-trigger systemd-sysctl systemd-modules-load \
     systemd-random-seed systemd-logind systemd-timesyncd dbus; do
     ln -s /dev/null "$units/$unit.service"

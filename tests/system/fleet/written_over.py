@@ -106,11 +106,13 @@ def test(sojourn, _arguments):
         servers.append(Server(sojourn, database, url, "2.log"))
         command = [sojourn.program, "record", "--quiet", "--collector", url, "--wait", "60", "--", ends, "wait"]
         with subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL) as recorder:
-            overwritten_while_recording(sojourn, servers[-1], database, backup)
-            servers.append(Server(sojourn, database, url, "3.log"))
-            wait_for("frames that are stored again", lambda: servers[-1].metrics() == (0, 0))
-            recorder.terminate()
-            check(recorder.wait(PATIENCE_S) is not None, "the recorder")
+            try:
+                overwritten_while_recording(sojourn, servers[-1], database, backup)
+                servers.append(Server(sojourn, database, url, "3.log"))
+                wait_for("frames that are stored again", lambda: servers[-1].metrics() == (0, 0))
+            finally:
+                recorder.terminate()
+                recorder.wait(PATIENCE_S)
         wait_for("the session's end", lambda: sojourn.sql(
             database, "SELECT 1 AS n FROM sessions WHERE state <> 'recording' AND sent_calls = stored_calls + lost_calls"))
         servers[-1].process.terminate()

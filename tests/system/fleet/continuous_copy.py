@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Litestream copies the database of a collector that stores calls. The collector is killed and its database lost: what
+Litestream gives back is sound, has all that was copied, and the recording goes on in it.
+
+continuous_copy.py BUILD_FOLDER PACKAGES_FOLDER
+"""
+import os
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from sojourn_testing import PATIENCE_S, check, main, wait_for
+
+TOOL = "node_modules/@flydotio/litestream-linux-x64/litestream"
+
+
+class Copies:
+    """The database's copies and the process that makes them."""
+
+    def __init__(self, sojourn, tool, database):
+        self.tool, self.folder, self.given_back = tool, sojourn.path("copies"), sojourn.path("given_back.db")
+        self.log = open(sojourn.path("litestream.log"), "wb")
+        configuration = sojourn.path("litestream.yml")
+        with open(configuration, "w", encoding="utf-8") as file:
+            file.write(f"dbs:\n  - path: {database}\n    monitor-interval: 50ms\n    replicas:\n"
+                       f"      - type: file\n        path: {self.folder}\n        sync-interval: 50ms\n")
+        self.process = subprocess.Popen([tool, "replicate", "-config", configuration], stdout=self.log, stderr=self.log)
+
+    def give_back(self):
+        """Makes a database of the copies. False: there are none yet."""
+        if os.path.exists(self.given_back):
+            os.unlink(self.given_back)
+        done = subprocess.run([self.tool, "restore", "-o", self.given_back, f"file://{self.folder}"],
+                              capture_output=True, timeout=PATIENCE_S, check=False)
+        return done.returncode == 0
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(PATIENCE_S)
+        self.log.close()
+
+
+def start(sojourn, url, database):
+    program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
+    with open(sojourn.path("collector.log"), "ab") as log:
+        server = subprocess.Popen([program, "--listen", url, "--database", database], stderr=log)
+    wait_for("the collector", lambda: os.path.exists(url.removeprefix("ipc://")))
+    return server
+
+
+def sqlite(database, words):
+    """By another process: one that holds connections must not have files replaced below them."""
+    done = subprocess.run(["sqlite3", database, words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return done.stdout.strip()
+
+
+def stored_calls(database):
+    return int(sqlite(database, "SELECT coalesce(sum(stored_calls), 0) FROM sessions") or 0)
+
+
+def wait_for_more(database):
+    before = stored_calls(database)
+    wait_for("calls that are stored", lambda: stored_calls(database) > before)
+
+
+def lose_database(sojourn, copies, server, url, database):
+    """Kills the collector when the copies have what it has acknowledged; its database is what they give back."""
+    wait_for_more(database)
+    # A collector restarts its log when it is large: not before it is copied.
+    busy = sqlite(database, "PRAGMA wal_checkpoint(RESTART)").split("|")[0]
+    check(busy == "1", f"the log was restarted below Litestream: {busy}")
+    wait_for_more(database)
+    acknowledged = stored_calls(database)
+    wait_for("the copies", lambda: copies.give_back() and stored_calls(copies.given_back) >= acknowledged)
+    server.send_signal(signal.SIGKILL)
+    server.wait(PATIENCE_S)
+    copies.kill()
+    for path in (url.removeprefix("ipc://"), database, database + "-wal", database + "-shm"):
+        os.unlink(path)
+    check(copies.give_back() and stored_calls(copies.given_back) >= acknowledged, "acknowledged calls are not there")
+    done = sojourn.run(["restore", copies.given_back, database], capture_output=True, text=True)
+    check(done.returncode == 0 and "0 findings" in done.stdout, f"restore: {done}")
+    return start(sojourn, url, database)
+
+
+def test(sojourn, arguments):
+    url = f"ipc://{sojourn.path('collector.ipc')}"
+    database = sojourn.path("lab.db")
+    server = start(sojourn, url, database)
+    copies = Copies(sojourn, os.path.join(arguments[0], TOOL), database)
+    ends = os.path.join(os.path.dirname(sojourn.program), "..", "tests", "samples", "ends")
+    command = [sojourn.program, "record", "--quiet", "--collector", url, "--wait", "60", "--", ends, "wait"]
+    with subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL) as recorder:
+        try:
+            server = lose_database(sojourn, copies, server, url, database)
+            wait_for_more(database)
+        finally:
+            copies.kill()
+            recorder.terminate()
+            recorder.wait(PATIENCE_S)
+            server.terminate()
+            server.wait(PATIENCE_S)
+    row, = sojourn.sql(database, "SELECT sent_calls - stored_calls - lost_calls AS uncounted, stored_calls FROM sessions")
+    check(row["uncounted"] == 0 and row["stored_calls"] > 0, f"sent is not stored + lost: {row}")
+
+
+if __name__ == "__main__":
+    main(test, checks_sums=False)
