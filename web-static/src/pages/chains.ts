@@ -1,17 +1,17 @@
-// Chains of calls with a weight each, merged by what they begin with: trees for flame graphs.
+// Merges weighted call chains that begin with the same functions into trees for flame graphs.
 import type { Frame } from "../widgets/flame";
 
 export interface Link {
-    id: number; // function
+    id: number; // function_id
     name: string;
-    isEstimate: boolean; // of a chain that ends here
+    isEstimate: boolean; // true if the weight of a chain that ends here is an estimate
 }
 
 export interface Chain {
-    links: Link[]; // from the root
+    links: Link[]; // the root first
     weight: number;
     calls: number;
-    goesOn: boolean; // behind its last link: it is cut there
+    goesOn: boolean; // true if the chain was cut after its last link
 }
 
 export interface ChainFrame extends Frame {
@@ -39,7 +39,7 @@ function add(level: Map<number, Node>, chain: Chain): void {
     }
 }
 
-// framesOf lays merged chains out, heaviest first; `say` makes the line about a frame.
+// Places merged chains as frames, the heaviest first. `say` writes the tooltip of a frame.
 export function framesOf(
     chains: readonly Chain[],
     say: (node: { name: string; weight: number; calls: number; isEstimate: boolean }) => string,

@@ -1,4 +1,5 @@
-// Which functions were entered, of those that are there: of a set of sessions, and against another.
+// Coverage: which functions of a set of sessions were entered, optionally compared with another
+// set.
 import { useEffect } from "preact/hooks";
 import { useSql } from "../answers";
 import { compact, count, fileName, percent } from "../format";

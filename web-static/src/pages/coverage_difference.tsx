@@ -7,7 +7,7 @@ import { Problem } from "../widgets/small";
 
 const SHOWN = 300;
 
-// Functions are matched by name and file name, so that builds in different folders compare.
+// Matches functions by name and file name, so that builds in different folders can be compared.
 const ONE = (set: string) => `SELECT name, replace(module, rtrim(module, replace(module, '/', '')), '') AS file,
       max(entered) AS entered, min(unwatched) AS unwatched, sum(calls) AS calls
     FROM coverage(${set}, 'function') GROUP BY 1, 2`;

@@ -1,4 +1,4 @@
-// Where the time of a session goes, as flame graphs: top-down, bottom-up, and around one function.
+// Flame graphs of a session: top-down, bottom-up, and around one function.
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
@@ -13,12 +13,13 @@ import { TopDown, TreeFlame } from "./flame_tree";
 import { selectedTreeSql } from "./selected_tree";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
-// Chains of callers end at this many functions, and this many are shown; what is cut is said.
+// A chain is cut after CHAIN_LINKS functions. At most CHAINS chains are shown. The page says what
+// was cut.
 const CHAIN_LINKS = 16;
 const CHAINS = 1200;
 const CALLEE_LEVELS = 40;
 
-// Paths with most self time, each with its callers.
+// The call paths with the most self time, each with its callers.
 const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FROM call_paths
     WHERE session_id = :session AND self_ns > 0 ORDER BY self_ns DESC LIMIT ${CHAINS}),
 up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
@@ -28,7 +29,8 @@ SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, 
        ${selfEstimateSql("p.function_id", ":session", "is_estimate")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
-// All paths of one function, each with its callers; recursive ones lie within others.
+// All paths of one function, each with its callers. A recursive path is skipped, because another
+// path contains its time.
 const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FROM call_paths
     WHERE session_id = :session AND function_id = :function AND recursive = 0
     ORDER BY total_ns DESC LIMIT ${CHAINS}),
@@ -64,16 +66,17 @@ interface UpRow {
     calls: number;
     function_id: number;
     name: string;
-    is_estimate: number; // the weight
-    goes_on: number; // it has a caller
+    is_estimate: number; // true if `weight` is an estimate
+    goes_on: number; // true if the function has a caller
 }
 
-// One chain a leaf: from the leaf's function to its callers, whose frames hold time of the leaf.
+// Makes one chain for each leaf: from the leaf's function up to its callers. Its weight is the
+// leaf's time.
 function chainsUp(rows: readonly UpRow[]): Chain[] {
     const chains = new Map<number, Chain>();
     for (const row of rows) {
         const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls, goesOn: false };
-        chain.goesOn = row.goes_on !== 0; // the last row of a whole chain has no caller
+        chain.goesOn = row.goes_on !== 0; // the last row of a chain decides: if it has a caller, the chain was cut
         chain.links.push({ id: row.function_id, name: row.name, isEstimate: chain.links[0]?.isEstimate ?? row.is_estimate !== 0 });
         chains.set(row.leaf, chain);
     }
@@ -90,10 +93,11 @@ interface DownRow {
     function_id: number;
     name: string;
     is_estimate: number;
-    goes_on: number; // it calls what is not shown
+    goes_on: number; // true if the function has callees that are not shown
 }
 
-// One chain a path: from the function to the path's own, weighing its self time.
+// Makes one chain for each path, from the chosen function down to the path's own. Its weight is the
+// path's self time.
 function chainsDown(rows: readonly DownRow[]): Chain[] {
     const links = new Map<number, Chain["links"]>();
     return rows.map((row) => {
@@ -104,7 +108,7 @@ function chainsDown(rows: readonly DownRow[]): Chain[] {
     });
 }
 
-// Cut says which chains are not there, or not whole.
+// Says how many chains were cut or left out.
 function Cut({ chains }: { chains: readonly Chain[] }) {
     const cut = chains.filter((chain) => chain.goesOn).length;
     const longest = chains.reduce((most, chain) => Math.max(most, chain.links.length), 0);
@@ -168,7 +172,7 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
     );
 }
 
-// Of a selection: one chain a path, from its function to its callers.
+// Makes one chain for each path of a selection, from its function up to its callers.
 function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
     const byId = new Map(rows.map((row) => [row.path_id, row]));
     return rows
@@ -226,7 +230,7 @@ interface StatRow {
     total_ns: number;
     self_ns: number;
     untimed_calls: number | null;
-    error_ns: number | null; // of total_ns
+    error_ns: number | null; // standard error of total_ns
     is_self_estimate: number;
 }
 

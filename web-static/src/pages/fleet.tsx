@@ -1,4 +1,4 @@
-// Devices: how they are, what they run, and the commands they were sent.
+// The fleet: the state of each device, its recordings, policies and commands.
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
 import { api, type Command, type Device } from "../api";
@@ -17,7 +17,8 @@ const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
 const COPIED = "▲ two daemons have its identity: each command runs on one of them (see sojourn doctor)";
 
-// Builds are those of the function's file. Without a name it is known by its key: its address is another in each build.
+// A build is the build id of the function's module. A function without a name is matched by its
+// symbol key, because its address differs between builds.
 const HEAT_SQL = `SELECT d.name AS device, substr(lower(hex(m.build_id)), 1, 12) AS build,
        histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
        count(DISTINCT f.session_id) AS sessions, sum(coalesce(f.untimed_calls, 0)) > 0 AS is_estimate
@@ -25,7 +26,7 @@ FROM function_stats f JOIN functions n USING (function_id) JOIN modules m USING 
 JOIN devices d USING (device_id) WHERE n.symbol_key IN (SELECT symbol_key FROM functions WHERE name = :name)
 GROUP BY d.device_id, m.build_id ORDER BY build, device LIMIT 400`;
 
-// The same of all labs, in the cluster's SQL; a bin of nanoseconds is given by its middle.
+// Asks for this heat map in the cluster's SQL, over all labs. A time is the middle of its histogram bin.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
           + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
@@ -40,14 +41,15 @@ FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uni
       GROUP BY device, build_id) AS found
 ORDER BY build, device LIMIT 400`;
 
-// What the collector knows of its devices beside what they say: losses, and how well their clocks are known.
+// Reads what the collector itself knows about each device: its lost calls, and how exactly its clock was
+// compared.
 const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
        (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
        (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 
            ORDER BY c.boottime_ns + c.offset_ns DESC LIMIT 1) AS uncertainty_ns
 FROM devices d ORDER BY d.name, d.device_id LIMIT 1000`;
 
-// Sessions that it records now, and how far its clock was from the collector's in its last one.
+// The sessions that a device records now, and the clock error of its latest session.
 const RUNNING_SQL = `SELECT session_id, coalesce(nullif(name, ''), command) AS title FROM sessions
 WHERE device_id = :device AND state = 'recording' ORDER BY session_id DESC LIMIT 20`;
 const CLOCK_SQL = `SELECT clock_error_ns, uncertainty_ns FROM session_collector_times
@@ -57,10 +59,10 @@ interface Known {
     device_id: number;
     sessions: number;
     lost_calls: number;
-    uncertainty_ns: number | null; // NULL: its clock was never compared
+    uncertainty_ns: number | null; // NULL if its clock was never compared
 }
 
-// As agent/daemon/command_report.c writes it.
+// The status object that agent/daemon/command_report.c writes.
 interface Status {
     version?: string;
     recording?: number;
@@ -68,7 +70,7 @@ interface Status {
     spool_mb?: number;
     spool_full?: boolean;
     apps?: number;
-    policies?: string; // digest of those that it holds
+    policies?: string; // digest of the policies that the device has
     problem?: string;
 }
 
@@ -97,11 +99,11 @@ function useTick(): number {
     return tick;
 }
 
-// `known`: null while it is not there yet.
+// `known` is null until it is loaded.
 function Devices({ devices, known, unknown, chosen }: {
     devices: readonly Device[];
     known: readonly Known[] | null;
-    unknown: string; // what is said then
+    unknown: string; // shown while `known` is null
     chosen: string;
 }) {
     const now = Date.now();
@@ -196,7 +198,7 @@ const kinds: readonly (readonly [string, string, string])[] = [
     ["tags", "Set tags", '{\n  "tags": { "rack": "7" }\n}'],
 ];
 
-// The server checks commands and policies; what it says of them is shown as it is.
+// The server checks commands and policies. Its messages are shown unchanged.
 function Give({ device }: { device: Device | null }) {
     const [kind, setKind] = useState("status");
     const [text, setText] = useState("{}");
@@ -313,7 +315,7 @@ function About({ device, changes }: { device: Device; changes: number }) {
     );
 }
 
-// `commands`: null while they are not there yet.
+// `commands` is null until they are loaded.
 function Audit({ commands }: { commands: readonly Command[] | null }) {
     return (
         <Panel title="Commands, latest first">
@@ -353,10 +355,11 @@ interface HeatRow {
     p95_ns: number;
     sessions: number;
     is_estimate: number;
-    unknown?: number | string; // of a cluster: sessions of which it is not known whether times are estimates
+    unknown?: number | string; // only in a cluster: sessions for which it is not known whether times are estimates
 }
 
-// p95 of one function by device and build; darker is slower, and each cell says its number.
+// A heat map: p95 of one function by device and build. Darker is slower, and each cell shows its
+// number.
 function HeatMap() {
     const name = route.value.parameters.get("function") ?? "";
     const values = { name };
@@ -433,7 +436,7 @@ export function FleetPage() {
     if (!devices.value) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
-    const isOfLab = !health.value?.is_cluster; // of devices that a cluster knows, others decide
+    const isOfLab = !health.value?.is_cluster; // a cluster cannot send commands or policies: each lab does that
     const online = items.filter((one) => isOnline(one, Date.now())).length;
     return (
         <div class="page">

@@ -1,4 +1,5 @@
-// From the apps of a device to what they did: its list, preparation, start, and the file or the session.
+// The apps of a device: their list, buttons to prepare and record them, and the resulting files and
+// sessions.
 import { useState } from "preact/hooks";
 import { useSql } from "../answers";
 import { api, type Command, type Device } from "../api";
@@ -10,15 +11,15 @@ import { signedIn } from "../widgets/sign_in";
 
 interface App {
     name: string;
-    runtime?: string; // "": it is not there
+    runtime?: string; // "" if the runtime is not known
     command?: string[];
 }
 
-// What a command `record` has come to (collector-server/fleet/record_jobs.h).
+// The progress of a `record` command (collector-server/fleet/record_jobs.h).
 interface Progress {
     state?: string;
-    at?: Record<string, number>; // CLOCK_REALTIME in ns of each state
-    session?: string; // its uuid
+    at?: Record<string, number>; // CLOCK_REALTIME in ns at which each state was reached
+    session?: string; // uuid
     needs?: { need: string; ok: boolean; said?: string }[];
 }
 
@@ -37,7 +38,7 @@ function parsed<T>(text: string | null): T | null {
     try {
         return JSON.parse(text ?? "") as T;
     } catch {
-        return null; // what went wrong, in words
+        return null; // the text is an error message, not JSON
     }
 }
 
@@ -49,7 +50,7 @@ function appsOf(commands: readonly Command[]): App[] {
     return Array.isArray(apps) ? apps : [];
 }
 
-// Where in its way from preparation to the end a recording is, with the time that each step took.
+// Lists the steps that a recording has reached, and how long each step took.
 function Steps({ command }: { command: Command }) {
     const progress = parsed<Progress>(command.result);
     const at = progress?.at ?? {};

@@ -4,10 +4,11 @@ import { bytes, count, counted, duration, fileName } from "../format";
 import { Problem } from "../widgets/small";
 
 function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string) {
-    const [list, setList] = useState<List<Row> | null>(null); // not there yet
+    const [list, setList] = useState<List<Row> | null>(null); // null until it is loaded
     const [problem, setProblem] = useState("");
     const turn = useRef(0);
-    // What comes is added to the rows `before`, unless something else was asked for meanwhile.
+    // Appends the next page to `before`. An answer is dropped if another request was made
+    // meanwhile.
     const ask = (before: readonly Row[]) => {
         const mine = ++turn.current;
         const ifWanted = <T,>(take: (value: T) => void) => (value: T) => mine === turn.current && take(value);

@@ -1,4 +1,4 @@
-// Notes that people wrote on a session, and the way to write one: on the selected time, or on all of it.
+// The notes on a session, and a form to write one about the selected time or the whole session.
 import { useState } from "preact/hooks";
 import { useSql } from "../answers";
 import { api } from "../api";

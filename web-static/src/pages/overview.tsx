@@ -1,4 +1,5 @@
-// What a colleague wants to know of a session first.
+// The overview of a session: where its time went, its slow calls, threads, marks, triggers and
+// losses.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useSql, type Values } from "../answers";
@@ -127,7 +128,7 @@ interface LastRow {
     is_estimate: number;
 }
 
-// How a session that did not end well ended: what was open, and the last calls.
+// For a session that did not end normally: the calls that were open at the end, and the last calls.
 function Crash({ session, changes }: { session: Overview; changes: number }) {
     const isBad = ["crashed", "killed", "lost", "lost contact", "interrupted"].includes(session.state);
     const chosen = selection.value;
@@ -182,7 +183,7 @@ interface ThreadRow {
     deepest: number | null;
     dropped_calls: number;
     waited_ns: number;
-    cpu_ns: number | null; // NULL: its times were not looked at
+    cpu_ns: number | null; // NULL if the scheduler's times were not recorded
     ready_ns: number | null;
     waiting_ns: number | null;
 }

@@ -1,4 +1,4 @@
-// The policies that hold, and an editor whose text the server checks as it is typed.
+// The policies that are in force, and an editor. The server checks the text while the user types.
 import { useEffect, useState } from "preact/hooks";
 import { api, type Device, type PolicyRule } from "../api";
 import { dateTime } from "../format";
@@ -18,7 +18,7 @@ interface Verdict {
     isGood: boolean;
 }
 
-// What the server says of a text; null while it has not yet.
+// Returns the server's verdict about `text`, or null until it is known.
 function useVerdict(text: string): Verdict | null {
     const [verdict, setVerdict] = useState<Verdict | null>(null);
     useEffect(() => {
@@ -100,7 +100,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
     );
 }
 
-// `rules`: null while they are not there yet.
+// `rules` is null until they are loaded.
 export function Policies({ rules, device }: { rules: readonly PolicyRule[] | null; device: Device | null }) {
     const [text, setText] = useState(FRESH);
     return (

@@ -41,7 +41,7 @@ const views: readonly (readonly [string, string])[] = [
     ["live", "Live"],
 ];
 
-const unselected = new Set(["missing", "live", "why"]); // show the whole session, or one call
+const unselected = new Set(["missing", "live", "why"]); // these views show the whole session, or one call
 
 const reasons: Record<string, string> = {
     ring_full: "the recorder's memory was full",
@@ -53,7 +53,7 @@ const reasons: Record<string, string> = {
     orphan: "a leave without its enter",
 };
 
-// What the numbers allow to be said, and no more.
+// Says what a session without a known loss contains.
 function losslessText(session: Overview): string {
     if (session.state === "recording") {
         return "Every call that has arrived so far is here.";
@@ -64,7 +64,7 @@ function losslessText(session: Overview): string {
     return "Every call of every hooked function is here.";
 }
 
-// Calls that the device counted and that are neither stored nor known as lost.
+// Returns the number of calls that the device sent and that are neither stored nor counted as lost.
 function notArrived(session: Overview): number {
     const known = session.stored_calls + session.lost_calls;
     return Math.max(0, (session.sent_calls ?? 0) - known);
@@ -82,13 +82,14 @@ function explain(loss: LossRow): string {
     return `${reasons[loss.reason] ?? loss.reason} (${countsOf(loss)})`;
 }
 
-// Blocks that were sent and are not stored, where no gap tells of them: no call begins or ends in them.
+// Returns the number of blocks that were sent and not stored. Returns 0 if a gap reports them
+// already.
 function silentBlocks(session: Overview): number {
     const isTold = session.loss.items.some((loss) => loss.reason === "not_stored");
     return isTold ? 0 : session.missing_blocks;
 }
 
-// What is missing, in words; empty when no loss is known.
+// Lists what is missing. Empty if no loss is known.
 function lossOf(session: Overview): string[] {
     const blocks = session.counts.quarantined_blocks;
     const silent = silentBlocks(session);
@@ -114,7 +115,8 @@ function lossTitle(session: Overview): string {
         : "Some of what was sent is missing.";
 }
 
-// A flight recording has no calls of its own, and a dump is not the whole run.
+// Explains that a flight recording stores calls only in dumps, and that a dump is only a part of
+// the run.
 function FlightNote({ session }: { session: Overview }) {
     if (session.parent_session_id !== null) {
         return (
@@ -162,7 +164,7 @@ function LossBanner({ session }: { session: Overview }) {
     );
 }
 
-// Calls that had no end: sums count them once recording has ended, and not before.
+// The number of calls without an exit. The sums include them only after recording has ended.
 function OpenTile({ counts }: { counts: Overview["counts"] }) {
     if (counts.running_calls > 0) {
         const since = `${counted(counts.running_calls, "call")} open, the first since ${duration(counts.running_since_ns)}: not counted yet`;
@@ -225,7 +227,7 @@ const formats: readonly (readonly [string, string])[] = [
     ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];
 
-// What is selected, as words for a page that has no chips.
+// Describes the selection in words, for the exported page.
 async function wordsOf(session: Overview): Promise<string[]> {
     const { device, area, threads, mark, functions } = selection.value;
     const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
@@ -241,7 +243,7 @@ async function wordsOf(session: Overview): Promise<string[]> {
     ];
 }
 
-// The selection as one page that opens without a server.
+// Writes the selection to one HTML page that opens without a server.
 function OnePage({ session }: { session: Overview }) {
     const [said, setSaid] = useState("");
     const make = async () => {
@@ -268,7 +270,7 @@ function OnePage({ session }: { session: Overview }) {
     );
 }
 
-// What other tools open: files, so that nothing leaves this machine by itself.
+// Downloads a session in the formats of other tools. Nothing is sent to another server.
 function Export({ session }: { session: Overview }) {
     return (
         <details class="threads">
@@ -312,7 +314,7 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
     }
 }
 
-// The way to another view of the same session: the selection, filter and order stay in the address.
+// The address of another view of the session. It keeps the selection, filter and order.
 function viewAddress(id: string, view: string): string {
     const parameters = new URLSearchParams(route.value.parameters);
     ["view", "call", "frame", "mode", "range", "follow"].forEach((name) => parameters.delete(name));
@@ -341,8 +343,8 @@ function Tabs({ id, view }: { id: string; view: string }) {
 
 const CALM_MS = 1000;
 
-// useCalm follows a count of changes, at most one step a while: what is asked for a step has time to
-// be answered before the next.
+// Returns `changes`, but updates it at most once a second, so that requests can be answered before
+// the next change.
 function useCalm(changes: number): number {
     const [calm, setCalm] = useState(changes);
     const latest = useRef(changes);
@@ -362,7 +364,7 @@ function useCalm(changes: number): number {
     return calm;
 }
 
-// A session is one device's: under another one's selection it has no call.
+// A session belongs to one device. If another device is selected, the session has no calls to show.
 function OnDevice({ session, children }: { session: Overview; children: ComponentChildren }) {
     const { device } = selection.value;
     return device !== "" && device !== session.device_id ? (
@@ -372,7 +374,7 @@ function OnDevice({ session, children }: { session: Overview; children: Componen
     );
 }
 
-// Loads what a view needs while the session is still being asked for.
+// Starts to load what the view needs, while the session itself is still loading.
 function prepareView(id: string): Promise<Overview> {
     const parameters = route.value.parameters;
     const view = parameters.get("view") ?? "";
@@ -384,16 +386,16 @@ function prepareView(id: string): Promise<Overview> {
     return api.overview(id);
 }
 
-// The overview, and how often it was seen to change: by events, and once when the events began to
-// come, if it had changed since it was loaded.
+// Loads the overview of a session and counts its changes. A change that happened before the event
+// stream was connected counts once.
 function useOverview(id: string, prepared: Promise<Overview>) {
     const first = useRef<Promise<Overview> | null>(prepared);
     const [session, setSession] = useState<Overview | null>(null);
     const [problem, setProblem] = useState("");
     const [missed, setMissed] = useState(0);
     const text = useRef("");
-    const turn = useRef(0); // of what was asked
-    const shown = useRef(0); // the turn of what is shown: answers may overtake each other
+    const turn = useRef(0); // number of the latest request
+    const shown = useRef(0); // number of the request whose answer is shown: answers may arrive out of order
     const changes = useCalm((changeOf.value[id] ?? 0) + resyncs.value);
     const follows = isFollowing.value;
     const followed = useRef(follows);

@@ -1,4 +1,5 @@
-// Sessions out of a database file that is chosen, or dropped on the list: it is sent in pieces.
+// Imports sessions from a database file, chosen in a dialog or dropped on the list. The file is
+// sent in pieces.
 import { signal } from "@preact/signals";
 import { api } from "../api";
 import { bytes, count, percent } from "../format";
@@ -9,10 +10,10 @@ const PIECE_BYTES = 96 * 1024;
 const LOOK_MS = 300;
 
 interface Shown {
-    text: string; // said when it changes: beginning and end
-    step?: string; // how far it is, only shown
+    text: string; // announced by screen readers when it changes: start and end
+    step?: string; // progress, shown but not announced
     isBad?: boolean;
-    part?: number; // of the work that is done
+    part?: number; // share of the work that is done, 0 to 1
     stop?: () => void;
 }
 
@@ -35,7 +36,7 @@ async function send(file: File, id: string, ending: AbortController): Promise<vo
     }
 }
 
-// Says how far the server is, until the copy has ended.
+// Shows the server's progress until it has copied all sessions.
 async function follow(file: File, id: string, ending: AbortController, copied: Promise<unknown>): Promise<void> {
     let isCopied = false;
     const end = copied.then(
@@ -60,7 +61,8 @@ function endOf({ sessions, known }: { sessions: string[]; known: number }): stri
     return `${came}${known > 0 ? ` ${count(known)} were here already.` : ""}`;
 }
 
-// Sends a file; the server copies its sessions when all of it is there, and ends that when this page goes.
+// Sends a file. When the server has all pieces, it copies the sessions. If this page is closed, the
+// server stops.
 export async function importFile(file: File): Promise<void> {
     const ending = new AbortController();
     let id = "";
@@ -82,7 +84,7 @@ export async function importFile(file: File): Promise<void> {
     reloadSessions();
 }
 
-// takeDrop imports files that are dropped on the page.
+// Imports the first file that is dropped on the page.
 export function takeDrop(event: DragEvent): void {
     const file = event.dataTransfer?.files[0];
     if (!file) {
@@ -96,7 +98,8 @@ export function takeDrop(event: DragEvent): void {
     }
 }
 
-// What an import does, wherever the file came from. What a screen reader says is there before its text.
+// Shows the state of an import. The status element exists before its text, because screen readers
+// announce only changes.
 export function ImportState() {
     const shown = state.value;
     return (

@@ -1,4 +1,5 @@
-// The SQL console: statements that read, the shipped questions, tables and charts of what they give.
+// The SQL console: read-only statements, the shipped questions, and their results as tables and
+// charts.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Values, useAnswer } from "../answers";
 import { api, askSql, type ShippedQuery, type SqlAnswer } from "../api";
@@ -39,7 +40,7 @@ const TABLE_FUNCTIONS = [
     "histogram",
 ];
 
-// parametersOf lists the names of :parameters outside of texts and comments.
+// Returns the names of :parameters outside of strings and comments.
 export function parametersOf(sql: string): string[] {
     const bare = sql.replace(/'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
     const names = [...bare.matchAll(/:([A-Za-z_][A-Za-z_0-9]*)/g)].map((match) => match[1]!);
@@ -57,7 +58,7 @@ function valuesInAddress(): Values {
     return values;
 }
 
-// A column of ns is shown as people read it, next to the number.
+// A column whose name ends in _ns is shown as a duration. The tooltip has the number.
 function cellText(column: string, value: unknown): string {
     if (value === null) {
         return "NULL";
@@ -229,7 +230,8 @@ function Editor({ text, schema, onRun }: { text: string; schema: Schema; onRun: 
     );
 }
 
-// What is being typed stays when an answer comes; it is given when it is complete.
+// The draft is not overwritten while the user types. It becomes the parameter when the user
+// confirms it.
 function ValueField({ name, value }: { name: string; value: string }) {
     const [draft, setDraft] = useState(value);
     useEffect(() => setDraft(value), [value]);

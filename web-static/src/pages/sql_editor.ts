@@ -1,5 +1,5 @@
-// The editor of the SQL console. It lives in a shadow root: the page's policy forbids style
-// elements, and there the editor uses constructed style sheets instead.
+// The editor of the SQL console. The page's content security policy forbids style elements. So the
+// editor lives in a shadow root, where it uses constructed style sheets.
 import { autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { SQLite, sql } from "@codemirror/lang-sql";
