@@ -1,14 +1,15 @@
-// The connection to /api/v1/events. EventSource sends no header with the token, so the stream is read here.
+// Connects to /api/v1/events. EventSource cannot send the token as a header, so this reads the
+// stream itself.
 
 export interface Notice {
     kind: "open" | "closed" | "refused" | "sessions" | "resync";
-    data: string; // of "sessions": the server's JSON; of "refused": the token
+    data: string; // "sessions": the server's JSON; "refused": the token
 }
 
 const BROKEN_MS = 2000;
-const BUSY_MS = 5000; // too many streams
+const BUSY_MS = 5000; // the server has too many streams
 
-// noticesOf reads what the server has said: whole events, each ended by an empty line.
+// Parses complete events. Each ends with an empty line.
 function noticesOf(text: string): Notice[] {
     return text.split("\n\n").flatMap((event) => {
         const kind = /^event: (sessions|resync)$/m.exec(event)?.[1] as Notice["kind"] | undefined;
@@ -33,7 +34,7 @@ async function follow(answer: Response, take: (notice: Notice) => void): Promise
     }
 }
 
-// openLink keeps a stream open until the returned function is called or the server refuses the token.
+// Keeps a stream open until the returned function is called, or until the server refuses the token.
 export function openLink(token: string, take: (notice: Notice) => void): () => void {
     const ending = new AbortController();
     const headers = token === "" ? undefined : { Authorization: `Bearer ${token}` };
@@ -53,7 +54,7 @@ export function openLink(token: string, take: (notice: Notice) => void): () => v
                 again = BUSY_MS;
             }
         } catch {
-            // broken: below
+            // connection lost: reconnects below
         }
         tell({ kind: "closed", data: "" });
         setTimeout(() => ending.signal.aborted || void keep(), again);

@@ -1,23 +1,23 @@
-// One event stream for all tabs of a browser: a browser opens six connections to a server at most,
-// and a stream in each tab would use them up. A tab says which session it shows, and gets the
-// events of that one and of what was cut from it; a tab that shows the list gets all. A tab that has the token gives it
-// to the worker, and so to tabs that have none.
+// One event stream for all tabs of a browser. A browser opens at most six connections to a server,
+// and a stream in each tab would use them up. A tab names the session that it shows. It gets the
+// events of that session and of its dumps. A tab that shows the list gets all events. A tab shares
+// its token with tabs that have none.
 import { type Notice, openLink } from "./event_link";
 
-export type Told = Notice | { kind: "token"; data: string }; // "": no tab has one
+export type Told = Notice | { kind: "token"; data: string }; // data is "" if no tab has a token
 
 export interface Said {
-    watch?: string; // the session that the tab shows; "": all
+    watch?: string; // session that the tab shows; "" for all
     token?: string;
     leaves?: boolean;
 }
 
 type Session = { id: string; parent_session_id: string | null };
 
-const tabs = new Map<MessagePort, string>(); // the session shown; "": all
+const tabs = new Map<MessagePort, string>(); // the session that each tab shows; "" for all
 let isOpen = false;
 let token = "";
-let close: (() => void) | null = null; // ends the link; null: there is none
+let close: (() => void) | null = null; // closes the link; null if there is none
 
 function noticeFor(session: string, notice: Notice): Notice | null {
     if (notice.kind !== "sessions" || session === "") {
@@ -32,7 +32,7 @@ function tell(tab: MessagePort, told: Told): void {
     tab.postMessage(told);
 }
 
-// A link that is open has the right token: another one is not tried.
+// Opens the link with a token. If a link is open, its token is valid, and no other token is tried.
 function linkWith(offered: string): void {
     if (!isOpen && (close === null || offered !== token)) {
         close?.();

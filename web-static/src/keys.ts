@@ -1,4 +1,4 @@
-// Keys that work everywhere; what a table or tree does with its keys is said in its own help line.
+// Keys that work on every page. Tables and trees handle and explain their own keys.
 import { navigate, route, setParameters } from "./router";
 import { helpOpen, paletteOpen, setTheme, theme } from "./store";
 
@@ -51,7 +51,7 @@ function focusSearch(): boolean {
     return search !== null;
 }
 
-// Escape removes the filter, then leaves the field.
+// Escape clears the search. If it is empty, Escape leaves the field.
 function clearSearch(field: HTMLInputElement): void {
     if (field.type === "search" && field.value !== "") {
         setParameters({ q: "" }, true);

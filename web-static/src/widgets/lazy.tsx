@@ -1,4 +1,4 @@
-// Pages whose code is loaded when they are first shown.
+// Loads the code of a page when the page is first shown.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Problem } from "./small";

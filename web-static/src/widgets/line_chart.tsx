@@ -1,4 +1,5 @@
-// A chart of a result: its first numeric column across, the others up.
+// Draws a result as lines over its first numeric column. If the first column has names, draws bars
+// over the names.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
@@ -9,7 +10,7 @@ import { looks } from "../store";
 const LINES_MAX = 6;
 const palette = ["--bar", "--warn", "--good", "--bad", "--accent", "--dim"];
 
-// The columns that are drawn: the first numeric one across unless the rows have names.
+// Returns which columns are drawn. If the first column is numeric, it is the x axis.
 function layOf({ columns, rows }: SqlAnswer) {
     const numeric = columns.map((_, at) => at).filter((at) => rows.some((row) => typeof row[at] === "number"));
     const hasNames = numeric[0] !== 0;
@@ -45,7 +46,7 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
                 width: box.current!.clientWidth,
                 height: 320,
                 scales: { x: { time: false } },
-                legend: { show: false }, // it sets style attributes, which the page's policy forbids
+                legend: { show: false }, // the legend sets style attributes, which the page's content security policy forbids
                 axes: [
                     {
                         ...axis,
