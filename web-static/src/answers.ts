@@ -26,7 +26,7 @@ export function prepare<T>(key: string, load: () => Promise<T>): void {
     }
 }
 
-function take<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+function loadOnce<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const answer = coming.get(key) as Promise<T> | undefined;
     coming.delete(key);
     return answer?.catch(() => load(signal)) ?? load(signal);
@@ -62,7 +62,7 @@ export function useAnswer<T>(key: string, load: (signal: AbortSignal) => Promise
         }
         const abort = new AbortController();
         setFailed(NO_FAILURE);
-        take(key, load, abort.signal).then(
+        loadOnce(key, load, abort.signal).then(
             (value) => {
                 keep(key, value);
                 if (!abort.signal.aborted) {

@@ -139,7 +139,7 @@ export const api = {
     devices: () => get<List<Device>>("devices", { limit: 1000 }),
     policies: () => get<List<PolicyRule>>("policies"),
     commands: () => get<List<Command>>("commands", { limit: 100 }),
-    giveCommand: (command: CommandRequest) =>
+    sendCommand: (command: CommandRequest) =>
         post<Answers["post /api/v1/commands"]>("commands", command),
     import: (step: ImportStep, signal?: AbortSignal) =>
         post<Answers["post /api/v1/imports"]>("imports", step, signal),

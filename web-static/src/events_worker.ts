@@ -4,9 +4,9 @@
 // its token with tabs that have none.
 import { type Notice, openLink } from "./event_link";
 
-export type Told = Notice | { kind: "token"; data: string }; // data is "" if no tab has a token
+export type WorkerMessage = Notice | { kind: "token"; data: string }; // data is "" if no tab has a token
 
-export interface Said {
+export interface TabMessage {
     watch?: string; // session that the tab shows; "" for all
     token?: string;
     leaves?: boolean;
@@ -28,8 +28,8 @@ function noticeFor(session: string, notice: Notice): Notice | null {
     return own.length > 0 ? { kind: "sessions", data: JSON.stringify({ items: own }) } : null;
 }
 
-function tell(tab: MessagePort, told: Told): void {
-    tab.postMessage(told);
+function send(tab: MessagePort, message: WorkerMessage): void {
+    tab.postMessage(message);
 }
 
 // Opens the link with a token. If a link is open, its token is valid, and no other token is tried.
@@ -37,11 +37,11 @@ function linkWith(offered: string): void {
     if (!isOpen && (close === null || offered !== token)) {
         close?.();
         token = offered;
-        close = openLink(token, take);
+        close = openLink(token, handleNotice);
     }
 }
 
-function take(notice: Notice): void {
+function handleNotice(notice: Notice): void {
     isOpen = notice.kind !== "closed" && notice.kind !== "refused";
     if (notice.kind === "refused") {
         token = "";
@@ -50,7 +50,7 @@ function take(notice: Notice): void {
     for (const [tab, session] of tabs) {
         const own = noticeFor(session, notice);
         if (own) {
-            tell(tab, own);
+            send(tab, own);
         }
     }
 }
@@ -58,18 +58,18 @@ function take(notice: Notice): void {
 addEventListener("connect", (event) => {
     const tab = (event as MessageEvent).ports[0]!;
     tabs.set(tab, "");
-    tab.onmessage = ({ data }: MessageEvent<Said>) => {
+    tab.onmessage = ({ data }: MessageEvent<TabMessage>) => {
         if (data.leaves) {
             tabs.delete(tab);
             return;
         }
         tabs.set(tab, data.watch ?? "");
         if (data.token === "") {
-            tell(tab, { kind: "token", data: token });
+            send(tab, { kind: "token", data: token });
         }
         linkWith(data.token || token);
     };
     if (isOpen) {
-        tell(tab, { kind: "open", data: "" });
+        send(tab, { kind: "open", data: "" });
     }
 });

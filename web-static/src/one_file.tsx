@@ -187,7 +187,7 @@ function Graph({ panel }: { panel: OnePanel }) {
 }
 
 // Describes the loss: the calls that were lost, else the blocks that are not stored.
-function goneText({ lost_calls: calls, missing_blocks: blocks }: OneFile["session"]): string {
+function lossText({ lost_calls: calls, missing_blocks: blocks }: OneFile["session"]): string {
     if (calls > 0) {
         return `${counted(calls, "call")} of the session ${calls === 1 ? "was" : "were"} lost`;
     }
@@ -196,7 +196,7 @@ function goneText({ lost_calls: calls, missing_blocks: blocks }: OneFile["sessio
 
 function Page({ data }: { data: OneFile }) {
     const { session } = data;
-    const gone = goneText(session);
+    const gone = lossText(session);
     const lost = session.loss.items.map((loss) => `${loss.reason.replaceAll("_", " ")}: ${counted(loss.calls, "call")} in ${counted(loss.gaps, "gap")}`);
     return (
         <main class="page session" id="main">

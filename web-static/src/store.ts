@@ -2,7 +2,7 @@
 import { computed, effect, signal } from "@preact/signals";
 import { api, type Session, type SessionPage } from "./api";
 import { type Notice, openLink } from "./event_link";
-import type { Said, Told } from "./events_worker";
+import type { TabMessage, WorkerMessage } from "./events_worker";
 import { parse } from "./parse";
 import { route } from "./router";
 import { isTokenKnown, refuse, signIn, token } from "./token";
@@ -23,7 +23,7 @@ const darkSystem = matchMedia("(prefers-color-scheme: dark)");
 export const isDarkSystem = signal(darkSystem.matches);
 darkSystem.addEventListener("change", () => (isDarkSystem.value = darkSystem.matches));
 
-export const looks = computed(() => `${theme.value} ${isDarkSystem.value}`);
+export const themeKey = computed(() => `${theme.value} ${isDarkSystem.value}`);
 
 // Counts the changes of each session that the server has reported. Pages reload when it changes.
 export const changeOf = signal<Record<string, number>>({});
@@ -156,7 +156,7 @@ function reloadList(): void {
     }
 }
 
-function take(notice: Notice): void {
+function handleNotice(notice: Notice): void {
     if (notice.kind === "sessions") {
         adopt((parse(notice.data) as { items: Session[] }).items);
     } else if (notice.kind === "closed" || notice.kind === "refused") {
@@ -180,20 +180,20 @@ let missedEvents = true; // true if the visible data may be older than the event
 
 declare const EVENTS_WORKER: string; // address of the worker, inserted by build.mjs
 
-function hear(told: Told): void {
-    if (told.kind !== "token") {
-        take(told);
+function receive(message: WorkerMessage): void {
+    if (message.kind !== "token") {
+        handleNotice(message);
         return;
     }
-    if (told.data !== "" && token.value === "") {
-        signIn(told.data);
+    if (message.data !== "" && token.value === "") {
+        signIn(message.data);
     }
     isTokenKnown.value = true;
 }
 
 function listenAlone(): void {
     isTokenKnown.value = true;
-    effect(() => openLink(token.value, take));
+    effect(() => openLink(token.value, handleNotice));
 }
 
 // Follows the server's events through a worker that all tabs share. If the browser does not support
@@ -205,11 +205,11 @@ export function listen(): void {
         return;
     }
     const worker = new SharedWorker(EVENTS_WORKER);
-    const say = (said: Said) => worker.port.postMessage(said);
+    const say = (said: TabMessage) => worker.port.postMessage(said);
     const offer = () => say({ watch: route.value.session ?? "", token: token.value });
     worker.onerror = listenAlone;
-    worker.port.onmessage = ({ data }: MessageEvent<Told>) => {
-        hear(data);
+    worker.port.onmessage = ({ data }: MessageEvent<WorkerMessage>) => {
+        receive(data);
         if (data.kind === "refused") {
             refuse(data.data);
             if (token.value !== "") {

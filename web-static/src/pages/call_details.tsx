@@ -99,7 +99,7 @@ function titleOf(column: string): string {
 }
 
 // Names the value: "result", "errno" or "thrown", else the parameter's name or its position.
-export function whichOf(value: { position: number; name: string | null; kind: string }): string {
+export function valueName(value: { position: number; name: string | null; kind: string }): string {
     if (value.position === 0) {
         return value.kind === "errno" || value.kind === "thrown" ? value.kind : "result";
     }
@@ -181,7 +181,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     values={ofCall}
                     answer={given}
                     columns={[
-                        { title: "Which", cell: whichOf },
+                        { title: "Which", cell: valueName },
                         { title: "Type", cell: (row) => row.type || row.kind },
                         { title: "Value", mono: true, cell: (row) => (row.value === null ? "–" : String(row.value)) },
                         { title: "Note", cell: (row) => row.note ?? "" },

@@ -11,7 +11,7 @@ export interface Chain {
     links: Link[]; // the root first
     weight: number;
     calls: number;
-    goesOn: boolean; // true if the chain was cut after its last link
+    isCut: boolean; // true if the chain was cut after its last link
 }
 
 export interface ChainFrame extends Frame {
@@ -47,7 +47,7 @@ export function framesOf(
     const roots = new Map<number, Node>();
     chains.forEach((chain) => add(roots, chain));
     const frames: ChainFrame[] = [];
-    const lay = (level: Map<number, Node>, left: number, row: number, parent: string) => {
+    const place = (level: Map<number, Node>, left: number, row: number, parent: string) => {
         const nodes = [...level.values()].sort((a, b) => b.weight - a.weight);
         for (const node of nodes) {
             const key = `${parent}/${node.link.id}`;
@@ -66,10 +66,10 @@ export function framesOf(
                 isEstimate,
                 hint: say({ name, weight, calls, isEstimate }),
             });
-            lay(node.below, left, row + 1, key);
+            place(node.below, left, row + 1, key);
             left += weight;
         }
     };
-    lay(roots, 0, 0, "");
+    place(roots, 0, 0, "");
     return frames;
 }

@@ -135,7 +135,7 @@ function totalOf(row: TreeRow, side: Side): string {
 }
 
 // The width of a frame is the time of A and B together. Its colour shows the verdict.
-function layTree(rows: readonly TreeRow[]): TreeFrame[] {
+function placeTree(rows: readonly TreeRow[]): TreeFrame[] {
     const weight = (row: TreeRow) => (row.total_ns_a ?? 0) + (row.total_ns_b ?? 0);
     const free = new Map<number, number>(); // by row: where its next callee begins
     const ends = new Map<number, number>();
@@ -175,7 +175,7 @@ function layTree(rows: readonly TreeRow[]): TreeFrame[] {
 function DiffFlame({ a, b }: { a: string; b: string }) {
     const isOfMarks = /(^|[,+])mark:/.test(`${a},${b}`);
     const answer = useSql<TreeRow>(isOfMarks ? "" : TREE_SQL, { a, b }, 0, { rows: 5000, ms: 30000 });
-    const frames = useMemo(() => layTree(answer.rows), [answer.value]);
+    const frames = useMemo(() => placeTree(answer.rows), [answer.value]);
     const chosen = route.value.parameters.get("frame") ?? "";
     if (isOfMarks) {
         return <p class="dim">Call paths are kept of whole sessions: marks are compared by function.</p>;

@@ -25,7 +25,7 @@ const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FR
 up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
-SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS goes_on,
+SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS has_caller,
        ${selfEstimateSql("p.function_id", ":session", "is_estimate")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
@@ -37,7 +37,7 @@ const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FRO
 up(leaf, path_id, step, weight, calls) AS (SELECT path_id, path_id, 0, total_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.weight, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
-SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS goes_on, ${estimateSql("p.function_id")} FROM up
+SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS has_caller, ${estimateSql("p.function_id")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FROM call_paths
@@ -45,7 +45,7 @@ const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FR
     UNION ALL SELECT p.path_id, step + 1 FROM down JOIN call_paths p ON p.parent_path_id = down.path_id
     WHERE step < ${CALLEE_LEVELS - 1})
 SELECT d.path_id, p.parent_path_id, d.step,
-       d.step = ${CALLEE_LEVELS - 1} AND EXISTS (SELECT 1 FROM call_paths c WHERE c.parent_path_id = d.path_id) AS goes_on, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
+       d.step = ${CALLEE_LEVELS - 1} AND EXISTS (SELECT 1 FROM call_paths c WHERE c.parent_path_id = d.path_id) AS has_hidden_callees, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
        ${estimateSql("p.function_id")} FROM down d
 JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
 
@@ -67,7 +67,7 @@ interface UpRow {
     function_id: number;
     name: string;
     is_estimate: number; // true if `weight` is an estimate
-    goes_on: number; // true if the function has a caller
+    has_caller: number;
 }
 
 // Makes one chain for each leaf: from the leaf's function up to its callers. Its weight is the
@@ -75,8 +75,8 @@ interface UpRow {
 function chainsUp(rows: readonly UpRow[]): Chain[] {
     const chains = new Map<number, Chain>();
     for (const row of rows) {
-        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls, goesOn: false };
-        chain.goesOn = row.goes_on !== 0; // the last row of a chain decides: if it has a caller, the chain was cut
+        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls, isCut: false };
+        chain.isCut = row.has_caller !== 0; // the last row of a chain decides: if it has a caller, the chain was cut
         chain.links.push({ id: row.function_id, name: row.name, isEstimate: chain.links[0]?.isEstimate ?? row.is_estimate !== 0 });
         chains.set(row.leaf, chain);
     }
@@ -93,7 +93,7 @@ interface DownRow {
     function_id: number;
     name: string;
     is_estimate: number;
-    goes_on: number; // true if the function has callees that are not shown
+    has_hidden_callees: number;
 }
 
 // Makes one chain for each path, from the chosen function down to the path's own. Its weight is the
@@ -104,13 +104,13 @@ function chainsDown(rows: readonly DownRow[]): Chain[] {
         const above = row.step === 0 ? [] : (links.get(row.parent_path_id!) ?? []);
         const chain = [...above, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         links.set(row.path_id, chain);
-        return { links: chain, weight: row.self_ns, calls: row.calls, goesOn: row.goes_on !== 0 };
+        return { links: chain, weight: row.self_ns, calls: row.calls, isCut: row.has_hidden_callees !== 0 };
     });
 }
 
 // Says how many chains were cut or left out.
 function Cut({ chains }: { chains: readonly Chain[] }) {
-    const cut = chains.filter((chain) => chain.goesOn).length;
+    const cut = chains.filter((chain) => chain.isCut).length;
     const longest = chains.reduce((most, chain) => Math.max(most, chain.links.length), 0);
     return (
         <>
@@ -184,7 +184,7 @@ function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
                 links.push({ id: at.function_id, name: at.name, isEstimate: leaf.is_self_estimate !== 0 });
                 at = at.parent_path_id === null ? undefined : byId.get(at.parent_path_id);
             }
-            return { links, weight: leaf.self_ns, calls: leaf.calls, goesOn: at !== undefined };
+            return { links, weight: leaf.self_ns, calls: leaf.calls, isCut: at !== undefined };
         });
 }
 

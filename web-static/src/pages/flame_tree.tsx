@@ -192,7 +192,7 @@ export function transformedChains(rows: readonly FlameRow[], hidden: ReadonlySet
             links = before >= 0 ? links.slice(0, before + 1) : [...links, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         }
         chains.set(row.path_id, links);
-        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls, goesOn: false });
+        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls, isCut: false });
     }
     return made;
 }

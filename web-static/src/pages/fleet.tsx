@@ -199,29 +199,29 @@ const kinds: readonly (readonly [string, string, string])[] = [
 ];
 
 // The server checks commands and policies. Its messages are shown unchanged.
-function Give({ device }: { device: Device | null }) {
+function CommandForm({ device }: { device: Device | null }) {
     const [kind, setKind] = useState("status");
     const [text, setText] = useState("{}");
     const [said, setSaid] = useState<{ text: string; isBad: boolean } | null>(null);
     if (!signedIn.value) {
         return <SignIn />;
     }
-    const give = async (event: Event) => {
+    const send = async (event: Event) => {
         event.preventDefault();
         try {
-            const given = await api.giveCommand({
+            const sent = await api.sendCommand({
                 devices: device ? device.uuid : "all",
                 kind,
                 arguments: JSON.parse(text),
             });
-            const names = given.commands.map((command) => command.device).join(", ");
+            const names = sent.commands.map((command) => command.device).join(", ");
             setSaid({ text: `Given to ${names || "nobody: nothing had to change"}.`, isBad: false });
         } catch (failure) {
             setSaid({ text: (failure as Error).message, isBad: true });
         }
     };
     return (
-        <form class="give" onSubmit={(event) => void give(event)}>
+        <form class="give" onSubmit={(event) => void send(event)}>
             <label class="field">
                 Command for {device ? device.name : "all devices"}
                 <select
@@ -249,7 +249,7 @@ function Give({ device }: { device: Device | null }) {
                 />
             </label>
             <button class="primary" type="submit">
-                Give it
+                Send
             </button>
             {said ? (
                 <p role="status" class={said.isBad ? "warn-text" : "good-text"}>
@@ -319,7 +319,7 @@ function About({ device, changes }: { device: Device; changes: number }) {
 function Audit({ commands }: { commands: readonly Command[] | null }) {
     return (
         <Panel title="Commands, latest first">
-            {commands?.length ? null : <p class="dim">{commands ? "None was given." : "Loading…"}</p>}
+            {commands?.length ? null : <p class="dim">{commands ? "No commands yet." : "Loading…"}</p>}
             {commands?.length ? (
                 <RowTable<Command>
                     label="Commands"
@@ -462,8 +462,8 @@ export function FleetPage() {
             <div class="columns">
                 {device ? <About device={device} changes={tick} /> : null}
                 {isOfLab ? (
-                    <Panel title="Give a command">
-                        <Give device={device} />
+                    <Panel title="Send a command">
+                        <CommandForm device={device} />
                     </Panel>
                 ) : null}
                 {isOfLab ? <Policies rules={rules.value?.items ?? null} device={device} /> : null}

@@ -70,9 +70,9 @@ function Steps({ command }: { command: Command }) {
     );
 }
 
-type Give = (kind: string, given?: Record<string, unknown>) => void;
+type SendCommand = (kind: string, given?: Record<string, unknown>) => void;
 
-function Outcome({ command, sessions, give }: { command: Command; sessions: readonly SessionRow[]; give: Give }) {
+function Outcome({ command, sessions, send }: { command: Command; sessions: readonly SessionRow[]; send: SendCommand }) {
     const progress = parsed<Progress>(command.result);
     const session = sessions.find((one) => one.uuid === progress?.session);
     const wrong = (progress?.needs ?? []).filter((need) => !need.ok).map((need) => `${need.need}: ${need.said ?? "missing"}`);
@@ -85,7 +85,7 @@ function Outcome({ command, sessions, give }: { command: Command; sessions: read
                 </a>
             ) : null}{" "}
             {session?.state === "recording" && signedIn.value ? (
-                <button class="quiet" type="button" onClick={() => give("stop", { session: session.uuid })}>
+                <button class="quiet" type="button" onClick={() => send("stop", { session: session.uuid })}>
                     Stop
                 </button>
             ) : null}
@@ -100,23 +100,23 @@ function Outcome({ command, sessions, give }: { command: Command; sessions: read
     );
 }
 
-function useGive(device: Device) {
+function useSendCommand(device: Device) {
     const [said, setSaid] = useState("");
-    const give = async (kind: string, given: Record<string, unknown>) => {
+    const send = async (kind: string, given: Record<string, unknown>) => {
         try {
-            await api.giveCommand({ devices: device.uuid, kind, arguments: given });
+            await api.sendCommand({ devices: device.uuid, kind, arguments: given });
             setSaid(`Given: ${kind}${given["app"] ? ` ${String(given["app"])}` : ""}.`);
         } catch (failure) {
             setSaid((failure as Error).message);
         }
     };
-    return { said, give: ((kind, given = {}) => void give(kind, given)) as Give };
+    return { said, send: ((kind, given = {}) => void send(kind, given)) as SendCommand };
 }
 
 const formats = ["function.txt", "report.txt", "folded", "chrome-json"];
 
 export function Apps({ device, commands, changes }: { device: Device; commands: readonly Command[]; changes: number }) {
-    const { said, give } = useGive(device);
+    const { said, send } = useSendCommand(device);
     const chosen = route.value.parameters.get("format") ?? "";
     const format = formats.includes(chosen) ? chosen : formats[0]!;
     const own = commands.filter((command) => command.device_id === device.id);
@@ -127,7 +127,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
     return (
         <Panel title="Apps">
             <div class="tools">
-                <button class="quiet" type="button" disabled={!signedIn.value} onClick={() => give("apps")}>
+                <button class="quiet" type="button" disabled={!signedIn.value} onClick={() => send("apps")}>
                     {apps.length > 0 ? "Ask again" : "Ask for its apps"}
                 </button>
                 <label class="field">
@@ -138,7 +138,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                         ))}
                     </select>
                 </label>
-                {signedIn.value ? null : <span class="dim">Sign in to give commands.</span>}
+                {signedIn.value ? null : <span class="dim">Sign in to send commands.</span>}
                 <span role="status">{said}</span>
             </div>
             {apps.length > 0 ? (
@@ -158,7 +158,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                                         type="button"
                                         disabled={!signedIn.value}
                                         aria-label={`Prepare ${app.name}`}
-                                        onClick={() => give("prepare", { app: app.name })}
+                                        onClick={() => send("prepare", { app: app.name })}
                                     >
                                         Prepare
                                     </button>
@@ -167,7 +167,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                                         type="button"
                                         disabled={!signedIn.value}
                                         aria-label={`Record ${app.name}`}
-                                        onClick={() => give("record", { app: app.name, format })}
+                                        onClick={() => send("record", { app: app.name, format })}
                                     >
                                         Record
                                     </button>
@@ -186,7 +186,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                         { title: "What", cell: (command) => command.kind },
                         { title: "State", cell: (command) => <span class={`tag command-${command.state}`}>{command.state.replaceAll("_", " ")}</span> },
                         { title: "Steps", cell: (command) => <Steps command={command} /> },
-                        { title: "Came to", cell: (command) => <Outcome {...{ command, give }} sessions={sessions.rows} /> },
+                        { title: "Came to", cell: (command) => <Outcome {...{ command, send }} sessions={sessions.rows} /> },
                     ]}
                 />
             ) : null}

@@ -10,7 +10,7 @@ import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
 import { Chip, Problem, Time } from "../widgets/small";
 import { addressOf, isPart, isPicked, PART_MS, pickedSql, quantileSql, type Selection, selection, valuesOf } from "../selection";
-import { callAddress, whichOf } from "./call_details";
+import { callAddress, valueName } from "./call_details";
 
 const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, s.unwound, s.untrusted,
        histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50_ns,
@@ -247,7 +247,7 @@ function ByValue({ session, fn }: { session: string; fn: string }) {
             values={values}
             answer={answer}
             columns={[
-                { title: "Which", cell: whichOf },
+                { title: "Which", cell: valueName },
                 {
                     title: "Value",
                     mono: true,

@@ -11,7 +11,7 @@ function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string)
     // meanwhile.
     const ask = (before: readonly Row[]) => {
         const mine = ++turn.current;
-        const ifWanted = <T,>(take: (value: T) => void) => (value: T) => mine === turn.current && take(value);
+        const ifWanted = <T,>(use: (value: T) => void) => (value: T) => mine === turn.current && use(value);
         load(before.length).then(
             ifWanted((next: List<Row>) => {
                 setList({ items: [...before, ...next.items], truncated: next.truncated });

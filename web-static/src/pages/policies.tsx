@@ -47,14 +47,14 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
     const [app, setApp] = useState("");
     const [said, setSaid] = useState("");
     const verdict = useVerdict(text);
-    const give = async (policy: unknown) => {
+    const send = async (policy: unknown) => {
         try {
-            const given = await api.giveCommand({
+            const sent = await api.sendCommand({
                 devices: device ? device.uuid : "all",
                 kind: "policy",
                 arguments: { ...(app ? { app } : {}), ...(policy === null ? {} : { policy }) },
             });
-            const names = given.commands.map((command) => command.device).join(", ");
+            const names = sent.commands.map((command) => command.device).join(", ");
             setSaid(`${policy === null ? "Ended" : "Set"}; ${names ? `${names} will get it.` : "no device had to change."}`);
         } catch (failure) {
             setSaid((failure as Error).message);
@@ -66,7 +66,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
             onSubmit={(event) => {
                 event.preventDefault();
                 if (verdict?.isGood) {
-                    void give(JSON.parse(text));
+                    void send(JSON.parse(text));
                 }
             }}
         >
@@ -91,7 +91,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
                 <button class="primary" type="submit" disabled={!verdict?.isGood}>
                     Set it
                 </button>
-                <button class="quiet" type="button" onClick={() => void give(null)}>
+                <button class="quiet" type="button" onClick={() => void send(null)}>
                     End what was set
                 </button>
                 <span role="status">{said}</span>

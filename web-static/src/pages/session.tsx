@@ -54,7 +54,7 @@ const reasons: Record<string, string> = {
 };
 
 // Says what a session without a known loss contains.
-function losslessText(session: Overview): string {
+function completenessText(session: Overview): string {
     if (session.state === "recording") {
         return "Every call that has arrived so far is here.";
     }
@@ -85,12 +85,12 @@ function explain(loss: LossRow): string {
 // Returns the number of blocks that were sent and not stored. Returns 0 if a gap reports them
 // already.
 function silentBlocks(session: Overview): number {
-    const isTold = session.loss.items.some((loss) => loss.reason === "not_stored");
-    return isTold ? 0 : session.missing_blocks;
+    const isReported = session.loss.items.some((loss) => loss.reason === "not_stored");
+    return isReported ? 0 : session.missing_blocks;
 }
 
 // Lists what is missing. Empty if no loss is known.
-function lossOf(session: Overview): string[] {
+function lossesOf(session: Overview): string[] {
     const blocks = session.counts.quarantined_blocks;
     const silent = silentBlocks(session);
     const missing = notArrived(session);
@@ -145,11 +145,11 @@ function FlightNote({ session }: { session: Overview }) {
 
 function LossBanner({ session }: { session: Overview }) {
     const untrusted = session.counts.untrusted_calls;
-    const loss = lossOf(session);
+    const loss = lossesOf(session);
     if (loss.length === 0 && session.lost_calls === 0) {
         return (
             <p class="banner good">
-                <strong>✓ No loss is known.</strong> {losslessText(session)}
+                <strong>✓ No loss is known.</strong> {completenessText(session)}
                 {waitsText(session)}
             </p>
         );
@@ -228,7 +228,7 @@ const formats: readonly (readonly [string, string])[] = [
 ];
 
 // Describes the selection in words, for the exported page.
-async function wordsOf(session: Overview): Promise<string[]> {
+async function selectionInWords(session: Overview): Promise<string[]> {
     const { device, area, threads, mark, functions } = selection.value;
     const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
     const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: session.id })) : [];
@@ -253,7 +253,7 @@ function OnePage({ session }: { session: Overview }) {
                 import("../one_file_data"),
                 fetch("/one_file.html").then((answer) => answer.text()),
             ]);
-            const data = await gather(session, selection.value, await wordsOf(session));
+            const data = await gather(session, selection.value, await selectionInWords(session));
             save(`session-${session.id}.html`, new Blob([pageOf(template, data)], { type: "text/html" }));
             setSaid("");
         } catch (failure) {

@@ -7,7 +7,7 @@ import { reloadSessions } from "../store";
 import { signedIn, SignIn } from "../widgets/sign_in";
 
 const PIECE_BYTES = 96 * 1024;
-const LOOK_MS = 300;
+const POLL_MS = 300;
 
 interface Shown {
     text: string; // announced by screen readers when it changes: start and end
@@ -43,7 +43,7 @@ async function follow(file: File, id: string, ending: AbortController, copied: P
         () => (isCopied = true),
         () => (isCopied = true),
     );
-    for (let part = 0; !isCopied; await Promise.race([end, new Promise((resolve) => setTimeout(resolve, LOOK_MS))])) {
+    for (let part = 0; !isCopied; await Promise.race([end, new Promise((resolve) => setTimeout(resolve, POLL_MS))])) {
         part = await api.import({ do: "progress", import: id }).then((answer) => answer.part, () => part);
         if (!isCopied) {
             state.value = {
@@ -85,7 +85,7 @@ export async function importFile(file: File): Promise<void> {
 }
 
 // Imports the first file that is dropped on the page.
-export function takeDrop(event: DragEvent): void {
+export function importDropped(event: DragEvent): void {
     const file = event.dataTransfer?.files[0];
     if (!file) {
         return;

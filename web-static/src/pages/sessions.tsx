@@ -14,7 +14,7 @@ import {
 } from "../store";
 import { Actions, tick, ticked } from "./session_actions";
 import { Facets, filtersOf } from "./session_facets";
-import { Import, ImportState, takeDrop } from "./session_import";
+import { Import, ImportState, importDropped } from "./session_import";
 import { onDevice } from "../selection";
 import { Engine } from "../widgets/engine";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
@@ -238,7 +238,7 @@ export function SessionsPage() {
     const isStale = isOther && sessionsError.value === "";
     const isKnown = !isOther || isStale; // if the request failed, the sessions of other filters are not shown
     return (
-        <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={takeDrop}>
+        <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={importDropped}>
             <div class="title-line">
                 <h1>Sessions</h1>
                 <span class="grow" />

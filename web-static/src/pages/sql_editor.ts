@@ -15,7 +15,7 @@ export interface SqlEditor {
     destroy: () => void;
 }
 
-const look = EditorView.theme({
+const editorTheme = EditorView.theme({
     "&": { color: "var(--text)", backgroundColor: "transparent", fontSize: "13.5px" },
     "&.cm-focused": { outline: "2px solid var(--accent)" },
     ".cm-content": { fontFamily: "var(--mono)", caretColor: "var(--text)", minHeight: "120px" },
@@ -56,7 +56,7 @@ export function makeEditor(box: HTMLElement, text: string, onRun: (text: string)
                 autocompletion(),
                 language.of(sql({ dialect: SQLite })),
                 syntaxHighlighting(colours),
-                look,
+                editorTheme,
                 EditorView.lineWrapping,
                 EditorView.contentAttributes.of({ "aria-label": "SQL" }),
                 keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),

@@ -100,12 +100,12 @@ export interface Track {
     truncated: boolean; // the answer was cut: it has not all bars
 }
 
-export function isOfAllLevels(): boolean {
+export function showsAllLevels(): boolean {
     return route.value.parameters.get("levels") === "all";
 }
 
 function mostRows(): number {
-    return isOfAllLevels() ? ALL_ROWS_MAX : ROWS_MAX;
+    return showsAllLevels() ? ALL_ROWS_MAX : ROWS_MAX;
 }
 
 // Says what part of a track is not drawn.
@@ -262,7 +262,7 @@ export function prepareTimeline(id: string, changes: number, isWhole: boolean): 
     whole?.answer.catch(() => (whole = null));
 }
 
-function takeWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
+function claimWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
     const prepared = whole;
     whole = null;
     return prepared?.id === id && view.from <= bounds.from && view.to >= bounds.to ? prepared.answer : null;
@@ -270,7 +270,7 @@ function takeWhole(id: string, view: Window, bounds: Window): Promise<TimelineAn
 
 async function loadSteps(id: string, view: Window, bounds: Window, width: number, signal: AbortSignal): Promise<Steps> {
     const parameters = { from_ns: view.from, to_ns: view.to, width: Math.min(width, STEPS_MAX) };
-    const answer = await (takeWhole(id, view, bounds) ?? api.timeline(id, parameters, signal));
+    const answer = await (claimWhole(id, view, bounds) ?? api.timeline(id, parameters, signal));
     const steps = new Map<number, TimelineStep[]>();
     for (const step of answer.items) {
         const stream = Number(step.stream_id);

@@ -170,15 +170,15 @@ function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, 
     const name = trackName(track.stream);
     const how = track.problem || (track.isCalls ? "" : "  ≈ what was open where steps begin");
     const said = `${track.stream.clock}${how}${cutOf(track)}`;
-    const room = context.measureText(name).width;
+    const nameWidth = context.measureText(name).width;
     context.fillStyle = colours.line;
     context.fillRect(0, top - HEAD, picture.width, 1);
     context.fillStyle = colours.card;
-    context.fillRect(0, top - HEAD + 2, room + context.measureText(said).width + 14, HEAD - 4);
+    context.fillRect(0, top - HEAD + 2, nameWidth + context.measureText(said).width + 14, HEAD - 4);
     context.fillStyle = colours.text;
     context.fillText(name, 4, top - HEAD / 2);
     context.fillStyle = colours.dim;
-    context.fillText(said, 4 + room, top - HEAD / 2);
+    context.fillText(said, 4 + nameWidth, top - HEAD / 2);
 }
 
 function layerOf(picture: Picture, { track, top, least }: Place, colours: Colours): Layer {

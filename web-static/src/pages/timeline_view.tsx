@@ -6,10 +6,10 @@ import { isUntimed } from "../estimates";
 import { compact, count, counted, duration, estimated } from "../format";
 import { route, setParameters } from "../router";
 import { selection } from "../selection";
-import { looks } from "../store";
+import { themeKey } from "../store";
 import { RowTable } from "../widgets/panel";
 import { Time } from "../widgets/small";
-import { type CallBar, type GapMark, isOfAllLevels, type Mark, type Stream, type Track, trackName } from "./timeline_data";
+import { type CallBar, type GapMark, showsAllLevels, type Mark, type Stream, type Track, trackName } from "./timeline_data";
 import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, keptOf, type Picture } from "./timeline_draw";
 
 const TWIN_ROWS = 200;
@@ -191,14 +191,14 @@ function useSeen(box: { current: HTMLDivElement | null }, setWidth: (width: numb
     const [seen, setSeen] = useState<Seen>({ height: 0, scroll: 0 });
     useEffect(() => {
         const tracks = box.current!;
-        const look = () => {
+        const measure = () => {
             setWidth(Math.max(50, tracks.clientWidth));
             setSeen({ height: tracks.clientHeight, scroll: tracks.scrollTop });
         };
-        look();
-        const observer = new ResizeObserver(look);
+        measure();
+        const observer = new ResizeObserver(measure);
         observer.observe(tracks);
-        tracks.addEventListener("scroll", look, { passive: true });
+        tracks.addEventListener("scroll", measure, { passive: true });
         return () => observer.disconnect();
     }, []);
     return seen;
@@ -206,12 +206,12 @@ function useSeen(box: { current: HTMLDivElement | null }, setWidth: (width: numb
 
 // Draws a picture in the next frame. Colours are read again only when the theme changes.
 function useDrawn(canvas: { current: HTMLCanvasElement | null }, picture: Picture): void {
-    const known = useRef<{ looks: string; colours: Colours } | null>(null);
-    const now = looks.value;
+    const known = useRef<{ themeKey: string; colours: Colours } | null>(null);
+    const now = themeKey.value;
     useLayoutEffect(() => {
         const frame = requestAnimationFrame(() => {
             if (canvas.current && picture.height > 0) {
-                known.current = known.current?.looks === now ? known.current : { looks: now, colours: coloursOf(canvas.current) };
+                known.current = known.current?.themeKey === now ? known.current : { themeKey: now, colours: coloursOf(canvas.current) };
                 drawTimeline(canvas.current, picture, known.current.colours);
             }
         });
@@ -349,7 +349,7 @@ export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned
 // A button that switches deep tracks between all levels and the first ROWS_MAX. Hidden if all levels
 // are drawn anyway.
 export function Levels({ tracks }: { tracks: readonly Track[] }) {
-    const isOn = isOfAllLevels();
+    const isOn = showsAllLevels();
     return isOn || tracks.some((track) => track.levels > track.rows) ? (
         <button
             class="quiet"

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Bar, barAt, drawBars, prepare, ROW } from "../canvas/bars";
 import { count, counted } from "../format";
-import { looks } from "../store";
+import { themeKey } from "../store";
 import { type ListColumn, RowTable } from "./panel";
 
 export interface Frame extends Bar {
@@ -59,7 +59,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
     const factor = width / Math.max(1, to - from);
     const place = (value: number) => (value - from) * factor;
     const wanted = search.toLowerCase();
-    void looks.value; // subscribes to the theme: a change draws the graph again
+    void themeKey.value; // subscribes to the theme: a change draws the graph again
     const seen = frames.filter((frame) => frame.right > from && frame.left < to);
     const first = Math.max(0, (focus?.row ?? 0) - ROWS_ABOVE);
     const drawn = seen

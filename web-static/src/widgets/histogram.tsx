@@ -4,7 +4,7 @@ import uPlot from "uplot";
 import { follow } from "./chart_size";
 import { type SqlRows, useSql } from "../answers";
 import { count, counted, duration, estimated, percent } from "../format";
-import { looks } from "../store";
+import { themeKey } from "../store";
 import { RowTable } from "./panel";
 import { Problem } from "./small";
 
@@ -99,7 +99,7 @@ export function DurationChart({ sides, onSelect }: {
             box.current!,
         );
         return follow(chart, box.current!);
-    }, [JSON.stringify(sides), looks.value]);
+    }, [JSON.stringify(sides), themeKey.value]);
     return (
         <>
             <div class="chart" ref={box} aria-hidden="true" />

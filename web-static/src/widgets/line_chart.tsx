@@ -5,13 +5,13 @@ import uPlot from "uplot";
 import { follow } from "./chart_size";
 import type { SqlAnswer } from "../api";
 import { compact, duration } from "../format";
-import { looks } from "../store";
+import { themeKey } from "../store";
 
 const LINES_MAX = 6;
 const palette = ["--bar", "--warn", "--good", "--bad", "--accent", "--dim"];
 
 // Returns which columns are drawn. If the first column is numeric, it is the x axis.
-function layOf({ columns, rows }: SqlAnswer) {
+function chartLayout({ columns, rows }: SqlAnswer) {
     const numeric = columns.map((_, at) => at).filter((at) => rows.some((row) => typeof row[at] === "number"));
     const hasNames = numeric[0] !== 0;
     return { numeric, hasNames, lines: numeric.slice(hasNames ? 0 : 1, LINES_MAX + (hasNames ? 0 : 1)) };
@@ -31,7 +31,7 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
         const style = getComputedStyle(box.current!);
         const read = (name: string) => style.getPropertyValue(name).trim();
         const { columns, rows } = answer;
-        const { numeric, hasNames, lines } = layOf(answer);
+        const { numeric, hasNames, lines } = chartLayout(answer);
         const across = rows.map((row, index) => (hasNames ? index : (numberOf(row[numeric[0]!]) ?? index)));
         const order = across.map((_, index) => index).sort((a, b) => across[a]! - across[b]!);
         const axis = {
@@ -76,11 +76,11 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
             box.current!,
         );
         return follow(chart, box.current!);
-    }, [answer, looks.value]);
+    }, [answer, themeKey.value]);
     return (
         <>
             <ul class="key">
-                {layOf(answer).lines.map((at, line) => (
+                {chartLayout(answer).lines.map((at, line) => (
                     <li key={at} style={{ "--colour": `var(${palette[line]!})` }}>
                         {answer.columns[at]}
                     </li>

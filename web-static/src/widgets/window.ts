@@ -39,11 +39,11 @@ export function useRowWindow(rowCount: number): RowWindow {
             return;
         }
         const start = row * ROW_HEIGHT;
-        const room = element.clientHeight - HEADER_HEIGHT;
+        const viewHeight = element.clientHeight - HEADER_HEIGHT;
         if (start < element.scrollTop) {
             element.scrollTop = start;
-        } else if (start + ROW_HEIGHT > element.scrollTop + room) {
-            element.scrollTop = start + ROW_HEIGHT - room;
+        } else if (start + ROW_HEIGHT > element.scrollTop + viewHeight) {
+            element.scrollTop = start + ROW_HEIGHT - viewHeight;
         }
         setTop(element.scrollTop);
     }, []);
