@@ -45,7 +45,7 @@ export function questionsOf(chosen: Selection): Question[] {
     return [
         of("Call paths", flameSql(chosen, null), 20000),
         of("Functions", functionsSql(chosen), 5000),
-        of("Single calls with most time of their own", slowWithCallersSql(chosen), 100),
+        of("Calls with the most self time", slowWithCallersSql(chosen), 100),
         of("Open at the end, innermost first", openSql(chosen), 500, true),
         of("Threads", threadsSql(chosen), 200),
         of("Marks", marksSql(chosen), 200),

@@ -181,7 +181,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     values={ofCall}
                     answer={given}
                     columns={[
-                        { title: "Which", cell: valueName },
+                        { title: "Name", cell: valueName },
                         { title: "Type", cell: (row) => row.type || row.kind },
                         { title: "Value", mono: true, cell: (row) => (row.value === null ? "–" : String(row.value)) },
                         { title: "Note", cell: (row) => row.note ?? "" },
@@ -193,7 +193,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     sql={CALLERS_SQL}
                     values={values}
                     answer={callers}
-                    none="Called by nothing that was recorded."
+                    none="No recorded callers."
                     columns={[
                         {
                             title: "Function",
@@ -209,7 +209,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     sql={CALLEES_SQL}
                     values={values}
                     answer={callees}
-                    none="It called nothing that was recorded."
+                    none="No recorded callees."
                     columns={[
                         { title: "Function", mono: true, cell: (row) => row.name },
                         { title: "Calls", number: true, cell: (row) => count(row.calls) },

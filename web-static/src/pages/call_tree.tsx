@@ -15,13 +15,13 @@ function NodeName({ node }: { node: PathNode }) {
                 {node.name}
             </span>
             {node.is_recursive ? (
-                <span class="tag" title="it occurs above itself on this path">
+                <span class="tag" title="this function calls itself on this path">
                     recursive
                 </span>
             ) : null}
             {node.calls > 0 && node.open_calls > 0 ? <OpenTag calls={node.calls > 1 ? node.open_calls : 0} /> : null}
             {node.calls === 0 ? (
-                <span class="tag" title="no call has ended yet: time of its callees is shown">
+                <span class="tag" title="no call of this path has ended yet; the time is that of its callees">
                     open
                 </span>
             ) : null}
@@ -97,7 +97,7 @@ function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeR
             className: "number",
             cell: (row) => {
                 if (row.node?.calls === 0) {
-                    return <span title="no end of a call of this path is known: open, or lost">no end</span>;
+                    return <span title="no exit of this path is known: its calls are open, or the exits were lost">no end</span>;
                 }
                 const calls = row.node?.calls ?? row.rest?.calls;
                 return calls === undefined ? null : <span title={count(calls)}>{compact(calls)}</span>;

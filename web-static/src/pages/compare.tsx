@@ -97,7 +97,7 @@ function SideTime({ row, what, side }: { row: Difference | TreeRow; what: "self"
 
 // A ratio exists only if the number of calls never varies in a set, so it is exact.
 function callsChange({ calls_ratio: ratio, calls_change: text }: Difference): string {
-    return ratio === null || ratio === 1 ? text : `${(100 * Math.abs(ratio - 1)).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in all`;
+    return ratio === null || ratio === 1 ? text : `${(100 * Math.abs(ratio - 1)).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in total`;
 }
 
 const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "unmatched", "same", "minor"] as const;
@@ -178,7 +178,7 @@ function DiffFlame({ a, b }: { a: string; b: string }) {
     const frames = useMemo(() => placeTree(answer.rows), [answer.value]);
     const chosen = route.value.parameters.get("frame") ?? "";
     if (isOfMarks) {
-        return <p class="dim">Call paths are kept of whole sessions: marks are compared by function.</p>;
+        return <p class="dim">Call paths exist only for whole sessions. Marks are compared by function.</p>;
     }
     if (answer.problem) {
         return <Problem message={answer.problem} />;
@@ -202,7 +202,7 @@ function DiffFlame({ a, b }: { a: string; b: string }) {
                     ]}
                 />
             ) : (
-                <p class="dim">{answer.value ? "No call path has time on both sides." : "Loading…"}</p>
+                <p class="dim">{answer.value ? "No call path has any time." : "Loading…"}</p>
             )}
             {answer.value?.truncated ? <p class="dim">The first {count(answer.rows.length)} paths.</p> : null}
         </Panel>
@@ -297,7 +297,7 @@ function Functions({ a, b }: { a: string; b: string }) {
                 ]}
             />
             {answer.rows.some((row) => row.is_self_estimate_a || row.is_self_estimate_b) ? (
-                <p class="dim">~ marks estimates: of calls that were counted without a clock, and self time of their callers.</p>
+                <p class="dim">~ marks estimates: times of calls that were counted without a clock, and the self time of their callers.</p>
             ) : null}
             {rows.length > 300 ? <p class="dim">The first 300 of {count(rows.length)}.</p> : null}
         </Panel>
@@ -314,12 +314,12 @@ function Summary({ a, b }: { a: string; b: string }) {
     return (
         <p class={`banner ${total.verdict === "slower" ? "warn" : total.verdict === "faster" ? "good" : "neutral"}`}>
             <strong>
-                Altogether: <Verdict verdict={total.verdict} />
+                Total: <Verdict verdict={total.verdict} />
             </strong>{" "}
             {duration(total.compared_a)} → {duration(total.compared_b)} ({changeOf(total)}),{" "}
             {count(total.sessions_a)} and {count(total.sessions_b)} sessions.
             {few < total.needed_sessions
-                ? ` Too few sessions: ${total.needed_sessions} a side are needed to decide this, ${Math.max(10, total.needed_by_functions ?? 0)} decide most changes.`
+                ? ` Too few sessions: this needs ${total.needed_sessions} per side; ${Math.max(10, total.needed_by_functions ?? 0)} per side decide most changes.`
                 : (total.needed_by_functions ?? 0) > few
                   ? ` ${counted(few, "session")} a side cannot decide any function: record ${Math.max(10, total.needed_by_functions ?? 0)}.`
                   : ""}
@@ -351,7 +351,7 @@ export function ComparePage() {
                     <CoverageDifference key={`c ${a} ${b}`} a={a} b={b} />
                 </>
             ) : (
-                <SetHelp>Name two sessions, or two sets of them:</SetHelp>
+                <SetHelp>Choose two sessions, or two sets of sessions:</SetHelp>
             )}
             <Engine />
         </div>

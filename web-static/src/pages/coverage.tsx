@@ -51,7 +51,7 @@ function Totals({ rows }: { rows: readonly Row[] }) {
             <Tile label="Functions">{count(functions)}</Tile>
             <Tile label="Entered">{`${count(entered)}, ${percent(entered, functions)}`}</Tile>
             <Tile label="Never entered">{count(functions - entered)}</Tile>
-            <Tile label="Not recorded" hint="left out by the policy, or not hooked: whether they were entered is not known">
+            <Tile label="Not recorded" hint="left out by the policy, or not hooked: they may have been entered">
                 {count(sum((row) => row.unwatched))}
             </Tile>
             <Tile label="Calls">{compact(sum((row) => row.calls))}</Tile>
@@ -159,7 +159,7 @@ function Table({ a }: { a: string }) {
                 />
                 {rows.length > SHOWN ? (
                     <p class="dim">
-                        The first {count(SHOWN)} of {count(rows.length)}; SQL gives all.
+                        The first {count(SHOWN)} of {count(rows.length)}; use SQL for all rows.
                     </p>
                 ) : null}
                 {answer.value.truncated ? (
@@ -179,7 +179,7 @@ export function CoveragePage() {
     return (
         <div class="page">
             <h1>Coverage</h1>
-            <SetFields titles={["Sessions", "Against (optional)"]} action="Show" clears={["module"]} />
+            <SetFields titles={["Sessions", "Compare with (optional)"]} action="Show" clears={["module"]} />
             <DeviceBar />
             {a ? (
                 <>
@@ -187,7 +187,7 @@ export function CoveragePage() {
                     <Table key={a} a={a} />
                 </>
             ) : (
-                <SetHelp>Name the sessions whose functions are to be counted:</SetHelp>
+                <SetHelp>Choose the sessions to count functions of:</SetHelp>
             )}
         </div>
     );

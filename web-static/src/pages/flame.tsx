@@ -116,10 +116,10 @@ function Cut({ chains }: { chains: readonly Chain[] }) {
         <>
             {cut > 0 ? (
                 <p class="warn-text">
-                    {counted(cut, "path")} {cut === 1 ? "goes" : "go"} on beyond the {longest} levels that are shown.
+                    {counted(cut, "path")} {cut === 1 ? "continues" : "continue"} below the {longest} levels that are shown.
                 </p>
             ) : null}
-            {chains.length === CHAINS ? <p class="warn-text">Only the {count(CHAINS)} paths with most time are shown.</p> : null}
+            {chains.length === CHAINS ? <p class="warn-text">Only the {count(CHAINS)} paths with the most time are shown.</p> : null}
         </>
     );
 }
@@ -196,7 +196,7 @@ function SelectedBottomUp({ session, changes, search }: ViewProperties) {
     return (
         <>
             <p class="dim">
-                Functions by self time in the selection, their callers below them.
+                Functions by self time in the selection, with their callers below.
                 {answer.value?.truncated ? " Only the first 20,000 call paths are counted." : ""}
             </p>
             <ChainFlame {...{ session, answer, chains, search }} label="Functions above their callers" unit="self" />
@@ -216,7 +216,7 @@ function BottomUp({ session, changes, search }: ViewProperties) {
     return (
         <>
             <p class="dim">
-                Functions by self time, their callers below them. {percent(shown, totals.rows[0]?.self_ns ?? 0)} of
+                Functions by self time, with their callers below. {percent(shown, totals.rows[0]?.self_ns ?? 0)} of
                 all self time is shown{answer.value?.truncated ? "; more paths are left out" : ""}.
             </p>
             <ChainFlame {...{ session, answer, chains, search }} label="Functions above their callers" unit="self" />

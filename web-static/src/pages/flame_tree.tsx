@@ -108,7 +108,7 @@ function Frames({ answer, children }: { answer: SqlRows<FlameRow>; children: Com
         return answer.problem ? <Problem message={answer.problem} /> : <p class="empty">Loading…</p>;
     }
     if (answer.rows.length === 0) {
-        return <p class="empty">No call of what is selected has ended.</p>;
+        return <p class="empty">No selected call has ended.</p>;
     }
     return (
         <>

@@ -15,7 +15,7 @@ import { Policies } from "./policies";
 const POLL_MS = 3000;
 const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
-const COPIED = "▲ two daemons have its identity: each command runs on one of them (see sojourn doctor)";
+const COPIED = "▲ two daemons use this identity: each command runs on only one of them (see sojourn doctor)";
 
 // A build is the build id of the function's module. A function without a name is matched by its
 // symbol key, because its address differs between builds.
@@ -182,19 +182,19 @@ function Devices({ devices, known, unknown, chosen }: {
 }
 
 const kinds: readonly (readonly [string, string, string])[] = [
-    ["status", "What it does now", "{}"],
-    ["apps", "Its catalogue of apps", "{}"],
-    ["ps", "Its processes", "{}"],
-    ["record", "Prepare, start and record an app, and bring its file", '{\n  "app": "editor",\n  "format": "function.txt"\n}'],
+    ["status", "Report its status", "{}"],
+    ["apps", "List its apps", "{}"],
+    ["ps", "List its processes", "{}"],
+    ["record", "Prepare, start and record an app, and export the recording", '{\n  "app": "editor",\n  "format": "function.txt"\n}'],
     ["prepare", "Prepare an app", '{\n  "app": "editor"\n}'],
     ["launch", "Start an app or a program under trace", '{\n  "command": ["/usr/bin/true"]\n}'],
     ["attach", "Record a running process", '{\n  "pid": 1234,\n  "duration_ms": 10000\n}'],
-    ["stop", "End a recording, or all", "{}"],
-    ["dump", "Ship the last seconds (flight mode)", "{}"],
-    ["mark", "Mark a phase", '{\n  "mark": "phase"\n}'],
-    ["export", "Write a session as text", '{\n  "session": "last",\n  "format": "function.txt"\n}'],
+    ["stop", "Stop one recording, or all", "{}"],
+    ["dump", "Store the last seconds (flight mode)", "{}"],
+    ["mark", "Set a mark", '{\n  "mark": "phase"\n}'],
+    ["export", "Export a session", '{\n  "session": "last",\n  "format": "function.txt"\n}'],
     ["policy", "Set the policy", '{\n  "policy": {\n    "policy": 1,\n    "name": "default"\n  }\n}'],
-    ["doctor", "What could keep it from working", "{}"],
+    ["doctor", "Check what prevents recording", "{}"],
     ["tags", "Set tags", '{\n  "tags": { "rack": "7" }\n}'],
 ];
 
@@ -215,7 +215,7 @@ function CommandForm({ device }: { device: Device | null }) {
                 arguments: JSON.parse(text),
             });
             const names = sent.commands.map((command) => command.device).join(", ");
-            setSaid({ text: `Given to ${names || "nobody: nothing had to change"}.`, isBad: false });
+            setSaid({ text: names ? `Sent to ${names}.` : "Not sent: no device had to change.", isBad: false });
         } catch (failure) {
             setSaid({ text: (failure as Error).message, isBad: true });
         }
@@ -239,7 +239,7 @@ function CommandForm({ device }: { device: Device | null }) {
                 </select>
             </label>
             <label class="field">
-                Its arguments, JSON
+                Arguments (JSON)
                 <textarea
                     class="mono"
                     rows={Math.min(16, text.split("\n").length + 1)}
@@ -266,7 +266,7 @@ function clockOf(error: number | string, uncertainty: number): string {
 }
 
 function unknown({ problem }: { problem: string }): string {
-    return problem ? "not known" : "…";
+    return problem ? "unknown" : "…";
 }
 
 function About({ device, changes }: { device: Device; changes: number }) {
@@ -291,8 +291,8 @@ function About({ device, changes }: { device: Device; changes: number }) {
                     ))}
                 </dd>
                 <dt>Apps</dt>
-                <dd>{status.apps ? `${count(status.apps)} in its catalogue` : "none in its catalogue"}</dd>
-                <dt>Policies it has</dt>
+                <dd>{status.apps ? `${count(status.apps)} known` : "none known"}</dd>
+                <dt>Policies</dt>
                 <dd class="mono">{status.policies || "–"}</dd>
                 <dt>Clock</dt>
                 <dd>
@@ -325,7 +325,7 @@ function Audit({ commands }: { commands: readonly Command[] | null }) {
                     label="Commands"
                     rows={commands}
                     columns={[
-                        { title: "Given", cell: (command) => dateTime(command.created_realtime_ns) },
+                        { title: "Sent", cell: (command) => dateTime(command.created_realtime_ns) },
                         { title: "Device", cell: (command) => command.device_name },
                         { title: "Command", cell: (command) => <span title={command.arguments}>{command.kind}</span> },
                         { title: "By", cell: (command) => command.requested_by },
@@ -381,7 +381,7 @@ function HeatMap() {
             >
                 <label class="field">
                     p95 of a function by device and build
-                    <input class="text" type="text" name="function" defaultValue={name} placeholder="name of a function" />
+                    <input class="text" type="text" name="function" defaultValue={name} placeholder="function name" />
                 </label>
                 <button class="quiet" type="submit">
                     Show
@@ -389,7 +389,7 @@ function HeatMap() {
             </form>
             {unknown > 0 ? (
                 <p class="dim">
-                    Of {counted(unknown, "session")} it is not known which times are estimates: an older Sojourn gave them.
+                    {counted(unknown, "session")} came from an older Sojourn, which did not report which times are estimates.
                 </p>
             ) : null}
             {name ? (
@@ -399,7 +399,7 @@ function HeatMap() {
                     engine={engine?.is_cluster ? "cluster" : ""}
                     values={values}
                     answer={answer}
-                    none="No session has calls of a function of that name."
+                    none="No session has calls of a function with this name."
                     columns={[
                         { title: "Build", mono: true, cell: (row) => row.build },
                         { title: "Device", cell: (row) => row.device },

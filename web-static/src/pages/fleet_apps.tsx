@@ -81,7 +81,7 @@ function Outcome({ command, sessions, send }: { command: Command; sessions: read
         <>
             {session ? (
                 <a href={`/sessions/${session.session_id}?view=${session.state === "recording" ? "live" : "overview"}`}>
-                    {session.state === "recording" ? "watch it" : `session ${session.session_id}`}
+                    {session.state === "recording" ? "watch live" : `session ${session.session_id}`}
                 </a>
             ) : null}{" "}
             {session?.state === "recording" && signedIn.value ? (
@@ -105,7 +105,7 @@ function useSendCommand(device: Device) {
     const send = async (kind: string, given: Record<string, unknown>) => {
         try {
             await api.sendCommand({ devices: device.uuid, kind, arguments: given });
-            setSaid(`Given: ${kind}${given["app"] ? ` ${String(given["app"])}` : ""}.`);
+            setSaid(`Sent: ${kind}${given["app"] ? ` ${String(given["app"])}` : ""}.`);
         } catch (failure) {
             setSaid((failure as Error).message);
         }
@@ -128,10 +128,10 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
         <Panel title="Apps">
             <div class="tools">
                 <button class="quiet" type="button" disabled={!signedIn.value} onClick={() => send("apps")}>
-                    {apps.length > 0 ? "Ask again" : "Ask for its apps"}
+                    {apps.length > 0 ? "Refresh" : "List apps"}
                 </button>
                 <label class="field">
-                    Recordings bring
+                    Export format
                     <select value={format} onChange={(event) => setParameters({ format: event.currentTarget.value })}>
                         {formats.map((name) => (
                             <option key={name}>{name}</option>
@@ -147,8 +147,8 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                     rows={apps}
                     columns={[
                         { title: "App", cell: (app) => app.name },
-                        { title: "Runs on", cell: (app) => app.runtime || "not known" },
-                        { title: "Starts", mono: true, cell: (app) => (app.command ?? []).join(" ") },
+                        { title: "Runtime", cell: (app) => app.runtime || "unknown" },
+                        { title: "Command line", mono: true, cell: (app) => (app.command ?? []).join(" ") },
                         {
                             title: "",
                             cell: (app) => (
@@ -183,10 +183,10 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                     rows={runs}
                     columns={[
                         { title: "App", cell: (command) => nameOf(command)?.app ?? (nameOf(command)?.command ?? []).join(" ") },
-                        { title: "What", cell: (command) => command.kind },
+                        { title: "Command", cell: (command) => command.kind },
                         { title: "State", cell: (command) => <span class={`tag command-${command.state}`}>{command.state.replaceAll("_", " ")}</span> },
                         { title: "Steps", cell: (command) => <Steps command={command} /> },
-                        { title: "Came to", cell: (command) => <Outcome {...{ command, send }} sessions={sessions.rows} /> },
+                        { title: "Result", cell: (command) => <Outcome {...{ command, send }} sessions={sessions.rows} /> },
                     ]}
                 />
             ) : null}

@@ -176,7 +176,7 @@ function Edges({ side, session, values, changes }: {
             sql={sql}
             values={values}
             answer={answer}
-            none="None that was recorded."
+            none="None recorded."
             columns={[
                 {
                     title: "Function",
@@ -216,7 +216,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
                 sql={sql}
                 values={values}
                 answer={answer}
-                none="No call took so long."
+                none="No call has this duration."
                 columns={[
                     { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{time(row, row.start_ns)}</a> },
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
@@ -247,7 +247,7 @@ function ByValue({ session, fn }: { session: string; fn: string }) {
             values={values}
             answer={answer}
             columns={[
-                { title: "Which", cell: valueName },
+                { title: "Name", cell: valueName },
                 {
                     title: "Value",
                     mono: true,
@@ -296,7 +296,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
         }
     }, [known?.name]);
     if (stat.problem || !known) {
-        const none = stat.value || !fn ? isPart(chosen) ? "No call of that function began in the selection." : "This session has no calls of that function." : "Loading…";
+        const none = stat.value || !fn ? isPart(chosen) ? "No call of this function began in the selection." : "This session has no calls of this function." : "Loading…";
         return stat.problem ? <Problem message={stat.problem} /> : <p class="empty">{none}</p>;
     }
     return (
@@ -334,7 +334,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                         onSelect={(least, most) => setParameters({ range: `${least}-${most}` })}
                     />
                 ) : null}
-                <p class="dim">Share of the calls by duration. Drag over the chart, or choose a percentile, for its calls.</p>
+                <p class="dim">Share of the calls by duration. To list calls, drag over the chart or choose a percentile.</p>
             </Panel>
             {range ? <Calls session={session.id} fn={fn} range={range} /> : null}
             <ByValue session={session.id} fn={fn} />

@@ -96,7 +96,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
             ...time("total", "Total", "time in the function and its callees", (row) => row.total_ns),
             cell: (row) =>
                 row.calls === 0 ? (
-                    <span title="no end of a call is known: open, or lost">no end</span>
+                    <span title="no exit is known: the calls are open, or the exits were lost">no end</span>
                 ) : (
                     <RowTime row={row} ns={row.total_ns} />
                 ),

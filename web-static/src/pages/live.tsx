@@ -117,8 +117,8 @@ function Rates({ rates }: { rates: readonly Rate[] }) {
                     label="Calls a second, as a table"
                     rows={[...rates].reverse().slice(0, 100)}
                     columns={[
-                        { title: "Watched for", number: true, cell: (rate) => duration(rate.at_ns) },
-                        { title: "Within", number: true, cell: (rate) => duration(rate.took_ns) },
+                        { title: "Time since opening", number: true, cell: (rate) => duration(rate.at_ns) },
+                        { title: "Interval", number: true, cell: (rate) => duration(rate.took_ns) },
                         { title: "Stored", number: true, cell: (rate) => count(rate.stored) },
                         { title: "Stored a second", number: true, cell: (rate) => compact(Math.round(aSecond(rate.stored, rate))) },
                         { title: "Lost", number: true, cell: (rate) => count(rate.lost) },
@@ -185,15 +185,15 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
                 sql={TRIGGERS_SQL}
                 values={values}
                 answer={triggers}
-                none="None has fired."
+                none="No trigger has fired yet."
                 columns={[
                     { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                     { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
-                    { title: "About", mono: true, cell: (row) => row.subject },
+                    { title: "Subject", mono: true, cell: (row) => row.subject },
                     { title: "Value", number: true, cell: valueOfTrigger },
-                    { title: "Done", cell: (row) => row.actions },
-                    { title: "Held back", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
-                    { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>its dump</a>) },
+                    { title: "Actions", cell: (row) => row.actions },
+                    { title: "Suppressed", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
+                    { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>dump</a>) },
                 ]}
             />
             <SqlPanel<DumpRow>
@@ -201,13 +201,13 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
                 sql={DUMPS_SQL}
                 values={values}
                 answer={dumps}
-                none="None was shipped."
+                none="No flight dumps yet."
                 columns={[
                     { title: "Dump", cell: (row) => <a href={`/sessions/${row.session_id}`}>{`session ${row.session_id}`}</a> },
                     { title: "Cause", cell: (row) => row.cause },
                     { title: "State", cell: (row) => <StatePill state={row.state} /> },
                     { title: "Began", cell: (row) => dateTime(String(row.started_realtime_ns)) },
-                    { title: "Holds", number: true, cell: (row) => duration(row.length_ns) },
+                    { title: "Duration", number: true, cell: (row) => duration(row.length_ns) },
                     { title: "Calls", number: true, cell: (row) => count(row.stored_calls) },
                 ]}
             />
@@ -274,8 +274,8 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
             </dl>
             <p class="dim">
                 {isRecording
-                    ? "Drawn as it comes. "
-                    : "The session has ended: nothing more comes. "}
+                    ? "This page updates itself. "
+                    : "The session has ended. "}
                 <a href={addressOf(session.id, { view: "timeline", follow: isRecording ? "1" : "" })}>
                     {isRecording ? "Follow it on the timeline" : "Timeline"}
                 </a>

@@ -66,7 +66,7 @@ function Gaps({ session, changes }: { session: Overview; changes: number }) {
     const waits = list.items.filter((gap) => gap.is_wait);
     return (
         <section class="card">
-            <h2>Gaps: calls that happened and are not here</h2>
+            <h2>Gaps: calls that were lost</h2>
             {lost.length === 0 ? <p class="dim">None.</p> : <GapTable name="Gaps" rows={lost} />}
             {session.counts.waits > 0 ? (
                 <>

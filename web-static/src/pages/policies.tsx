@@ -28,7 +28,7 @@ function useVerdict(text: string): Verdict | null {
             try {
                 api.checkPolicy(JSON.parse(text)).then(
                     ({ name, mode, version }) =>
-                        say(`Good: ${name || "without a name"}, mode ${mode}, version ${version}.`, true),
+                        say(`Valid: ${name || "without a name"}, mode ${mode}, version ${version}.`, true),
                     (failure: Error) => say(failure.message, false),
                 );
             } catch (failure) {
@@ -55,7 +55,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
                 arguments: { ...(app ? { app } : {}), ...(policy === null ? {} : { policy }) },
             });
             const names = sent.commands.map((command) => command.device).join(", ");
-            setSaid(`${policy === null ? "Ended" : "Set"}; ${names ? `${names} will get it.` : "no device had to change."}`);
+            setSaid(`${policy === null ? "Policy removed" : "Policy set"}; ${names ? `sent to ${names}.` : "no device had to change."}`);
         } catch (failure) {
             setSaid((failure as Error).message);
         }
@@ -84,15 +84,15 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
                 {verdict?.text ?? "Checking…"}
             </p>
             <label class="field">
-                Only for this app of the catalogue
+                Only for this app
                 <input class="text" type="text" value={app} onInput={(event) => setApp(event.currentTarget.value)} />
             </label>
             <div class="tools">
                 <button class="primary" type="submit" disabled={!verdict?.isGood}>
-                    Set it
+                    Set policy
                 </button>
                 <button class="quiet" type="button" onClick={() => void send(null)}>
-                    End what was set
+                    Remove policy
                 </button>
                 <span role="status">{said}</span>
             </div>
@@ -104,7 +104,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
 export function Policies({ rules, device }: { rules: readonly PolicyRule[] | null; device: Device | null }) {
     const [text, setText] = useState(FRESH);
     return (
-        <Panel title="Policies that hold">
+        <Panel title="Policies in force">
             {rules?.length ? null : (
                 <p class="dim">{rules ? "None: devices follow their own configuration and commands." : "Loading…"}</p>
             )}
@@ -127,7 +127,7 @@ export function Policies({ rules, device }: { rules: readonly PolicyRule[] | nul
                 {signedIn.value ? (
                     <Editor device={device} text={text} setText={setText} />
                 ) : (
-                    <p class="dim">Sign in, under “Give a command”, to write one.</p>
+                    <p class="dim">Sign in, under “Send a command”, to write one.</p>
                 )}
             </details>
         </Panel>

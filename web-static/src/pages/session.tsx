@@ -50,13 +50,13 @@ const reasons: Record<string, string> = {
     paused: "recording was paused",
     spool_full: "the device's disk budget was used up",
     not_stored: "they came from the device and are not stored: frames were refused, or an older copy of the database was restored",
-    orphan: "a leave without its enter",
+    orphan: "an exit without its entry",
 };
 
 // Says what a session without a known loss contains.
 function completenessText(session: Overview): string {
     if (session.state === "recording") {
-        return "Every call that has arrived so far is here.";
+        return "All calls received so far are stored.";
     }
     if (session.sent_calls === null) {
         return "The device did not say how many calls it sent, so the end may be missing.";
@@ -112,7 +112,7 @@ function lossTitle(session: Overview): string {
     }
     return session.loss.items.some((loss) => loss.events > 0)
         ? "Events were lost."
-        : "Some of what was sent is missing.";
+        : "Some of the data that the device sent is missing.";
 }
 
 // Explains that a flight recording stores calls only in dumps, and that a dump is only a part of
@@ -121,7 +121,7 @@ function FlightNote({ session }: { session: Overview }) {
     if (session.parent_session_id !== null) {
         return (
             <p class="banner" role="note">
-                A flight dump: what was kept of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
+                A flight dump: the last seconds of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
                 {session.counts.before_calls > 0
                     ? ` Sums count ${counted(session.counts.before_calls, "call")} that began before it, single calls do not.`
                     : ""}
@@ -137,7 +137,7 @@ function FlightNote({ session }: { session: Overview }) {
             {session.counts.dumps > 0 ? (
                 <a href={addressOf(session.id, { view: "live" })}>{counted(session.counts.dumps, "dump")}</a>
             ) : (
-                "No dump was made."
+                "No flight dumps yet."
             )}
         </p>
     );
@@ -159,7 +159,7 @@ function LossBanner({ session }: { session: Overview }) {
             <strong>▲ {lossTitle(session)}</strong> {loss.join("; ")}
             {untrusted > 0 ? `. The times of ${count(untrusted)} calls are not exact because of it` : ""}
             .{waitsText(session)}{" "}
-            <a href={addressOf(session.id, { view: "missing" })}>Where</a>
+            <a href={addressOf(session.id, { view: "missing" })}>Details</a>
         </p>
     );
 }
@@ -247,7 +247,7 @@ async function selectionInWords(session: Overview): Promise<string[]> {
 function OnePage({ session }: { session: Overview }) {
     const [said, setSaid] = useState("");
     const make = async () => {
-        setSaid("Being made…");
+        setSaid("Creating the file…");
         try {
             const [{ gather, pageOf }, template] = await Promise.all([
                 import("../one_file_data"),
@@ -263,7 +263,7 @@ function OnePage({ session }: { session: Overview }) {
     return (
         <li>
             <button type="button" class="link-button" onClick={() => void make()}>
-                one HTML page of the selection, opens offline
+                one HTML page of the selection, for offline use
             </button>{" "}
             <span role="status">{said}</span>
         </li>
@@ -368,7 +368,7 @@ function useCalm(changes: number): number {
 function OnDevice({ session, children }: { session: Overview; children: ComponentChildren }) {
     const { device } = selection.value;
     return device !== "" && device !== session.device_id ? (
-        <p class="empty">No call here is of the selected device: the session is of {session.device_name}.</p>
+        <p class="empty">This session belongs to {session.device_name}, not to the selected device.</p>
     ) : (
         <>{children}</>
     );

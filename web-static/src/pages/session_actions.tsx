@@ -66,7 +66,7 @@ async function restoreTag(key: string, before: { id: string; tags: string }[]): 
     for (const [value, ids] of old) {
         await send(value === undefined ? { sessions: ids, do: "untag", key } : { sessions: ids, do: "tag", key, value });
     }
-    done.value = { text: "Taken back." };
+    done.value = { text: "Undone." };
 }
 
 async function setTag(ids: string[], key: string, value: string | null): Promise<void> {
@@ -127,7 +127,7 @@ export function Actions() {
     const run = (work: Promise<void>) => void work.catch(fail);
     const [key, ...rest] = tag.split("=");
     return (
-        <div class="chips actions card" role="group" aria-label="What to do with the ticked sessions">
+        <div class="chips actions card" role="group" aria-label="Actions for the ticked sessions">
             <strong>{say(ids)}</strong>
             <button type="button" class="quiet" onClick={() => setParameters({ a: ids.join(",") }, true)}>
                 Set A

@@ -48,7 +48,7 @@ async function follow(file: File, id: string, ending: AbortController, copied: P
         if (!isCopied) {
             state.value = {
                 text: `Importing ${file.name}:`,
-                step: `its sessions are being copied, ${percent(part, 1)}`,
+                step: `copying its sessions, ${percent(part, 1)}`,
                 part,
                 stop: () => ending.abort(),
             };
@@ -58,7 +58,7 @@ async function follow(file: File, id: string, ending: AbortController, copied: P
 
 function endOf({ sessions, known }: { sessions: string[]; known: number }): string {
     const came = sessions.length === 1 ? `Session ${sessions[0]} was imported.` : `${count(sessions.length)} sessions were imported.`;
-    return `${came}${known > 0 ? ` ${count(known)} were here already.` : ""}`;
+    return `${came}${known > 0 ? ` ${count(known)} were already here.` : ""}`;
 }
 
 // Sends a file. When the server has all pieces, it copies the sessions. If this page is closed, the
@@ -105,7 +105,7 @@ export function ImportState() {
     return (
         <div class={shown ? `banner ${shown.isBad ? "warn" : "neutral"}` : "unsaid"}>
             <span role="status">{shown?.text}</span> {shown?.step}{" "}
-            {shown?.part === undefined ? null : <progress aria-label="Part that is done" max={1} value={shown.part} />}{" "}
+            {shown?.part === undefined ? null : <progress aria-label="Progress" max={1} value={shown.part} />}{" "}
             {shown ? (
                 <button type="button" class="quiet" onClick={shown.stop ?? (() => (state.value = null))}>
                     {shown.stop ? "Stop" : "Hide"}

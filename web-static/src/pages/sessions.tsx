@@ -189,7 +189,7 @@ function SessionTable({ list, most, isStale }: { list: Session[]; most: number; 
                             Compare
                         </th>
                         <th scope="col">State</th>
-                        <th scope="col">What ran</th>
+                        <th scope="col">Session</th>
                         <th scope="col">Device</th>
                         <th scope="col">Started</th>
                         <th scope="col" class="number">

@@ -146,10 +146,10 @@ function Result({ answer }: { answer: SqlAnswer }) {
                     {count(answer.rows.length)} rows in {duration(answer.elapsed_us * 1000)}
                     {answer.truncated
                         ? answer.is_full
-                            ? "; cut, because the answer is long"
-                            : "; there are more, raise the limit of rows"
+                            ? "; truncated, because the result is too large"
+                            : "; there are more: raise the row limit"
                         : ""}
-                    {answer.rows.length > SHOWN_ROWS ? `; ${SHOWN_ROWS} are shown, all are in a download` : ""}
+                    {answer.rows.length > SHOWN_ROWS ? `; ${SHOWN_ROWS} are shown; a download has all` : ""}
                 </span>
                 {numeric.length > 1 ? (
                     <button type="button" class="quiet" aria-pressed={asChart} onClick={() => setAsChart(!asChart)}>
@@ -277,7 +277,7 @@ export function SqlPage() {
             <h1>SQL</h1>
             {selection.value.device ? (
                 <div class="chips selection" role="group" aria-label="Selection">
-                    <DeviceChip /> <span class="dim">it is :device in statements</span>
+                    <DeviceChip /> <span class="dim">available as :device in statements</span>
                 </div>
             ) : null}
             <div class="console">
@@ -291,7 +291,7 @@ export function SqlPage() {
                             <label class="field">
                                 Asked
                                 <select value={engine} onChange={(event) => setParameters({ engine: event.currentTarget.value })}>
-                                    <option value="">what was fetched of it</option>
+                                    <option value="">data fetched from the cluster</option>
                                     <option value="cluster">the cluster, in its SQL</option>
                                 </select>
                             </label>

@@ -69,7 +69,7 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
                 sql={sql}
                 values={values}
                 answer={answer}
-                none="No such call began in it."
+                none="No matching call began in the selection."
                 columns={[
                     {
                         title: "Function",
@@ -159,7 +159,7 @@ function Follow() {
             class="quiet"
             type="button"
             aria-pressed={isOn}
-            title="show what was recorded last, as it comes; moving or zooming ends it"
+            title="keep the end of the recording in view; moving or zooming stops it"
             onClick={() => setParameters({ follow: isOn ? "" : "1" })}
         >
             {isOn ? "● Following" : "Follow"}

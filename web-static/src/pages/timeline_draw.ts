@@ -168,7 +168,7 @@ function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, 
 
 function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place, colours: Colours): void {
     const name = trackName(track.stream);
-    const how = track.problem || (track.isCalls ? "" : "  ≈ what was open where steps begin");
+    const how = track.problem || (track.isCalls ? "" : "  ≈ open calls at the start of each step");
     const said = `${track.stream.clock}${how}${cutOf(track)}`;
     const nameWidth = context.measureText(name).width;
     context.fillStyle = colours.line;

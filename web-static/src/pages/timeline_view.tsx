@@ -100,7 +100,7 @@ function describe(track: Track, bar: CallBar | null): string {
     const isEstimate = isUntimed(bar.flags);
     const took = `${estimated(bar.right - bar.left, isEstimate)}${bar.isOpen ? ", open" : ""}`;
     if (!bar.call) {
-        return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
+        return `${where}: ${bar.name} was open at the start of ${counted(bar.count ?? 1, "step")}; zoom in for its calls`;
     }
     if (bar.count) {
         return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
@@ -373,7 +373,7 @@ function Pin({ stream }: { stream: Stream }) {
             class="quiet"
             aria-pressed={isOn}
             aria-label={`Pin ${trackName(stream)}`}
-            title="keep it in sight, above the others"
+            title="keep this thread visible, above the others"
             onClick={() => setParameters({ pins: (isOn ? known.filter((one) => one !== id) : [...known, id]).join(",") }, true)}
         >
             pin

@@ -60,7 +60,7 @@ function certainty(place: Place, align: string): string {
         return place.offset_ns === null ? `has no mark ${name}: not shown` : `its first ${name}, by its own clock`;
     }
     if (place.uncertainty_ns === null) {
-        return "never compared with the collector's: as the device says";
+        return "never compared with the collector's clock: uses the device's own";
     }
     const error = Number(place.clock_error_ns);
     const side = error < 0 ? "ahead" : "behind";
@@ -161,7 +161,7 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
                 sql={sql}
                 values={values}
                 answer={answer}
-                none="No call began in it."
+                none="No call began in the selection."
                 columns={[
                     { title: "Device", cell: (row) => row.device },
                     { title: "Session", cell: (row) => row.title },
@@ -214,7 +214,7 @@ function Places({ sql, values, answer, ids, align }: {
             sql={sql}
             values={values}
             answer={answer}
-            none="None of these sessions is there."
+            none="None of these sessions exists."
             columns={[
                 { title: "Device", cell: (row) => row.device },
                 { title: "Session", cell: (row) => <a href={`/sessions/${row.session_id}?view=timeline`}>{row.title}</a> },

@@ -126,7 +126,7 @@ export function WhyView({ session }: { session: Overview }) {
         return <Problem message={problem} />;
     }
     if (!asked || (slow.value && !known)) {
-        return <p class="empty">Choose a call: on the overview, or on the timeline.</p>;
+        return <p class="empty">Choose a call on the overview or on the timeline.</p>;
     }
     if (!known || !typical.value || !below.value) {
         return <p class="empty">Loading…</p>;

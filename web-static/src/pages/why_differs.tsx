@@ -94,7 +94,7 @@ function MostOfIt({ parts }: { parts: readonly Part[] }) {
     const ns = most && differenceOf(most)!;
     return most && ns && ns > 0 ? (
         <p>
-            What its thread did differs most in: <strong>{most.name}</strong>, {signed(ns, most.isEstimate)}.
+            The state of its thread that differs most: <strong>{most.name}</strong>, {signed(ns, most.isEstimate)}.
         </p>
     ) : null;
 }

@@ -80,7 +80,7 @@ const stacks: readonly (readonly [string, string])[] = [
 function Stack({ title, frames }: { title: string; frames: readonly FrameRow[] | null }) {
     return (
         <Panel title={title}>
-            {frames?.length ? null : <p class="dim">{frames ? "Not known." : "Loading…"}</p>}
+            {frames?.length ? null : <p class="dim">{frames ? "Unknown." : "Loading…"}</p>}
             <ol class="stack">
                 {frames?.map((frame) => (
                     <li key={frame.depth} class={frame.is_own ? "" : "dim"}>
@@ -118,7 +118,7 @@ function Details({ finding }: { finding: string }) {
                 answer={history}
                 columns={[
                     { title: "Event", cell: (row) => row.event },
-                    { title: "Owners afterwards", number: true, cell: (row) => count(row.owners) },
+                    { title: "Owners after it", number: true, cell: (row) => count(row.owners) },
                     { title: "By", mono: true, cell: (row) => row.function || "–" },
                     { title: "Thread", number: true, cell: (row) => row.tid },
                 ]}
@@ -151,13 +151,13 @@ export function ZombiesPage() {
     const list = useSql<Finding>(LIST_SQL, {}, useOpening());
     return (
         <div class="page">
-            <h1>Uses of freed memory and other heap mistakes</h1>
+            <h1>Uses of freed memory and other heap errors</h1>
             <SqlPanel
                 title="Findings"
                 sql={LIST_SQL}
                 values={{}}
                 answer={list}
-                none="None was reported. Record with --zombies heap, or the policy zombies."
+                none="No findings yet. Record with --zombies heap, or with a policy that has "zombies"."
                 columns={[
                     { title: "State", cell: (row) => <span class="tag">{row.state}</span> },
                     {

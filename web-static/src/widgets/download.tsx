@@ -18,7 +18,7 @@ export function save(name: string, content: Blob): void {
 export function Download({ path, children }: { path: string; children: ComponentChildren }) {
     const [said, setSaid] = useState("");
     const bring = async () => {
-        setSaid("Being made…");
+        setSaid("Creating the file…");
         try {
             const { name, content } = await fetchFile(path);
             save(name, content);

@@ -112,7 +112,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
                     />
                 </div>
                 <p class="dim" role="status">
-                    {said || focus?.hint || `${counted(seen.length, "frame")}; a click or the arrow keys show one over the whole width`}
+                    {said || focus?.hint || `${counted(seen.length, "frame")}; click a frame or use the arrow keys to zoom`}
                 </p>
             </div>
             {deeper > 0 ? (

@@ -15,7 +15,7 @@ export function lazy<Properties extends object>(load: () => Promise<ComponentTyp
                         ready = page;
                         setPage(() => page);
                     },
-                    () => setProblem("This page cannot be loaded: is the server still there? Reload it."),
+                    () => setProblem("This page cannot be loaded. Check that the server is running, then reload."),
                 );
             }
         }, []);

@@ -86,7 +86,7 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
                     </li>
                 ))}
             </ul>
-            <div class="chart" ref={box} role="img" aria-label={`Chart of ${answer.columns.join(", ")}; the table holds its numbers`} />
+            <div class="chart" ref={box} role="img" aria-label={`Chart of ${answer.columns.join(", ")}; the table has its numbers`} />
         </>
     );
 }

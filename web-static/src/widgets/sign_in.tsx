@@ -41,7 +41,7 @@ function TokenField() {
 export function SignIn() {
     const engine = useEngine();
     if (engine?.takes_changes === false) {
-        return <p class="dim">This server takes no changes.</p>;
+        return <p class="dim">This server does not accept changes.</p>;
     }
     return (
         <>
