@@ -18,7 +18,8 @@ REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent
              "agent/inproc/objc_zombies", "agent/java", "agent/launch", "agent/planner", "agent/policy",
              "agent/session", "agent/zombies", "collector-server/query", "docs", "proto", "tests/agent/assembler",
              "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm", "tests/agent/inproc/objc",
-             "tests/agent/planner", "tests/agent/policy", "tests/docs", "tests/system/zombies")
+             "tests/agent/planner", "tests/agent/policy", "tests/docs", "tests/system/zombies", "tests/web",
+             "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 
