@@ -343,6 +343,7 @@ static void run_faults(void)
 
 static sigjmp_buf behind_end;
 static uintptr_t last_sp;
+static long ended;
 
 /* The stack has ended: at the function's own place, where its first push would be. */
 static void leave_end(int number, siginfo_t *info, void *context)
@@ -374,6 +375,38 @@ static void run_near_ends(void)
         }
     }
     printf("ends: called %d, outside %ld, elsewhere %ld\n", called > 0, outside, cut);
+}
+
+static void leave_end_of_library(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    outside += is_strange((void *)*pc_of(context));
+    siglongjmp(behind_end, 1);
+}
+
+/* The first call of a thread, which the recorder gives room, with few bytes of stack left. */
+static void *call_library_near_end(void *sp)
+{
+    static char alternate[STACK_BYTES];
+    static long result;
+    const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof(alternate)};
+    sigaltstack(&stack, NULL);
+    result = sigsetjmp(behind_end, 1) == 0 ? call_on_stack(call_library, (uintptr_t)sp, 1) : 0;
+    return &result;
+}
+
+static void run_near_ends_of_library(void)
+{
+    enum { GUARD = 4096, LEAST = 160, MOST = 416, STEP = 16 };
+    char *low = mmap(NULL, 2 * GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(low, GUARD, PROT_NONE);
+    set_action(SIGSEGV, leave_end_of_library, SA_ONSTACK);
+    ldiv(1, 1); /* its address is known from here on */
+    for (long room = LEAST; room < MOST; room += STEP) {
+        ended += run_in_thread(call_library_near_end, low + GUARD + room) == 0;
+    }
+    printf("ends: ended %d, outside %ld\n", ended > 1, outside);
 }
 
 static volatile sig_atomic_t is_over;
@@ -549,6 +582,8 @@ int main(int count_of_arguments, char **arguments)
         run_left();
     } else if (strcmp(arguments[1], "ends") == 0) {
         run_near_ends();
+    } else if (strcmp(arguments[1], "library_ends") == 0) {
+        run_near_ends_of_library();
     } else if (strcmp(arguments[1], "stack") == 0) {
         set_action(SIGTRAP, step, SA_ONSTACK);
         print_steps("stack");

@@ -144,12 +144,13 @@ static bool leave_function(agent_walk *walk, uint64_t function)
 }
 
 /* Notes the room of the frame that was left, whose stack pointer was `sp`, unless one is known or
- * the frame has none there yet. */
+ * the frame has kept nothing below its room. Until then the room may lie in a guard page, and no
+ * register has changed. */
 static void note_room(agent_walk *walk, uint64_t function, uint64_t sp)
 {
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]) && walk->room == NULL; i++) {
         const uint64_t room = walk->registers[SJ_NATIVE_SP] - rooms[i].distance;
-        if (function == address_of(rooms[i].function) && sp <= room) {
+        if (function == address_of(rooms[i].function) && sp < room) {
             walk->room = (uint64_t *)(uintptr_t)room; /* NOLINT(performance-no-int-to-ptr) */
         }
     }
