@@ -16,7 +16,7 @@ MAX_WORDS = 25
 REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent/abi/record.h", "agent/assembler",
              "agent/inproc/heap_guard", "agent/inproc/jvm", "agent/inproc/mono", "agent/inproc/objc",
              "agent/inproc/objc_zombies", "agent/java", "agent/launch", "agent/planner", "agent/policy",
-             "agent/session", "agent/zombies", "collector-server/export", "collector-server/fleet", "collector-server/ingest",
+             "agent/session", "agent/zombies", "collector-server/edge", "collector-server/export", "collector-server/fleet", "collector-server/ingest",
              "collector-server/query", "docs", "proto", "tests/agent/assembler",
              "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm", "tests/agent/inproc/objc",
              "tests/agent/planner", "tests/agent/policy", "tests/docs", "tests/system/zombies")
