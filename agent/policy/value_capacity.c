@@ -32,7 +32,8 @@ static bool is_method(const char *pattern)
            (colon != NULL ? colon[1] != ':' : strchr(pattern, '.') != NULL);
 }
 
-static bool has_capacity(const sj_value_rules *rules, size_t rule, size_t managed_values, size_t *most)
+static bool has_capacity(const sj_value_rules *rules, size_t rule, size_t managed_values,
+                         size_t *most)
 {
     const char *pattern = rules->items[rule].function.text;
     const sj_rule_set named = sj_value_rules_match(rules, pattern);

@@ -5,6 +5,7 @@
 #else
 #include <execinfo.h>
 #endif
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -63,8 +64,6 @@ static int lies_in(uintptr_t pc, const void *function)
 }
 
 #ifdef LOOKS_BEFORE
-
-#include <dlfcn.h>
 
 /* An unwinder that looks one byte before each place, also behind a signal, errs at many
  * instructions of the program and of the recorder. It is judged in stubs alone, which lie in no
@@ -135,10 +134,105 @@ static int is_outside(void)
     return outside * STEPS_FOR_ONE_OUTSIDE > steps;
 }
 
+/* True if code of no module, or of the recorder's, is at a place. */
+static int is_strange(const void *pc)
+{
+    Dl_info info;
+    return dladdr(pc, &info) == 0 || strstr(info.dli_fname, "sojourn-agent") != NULL;
+}
+
+static volatile long strange, unlike, leaves_at, stepped;
+static long (*volatile callee)(long);
+
+NOINLINE int landing(void)
+{
+    return 77;
+}
+
+/* Sees the program's places and, around leaf, the program's registers. */
+static void step_marked(int number, siginfo_t *info, void *context)
+{
+    uintptr_t *pc = pc_of(context);
+    (void)number;
+    (void)info;
+    strange += is_strange((void *)*pc);
+    unlike += lies_in(*pc, leaf) && !has_marks(context);
+    if (++stepped == leaves_at && lies_in(*pc, leaf)) {
+        *pc = (uintptr_t)landing;
+        end_steps(context);
+    }
+}
+
+NOINLINE long call_library(long x)
+{
+    return ldiv(x, 1).quot + 1;
+}
+
+/* The first call of a thread makes the recorder give it room, and so do some later ones. */
+static void *call_in_thread(void *function)
+{
+    enum { MANY = 150 };
+    static long sum;
+    stepper stepped_by;
+    sum = 0;
+    callee = (long (*)(long))function;
+    begin_steps(&stepped_by, &stepped, MARKED_STEPS);
+    for (long i = 0; i < MANY || !is_stepped_enough(&stepped_by); i++) {
+        const int is_marked = i == 0 || i >= STEPPED_FROM;
+        const long result = is_marked ? call_marked((long (*)(long))function, i) : callee(i);
+        sum += i < MANY ? result : 0;
+    }
+    end_all_steps(&stepped_by);
+    return &sum;
+}
+
+static long run_in_thread(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+    void *result = NULL;
+    pthread_create(&thread, NULL, function, argument);
+    pthread_join(thread, &result);
+    return *(const long *)result;
+}
+
+static void run_marked(void)
+{
+    long sum = run_in_thread(call_in_thread, (void *)leaf);
+    sum += run_in_thread(call_in_thread, (void *)call_library);
+    printf("marked: sum %ld, strange %ld, unlike %ld\n", sum, strange, unlike);
+}
+
+/* The handler goes elsewhere at one step; later calls are as ever. */
+static void *leave_in_thread(void *function)
+{
+    static long sums[2];
+    sums[0] = call_marked((long (*)(long))function, 0);
+    leaves_at = 0;
+    for (long i = 0; i < CALLS; i++) {
+        sums[1] += leaf(i) != i + 1;
+    }
+    return sums;
+}
+
+static void run_left(void)
+{
+    enum { SHORTER = 20, STRIDE = 61 };
+    long left = 0;
+    long wrong = 0;
+    for (long at = 1; at < SHORTER * STRIDE; at += at < SHORTER ? 1 : STRIDE) {
+        leaves_at = at;
+        stepped = 0;
+        const long result = run_in_thread(leave_in_thread, (void *)leaf);
+        left += result == 77;
+        wrong += result != 77 && result != 1;
+    }
+    printf("left: %d, wrong %ld, strange %ld\n", left > 1, wrong, strange);
+}
+
 static void print_steps(const char *how)
 {
     const long sum = run_stepped();
-    printf("%s: sum %ld, stepped %d, outside %d, cut %ld\n", how, sum, steps > CALLS, is_outside(),
+    printf("%s: sum %ld, stepped %d, outside %ld, cut %ld\n", how, sum, steps > CALLS, outside,
            cut);
 }
 
@@ -174,11 +268,6 @@ static void open_page(int number, siginfo_t *info, void *context)
     mprotect((void *)(uintptr_t)page, 4096, PROT_READ | PROT_WRITE);
 }
 
-NOINLINE int landing(void)
-{
-    return 77;
-}
-
 /* The thread goes on elsewhere, as a function called in the place of the one that failed. */
 static void go_elsewhere(int number, siginfo_t *info, void *context)
 {
@@ -203,7 +292,6 @@ static void count(int number, siginfo_t *info, void *context)
     steps += leaf(0);
 }
 
-static long (*volatile callee)(long);
 static sigjmp_buf behind_null;
 
 __attribute__((optimize("optimize-sibling-calls"))) NOINLINE long call_at_end(long x)
@@ -453,6 +541,12 @@ int main(int count_of_arguments, char **arguments)
     if (strcmp(arguments[1], "step") == 0) {
         set_action(SIGTRAP, step, 0);
         print_steps("step");
+    } else if (strcmp(arguments[1], "marked") == 0) {
+        set_action(SIGTRAP, step_marked, 0);
+        run_marked();
+    } else if (strcmp(arguments[1], "left") == 0) {
+        set_action(SIGTRAP, step_marked, 0);
+        run_left();
     } else if (strcmp(arguments[1], "ends") == 0) {
         run_near_ends();
     } else if (strcmp(arguments[1], "stack") == 0) {

@@ -40,10 +40,10 @@ sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *rec
     return SJ_OK;
 }
 
-sj_status __wrap_sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
-                                   uint64_t events, uint64_t now_ticks);
-sj_status __wrap_sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason, uint64_t calls,
-                                   uint64_t events, uint64_t now_ticks)
+sj_status __wrap_sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
+                                       uint64_t calls, uint64_t events, uint64_t now_ticks);
+sj_status __wrap_sj_assembler_add_loss(sj_assembler *assembler, sj_gap_reason reason,
+                                       uint64_t calls, uint64_t events, uint64_t now_ticks)
 {
     (void)assembler;
     (void)calls;
