@@ -96,7 +96,7 @@ test("a deep recursion says where each picture cuts it", async () => {
     await page.getByText(/^descend: .* of all/).waitFor();
     assert.equal(await page.getByText("levels that are drawn").count(), 0);
     await page.goto(new URL(`/sessions/${DEEP}?view=flame&mode=bottom`, base).href);
-    await page.getByText(`${long} paths go on beyond the 16 levels that are shown.`).waitFor();
+    await page.getByText(`${long} paths continue below the 16 levels that are shown.`).waitFor();
     await page.goto(new URL(`/sessions/${DEEP}?view=timeline`, base).href);
     const height = () => page.locator(".timeline .tracks > div").evaluate((all) => all.clientHeight);
     const levels = page.getByRole("button", { name: "All levels" });
