@@ -355,6 +355,16 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
 }
 
+sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler)
+{
+    sj_profile_sums unsent = profiler->sums;
+    if (profiler->kept_gap.is_set) {
+        unsent.calls += profiler->kept_gap.gap.calls;
+        unsent.events += profiler->kept_gap.gap.events;
+    }
+    return unsent;
+}
+
 /* The head of a checkpoint; the packed sums and the open stacks follow. Read on the same
  * machine only. */
 typedef struct checkpoint_header {

@@ -20,6 +20,9 @@ void sj_profiler_free(sj_profiler *profiler);
  * blocks, errors mean that the block counts as lost. */
 SJ_MUST_CHECK sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes);
 
+/* Returns the sums that were not sent, and the losses that were not reported. */
+sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler);
+
 /* sj_profiler_send sends the sums since the last time and begins anew; nothing when there are none.
  * SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_profiler_send(sj_profiler *profiler);
