@@ -97,7 +97,7 @@ typedef struct sj_agent_state {
     _Atomic uint32_t is_detaching;
     /* 1: another thread must call sojourn_agent_bind once more. */
     _Atomic uint32_t bind_again;
-    /* Entry points of the allocator (abi/heap_custody.h); 0: none. */
+    /* Entry points of the allocator (abi/heap_residue.h); 0: none. */
     /* address of SJ_HEAP_PARTS sj_hooked_module: the functions that allocate */
     uint64_t heap_takers;
     uint64_t heap_custody; /* address of the sj_heap_custody */

@@ -1,6 +1,6 @@
-/* State that the agent saves in the signal frame of a thread that was interrupted in a stub. The
- * frame shows the program's handler another place, which a tracer must not mistake for the real
- * one. */
+/* State that the agent saves in the signal frame of a thread that was interrupted in a stub or in
+ * the agent. The frame shows the program's handler another place, which a tracer must not mistake
+ * for the real one. */
 #ifndef SJ_AGENT_ABI_SAVED_CONTEXT_H
 #define SJ_AGENT_ABI_SAVED_CONTEXT_H
 
@@ -15,12 +15,13 @@ enum { SJ_SAVED_CONTEXT_AT = 40 + 24 * 8 };
 enum { SJ_SIGNAL_RETURN_BYTES = 32 };
 
 typedef struct sj_saved_context {
-    uint64_t magic; /* 0: the thread was not in a stub */
+    uint64_t magic; /* 0: the thread was neither in a stub nor in the agent */
     uint64_t pc;    /* where the thread really is */
     uint64_t sp;
     uint64_t link;
     uint64_t shown_pc; /* what the program's handler sees */
     uint64_t shown_sp;
+    uint64_t room; /* address of its registers, which it had in the agent; 0: none are kept */
 } sj_saved_context;
 
 #endif

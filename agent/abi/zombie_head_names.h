@@ -1,4 +1,5 @@
-/* Names of the entries that the monitor of freed memory patches (agent/abi/zombies.h). */
+/* Names of the functions whose entries the monitor of freed memory patches (agent/abi/zombies.h).
+ */
 #ifndef SJ_AGENT_ABI_ZOMBIE_HEAD_NAMES_H
 #define SJ_AGENT_ABI_ZOMBIE_HEAD_NAMES_H
 

@@ -1,12 +1,13 @@
-/* The zombie region: shared memory between the monitor of freed memory in one process and its
- * recorder. The recorder makes the file `<pid>.<n>.zombies` beside the arena, with its whole size
- * allocated, before it answers HELLO; the monitor maps it, reads the settings and writes reports.
+/* The zombie region: memory that the monitor of freed memory in one process shares with the
+ * recorder. The recorder creates the file `<pid>.<n>.zombies` beside the arena before it replies to
+ * HELLO, with its whole size allocated. The monitor maps it, reads the settings and writes reports.
  *
- * A report's room passes from one side to the other through `state`:
- *   monitor:  FREE -> WRITING (compare and exchange) -> FULL (release)
- *   recorder: FULL (acquire) -> FREE (release)
- * A room that a killed process left in WRITING is never read. The recorder trusts no number that it
- * finds here. All integers native-endian (same machine). */
+ * The `state` of a report says which side owns it. The monitor changes it from FREE to WRITING by
+ * compare and exchange, then to FULL (release). The recorder reads it (acquire) and sets it back to
+ * FREE (release).
+ *
+ * A report that a killed process left in WRITING is never read. The recorder trusts no number that
+ * it reads here. All integers have the machine's byte order. */
 #ifndef SJ_AGENT_ABI_ZOMBIES_H
 #define SJ_AGENT_ABI_ZOMBIES_H
 
@@ -20,10 +21,11 @@ enum {
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
-    SJ_ZOMBIE_REGISTERS = 17, /* by DWARF number, x86-64; the last is the program counter */
+    /* Indexed by DWARF number, x86-64; the last one is the program counter. */
+    SJ_ZOMBIE_REGISTERS = 17,
     SJ_ZOMBIE_STACK_BYTES = 4096,
     SJ_ZOMBIE_USE_STACK_BYTES = 8192,
-    SJ_ZOMBIE_DEEP_BYTES = 65536, /* of a use's stack, as long as there is room */
+    SJ_ZOMBIE_DEEP_BYTES = 65536, /* Bytes of a use's stack, if a large buffer is free. */
     SJ_ZOMBIE_DEEP_STACKS = 8,
     SJ_ZOMBIE_NAME_BYTES = 16,
     SJ_ZOMBIE_PATTERNS_BYTES = 1024,
@@ -33,13 +35,13 @@ enum {
     SJ_ZOMBIE_CLASS_BYTES = 256,
     SJ_ZOMBIE_LINEAGE_BYTES = 512,
     SJ_ZOMBIE_VALUES_BYTES = 1024,
-    SJ_ZOMBIE_EVENTS = 12, /* of an object's history, in a report */
+    SJ_ZOMBIE_EVENTS = 12, /* Events of an object's history in a report. */
     SJ_ZOMBIE_EVENT_STACK_BYTES = 512
 };
 
-/* The functions whose entries are patched; names in agent/zombies/heads.c, in this order: what
- * gives blocks out, then, from SJ_HEAD_FREE on, what takes them back or is given one, then, from
- * SJ_HEAD_SIGACTION on, the C library's other functions. */
+/* Functions whose entries are patched. Their names are in agent/abi/zombie_head_names.h, in this
+ * order. Allocating functions come first. From SJ_HEAD_FREE on, functions free a block or get one.
+ * From SJ_HEAD_SIGACTION on, they are other functions of the C library. */
 typedef enum sj_zombie_head {
     SJ_HEAD_MALLOC = 0,
     SJ_HEAD_CALLOC,
@@ -55,7 +57,7 @@ typedef enum sj_zombie_head {
     SJ_HEAD_FREE,
     SJ_HEAD_REALLOC,
     SJ_HEAD_USABLE_SIZE,
-    SJ_HEAD_CFREE, /* from here to SJ_HEAD_DELETE allocators' own names */
+    SJ_HEAD_CFREE, /* From here to SJ_HEAD_DELETE: functions that only some allocators have. */
     SJ_HEAD_FREE_SIZED,
     SJ_HEAD_FREE_ALIGNED_SIZED,
     SJ_HEAD_DALLOCX,
@@ -77,7 +79,7 @@ typedef enum sj_zombie_head {
     SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED,
     SJ_HEAD_SIGACTION,
     SJ_HEAD_SIGMASK,
-    SJ_HEAD_READ, /* from here on, system calls whose second argument is a buffer */
+    SJ_HEAD_READ, /* From here on: system calls whose second argument is a buffer. */
     SJ_HEAD_WRITE,
     SJ_HEAD_PREAD,
     SJ_HEAD_PWRITE,
@@ -88,16 +90,17 @@ typedef enum sj_zombie_head {
     SJ_HEADS
 } sj_zombie_head;
 
-/* The modules that define the entries. Operators new and delete that the allocator does not define
- * itself come from the C++ library, and allocate through it. */
+/* Modules that define the entries. If the allocator does not define operators new and delete, they
+ * come from the C++ library, which allocates through it. */
 typedef enum sj_heap_part {
     SJ_HEAP_ALLOCATOR = 0,
-    SJ_HEAP_LIBRARY = 1,   /* the C library, where it is not the allocator */
-    SJ_HEAP_OPERATORS = 2, /* the C++ library */
+    SJ_HEAP_LIBRARY = 1,   /* The C library, if it is not the allocator. */
+    SJ_HEAP_OPERATORS = 2, /* The C++ library. */
     SJ_HEAP_PARTS
 } sj_heap_part;
 
-/* A module's entries have a plan for each half, because the second stays longer than the first. */
+/* The allocating and the freeing entries of a module have a plan each, because the freeing ones
+ * stay patched longer. */
 typedef enum sj_zombie_half {
     SJ_HEAP_TAKERS = 0,
     SJ_HEAP_GIVERS = 1,
@@ -105,9 +108,10 @@ typedef enum sj_zombie_half {
 } sj_zombie_half;
 
 typedef struct sj_heap_plan {
-    char paths[SJ_HEAP_HALVES][512]; /* of the plan files; "": no entry of this half */
-    uint64_t anchor_offset;          /* of anchor_name in the module that was planned */
-    char anchor_name[32];            /* a function of the module; "": the part has no plan */
+    /* Paths of the plan files. "": the module has no such entry. */
+    char paths[SJ_HEAP_HALVES][512];
+    uint64_t anchor_offset; /* Offset of anchor_name in the planned module. */
+    char anchor_name[32];   /* A function of the module. "": the part has no plan. */
 } sj_heap_plan;
 
 typedef enum sj_zombie_kind {
@@ -116,101 +120,108 @@ typedef enum sj_zombie_kind {
     SJ_ZOMBIE_UNDERFLOW = 3,
     SJ_ZOMBIE_DOUBLE_FREE = 4,
     SJ_ZOMBIE_INVALID_FREE = 5,
-    SJ_ZOMBIE_OVERFLOW_AT_FREE = 6,  /* bytes behind the block had changed when it was freed */
-    SJ_ZOMBIE_UNDERFLOW_AT_FREE = 7, /* likewise in front of it */
+    SJ_ZOMBIE_OVERFLOW_AT_FREE = 6,  /* Bytes after the block had changed when it was freed. */
+    SJ_ZOMBIE_UNDERFLOW_AT_FREE = 7, /* Bytes before the block had changed when it was freed. */
     SJ_ZOMBIE_REALLOC_AFTER_FREE = 8,
-    SJ_ZOMBIE_WILD_ACCESS = 9,       /* of a guard page that belongs to no block */
-    SJ_ZOMBIE_MESSAGE = 10,          /* to a freed object */
-    SJ_ZOMBIE_MISMATCHED_FREE = 11,  /* by another family: malloc, new, new[] */
-    SJ_ZOMBIE_WRITE_AFTER_FREE = 12, /* found when a quarantined block was let go; by whom is not
-                                        known */
-    SJ_ZOMBIE_VIRTUAL_CALL = 13      /* of a method of a quarantined C++ object */
+    SJ_ZOMBIE_WILD_ACCESS = 9,      /* An access to a guard page that belongs to no block. */
+    SJ_ZOMBIE_MESSAGE = 10,         /* A message to a freed object. */
+    SJ_ZOMBIE_MISMATCHED_FREE = 11, /* Freed by another family: malloc, new, new[]. */
+    /* Found when a delayed block was finally freed. It is not known which code wrote. */
+    SJ_ZOMBIE_WRITE_AFTER_FREE = 12,
+    SJ_ZOMBIE_VIRTUAL_CALL = 13 /* A virtual call on an object whose free is delayed. */
 } sj_zombie_kind;
 
 typedef enum sj_zombie_on_use {
     SJ_ZOMBIE_GO_ON = 0,
-    SJ_ZOMBIE_STOP = 1, /* the program ends by the signal of its fault, or SIGABRT */
-    SJ_ZOMBIE_FREE = 2  /* as GO_ON, and what was used is kept no longer: objects only */
+    SJ_ZOMBIE_STOP = 1, /* The program ends by the signal of its fault, or by SIGABRT. */
+    SJ_ZOMBIE_FREE = 2  /* Continues and frees the used object. Only for objects. */
 } sj_zombie_on_use;
 
 /* Why a process, or its objects, are not monitored. */
 typedef enum sj_zombie_refusal {
     SJ_ZOMBIE_MONITORED = 0,
-    SJ_ZOMBIE_NO_PLAN = 1,       /* the entries cannot all be patched */
-    SJ_ZOMBIE_OTHER_MALLOC = 2,  /* malloc is not the one that was planned */
-    SJ_ZOMBIE_NO_MEMORY = 3,     /* no room for the pool */
-    SJ_ZOMBIE_CODE_DIFFERS = 4,  /* the entries in memory are not those of the file */
-    SJ_ZOMBIE_MACHINE = 5,       /* not supported on this processor */
-    SJ_ZOMBIE_NO_HANDLER = 6,    /* SIGSEGV cannot be handled */
-    SJ_ZOMBIE_OTHER_AGENT = 7,   /* another version's agent has left blocks */
-    SJ_ZOMBIE_OTHER_RUNTIME = 8, /* the language's runtime has another layout */
-    SJ_ZOMBIE_OWN_ZOMBIES = 9,   /* the program keeps freed objects itself: NSZombieEnabled */
-    SJ_ZOMBIE_SANITIZER = 10,    /* malloc is a sanitizer's, which finds the same */
-    SJ_ZOMBIE_COLLECTOR = 11,    /* malloc is a garbage collector's, which would not see blocks */
-    SJ_ZOMBIE_NO_SIZES = 12,     /* counting: the allocator does not say how large blocks are */
-    SJ_ZOMBIE_NOT_COUNTING = 13, /* counting: the entries were patched without it */
-    SJ_ZOMBIE_NOT_STARTED = 255  /* the monitor has not said anything */
+    SJ_ZOMBIE_NO_PLAN = 1,       /* Not all entries can be patched. */
+    SJ_ZOMBIE_OTHER_MALLOC = 2,  /* malloc is not the function that was planned. */
+    SJ_ZOMBIE_NO_MEMORY = 3,     /* The pool could not be mapped. */
+    SJ_ZOMBIE_CODE_DIFFERS = 4,  /* The entries in memory differ from those in the file. */
+    SJ_ZOMBIE_MACHINE = 5,       /* The processor is not supported. */
+    SJ_ZOMBIE_NO_HANDLER = 6,    /* SIGSEGV cannot be handled. */
+    SJ_ZOMBIE_OTHER_AGENT = 7,   /* An agent of another version has left blocks. */
+    SJ_ZOMBIE_OTHER_RUNTIME = 8, /* The language's runtime has another layout. */
+    SJ_ZOMBIE_OWN_ZOMBIES = 9,   /* The program keeps freed objects itself: NSZombieEnabled. */
+    SJ_ZOMBIE_SANITIZER = 10,    /* malloc belongs to a sanitizer, which finds the same mistakes. */
+    /* malloc belongs to a garbage collector, which would not see guarded blocks. */
+    SJ_ZOMBIE_COLLECTOR = 11,
+    SJ_ZOMBIE_NO_SIZES = 12,     /* Counting: the allocator does not know the sizes of blocks. */
+    SJ_ZOMBIE_NOT_COUNTING = 13, /* Counting: the entries were patched without it. */
+    SJ_ZOMBIE_NOT_STARTED = 255  /* The monitor has not started yet. */
 } sj_zombie_refusal;
 
-/* Objects of a language whose messages are looked up: freed ones are kept for a while, and answer
- * every message by a report and zero. */
+/* Objects of a language with message look-up. Freed objects are kept for a while; a message to one
+ * is reported and returns zero. */
 typedef struct sj_zombie_objects {
     uint32_t is_on;
-    uint32_t with_system;        /* classes of system libraries, too */
-    uint32_t stack_bytes;        /* kept of each release's stack; 0: not even registers */
-    uint32_t queue_objects;      /* that are kept at once */
-    uint32_t queue_kib;          /* of their instances, with what is noted of each */
-    uint32_t queue_age_ms;       /* 0: any */
-    uint32_t history;            /* 1: allocation, retain, release and autorelease are kept */
-    uint32_t on_use;             /* sj_zombie_on_use */
-    _Atomic uint32_t generation; /* of the patterns; odd while they are being written */
-    /* Patterns of names with * and ?, each with its NUL, then another; none: every class that is no
-     * system library's. */
+    uint32_t with_system; /* 1: also classes of system libraries. */
+    uint32_t stack_bytes; /* Bytes of each release's stack that are kept. 0: not even registers. */
+    uint32_t queue_objects; /* Most objects that are kept at once. */
+    uint32_t queue_kib;     /* Most memory of kept instances and their records. */
+    uint32_t queue_age_ms;  /* Longest time that an object is kept. 0: no limit. */
+    uint32_t history;       /* 1: allocation, retain, release and autorelease are recorded. */
+    uint32_t on_use;        /* An sj_zombie_on_use. */
+    /* Generation of the patterns. Its lowest bit is set while the recorder writes them. */
+    _Atomic uint32_t generation;
+    /* Patterns of class names with * and ?, each with its NUL; an empty one ends the list. No
+     * pattern: every class outside of system libraries. */
     char classes[SJ_ZOMBIE_PATTERNS_BYTES];
     char exclude[SJ_ZOMBIE_PATTERNS_BYTES];
-    char history_of[SJ_ZOMBIE_PATTERNS_BYTES]; /* whose history is kept; none: of all watched */
+    /* Classes with a history. No pattern: all watched classes. */
+    char history_of[SJ_ZOMBIE_PATTERNS_BYTES];
 } sj_zombie_objects;
 
-/* Bytes that an allocation asks for, both ends included. */
+/* A range of requested sizes, both ends included. */
 typedef struct sj_zombie_sizes {
     uint32_t least;
     uint32_t most;
 } sj_zombie_sizes;
 
-/* What is guarded always, however rarely others are sampled. Patterns as of sj_zombie_objects. */
+/* Allocations that are always guarded. Patterns have the format of sj_zombie_objects. */
 typedef struct sj_zombie_guard {
     uint32_t size_count;
     uint32_t reserved;
     sj_zombie_sizes sizes[SJ_ZOMBIE_SIZES];
-    char callers[SJ_ZOMBIE_PATTERNS_BYTES]; /* functions that call the allocator; for the recorder,
-                                               which writes their places to `sites` */
-    char classes[SJ_ZOMBIE_PATTERNS_BYTES]; /* of Objective-C; changed with objects.generation */
+    /* Functions that call the allocator. The recorder reads these and writes their addresses to
+     * `sites`. */
+    char callers[SJ_ZOMBIE_PATTERNS_BYTES];
+    /* Objective-C classes; changed together with objects.generation. */
+    char classes[SJ_ZOMBIE_PATTERNS_BYTES];
 } sj_zombie_guard;
 
 typedef struct sj_zombie_settings {
-    uint32_t one_in;      /* one allocation in so many gets a guarded block, on average; 1: all */
-    uint32_t slots;       /* blocks that are watched at once, freed ones included */
-    uint32_t stack_bytes; /* kept of each allocation's and free's stack */
-    uint32_t on_use;      /* sj_zombie_on_use */
+    uint32_t one_in; /* On average one allocation in so many gets a guarded block. 1: all do. */
+    uint32_t slots;  /* Most blocks that are watched at once, including freed ones. */
+    uint32_t stack_bytes; /* Bytes of the stack of each allocation and free that are kept. */
+    uint32_t on_use;      /* An sj_zombie_on_use. */
     uint32_t reports_per_minute;
-    uint32_t memory_kib; /* of the blocks' pages, freed ones included that keep their content */
-    /* Ordinary blocks that are kept for a while when they are freed; 0: none are. Both limits
-     * count, the second with what is noted of each. */
-    uint32_t quarantine_blocks; /* as many as when the process began to be watched, or none */
+    /* Most memory of the blocks' pages, including freed blocks that keep their content. */
+    uint32_t memory_kib;
+    /* Limits of delayed frees: most blocks, and most memory of blocks and their records. 0: none
+     * are delayed. */
+    uint32_t quarantine_blocks; /* Fixed when the process begins to be watched, or 0. */
     uint32_t quarantine_kib;
-    uint32_t vtables;          /* 1: C++ objects in quarantine answer virtual calls */
-    uint32_t budget_per_mille; /* of the program's CPU time; 0: any; for the recorder */
-    uint32_t counts;           /* 1: what threads allocate and free is counted */
+    uint32_t vtables; /* 1: virtual calls on objects whose free is delayed are reported. */
+    /* Share of the program's CPU time; 0: no limit. Only the recorder reads it. */
+    uint32_t budget_per_mille;
+    uint32_t counts; /* 1: what threads allocate and free is counted. */
     uint32_t reserved;
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
 
-/* A moment of a thread: enough of its state to unwind the stack elsewhere. */
+/* State of a thread at one moment, from which its stack can be unwound elsewhere. */
 typedef struct sj_zombie_trace {
-    uint64_t ticks; /* 0: this did not happen */
+    uint64_t ticks; /* 0: this did not happen. */
     uint32_t tid;
-    uint32_t stack_bytes; /* valid bytes of the stack, from the stack pointer on */
+    uint32_t stack_bytes; /* Valid bytes of the stack, from the stack pointer on. */
     uint64_t registers[SJ_ZOMBIE_REGISTERS];
 } sj_zombie_trace;
 
@@ -228,130 +239,145 @@ typedef enum sj_zombie_event_kind {
     SJ_ZOMBIE_EVENT_AUTORELEASE = 4
 } sj_zombie_event_kind;
 
-/* What happened to an object before it was freed. */
+/* An event in an object's life before it was freed. */
 typedef struct sj_zombie_event {
-    uint32_t kind;  /* sj_zombie_event_kind */
-    uint32_t count; /* of its owners, afterwards */
+    uint32_t kind;  /* An sj_zombie_event_kind. */
+    uint32_t count; /* Number of owners after the event. */
     sj_zombie_trace trace;
     uint8_t stack[SJ_ZOMBIE_EVENT_STACK_BYTES];
 } sj_zombie_event;
 
-/* A freed object that a message was sent to; texts end with NUL. */
+/* A freed object that got a message. Texts end with a NUL. */
 typedef struct sj_zombie_object {
-    char class_name[SJ_ZOMBIE_CLASS_BYTES]; /* as written in the source */
-    char real_class[SJ_ZOMBIE_CLASS_BYTES]; /* that observers had put in its place; "": none */
+    char class_name[SJ_ZOMBIE_CLASS_BYTES]; /* As written in the source. */
+    /* The class that an observer has set instead; "": none. */
+    char real_class[SJ_ZOMBIE_CLASS_BYTES];
     char selector[SJ_ZOMBIE_CLASS_BYTES];
-    char lineage[SJ_ZOMBIE_LINEAGE_BYTES]; /* ancestors, nearest first, each with its NUL */
-    char values[SJ_ZOMBIE_VALUES_BYTES];   /* a line for each instance variable: type name value */
-    uint32_t is_whole; /* 1: the history begins with the allocation, and no event is missing */
+    char lineage[SJ_ZOMBIE_LINEAGE_BYTES]; /* Ancestors, nearest first, each with its NUL. */
+    /* One line for each instance variable: type, name, value. */
+    char values[SJ_ZOMBIE_VALUES_BYTES];
+    uint32_t is_whole; /* 1: the history begins with the allocation, and no event is missing. */
     uint32_t event_count;
     sj_zombie_event events[SJ_ZOMBIE_EVENTS];
 } sj_zombie_object;
 
 typedef struct sj_zombie_report {
-    _Atomic uint32_t state;                 /* sj_zombie_report_state */
-    uint32_t kind;                          /* sj_zombie_kind */
-    uint32_t is_write;                      /* of an access */
-    uint32_t size;                          /* of the block, bytes as asked for */
-    uint64_t address;                       /* that was accessed or freed */
-    uint64_t block;                         /* address of the block */
-    char thread_name[SJ_ZOMBIE_NAME_BYTES]; /* of the use */
-    uint32_t deep_stack;                    /* 1 + its number, in the place of use_stack */
-    uint32_t place;                         /* of a virtual call: in the table, from 0 */
+    _Atomic uint32_t state;                 /* An sj_zombie_report_state. */
+    uint32_t kind;                          /* An sj_zombie_kind. */
+    uint32_t is_write;                      /* True if the access was a write. */
+    uint32_t size;                          /* Requested size of the block. */
+    uint64_t address;                       /* Address that was accessed or freed. */
+    uint64_t block;                         /* Address of the block. */
+    char thread_name[SJ_ZOMBIE_NAME_BYTES]; /* Name of the thread that used the block. */
+    /* 1 + the number of the large stack buffer that replaces use_stack. 0: none. */
+    uint32_t deep_stack;
+    uint32_t place; /* Index in the virtual table of a virtual call. */
     sj_zombie_trace allocation;
     sj_zombie_trace release;
     sj_zombie_trace use;
     uint8_t allocation_stack[SJ_ZOMBIE_STACK_BYTES];
     uint8_t release_stack[SJ_ZOMBIE_STACK_BYTES];
     uint8_t use_stack[SJ_ZOMBIE_USE_STACK_BYTES];
-    uint64_t code;           /* of a virtual call: address of the method that was meant */
-    sj_zombie_object object; /* of a message; of a virtual call, the type's mangled name; of a
-                                guarded object's memory, its class only; "": no object */
+    uint64_t code; /* Address of the method of a virtual call. */
+    /* The receiver of a message. For a virtual call, class_name is the type's mangled name. For
+     * memory of a guarded object, only its class. "": no object. */
+    sj_zombie_object object;
 } sj_zombie_report;
 
-/* A module that is or was mapped; later entries hide earlier ones at the same addresses. */
+/* A module that is or was mapped. Later entries hide earlier ones at the same addresses. */
 typedef struct sj_zombie_module {
     uint64_t bias;
-    uint64_t text_high; /* address behind its last segment; entry valid when not 0, set last */
+    /* Address after its last segment. It is set last: the entry is valid if it is not 0. */
+    uint64_t text_high;
     char path[SJ_ZOMBIE_PATH_BYTES];
 } sj_zombie_module;
 
 typedef struct sj_zombie_counters {
-    _Atomic uint64_t guarded;        /* allocations that got a guarded block */
-    _Atomic uint64_t released;       /* of them: freed, and then watched */
-    _Atomic uint64_t evicted;        /* freed blocks whose room was used again */
-    _Atomic uint64_t emptied;        /* freed blocks whose content was dropped to save memory */
-    _Atomic uint64_t refused_size;   /* too large for a guarded block */
-    _Atomic uint64_t refused_room;   /* no room in the pool */
-    _Atomic uint64_t refused_memory; /* the kernel refused to change the protection */
-    _Atomic uint64_t uses;           /* found, reported or not */
-    _Atomic uint64_t suppressed;     /* not reported: limit per minute, no free room */
-    /* Freed objects of watched classes that were kept, see `kept` below, and let go again. */
-    _Atomic uint64_t kept_full;            /* let go because newer ones needed the room */
-    _Atomic uint64_t kept_old;             /* because of their age */
-    _Atomic uint64_t kept_pressure;        /* because memory was short, or on command */
-    _Atomic uint64_t kept_left;            /* when the program was left */
-    _Atomic uint64_t kept_used;            /* after a use */
-    _Atomic uint64_t not_kept;             /* freed at once: no room, or in a signal handler */
-    _Atomic uint64_t methods_without_door; /* no room: kept code of theirs is not told apart */
-    /* Freed blocks that were quarantined, and let go again. */
+    _Atomic uint64_t guarded;      /* Allocations that got a guarded block. */
+    _Atomic uint64_t released;     /* Guarded blocks that were freed, and are then watched. */
+    _Atomic uint64_t evicted;      /* Freed blocks whose slot was reused. */
+    _Atomic uint64_t emptied;      /* Freed blocks whose content was dropped to save memory. */
+    _Atomic uint64_t refused_size; /* Allocations that were too large. */
+    _Atomic uint64_t refused_room; /* Allocations for which no slot was free. */
+    /* Allocations for which the kernel refused to open or close pages. */
+    _Atomic uint64_t refused_memory;
+    _Atomic uint64_t uses; /* Uses that were found, reported or not. */
+    /* Uses that were not reported because of the limit per minute, or because no report was free.
+     */
+    _Atomic uint64_t suppressed;
+    /* Freed objects of watched classes that were kept (see `kept` below) and then freed. */
+    _Atomic uint64_t kept_full;     /* Freed because newer objects needed their place. */
+    _Atomic uint64_t kept_old;      /* Freed because of their age. */
+    _Atomic uint64_t kept_pressure; /* Freed because memory was short, or on command. */
+    _Atomic uint64_t kept_left;     /* Freed at a detach. */
+    _Atomic uint64_t kept_used;     /* Freed after a use. */
+    _Atomic uint64_t not_kept;      /* Never kept: no place was free, or in a signal handler. */
+    /* No trampoline was free, so code of these methods that the program keeps is not covered. */
+    _Atomic uint64_t methods_without_door;
+    /* Blocks whose free was delayed, and then done. */
     _Atomic uint64_t quarantined;
-    _Atomic uint64_t quarantine_full;     /* let go because newer ones needed the room */
-    _Atomic uint64_t quarantine_pressure; /* because memory was short, or on command */
-    _Atomic uint64_t quarantine_left;     /* when the program was left, or the policy changed */
-    /* What watching has taken of the program's own time, in ticks. */
+    _Atomic uint64_t quarantine_full;     /* Freed because newer blocks needed their place. */
+    _Atomic uint64_t quarantine_pressure; /* Freed because memory was short, or on command. */
+    _Atomic uint64_t quarantine_left;     /* Freed at a detach, or when the policy changed. */
+    /* Time that watching has cost the program, in ticks. */
     _Atomic uint64_t heap_ticks;
     _Atomic uint64_t history_ticks;
     _Atomic uint64_t quarantine_ticks;
-    _Atomic uint64_t not_quarantined; /* too large or too small, or in a signal handler */
+    /* Not delayed: too large, too small, or in a signal handler. */
+    _Atomic uint64_t not_quarantined;
 } sj_zombie_counters;
 
-/* Taken by the monitor together with a report, given back by the recorder. */
+/* A large buffer for the stack of a use. The monitor claims it together with a report; the recorder
+ * releases both. */
 typedef struct sj_zombie_deep_stack {
     _Atomic uint32_t is_taken;
     uint32_t reserved;
     uint8_t bytes[SJ_ZOMBIE_DEEP_BYTES];
 } sj_zombie_deep_stack;
 
-/* Counted by one thread each, but for the last. */
+/* Counters of one thread. The threads that have none of their own share the last cell. */
 typedef struct sj_zombie_cell {
     _Atomic uint64_t count;
-    _Atomic uint64_t full; /* let go because newer ones took their places; as kept_full */
+    /* Objects freed because newer ones needed their place; part of kept_full. */
+    _Atomic uint64_t full;
     uint64_t apart[6];
 } sj_zombie_cell;
 
-/* Code of a function whose calls of the allocator are guarded always. */
+/* Code of a function whose allocations are always guarded. */
 typedef struct sj_zombie_site {
     uint64_t low;
-    uint64_t high; /* behind its last byte */
+    uint64_t high; /* Address after its last byte. */
 } sj_zombie_site;
 
 typedef struct sj_zombie_region {
     uint64_t magic;
     uint32_t version;
-    _Atomic uint32_t refusal; /* sj_zombie_refusal, by the monitor */
+    _Atomic uint32_t refusal; /* An sj_zombie_refusal; the monitor writes it. */
     _Atomic uint32_t objects_refusal;
     _Atomic uint32_t counting_refusal;
     sj_zombie_settings settings;
     sj_zombie_counters counters;
-    sj_zombie_cell kept[SJ_ZOMBIE_CELLS]; /* their sum: freed objects that were kept */
-    /* The recorder counts up how often memory was short; the monitor, which then halves what freed
-     * blocks keep, how far it has followed. */
+    /* Their sum is the number of freed objects that were kept. */
+    sj_zombie_cell kept[SJ_ZOMBIE_CELLS];
+    /* The recorder increments shrinks_wanted when memory is short. The monitor then halves the
+     * memory of freed blocks and copies the number to shrinks_done. */
     _Atomic uint32_t shrinks_wanted;
     _Atomic uint32_t shrinks_done;
-    uint32_t heads[SJ_HEADS];        /* 1 + index of the function in its part's plan; 0: in none */
-    uint8_t parts[SJ_HEADS];         /* sj_heap_part */
-    uint8_t is_forwarding[SJ_HEADS]; /* 1: it allocates by calling another entry, which counts */
-    uint32_t why_not;                /* sj_zombie_refusal: why there is no plan */
+    /* 1 + index of the function in the plan of its part. 0: not patched. */
+    uint32_t heads[SJ_HEADS];
+    uint8_t parts[SJ_HEADS]; /* An sj_heap_part. */
+    /* 1: the function allocates by calling another entry, which counts. */
+    uint8_t is_forwarding[SJ_HEADS];
+    uint32_t why_not; /* An sj_zombie_refusal: why there is no plan. */
     sj_heap_plan plans[SJ_HEAP_PARTS];
-    /* By the recorder, which keeps the overhead budget: one allocation in `one_in <<
-     * sampling_shift` is guarded, of `1 << quarantine_shift` blocks that a thread frees one is
-     * quarantined, and histories are not kept. */
+    /* The recorder writes these to keep the overhead budget. One allocation in `one_in <<
+     * sampling_shift` is guarded. Of `1 << quarantine_shift` frees of a thread, one is delayed.
+     * Histories may be paused. */
     _Atomic uint32_t sampling_shift;
     _Atomic uint32_t quarantine_shift;
     _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;
-    _Atomic uint32_t site_count; /* of `sites`; by the recorder */
+    _Atomic uint32_t site_count; /* Number of `sites`; the recorder writes it. */
     sj_zombie_site sites[SJ_ZOMBIE_SITES];
     sj_zombie_module modules[SJ_ZOMBIE_MODULES];
     sj_zombie_report reports[SJ_ZOMBIE_REPORTS];

@@ -54,6 +54,13 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
     if (!recorded.has_agent) {
         return SJ_OK;
     }
+    if (recorded.is_silent) {
+        sj_session_text(&recorded.session, session);
+        return sj_fail(error, SJ_EEXIST,
+                       "process %d is recorded already, as session %s, by a recorder that does not "
+                       "answer; if that is stopped, `kill -CONT` it",
+                       (int)pid, session);
+    }
     if (recorded.recorder != 0) {
         sj_session_text(&recorded.session, session);
         return sj_fail(error, SJ_EEXIST,

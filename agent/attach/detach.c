@@ -20,6 +20,7 @@
 #include "agent/ptrace/proc_status.h"
 #include "agent/ptrace/safepoint.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -249,8 +250,8 @@ static sj_status restore_givers(detaching *detach)
     return status;
 }
 
-/* leave_heap has the agent leave guarded blocks to the custody (abi/heap_custody.h). What takes
- * them back stays as long as one lives. */
+/* Detaches the agent from the heap. Live guarded blocks stay in the residue (abi/heap_residue.h),
+ * and the entries that free them stay patched while one is live. */
 static sj_status leave_heap(detaching *detach)
 {
     if (detach->agent.state.heap_custody == 0) {
@@ -500,18 +501,20 @@ sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_erro
     return status;
 }
 
-/* find_recorder asks the socket of the session whether somebody listens, and who. */
-static pid_t find_recorder(const char *runtime_directory)
+/* find_recorder asks the socket of the session whether somebody listens, and who. A recorder that
+ * takes no connections (it is stopped, and many have asked) must not hold up who asks. */
+static pid_t find_recorder(const char *runtime_directory, bool *is_silent)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct ucred peer = {0};
     socklen_t bytes = sizeof(peer);
     const int folder = open(runtime_directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/control", folder);
     if (folder < 0 || fd < 0 ||
-        connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
+        connect(fd, (const struct sockaddr *)&address, sizeof(address)) != 0) {
+        *is_silent = folder >= 0 && fd >= 0 && errno == EAGAIN;
+    } else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) != 0) {
         peer.pid = 0;
     }
     if (fd >= 0) {
@@ -556,9 +559,10 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
                                ((status == SJ_EAGAIN && is_committed) || has_written(&agent)));
         recorded->is_joining = atomic_load(&agent.state.is_joining) != 0;
         recorded->is_launched = phase == SJ_AGENT_STATE_LAUNCHED;
-        recorded->recorder = agent.state.runtime_directory[0] != '\0'
-                                 ? find_recorder(agent.state.runtime_directory)
-                                 : 0;
+        recorded->recorder =
+            agent.state.runtime_directory[0] != '\0'
+                ? find_recorder(agent.state.runtime_directory, &recorded->is_silent)
+                : 0;
         recorded->session = agent.state.session;
     }
     sj_remote_agent_deinit(&agent);

@@ -57,7 +57,8 @@ typedef struct sj_recorded {
     bool is_active;   /* patches are in the text */
     bool is_joining;  /* something that the session watches has not begun yet */
     bool is_launched; /* the agent was preloaded */
-    pid_t recorder;   /* living process that records it; 0: none lives */
+    pid_t recorder;   /* living process that records it; 0: none lives, or it is silent */
+    bool is_silent;   /* the recorder lives, and takes no connections: it may be stopped */
     sj_session_id session;
 } sj_recorded;
 

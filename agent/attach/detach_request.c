@@ -19,7 +19,8 @@ static bool ask_recorder(pid_t pid, pid_t recorder)
     for (int i = 0; i < WAIT_ATTEMPTS; i++) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
         nanosleep(&pause, NULL);
-        if (sj_detach_look(pid, &recorded, NULL) != SJ_OK || recorded.recorder != recorder) {
+        if (sj_detach_look(pid, &recorded, NULL) != SJ_OK ||
+            (recorded.recorder != recorder && !recorded.is_silent)) {
             return true;
         }
     }
@@ -37,6 +38,12 @@ sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)
     SJ_TRY(sj_detach_look(pid, &report->recorded, error));
     if (!recorded->has_agent) {
         return SJ_OK;
+    }
+    if (recorded->is_silent) {
+        return sj_fail(error, SJ_ETIMEDOUT,
+                       "the recorder of process %d does not answer; if it is stopped, "
+                       "`kill -CONT` it",
+                       (int)pid);
     }
     if (recorded->recorder != 0 && recorded->is_launched) {
         return sj_fail(error, SJ_EUNSUPPORTED,

@@ -3,7 +3,7 @@
 #define SJ_AGENT_LIVEPATCH_REMOTE_AGENT_H
 
 #include "agent/abi/agent_state.h"
-#include "agent/abi/heap_custody.h"
+#include "agent/abi/heap_residue.h"
 #include "agent/abi/hooked_module.h"
 #include "agent/ptrace/text_patch.h"
 #include "agent/ptrace/tracee_modules.h"

@@ -35,7 +35,7 @@ static void add_name(file_traits *traits, const char *name)
     traits->has_new = traits->has_new || strcmp(name, "_Znwm") == 0;
 }
 
-/* What cannot be read defines nothing. */
+/* A file that cannot be read defines nothing. */
 static file_traits read_traits(const char *path)
 {
     sj_elf elf = {0};
@@ -78,7 +78,7 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* The program's own malloc goes before that of any library. */
+/* The program's own malloc comes before that of any library. */
 static void add_allocator(sj_allocator *found, const char *path, const file_traits *traits,
                           bool is_program)
 {

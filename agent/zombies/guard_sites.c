@@ -79,7 +79,8 @@ void sj_guard_sites_add(sj_zombie_region *region, const char *patterns, uint64_t
     sj_elf_close(&elf);
 }
 
-/* What an executable mapping's addresses have more than its file's; false: it is no such file. */
+/* Writes by how much the addresses of an executable mapping exceed those of its file. Returns false
+ * if the mapping does not belong to the file. */
 static bool find_bias(const char *path, uint64_t low, uint64_t offset, uint64_t *bias)
 {
     sj_elf elf = {0};

@@ -1,4 +1,4 @@
-/* Where the functions lie whose calls of the allocator are guarded always. */
+/* Finds the addresses of functions whose allocations are always guarded. */
 #ifndef SJ_AGENT_ZOMBIES_GUARD_SITES_H
 #define SJ_AGENT_ZOMBIES_GUARD_SITES_H
 
@@ -6,13 +6,13 @@
 
 #include <sys/types.h>
 
-/* sj_guard_sites_add adds to a region's sites the functions of a module that one of the patterns
- * fits (sj_zombie_guard.callers), those of a separate debug file included. What is there already is
- * not added again; what there is no room for is left out. One thread at a time. */
+/* Adds functions of a module to the region's sites if a pattern matches them
+ * (sj_zombie_guard.callers). It also reads a separate debug file. Known sites are not added again.
+ * Sites beyond SJ_ZOMBIE_SITES are left out. Not thread-safe. */
 void sj_guard_sites_add(sj_zombie_region *region, const char *patterns, uint64_t bias,
                         const char *path);
 
-/* sj_guard_sites_add_mapped does so for all modules that a process has mapped. */
+/* Does the same for all modules that a process has mapped. */
 void sj_guard_sites_add_mapped(sj_zombie_region *region, const char *patterns, pid_t pid);
 
 #endif

@@ -1,12 +1,12 @@
 /* Design notes
  *
- * One plan for each module that defines entries: the allocator, wherever it is, the C library, and
- * the C++ library for operators that the allocator lacks.
+ * Each module that defines entries has a plan: the allocator, the C library, and the C++ library
+ * for operators that the allocator lacks.
  *
- * The planner's plan for the same functions patches their exits, too. Here each function is left
- * with the patch of its entry, the last of its group, and what comes back from the entry's stub
- * runs the original exits. A function's stub must begin with the entry's probe: what is put in its
- * place runs in front of the function's first instruction. */
+ * The planner's plan for these functions patches their exits, too. Here only the patch of the
+ * entry, the last of each function's group, is kept. A call that returns from the entry's stub runs
+ * the original exits. The stub must begin with the entry's probe, because the code that replaces
+ * the probe runs before the function's first instruction. */
 #include "agent/zombies/heads.h"
 
 #include "agent/abi/plan_crc.h"
@@ -21,11 +21,11 @@
 
 enum { LANDING_BYTES = 4 };
 
-/* By which the program finds the module of each part. */
+/* The program finds the module of each part by this function. */
 static const char *const anchors[SJ_HEAP_PARTS] = {"malloc", "gnu_get_libc_version", "_Znwm"};
 
-/* Without these nothing is watched. What else takes blocks back has to be patched where a module
- * has it, or a guarded block would get there; other entries are left out where they cannot be. */
+/* Entries without which nothing is watched. Other freeing entries of a module must be patched, too,
+ * because they would get guarded blocks. All others are left out if they cannot be patched. */
 static bool is_needed(uint32_t head)
 {
     return head <= SJ_HEAD_CALLOC || head == SJ_HEAD_FREE || head == SJ_HEAD_REALLOC ||
@@ -51,7 +51,7 @@ static bool is_wanted_of(const sj_heads_module *module, uint32_t head)
     case SJ_HEAP_OPERATORS:
         return is_operator(head);
     default:
-        /* Of a program, operators new are its own, or allocate by malloc. */
+        /* The operators new of a program have a heap of their own, or allocate by malloc. */
         return (module->is_c_library || head < SJ_HEAD_SIGACTION) &&
                !(module->is_program && head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE);
     }
@@ -59,12 +59,13 @@ static bool is_wanted_of(const sj_heads_module *module, uint32_t head)
 
 typedef struct module_entries {
     const sj_heads_module *module;
-    uint64_t offsets[SJ_HEADS]; /* 0: not in the module, or not wanted of it */
+    uint64_t offsets[SJ_HEADS]; /* 0: not in the module, or not wanted. */
     uint8_t is_forwarding[SJ_HEADS];
     uint64_t anchor;
 } module_entries;
 
-/* An operator of the C++ library allocates by malloc; one that begins with a jump, by another. */
+/* True if an operator new allocates by another entry: operators of the C++ library call malloc, and
+ * an operator that begins with a jump calls another one. */
 static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint32_t head)
 {
     static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
@@ -140,7 +141,8 @@ static bool begins_with_entry(const sj_plan_header *plan, const sj_plan_patch *p
     return stub->operations_bytes > first && operations[first] == SJ_OPERATION_ENTER;
 }
 
-/* Leaves a function with the patch of its entry, which lies behind an endbr64. */
+/* Keeps only the patch of a function's entry, which may follow an endbr64. Returns false if the
+ * patch does not fit. */
 static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
 {
     if (!sj_plan_is_hooked(function)) {
@@ -158,7 +160,7 @@ static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
     return true;
 }
 
-/* Aliases of one address have one function. */
+/* Functions at one address are one function of the plan. */
 static void find_heads(const sj_plan_header *plan, const uint64_t offsets[SJ_HEADS],
                        uint32_t heads[SJ_HEADS])
 {
@@ -187,7 +189,7 @@ static sj_zombie_half half_of(const uint32_t heads[SJ_HEADS], uint32_t function)
     return SJ_HEAP_TAKERS;
 }
 
-/* Writes the plan with the functions of one half wanted. */
+/* Writes the plan with only the allocating or only the freeing functions. */
 static sj_status write_half(sj_plan_header *plan, uint64_t bytes, const uint32_t heads[SJ_HEADS],
                             sj_zombie_half half, const char *path, sj_error *error)
 {

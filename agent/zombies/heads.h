@@ -1,4 +1,5 @@
-/* Plans for the entries of an allocator and of what goes with it (agent/abi/zombies.h: heads). */
+/* Plans the patches of the entries of an allocator and of related functions (sj_zombie_head in
+ * agent/abi/zombies.h). */
 #ifndef SJ_AGENT_ZOMBIES_HEADS_H
 #define SJ_AGENT_ZOMBIES_HEADS_H
 
@@ -7,15 +8,15 @@
 
 #include <stdbool.h>
 
-/* A module to be planned. */
+/* A module to plan. */
 typedef struct sj_heads_module {
     const char *path;
     sj_heap_part part;
     bool is_c_library;
-    bool is_program; /* the executable */
+    bool is_program; /* True for the executable. */
 } sj_heads_module;
 
-/* What was planned so far, as a region has it. */
+/* The plans so far, in the format of a region. */
 typedef struct sj_heads_plans {
     uint32_t heads[SJ_HEADS];
     uint8_t parts[SJ_HEADS];
@@ -23,10 +24,11 @@ typedef struct sj_heads_plans {
     sj_heap_plan plans[SJ_HEAP_PARTS];
 } sj_heads_plans;
 
-/* sj_heads_plan plans one module for patching its entries only, writes the plans of both halves to
- * files whose names begin with `stem`, and adds it to `plans`, which is unchanged on failure, but
- * for files. `cache_directory` NULL: no cache. SJ_EUNSUPPORTED: an entry is missing or cannot be
- * patched, `error` says which; errors of sj_plan_make. Blocking: some 50 ms when not cached. */
+/* Plans patches of one module's entries only. Writes a plan for the allocating and one for the
+ * freeing entries to files whose names begin with `stem`, and adds them to `*plans`. On failure
+ * `*plans` is unchanged, but files may exist. `cache_directory` NULL: no cache. Returns
+ * SJ_EUNSUPPORTED if an entry is missing or cannot be patched; `*error` names it. Also returns
+ * errors of sj_plan_make. Blocking: some 50 ms if not cached. */
 SJ_MUST_CHECK sj_status sj_heads_plan(const sj_heads_module *module, const char *cache_directory,
                                       const char *stem, sj_heads_plans *plans, sj_error *error);
 

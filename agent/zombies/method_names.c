@@ -15,10 +15,10 @@ typedef struct named_method {
 typedef struct named_file {
     struct named_file *next;
     char *path;
-    named_method *methods; /* sorted by address */
+    named_method *methods; /* Sorted by address. */
     size_t count;
     size_t capacity;
-    sj_eh_frame frames; /* where functions end */
+    sj_eh_frame frames; /* Tells where functions end. */
 } named_file;
 
 struct sj_method_names {
@@ -72,7 +72,7 @@ static int by_address(const void *left, const void *right)
     return a->address < b->address ? -1 : a->address > b->address ? 1 : 0;
 }
 
-/* What cannot be read has no names. */
+/* A file that cannot be read has no names. */
 static void read_file(named_file *file)
 {
     sj_elf elf = {0};

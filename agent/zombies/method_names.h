@@ -1,4 +1,5 @@
-/* Names of methods by the tables of their language's runtime, which stripped files have, too. */
+/* Finds names of methods in the tables of their language's runtime, which stripped files have, too.
+ */
 #ifndef SJ_AGENT_ZOMBIES_METHOD_NAMES_H
 #define SJ_AGENT_ZOMBIES_METHOD_NAMES_H
 
@@ -8,15 +9,15 @@
 
 typedef struct sj_method_names sj_method_names;
 
-/* sj_method_names_new begins without files. SJ_ENOMEM. */
+/* Creates an empty cache of files. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_method_names_new(sj_method_names **names);
 
-/* sj_method_names_free; NULL is allowed. */
+/* Frees the cache and all names. NULL is allowed. */
 void sj_method_names_free(sj_method_names *names);
 
-/* sj_method_names_find returns the name of the method in whose code `offset` of the file at `path`
- * lies; NULL: none, or the file cannot be read. Borrowed until the names are freed. Blocking: a
- * file is read when it is first asked for. One thread. */
+/* Returns the name of the method whose code contains `offset` of the file at `path`. Returns NULL
+ * if there is none, or if the file cannot be read. The name is borrowed until the cache is freed.
+ * Blocking: reads a file at its first use. Not thread-safe. */
 const char *sj_method_names_find(sj_method_names *names, const char *path, uint64_t offset);
 
 #endif

@@ -10,7 +10,7 @@ enum { TEXT_BYTES = 4096, AVAILABLE_PARTS = 20, GROUP_PARTS = 10 };
 
 #define WAITING_PERCENT 10.0
 
-/* False, and errno says why: it cannot be read. */
+/* Returns false and sets errno if the file cannot be read. */
 static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
 {
     char full[2 * PATH_MAX];
@@ -28,7 +28,7 @@ static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
     return bytes != 0;
 }
 
-/* The number behind a word; false: it is not there. */
+/* Finds the number after a word. Returns false if the word is missing. */
 static bool find_number(const char *text, const char *word, uint64_t *number)
 {
     const char *at = strstr(text, word);
@@ -60,7 +60,7 @@ static bool is_machine_full(const char *root, uint32_t *unseen)
     return available < all / AVAILABLE_PARTS;
 }
 
-/* A group whose file is not there has no limit of its own; any other error hides one. */
+/* A missing file means that the group has no limit of its own. Any other error hides one. */
 static bool read_number(const char *root, const char *group, const char *name, uint64_t *number,
                         uint32_t *unseen)
 {
@@ -74,7 +74,7 @@ static bool read_number(const char *root, const char *group, const char *name, u
     return sscanf(text, "%lu", number) == 1; /* "max": no limit */
 }
 
-/* Of the second version of control groups, whose line begins with "0::". */
+/* Checks the second version of control groups, whose line begins with "0::". */
 static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
 {
     char path[PATH_MAX];
@@ -83,7 +83,7 @@ static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
     uint64_t most = 0;
     uint64_t now = 0;
     if (!read_text(root, path, text)) {
-        const bool is_gone = errno == ENOENT || errno == ESRCH; /* the process is */
+        const bool is_gone = errno == ENOENT || errno == ESRCH; /* The process has ended. */
         *unseen |= is_gone ? 0 : SJ_PRESSURE_NO_GROUP;
         return false;
     }
@@ -99,14 +99,15 @@ static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
            now > most - most / GROUP_PARTS;
 }
 
-/* The limit of a line of /proc/PID/limits; false: there is none. */
+/* Finds a limit in /proc/PID/limits. Returns false if there is none. */
 static bool find_limit(const char *text, const char *name, uint64_t *bytes)
 {
     const char *at = strstr(text, name);
     return at != NULL && sscanf(at + strlen(name), "%lu", bytes) == 1;
 }
 
-/* Its next allocation may fail: of addresses, or of memory that it may write to. */
+/* True if the next allocation of the process may fail: by its limit of addresses, or of writable
+ * memory. */
 static bool is_process_full(const char *root, pid_t pid)
 {
     char path[PATH_MAX];

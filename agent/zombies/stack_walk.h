@@ -1,17 +1,18 @@
-/* Stacks of a program's past, as the monitor of freed memory copied them. */
+/* Unwinds stacks that the monitor of freed memory has copied earlier. */
 #ifndef SJ_AGENT_ZOMBIES_STACK_WALK_H
 #define SJ_AGENT_ZOMBIES_STACK_WALK_H
 
 #include "agent/abi/zombies.h"
 #include "agent/ptrace/unwinder.h"
 
-/* sj_stack_walk_prepare makes the unwinder that knows `count` modules. SJ_ENOMEM, SJ_EIO. */
+/* Creates an unwinder for `count` modules. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_stack_walk_prepare(const sj_zombie_module *modules, size_t count,
                                               sj_unwinder **unwinder);
 
-/* sj_stack_walk returns the number of frames, innermost first, at most `capacity`; offsets of
- * callers are those of the instruction behind the call. A stack that cannot be followed to its end
- * is followed as far as possible. `is_fault`: the innermost frame stopped at its instruction. */
+/* Writes the frames of a stack, innermost first, at most `capacity`. Returns their number. The
+ * offset of a caller is that of the instruction after the call. If a stack cannot be unwound to its
+ * end, the frames so far are written. `is_fault` is true if the thread stopped at the innermost
+ * frame's instruction. */
 size_t sj_stack_walk(sj_unwinder *unwinder, const sj_zombie_trace *trace, const uint8_t *stack,
                      bool is_fault, sj_code_place *frames, size_t capacity);
 

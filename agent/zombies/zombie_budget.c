@@ -2,7 +2,7 @@
 
 enum { PATIENCE_LEAST = 10, PATIENCE_MOST = 2000, MILLE = 1000, SPARE = 4 };
 
-/* So much rarer that what is spent would be within the budget. */
+/* Increases the shift until the cost would be within the budget. */
 static void make_rarer(uint32_t *shift, uint64_t spent, uint64_t allowed)
 {
     do {
@@ -11,7 +11,7 @@ static void make_rarer(uint32_t *shift, uint64_t spent, uint64_t allowed)
     } while (spent > allowed && *shift < SJ_ZOMBIE_SHIFT_MOST);
 }
 
-/* What costs most of what can be left out. */
+/* Reduces the most expensive part that can be reduced. */
 static bool watch_less(sj_zombie_budget *budget, const sj_zombie_costs *costs, uint64_t allowed)
 {
     const uint32_t least = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;

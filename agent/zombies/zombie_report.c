@@ -43,7 +43,7 @@ const char *sj_zombie_refusal_text(uint32_t refusal)
     case SJ_ZOMBIE_COLLECTOR:
         return "malloc is a garbage collector's";
     case SJ_ZOMBIE_NO_MEMORY:
-        return "there is no room for the guarded blocks";
+        return "there is no memory for the guarded blocks";
     case SJ_ZOMBIE_CODE_DIFFERS:
         return "the allocator's code in memory is not that of its file";
     case SJ_ZOMBIE_MACHINE:
@@ -70,8 +70,8 @@ static bool is_agent(const sj_code_place *frame)
     return frame->path != NULL && strstr(frame->path, "/libsojourn-") != NULL;
 }
 
-/* Returns how many frames at the inner end are the monitor's: those of the agent, and its generated
- * code among them, which belongs to no file. */
+/* Returns how many of the innermost frames belong to the monitor: frames of the agent, and
+ * generated code between them, which belongs to no file. */
 static size_t count_inner_agent(const sj_code_place *frames, size_t count)
 {
     size_t inner = 0;
@@ -120,7 +120,7 @@ static bool is_access(uint32_t kind)
            kind == SJ_ZOMBIE_UNDERFLOW || kind == SJ_ZOMBIE_WILD_ACCESS;
 }
 
-/* A text of the program's, which may have damaged it. */
+/* Copies a text that the program may have damaged. */
 static json_t *text_json(const char *text, size_t capacity)
 {
     const size_t bytes = strnlen(text, capacity);
@@ -128,7 +128,7 @@ static json_t *text_json(const char *text, size_t capacity)
     return made != NULL ? made : json_string("");
 }
 
-/* Texts that follow each other, the last one empty. */
+/* Copies texts that follow each other; the last one is empty. */
 static json_t *list_json(const char *texts, size_t capacity, char end)
 {
     json_t *list = json_array();
@@ -187,8 +187,8 @@ static void add_object(json_t *report, const sj_frame_namer *namer, const sj_zom
     }
 }
 
-/* Class of the deleting destructor on the stack of a free, "" if there is none: what an object was
- * when it died, where its type information may have become that of a base. */
+/* Finds the class of the deleting destructor on the stack of a free; "" if there is none. This is
+ * the class of the object when it died: its type information may be that of a base by then. */
 static void find_deleted_class(const sj_frame_namer *namer, const sj_zombie_report *report,
                                char name[NAME_BYTES])
 {
@@ -229,7 +229,7 @@ static void name_type(const char *mangled, char name[NAME_BYTES])
     without_prefix(name, "typeinfo name for ");
 }
 
-/* A destructor may have left a base's table, which has other functions, and fewer. */
+/* A destructor may have left the table of a base, which has other and fewer functions. */
 static void name_virtual(const sj_frame_namer *namer, const sj_zombie_report *report,
                          bool is_own_table, char method[NAME_BYTES])
 {
@@ -265,7 +265,7 @@ static void add_virtual_call(json_t *json, const sj_frame_namer *namer,
     (void)json_object_set_new(json, "selector", text_json(method, sizeof(method)));
 }
 
-/* The stack of a use: a deep one has room apart. */
+/* Writes the stack of a use. A deep stack is in a large buffer. */
 static json_t *use_json(const sj_frame_namer *namer, const sj_zombie_region *region,
                         const sj_zombie_report *report, sj_zombie_trace *use)
 {
@@ -281,7 +281,7 @@ char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region 
 {
     char address[32];
     char thread[SJ_ZOMBIE_NAME_BYTES + 1] = "";
-    /* Copies: the program may write while it is read. */
+    /* Copies, because the program may write while they are read. */
     sj_zombie_trace allocation = report->allocation;
     sj_zombie_trace release = report->release;
     sj_zombie_trace use = report->use;
@@ -374,15 +374,15 @@ static const char *objects_not_watched(const sj_zombie_region *region)
     return is_asked ? sj_zombie_refusal_text(refusal) : "";
 }
 
-/* A program without such objects is none that is not watched. Of two that are asked for, the heap's
- * reason counts. */
+/* A program without such objects is not reported as unwatched. If heap and objects are both wanted,
+ * the heap's reason is returned. */
 static const char *not_watched(const sj_zombie_region *region, uint32_t refusal)
 {
     const char *heap = region->settings.one_in != 0 ? sj_zombie_refusal_text(refusal) : "";
     return heap[0] != '\0' ? heap : objects_not_watched(region);
 }
 
-/* What cannot be seen of memory pressure. */
+/* Names the facts about memory pressure that are unknown. */
 static json_t *unseen_json(uint32_t unseen)
 {
     static const char *const names[] = {"/proc/pressure/memory", "/proc/meminfo", "control group"};

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A region's file is allocated in full when it is made: a program that wrote to a hole of a full
- * file system would be killed. All that is read of a region is copied or checked, because the
- * program can write to it. */
+ * The whole file of a region is allocated when it is created: a program that writes to a hole on a
+ * full file system would be killed. The program can write to a region, so everything that is read
+ * from it is copied or checked. */
 #include "agent/zombies/zombies.h"
 
 #include "agent/host/clock.h"
@@ -41,19 +41,19 @@ typedef struct cost_readings {
 typedef struct watched_process {
     struct watched_process *next;
     uint64_t number;
-    pid_t pid;                /* 0: taken over from a recorder that was killed */
-    sj_zombie_region *region; /* NULL: not watched */
-    bool was_watched;         /* for freed memory, at some time: it gets an account */
-    sj_unwinder *walker;      /* NULL: not needed yet */
-    uint32_t walker_modules;  /* that it knows */
-    uint32_t guarded_modules; /* whose functions were looked through for sites */
-    cost_readings last;       /* of the overhead budget; not taken yet: zeros */
+    pid_t pid;                /* 0: taken over from a killed recorder. */
+    sj_zombie_region *region; /* NULL: not watched. */
+    bool was_watched;         /* True if freed memory was ever watched: then a summary is sent. */
+    sj_unwinder *walker;      /* NULL: not needed yet. */
+    uint32_t walker_modules;  /* How many modules it knows. */
+    uint32_t guarded_modules; /* How many modules were searched for sites. */
+    cost_readings last;       /* Latest readings for the overhead budget; zeros at first. */
     sj_zombie_budget budget;
     sj_zombie_limits limits;
     char path[PATH_MAX];
 } watched_process;
 
-/* What came of planning an allocator, for the next process that has it. */
+/* The result of planning an allocator, kept for the next process that uses it. */
 typedef struct sj_planned_allocator {
     struct sj_planned_allocator *next;
     sj_allocator allocator;
@@ -63,12 +63,12 @@ typedef struct sj_planned_allocator {
 
 struct sj_zombies {
     sj_zombies_options options;
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* Protects all members below. */
     watched_process *processes;
     sj_method_names *names;
     sj_allocator_files *files;
-    sj_planned_allocator *planned; /* the last one that was planned first */
-    uint64_t ended_ticks;          /* that watching took in processes that have ended */
+    sj_planned_allocator *planned; /* The latest plan is first. */
+    uint64_t ended_ticks;          /* Ticks that watching took in processes that have ended. */
 };
 
 sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies)
@@ -87,7 +87,7 @@ sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies
     return SJ_OK;
 }
 
-/* Sends a report; what the spool has no room for is counted there. */
+/* Sends a report. The spool counts reports for which it has no space. */
 static void send_json(const sj_zombies *zombies, uint64_t process, const char *kind, uint64_t ticks,
                       char *json)
 {
@@ -119,8 +119,8 @@ static sj_status plan_module(const sj_zombies *zombies, const sj_heads_module *m
                : sj_heads_plan(module, zombies->options.cache_directory, stem, plans, &error);
 }
 
-/* All of the allocator and the C library, or nothing. Without the operators of the C++ library
- * their blocks are those of malloc. */
+/* Plans the allocator and the C library, or nothing. Without plans for the C++ library, blocks of
+ * its operators are treated as malloc's. */
 static uint32_t plan_parts(const sj_zombies *zombies, const sj_allocator *allocator,
                            const char *stem, sj_heads_plans *plans)
 {
@@ -143,7 +143,7 @@ static uint32_t plan_parts(const sj_zombies *zombies, const sj_allocator *alloca
     return SJ_ZOMBIE_MONITORED;
 }
 
-/* NULL: no memory, or nothing can be planned. */
+/* Returns NULL if out of memory, or if nothing can be planned. */
 static const sj_planned_allocator *plan_allocator(sj_zombies *zombies, pid_t pid)
 {
     char stem[PATH_MAX];
@@ -199,7 +199,7 @@ static sj_zombie_region *make_region(const char *path)
     return mapped;
 }
 
-/* Before the settings ask for the heap. */
+/* Call it before the settings ask for the heap. */
 static void fill_plan(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
 {
     const sj_zombie_settings *settings = &zombies->options.settings;
@@ -278,7 +278,7 @@ static bool is_asking(const sj_zombie_settings *settings)
     return is_watching(settings) || settings->counts != 0;
 }
 
-/* Makes the region of a process that has none, if there is something to watch. */
+/* Creates the region of a process that has none, if there is something to watch. */
 static void watch(sj_zombies *zombies, watched_process *process)
 {
     if (process->region != NULL || process->pid == 0 || !is_asking(&zombies->options.settings)) {
@@ -311,14 +311,14 @@ void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_n
     watched_process *made = new_process(zombies, process, 0, arena_name);
     if (made != NULL) {
         made->region = map_region(made->path);
-        /* What only counts has not been watched. */
+        /* A region that only counts was not watched. */
         made->was_watched = made->region != NULL && (is_watching(&made->region->settings) ||
                                                      made->region->settings.counts == 0);
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
 
-/* The program does not use patterns while their generation is odd. */
+/* The program does not use patterns while the lowest bit of their generation is set. */
 static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *others)
 {
     sj_zombie_objects *target = &all->objects;
@@ -336,7 +336,7 @@ static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *othe
     atomic_store(&target->generation, generation + 1);
 }
 
-/* Allocations of one moment may be judged by a mixture of both. */
+/* Allocations at this moment may see a mixture of old and new patterns. */
 static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
 {
     target->size_count = 0;
@@ -345,7 +345,7 @@ static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
     target->size_count = source->size_count;
 }
 
-/* False: the process is gone. */
+/* Returns false if the process is gone. */
 static bool read_costs(const watched_process *process, cost_readings *now)
 {
     clockid_t clock;
@@ -383,7 +383,7 @@ static void apply_budget(watched_process *process)
     atomic_store(&process->region->is_history_paused, budget->is_paused ? 1 : 0);
 }
 
-/* Looks at what watching has cost since the last look. */
+/* Checks what watching has cost since the last check. */
 static void keep_budget(const sj_zombies *zombies, watched_process *process)
 {
     const uint32_t per_mille = zombies->options.settings.budget_per_mille;
@@ -414,7 +414,7 @@ static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
     target->vtables = source->vtables;
-    target->counts |= source->counts; /* entries that count go on counting */
+    target->counts |= source->counts; /* entries that count continue to count */
     target->budget_per_mille = source->budget_per_mille;
     if (target->quarantine_blocks == 0) {
         target->quarantine_blocks = source->quarantine_blocks;
@@ -468,7 +468,7 @@ size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity)
     return count;
 }
 
-/* The walker that knows the modules of this moment; NULL: none can be made. */
+/* Returns an unwinder that knows the present modules, or NULL if out of memory. */
 static sj_unwinder *walker_of(watched_process *process)
 {
     uint32_t count = atomic_load_explicit(&process->region->module_count, memory_order_acquire);
@@ -511,7 +511,7 @@ static void send_reports(const sj_zombies *zombies, watched_process *process)
     }
 }
 
-/* Of modules that were loaded since. */
+/* Adds sites of modules that were loaded since the last call. */
 static void follow_modules(const sj_zombies *zombies, watched_process *process)
 {
     const char *patterns = zombies->options.settings.guard.callers;
@@ -561,7 +561,7 @@ const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid)
     return why;
 }
 
-/* Says of which process the calls' memory was not counted, and why. */
+/* Reports that the memory of a process's calls was not counted, and why. */
 static void send_counting(const sj_zombies *zombies, const watched_process *process)
 {
     const uint32_t refusal = atomic_load(&process->region->counting_refusal);

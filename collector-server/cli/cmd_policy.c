@@ -4,6 +4,7 @@
 #include "agent/policy/value_capacity.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/policy_set.h"
+#include "collector-server/query/query.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,9 +22,10 @@ static sj_status load_policy(const char *name, sj_policy *policy, sj_error *erro
     return status;
 }
 
-static void print_seconds(const char *label, uint64_t ns)
+static void print_duration(const char *label, uint64_t ns)
 {
-    printf("  %-10s %g s\n", label, (double)ns / 1e9);
+    char text[SJ_DURATION_TEXT_BYTES];
+    printf("  %-10s %s\n", label, sj_format_duration((int64_t)ns, text));
 }
 
 static void print_patterns(const char *label, const sj_pattern *patterns, size_t count)
@@ -68,7 +70,7 @@ static void print_filters(const sj_policy *policy)
         printf("  %-10s %" PRIu32 "\n", "depth", policy->max_depth);
     }
     if (policy->minimum_ns != 0) {
-        print_seconds("minimum", policy->minimum_ns);
+        print_duration("minimum", policy->minimum_ns);
     }
     if (policy->resolution_ns == 0) {
         printf("  %-10s %s\n", "resolution", "every tick of the clock");
@@ -118,7 +120,8 @@ static void print_change(const sj_value_rule *rule)
         printf(", errno %" PRId32, change->error);
     }
     if (change->delay_ns != 0) {
-        printf(", delay %g s", (double)change->delay_ns / 1e9);
+        char text[SJ_DURATION_TEXT_BYTES];
+        printf(", delay %s", sj_format_duration((int64_t)change->delay_ns, text));
     }
 }
 
@@ -196,11 +199,11 @@ static void print_policy(const char *name, const sj_policy *policy)
     print_filters(policy);
     print_values(policy->selection.values);
     if (policy->mode == SJ_POLICY_PROFILE) {
-        print_seconds("interval", policy->profile_interval_ns);
+        print_duration("interval", policy->profile_interval_ns);
     }
     if (policy->mode == SJ_POLICY_FLIGHT) {
-        print_seconds("before", policy->flight_before_ns);
-        print_seconds("after", policy->flight_after_ns);
+        print_duration("before", policy->flight_before_ns);
+        print_duration("after", policy->flight_after_ns);
     }
     for (size_t i = 0; i < policy->trigger_count; i++) {
         const sj_trigger *trigger = &policy->triggers[i];

@@ -26,7 +26,10 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
     char session[SJ_SESSION_TEXT_BYTES];
     if (sj_detach_look(pid, &recorded, &error) == SJ_OK && recorded.has_agent) {
         sj_session_text(&recorded.session, session);
-        if (recorded.recorder != 0) {
+        if (recorded.is_silent) {
+            snprintf(text, capacity, "%s: session %.8s, by a recorder that does not answer",
+                     recorded.is_active ? "recorded" : "being attached to or left", session);
+        } else if (recorded.recorder != 0) {
             snprintf(text, capacity, "%s: session %.8s, by process %d",
                      recorded.is_active && !recorded.is_joining ? "recorded"
                                                                 : "being attached to or left",

@@ -50,7 +50,7 @@ static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT
         return sj_fail(error, SJ_EINVAL, "\"%s\" is no number of a process", pid_text);
     }
     SJ_TRY(sj_detach_look((pid_t)pid, &recorded, error));
-    if (recorded.recorder == 0) {
+    if (recorded.recorder == 0 && !recorded.is_silent) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "process %d is not being recorded; `sojourn ps --recorded` lists those that "
                        "are",

@@ -58,4 +58,61 @@ call_stepped(long (*function)(long), long calls, const volatile long *steps)
     return sum;
 }
 
+/* The flag steps. */
+typedef struct stepper {
+    char unused;
+} stepper;
+
+static void begin_steps(stepper *steps, const volatile long *count, long more)
+{
+    (void)steps;
+    (void)more;
+    (void)count;
+}
+
+static int is_stepped_enough(const stepper *steps)
+{
+    (void)steps;
+    return 1;
+}
+
+static void end_all_steps(stepper *steps)
+{
+    (void)steps;
+}
+
+/* Of many calls the first and those from here on are stepped through. */
+enum { STEPPED_FROM = 120, MARKED_STEPS = 0, MARK = 0x5a5a5a };
+
+/* Steps through a call, with marks in the registers that neither it nor its caller changes. */
+static __attribute__((noipa)) long call_marked(long (*function)(long), long argument)
+{
+    long result;
+    __asm__ volatile("lea -128(%%rsp), %%rsp; mov %3, %%ebx; mov %%rbx, %%rsi; mov %%rbx, %%r8;"
+                     "mov %%rbx, %%r9; mov %%rbx, %%r10; mov %%rbx, %%r12; mov %%rbx, %%r13;"
+                     "mov %%rbx, %%r14; mov %%rbx, %%r15; pushfq; orl %4, (%%rsp); popfq;"
+                     "call *%%rax; pushfq; andl %5, (%%rsp); popfq; lea 128(%%rsp), %%rsp"
+                     : "=a"(result)
+                     : "a"(function), "D"(argument), "i"(MARK), "i"(TRAP_FLAG), "i"(~TRAP_FLAG)
+                     : "rbx", "rcx", "rdx", "rsi", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+                       "r15", "memory", "cc");
+    return result;
+}
+
+static void end_steps(void *context)
+{
+    ((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
+}
+
+static int has_marks(const void *context)
+{
+    static const unsigned char marked[] = {REG_RBX, REG_RSI, REG_R8,  REG_R9, REG_R10,
+                                           REG_R12, REG_R13, REG_R14, REG_R15};
+    int count = 0;
+    for (unsigned i = 0; i < sizeof(marked); i++) {
+        count += ((const ucontext_t *)context)->uc_mcontext.gregs[marked[i]] == MARK;
+    }
+    return count == (int)sizeof(marked);
+}
+
 #endif

@@ -5,6 +5,7 @@
 #else
 #include <execinfo.h>
 #endif
+#include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -27,6 +29,10 @@
 
 extern const char __executable_start[];
 extern const char etext[];
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 enum { CALLS = 80, FRAMES = 40, STACK_BYTES = 65536 };
 
@@ -63,8 +69,6 @@ static int lies_in(uintptr_t pc, const void *function)
 }
 
 #ifdef LOOKS_BEFORE
-
-#include <dlfcn.h>
 
 /* An unwinder that looks one byte before each place, also behind a signal, errs at many
  * instructions of the program and of the recorder. It is judged in stubs alone, which lie in no
@@ -135,11 +139,72 @@ static int is_outside(void)
     return outside * STEPS_FOR_ONE_OUTSIDE > steps;
 }
 
-static void print_steps(const char *how)
+/* True if code of no module, or of the recorder's, is at a place. */
+static int is_strange(const void *pc)
 {
-    const long sum = run_stepped();
-    printf("%s: sum %ld, stepped %d, outside %d, cut %ld\n", how, sum, steps > CALLS, is_outside(),
-           cut);
+    Dl_info info;
+    return dladdr(pc, &info) == 0 || strstr(info.dli_fname, "sojourn-agent") != NULL;
+}
+
+static volatile long strange, unlike, leaves_at, stepped;
+static long (*volatile callee)(long);
+
+NOINLINE int landing(void)
+{
+    return 77;
+}
+
+/* Sees the program's places and, around leaf, the program's registers. */
+static void step_marked(int number, siginfo_t *info, void *context)
+{
+    uintptr_t *pc = pc_of(context);
+    (void)number;
+    (void)info;
+    strange += is_strange((void *)*pc);
+    unlike += lies_in(*pc, leaf) && !has_marks(context);
+    if (++stepped == leaves_at && lies_in(*pc, leaf)) {
+        *pc = (uintptr_t)landing;
+        end_steps(context);
+    }
+}
+
+NOINLINE long call_library(long x)
+{
+    return ldiv(x, 1).quot + 1;
+}
+
+/* The first call of a thread makes the recorder give it room, and so do some later ones. */
+static void *call_in_thread(void *function)
+{
+    enum { MANY = 150 };
+    static long sum;
+    stepper stepped_by;
+    sum = 0;
+    callee = (long (*)(long))function;
+    begin_steps(&stepped_by, &stepped, MARKED_STEPS);
+    for (long i = 0; i < MANY || !is_stepped_enough(&stepped_by); i++) {
+        const int is_marked = i == 0 || i >= STEPPED_FROM;
+        const long result = is_marked ? call_marked((long (*)(long))function, i) : callee(i);
+        sum += i < MANY ? result : 0;
+    }
+    end_all_steps(&stepped_by);
+    return &sum;
+}
+
+static long run_in_thread(void *(*function)(void *), void *argument)
+{
+    pthread_t thread;
+    void *result = NULL;
+    pthread_create(&thread, NULL, function, argument);
+    pthread_join(thread, &result);
+    return *(const long *)result;
+}
+
+static void run_marked(void)
+{
+    long sum = run_in_thread(call_in_thread, (void *)leaf);
+    sum += run_in_thread(call_in_thread, (void *)call_library);
+    printf("marked: sum %ld, strange %ld, unlike %ld\n", sum, strange, unlike);
 }
 
 static void set_action(int number, void (*handler)(int, siginfo_t *, void *), int flags)
@@ -151,6 +216,72 @@ static void set_action(int number, void (*handler)(int, siginfo_t *, void *), in
     if (old.sa_sigaction != handler || old.sa_flags != (action.sa_flags | RESTORER_FLAG)) {
         puts("another action");
     }
+}
+
+static void count_step(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    (void)context;
+    stepped++;
+}
+
+/* Steps through a first call on an alternate stack that has little more room than the kernel needs,
+ * and looks whether something has written below it. */
+static void *call_on_small_stack(void *function)
+{
+    enum { BELOW = 4096, LITTLE = 1024, MOST = 65536, MARKED = 0xa5 };
+    static unsigned char memory[BELOW + MOST];
+    static long changed;
+    const stack_t stack = {.ss_sp = memory + BELOW, .ss_size = getauxval(AT_MINSIGSTKSZ) + LITTLE};
+    memset(memory, MARKED, BELOW);
+    sigaltstack(&stack, NULL);
+    call_in_thread(function);
+    for (int i = 0; i < BELOW; i++) {
+        changed += memory[i] != MARKED;
+    }
+    return &changed;
+}
+
+static void run_small_stack(void)
+{
+    set_action(SIGTRAP, count_step, SA_ONSTACK);
+    const long changed = run_in_thread(call_on_small_stack, (void *)leaf);
+    printf("small stack: stepped %d, changed %ld\n", stepped > CALLS, changed);
+}
+
+/* The handler goes elsewhere at one step; later calls are as ever. */
+static void *leave_in_thread(void *function)
+{
+    static long sums[2];
+    sums[0] = call_marked((long (*)(long))function, 0);
+    leaves_at = 0;
+    for (long i = 0; i < CALLS; i++) {
+        sums[1] += leaf(i) != i + 1;
+    }
+    return sums;
+}
+
+static void run_left(void)
+{
+    enum { SHORTER = 20, STRIDE = 61 };
+    long left = 0;
+    long wrong = 0;
+    for (long at = 1; at < SHORTER * STRIDE; at += at < SHORTER ? 1 : STRIDE) {
+        leaves_at = at;
+        stepped = 0;
+        const long result = run_in_thread(leave_in_thread, (void *)leaf);
+        left += result == 77;
+        wrong += result != 77 && result != 1;
+    }
+    printf("left: %d, wrong %ld, strange %ld\n", left > 1, wrong, strange);
+}
+
+static void print_steps(const char *how)
+{
+    const long sum = run_stepped();
+    printf("%s: sum %ld, stepped %d, outside %ld, cut %ld\n", how, sum, steps > CALLS, outside,
+           cut);
 }
 
 /* Installed past the C library, with a restorer of its own where programs bring one. */
@@ -172,11 +303,6 @@ static void open_page(int number, siginfo_t *info, void *context)
     seen = *pc_of(context);
     seen_address = (uintptr_t)info->si_addr;
     mprotect((void *)(uintptr_t)page, 4096, PROT_READ | PROT_WRITE);
-}
-
-NOINLINE int landing(void)
-{
-    return 77;
 }
 
 /* The thread goes on elsewhere, as a function called in the place of the one that failed. */
@@ -203,7 +329,6 @@ static void count(int number, siginfo_t *info, void *context)
     steps += leaf(0);
 }
 
-static long (*volatile callee)(long);
 static sigjmp_buf behind_null;
 
 __attribute__((optimize("optimize-sibling-calls"))) NOINLINE long call_at_end(long x)
@@ -255,6 +380,7 @@ static void run_faults(void)
 
 static sigjmp_buf behind_end;
 static uintptr_t last_sp;
+static long ended;
 
 /* The stack has ended: at the function's own place, where its first push would be. */
 static void leave_end(int number, siginfo_t *info, void *context)
@@ -286,6 +412,38 @@ static void run_near_ends(void)
         }
     }
     printf("ends: called %d, outside %ld, elsewhere %ld\n", called > 0, outside, cut);
+}
+
+static void leave_end_of_library(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    outside += is_strange((void *)*pc_of(context));
+    siglongjmp(behind_end, 1);
+}
+
+/* The first call of a thread, which the recorder gives room, with few bytes of stack left. */
+static void *call_library_near_end(void *sp)
+{
+    static char alternate[STACK_BYTES];
+    static long result;
+    const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof(alternate)};
+    sigaltstack(&stack, NULL);
+    result = sigsetjmp(behind_end, 1) == 0 ? call_on_stack(call_library, (uintptr_t)sp, 1) : 0;
+    return &result;
+}
+
+static void run_near_ends_of_library(void)
+{
+    enum { GUARD = 4096, LEAST = 160, MOST = 416, STEP = 16 };
+    char *low = mmap(NULL, 2 * GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(low, GUARD, PROT_NONE);
+    set_action(SIGSEGV, leave_end_of_library, SA_ONSTACK);
+    ldiv(1, 1); /* its address is known from here on */
+    for (long room = LEAST; room < MOST; room += STEP) {
+        ended += run_in_thread(call_library_near_end, low + GUARD + room) == 0;
+    }
+    printf("ends: ended %d, outside %ld\n", ended > 1, outside);
 }
 
 static volatile sig_atomic_t is_over;
@@ -453,8 +611,18 @@ int main(int count_of_arguments, char **arguments)
     if (strcmp(arguments[1], "step") == 0) {
         set_action(SIGTRAP, step, 0);
         print_steps("step");
+    } else if (strcmp(arguments[1], "marked") == 0) {
+        set_action(SIGTRAP, step_marked, 0);
+        run_marked();
+    } else if (strcmp(arguments[1], "left") == 0) {
+        set_action(SIGTRAP, step_marked, 0);
+        run_left();
     } else if (strcmp(arguments[1], "ends") == 0) {
         run_near_ends();
+    } else if (strcmp(arguments[1], "small_stack") == 0) {
+        run_small_stack();
+    } else if (strcmp(arguments[1], "library_ends") == 0) {
+        run_near_ends_of_library();
     } else if (strcmp(arguments[1], "stack") == 0) {
         set_action(SIGTRAP, step, SA_ONSTACK);
         print_steps("stack");

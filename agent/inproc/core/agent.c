@@ -413,7 +413,7 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     sj_api_trampolines_close();
     sj_modules_forget_all();
     sj_heap_guard_release_code();
-    sj_jvm_forget();
+    sj_jvm_deinit();
     if (atomic_load(&sojourn_agent_state.binding) == SJ_AGENT_STATE_RELEASED) {
         sj_return_slots_release();
     }

@@ -27,7 +27,7 @@ static bool write_file(int file, const uint8_t *bytes, uint32_t size)
     return true;
 }
 
-static sj_status take_answer(const sj_link *link, int file, sj_jvm_rewritten *rewritten)
+static sj_status read_reply(const sj_link *link, int file, sj_jvm_rewritten *rewritten)
 {
     sj_link_class_added added;
     if (link->packet.type == SJ_LINK_SKIP) {
@@ -74,7 +74,7 @@ static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
     SJ_TRY(sj_link_send_file(link, SJ_LINK_CLASS, bytes, file));
     SJ_TRY(sj_link_receive(link));
     sj_jvm_rewritten answered = {.file = -1, .selection = SJ_CLASS_NOTHING};
-    SJ_TRY(take_answer(link, file, &answered));
+    SJ_TRY(read_reply(link, file, &answered));
     SJ_TRY(sj_conversation_finish(link));
     *rewritten = answered;
     return SJ_OK;
@@ -130,7 +130,7 @@ static bool find_tracer(const char *path, sj_link_tracer_found *found)
     return sj_conversation_ask(ask_tracer, &question);
 }
 
-/* Room of a packet that holds the head of a question and at least one class. */
+/* Bytes of a packet for the head of a question and at least one class. */
 enum { QUESTION_BYTES = SJ_LINK_MAX_BYTES - 64 };
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link_loaded_class) +
@@ -138,8 +138,8 @@ _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link
                    QUESTION_BYTES,
                "every class fits a packet");
 
-/* Writes as many classes as fit one packet, and returns the bytes; `*count` is how many there are,
- * and then how many were written. */
+/* Writes as many classes as fit one packet. Returns the bytes. `*count` is the number of classes,
+ * and afterwards the number that was written. */
 static uint32_t write_question(uint8_t *payload, const sj_jvm_loaded *classes, uint32_t *count)
 {
     uint32_t bytes = sizeof(sj_link_classes);
@@ -199,7 +199,7 @@ static bool choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t
     return status == SJ_OK;
 }
 
-/* Asks what the recorder wants by now. */
+/* Asks the recorder what it wants now. */
 static uint32_t get_runtimes(void)
 {
     sj_link link = {.socket = -1};
@@ -222,8 +222,8 @@ static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_j
     const sj_link_jvm_state state = {.moment = moment,
                                      .classes = counters.classes,
                                      .unanswered = counters.unanswered,
-                                     .leaf_stubs = counters.led,
-                                     .wrappers = counters.unled,
+                                     .leaf_stubs = counters.linked_wrappers,
+                                     .wrappers = counters.plain_wrappers,
                                      .is_unknown = counters.is_unknown ? 1 : 0,
                                      .looked_at = figures->looked_at,
                                      .retransformed = figures->retransformed,
@@ -244,7 +244,7 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     sj_link link = {.socket = -1};
     if (sj_conversation_begin()) {
-        (void)!send_state(&link, moment, figures); /* the recorder is gone: nobody to report to */
+        (void)!send_state(&link, moment, figures); /* It fails if the recorder is gone. */
         sj_link_close(&link);
         sj_conversation_end();
     }
@@ -265,7 +265,7 @@ static void report_unloaded(const uint64_t *loaders, uint32_t count)
 {
     sj_link link = {.socket = -1};
     if (sj_conversation_begin()) {
-        (void)!send_unloaded(&link, loaders, count); /* the recorder is gone: nobody to tell */
+        (void)!send_unloaded(&link, loaders, count); /* It fails if the recorder is gone. */
         sj_link_close(&link);
         sj_conversation_end();
     }
@@ -303,7 +303,7 @@ const sj_monitor sj_monitor_jvm = {.bit = SJ_LINK_RUNTIME_JVM,
                                    .on_modules = sj_jvm_watch_for_launch,
                                    .after_fork = sj_jvm_after_fork};
 
-/* A filter of system calls may end the program for starting a thread. */
+/* A seccomp filter might end the program if a thread is started. */
 static bool may_start_thread(void)
 {
     return sj_recorder_is_armed() && sj_recorder_may_call();
@@ -314,8 +314,8 @@ SJ_EXPORTED void sojourn_agent_join_jvm(void)
     sj_jvm_options options;
     if (may_start_thread()) {
         set_options(&options);
-        sj_jvm_use(&options);
-        sj_jvm_begin(SJ_JVM_JOIN);
+        sj_jvm_set_options(&options);
+        sj_jvm_start_task(SJ_JVM_ATTACH);
     } else {
         atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_NONE);
     }
@@ -324,11 +324,11 @@ SJ_EXPORTED void sojourn_agent_join_jvm(void)
 SJ_EXPORTED void sojourn_agent_select_jvm(void)
 {
     if (may_start_thread()) {
-        sj_jvm_begin(SJ_JVM_SELECT);
+        sj_jvm_start_task(SJ_JVM_SELECT);
     }
 }
 
 SJ_EXPORTED void sojourn_agent_leave_jvm(void)
 {
-    sj_jvm_begin(SJ_JVM_LEAVE);
+    sj_jvm_start_task(SJ_JVM_DETACH);
 }

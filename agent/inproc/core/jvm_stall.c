@@ -1,4 +1,4 @@
-/* Reports to the recorder a thread of the program that does not answer its watch. */
+/* Reports to the recorder a thread of the program that does not handle a heartbeat in time. */
 #include "agent/inproc/core/jvm_stall.h"
 
 #include "agent/inproc/core/conversation.h"
@@ -45,7 +45,7 @@ void sj_report_stall(const sj_jvm_stall *stall)
         return;
     }
     if (write_report((int)file, stall) && sj_conversation_begin()) {
-        (void)!send(&link, stall, (int)file); /* the recorder is gone: nobody to tell */
+        (void)!send(&link, stall, (int)file); /* It fails if the recorder is gone. */
         sj_link_close(&link);
         sj_conversation_end();
     }

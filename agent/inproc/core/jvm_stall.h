@@ -1,5 +1,4 @@
-/* sj_report_stall reports to the recorder a thread that does not answer. May wait; a thread of the
- * program's, not in a signal handler. */
+/* Reports a stalled thread to the recorder. May wait. Not async-signal-safe. */
 #ifndef SJ_AGENT_INPROC_CORE_JVM_STALL_H
 #define SJ_AGENT_INPROC_CORE_JVM_STALL_H
 

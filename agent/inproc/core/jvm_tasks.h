@@ -1,15 +1,15 @@
-/* What a tracer has the agent do in a JVM that runs; `jvm` of the agent's state says when it is
- * done. It calls these in a thread that holds no lock of the C library. */
+/* Entry points that a tracer calls in a process with a running JVM, on a thread that holds no lock
+ * of the C library. agent_state.jvm says when the task is done. */
 #ifndef SJ_AGENT_INPROC_CORE_JVM_TASKS_H
 #define SJ_AGENT_INPROC_CORE_JVM_TASKS_H
 
-/* sojourn_agent_join_jvm begins to record its methods. */
+/* Starts to record Java methods. */
 void sojourn_agent_join_jvm(void);
 
-/* sojourn_agent_select_jvm obeys another policy of the recorder's. */
+/* Applies a new policy of the recorder. */
 void sojourn_agent_select_jvm(void);
 
-/* sojourn_agent_leave_jvm gives the JVM its classes back. */
+/* Removes all probes from the JVM's classes. */
 void sojourn_agent_leave_jvm(void);
 
 #endif

@@ -16,6 +16,7 @@
 
 #include "agent/abi/agent_state.h"
 #include "agent/abi/hooked_module.h"
+#include "agent/inproc/core/agent_place.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/mono_overflow.h"
@@ -171,23 +172,32 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     return result;
 }
 
-static bool is_touch(uint64_t sp, uint64_t address)
+static bool is_touch(const sj_saved_context *saved, uint64_t address)
 {
-    return address == sp - SJ_STUB_TOUCHED_BYTES || address == sp - SJ_STUB_VALUES_TOUCHED_BYTES;
+    return address == saved->sp - SJ_STUB_TOUCHED_BYTES ||
+           address == saved->sp - SJ_STUB_VALUES_TOUCHED_BYTES;
 }
 
-/* Faults whose siginfo says where the instruction is, and the end of the stack that a stub met: to
- * the program it is as if the function's first push had met it. Mono looks for the address among
- * its guard pages, which that of the push may lie above. */
+/* Where frames of the agent lie, and the one that it was making. */
+static bool is_agent_stack(const sj_saved_context *saved, uint64_t address)
+{
+    return address < saved->shown_sp && address >= saved->sp - SJ_STUB_VALUES_TOUCHED_BYTES;
+}
+
+/* Faults whose siginfo says where the instruction is, and the end of the stack that a stub or the
+ * agent met, if `is_ours` says so of the address: to the program it is as if the function's first
+ * push had met it. Mono looks for the address among its guard pages, which that of the push may lie
+ * above. */
 static void correct_address(uint64_t signal, siginfo_t *info, void *context,
-                            const sj_saved_context *saved)
+                            const sj_saved_context *saved,
+                            bool (*is_ours)(const sj_saved_context *saved, uint64_t address))
 {
     const bool is_at_code = signal == SIGILL || signal == SIGFPE || signal == SIGTRAP;
     const uint64_t address = (uint64_t)(uintptr_t)info->si_addr;
     if (is_at_code && info->si_code > 0 && address == saved->pc) {
         info->si_addr = (void *)(uintptr_t)saved->shown_pc; /* NOLINT(performance-no-int-to-ptr) */
     } else if ((signal == SIGSEGV || signal == SIGBUS) && info->si_code > 0 &&
-               is_touch(saved->sp, address) && !sj_mono_is_registered()) {
+               is_ours(saved, address) && !sj_mono_is_registered()) {
         const uint64_t pushed = saved->shown_sp - sizeof(uint64_t);
         info->si_addr = (void *)(uintptr_t)pushed; /* NOLINT(performance-no-int-to-ptr) */
         sj_context_set_fault(context, pushed);
@@ -214,7 +224,9 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
         saved->shown_pc = state.pc;
         saved->shown_sp = state.sp;
         sj_context_set(context, &state);
-        correct_address(signal, info, context, saved);
+        correct_address(signal, info, context, saved, is_touch);
+    } else if (sj_agent_place_show(context, saved)) {
+        correct_address(signal, info, context, saved, is_agent_stack);
     } else {
         (void)sj_mono_overflow_show(signal, info, context, saved);
     }
@@ -232,7 +244,10 @@ void sj_signals_return(void *context)
     if (now.pc == saved->shown_pc && now.sp == saved->shown_sp) {
         const sj_stub_state inside = {.pc = saved->pc, .sp = saved->sp, .link = saved->link};
         sj_context_set(context, &inside);
+        sj_agent_place_return(context, saved);
         sj_mono_overflow_return(context, saved);
+    } else if (saved->room != 0) {
+        sj_recorder_leave(saved->sp, saved->shown_sp);
     }
     saved->magic = 0;
 }

@@ -134,11 +134,11 @@ static size_t at_least_usual(size_t alignment)
 
 /* Returns ANY for allocations by the C++ library's own code: it may hand a block of malloc to the
  * program as one of operator new. */
-static uint32_t families_of(sj_zombie_head head, uint64_t site)
+static uint32_t families_of(sj_zombie_head entry, uint64_t site)
 {
-    const sj_residue *custody = sj_residue_now;
-    const bool is_in_operators = site >= custody->operators_low && site < custody->operators_high;
-    return is_in_operators ? (uint32_t)SJ_FAMILY_ANY : custody->families[head];
+    const sj_residue *residue = sj_residue_now;
+    const bool is_in_operators = site >= residue->operators_low && site < residue->operators_high;
+    return is_in_operators ? (uint32_t)SJ_FAMILY_ANY : residue->families[entry];
 }
 
 /* Returns NULL if the allocation is not sampled. */
@@ -155,9 +155,9 @@ static void *allocate_sampled(size_t bytes, size_t alignment, uint32_t families,
 }
 
 /* Halves the memory of freed blocks before an allocation fails. */
-static void *allocate_ordinary(sj_zombie_head head, size_t bytes)
+static void *allocate_ordinary(sj_zombie_head entry, size_t bytes)
 {
-    const new_function original = (new_function)sj_heap_originals[head];
+    const new_function original = (new_function)sj_heap_originals[entry];
     void *block = original(bytes);
     if (block == NULL && bytes != 0 && atomic_load(&sj_zombie_region_now) != NULL) {
         sj_pool_shrink();
@@ -167,10 +167,10 @@ static void *allocate_ordinary(sj_zombie_head head, size_t bytes)
     return block;
 }
 
-static void *allocate_block(sj_zombie_head head, size_t bytes, uint64_t site)
+static void *allocate_block(sj_zombie_head entry, size_t bytes, uint64_t site)
 {
-    void *block = allocate_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(head, site), site);
-    return block != NULL ? block : allocate_ordinary(head, bytes);
+    void *block = allocate_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(entry, site), site);
+    return block != NULL ? block : allocate_ordinary(entry, bytes);
 }
 
 static void *new_block(size_t bytes)
@@ -190,12 +190,12 @@ static void *new_zeroed(size_t count, size_t bytes)
                          : ((new_two_function)sj_heap_originals[SJ_HEAD_CALLOC])(count, bytes);
 }
 
-static void *new_aligned_of(sj_zombie_head head, size_t alignment, size_t bytes, uint64_t site)
+static void *new_aligned_of(sj_zombie_head entry, size_t alignment, size_t bytes, uint64_t site)
 {
     void *block = is_alignment(alignment) ? allocate_sampled(bytes, at_least_usual(alignment),
-                                                             families_of(head, site), site)
+                                                             families_of(entry, site), site)
                                           : NULL;
-    return block != NULL ? block : ((new_two_function)sj_heap_originals[head])(alignment, bytes);
+    return block != NULL ? block : ((new_two_function)sj_heap_originals[entry])(alignment, bytes);
 }
 
 static void *new_aligned(size_t alignment, size_t bytes)
@@ -240,23 +240,23 @@ static void *new_pages(size_t bytes)
 
 /* Allocates by an operator new. An operator that calls malloc does not count the thread's distance
  * down, because malloc does. So this call is added again before malloc runs. */
-static void *new_object(sj_zombie_head head, size_t bytes, uint64_t site)
+static void *new_object(sj_zombie_head entry, size_t bytes, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
-    void *block = allocate_sampled(bytes, SJ_POOL_ALIGNMENT, sj_residue_now->families[head], site);
+    void *block = allocate_sampled(bytes, SJ_POOL_ALIGNMENT, sj_residue_now->families[entry], site);
     if (block != NULL) {
         return block;
     }
-    if (region != NULL && region->is_forwarding[head] != 0) {
+    if (region != NULL && region->is_forwarding[entry] != 0) {
         sj_sampling_countdown++;
     }
-    return ((new_function)sj_heap_originals[head])(bytes);
+    return ((new_function)sj_heap_originals[entry])(bytes);
 }
 
-#define NEW_OBJECT(name, head)                                                                     \
+#define NEW_OBJECT(name, entry)                                                                    \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
-        return new_object(head, bytes, SJ_CALL_SITE());                                            \
+        return new_object(entry, bytes, SJ_CALL_SITE());                                           \
     }
 
 NEW_OBJECT(new_one, SJ_HEAD_NEW)
@@ -264,7 +264,7 @@ NEW_OBJECT(new_one_nothrow, SJ_HEAD_NEW_NOTHROW)
 NEW_OBJECT(new_array, SJ_HEAD_NEW_ARRAY)
 NEW_OBJECT(new_array_nothrow, SJ_HEAD_NEW_ARRAY_NOTHROW)
 
-const void *sj_allocation_handler(sj_zombie_head head)
+const void *sj_allocation_handler(sj_zombie_head entry)
 {
     static const void *const handlers[SJ_HEAD_FREE] = {
         [SJ_HEAD_MALLOC] = (const void *)new_block,
@@ -278,7 +278,7 @@ const void *sj_allocation_handler(sj_zombie_head head)
         [SJ_HEAD_NEW_NOTHROW] = (const void *)new_one_nothrow,
         [SJ_HEAD_NEW_ARRAY] = (const void *)new_array,
         [SJ_HEAD_NEW_ARRAY_NOTHROW] = (const void *)new_array_nothrow};
-    return handlers[head];
+    return handlers[entry];
 }
 
 #define FREE_FOR_FAMILIES(name, families)                                                          \
@@ -348,7 +348,7 @@ static void *resize_with_flags(void *block, size_t bytes, int flags)
     return moved;
 }
 
-const void *sj_free_handler(sj_zombie_head head)
+const void *sj_free_handler(sj_zombie_head entry)
 {
     static const void *const free_handlers[SJ_FAMILY_ANY + 1] = {NULL,
                                                                  (const void *)free_for_1,
@@ -358,7 +358,7 @@ const void *sj_free_handler(sj_zombie_head head)
                                                                  (const void *)free_for_5,
                                                                  (const void *)free_for_6,
                                                                  (const void *)free_for_7};
-    switch (head) {
+    switch (entry) {
     case SJ_HEAD_REALLOC:
         return (const void *)resize;
     case SJ_HEAD_RALLOCX:
@@ -368,6 +368,6 @@ const void *sj_free_handler(sj_zombie_head head)
     case SJ_HEAD_XALLOCX: /* A guarded block cannot grow in place. */
         return (const void *)size_of;
     default:
-        return free_handlers[sj_residue_now->families[head] & SJ_FAMILY_ANY];
+        return free_handlers[sj_residue_now->families[entry] & SJ_FAMILY_ANY];
     }
 }

@@ -38,12 +38,12 @@ static __attribute__((noinline)) void check_buffer(const void *buffer, size_t by
     open_buffer(slot, address, bytes);
 }
 
-#define BUFFER_CALL(name, head, is_write)                                                          \
+#define BUFFER_CALL(name, entry, is_write)                                                         \
     static long name(long file, const void *buffer, size_t bytes, long fourth, const void *fifth,  \
                      long sixth)                                                                   \
     {                                                                                              \
         check_buffer(buffer, bytes, is_write, SJ_CALL_SITE_OF_ENTRY());                            \
-        return ((buffer_call)sj_heap_originals[head])(file, buffer, bytes, fourth, fifth, sixth);  \
+        return ((buffer_call)sj_heap_originals[entry])(file, buffer, bytes, fourth, fifth, sixth); \
     }
 
 BUFFER_CALL(call_read, SJ_HEAD_READ, true)
@@ -55,9 +55,9 @@ BUFFER_CALL(call_send, SJ_HEAD_SEND, false)
 BUFFER_CALL(call_recvfrom, SJ_HEAD_RECVFROM, true)
 BUFFER_CALL(call_sendto, SJ_HEAD_SENDTO, false)
 
-uint64_t sj_buffer_call(sj_zombie_head head)
+uint64_t sj_buffer_call(sj_zombie_head entry)
 {
     static const buffer_call calls[] = {call_read, call_write, call_pread,    call_pwrite,
                                         call_recv, call_send,  call_recvfrom, call_sendto};
-    return (uint64_t)(uintptr_t)calls[head - SJ_HEAD_READ];
+    return (uint64_t)(uintptr_t)calls[entry - SJ_HEAD_READ];
 }

@@ -36,8 +36,8 @@ static size_t header_bytes(const void *block)
 {
     enum { BITS = 7, IS_MAPPED = 2 };
     const size_t size = ((const size_t *)block)[-1];
-    const size_t head = (size & IS_MAPPED) != 0 ? 2 * sizeof(size_t) : sizeof(size_t);
-    return (size & ~(size_t)BITS) - head;
+    const size_t header = (size & IS_MAPPED) != 0 ? 2 * sizeof(size_t) : sizeof(size_t);
+    return (size & ~(size_t)BITS) - header;
 }
 
 static __attribute__((noinline)) size_t compare_bytes(const void *block)
@@ -65,7 +65,7 @@ static inline size_t usable_bytes(const void *block)
                : header_bytes(block);
 }
 
-#define REST(type, head) ((type)sj_residue_now->uncounted[head])
+#define REST(type, entry) ((type)sj_residue_now->uncounted[entry])
 
 __thread uint64_t sj_counted_site;
 
@@ -119,45 +119,45 @@ static void count_free(void *block)
 
 /* An operator new may throw past END_REST, so its call site is not saved. The functions that it
  * calls then see the agent as their caller. */
-#define COUNT_OPERATOR(name, head)                                                                 \
+#define COUNT_OPERATOR(name, entry)                                                                \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
         const sj_memory_counters before = sj_recorder_copy_memory();                               \
-        void *block = REST(new_function, head)(bytes);                                             \
+        void *block = REST(new_function, entry)(bytes);                                            \
         sj_recorder_restore_memory(&before);                                                       \
         return count_new(block);                                                                   \
     }
 
-#define COUNT_NEW(name, head)                                                                      \
+#define COUNT_NEW(name, entry)                                                                     \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
         const sj_memory_counters before = sj_recorder_copy_memory();                               \
         BEGIN_REST();                                                                              \
-        void *block = REST(new_function, head)(bytes);                                             \
+        void *block = REST(new_function, entry)(bytes);                                            \
         END_REST();                                                                                \
         sj_recorder_restore_memory(&before);                                                       \
         return count_new(block);                                                                   \
     }
 
-#define COUNT_NEW_TWO(name, head)                                                                  \
+#define COUNT_NEW_TWO(name, entry)                                                                 \
     static void *name(size_t first, size_t second)                                                 \
     {                                                                                              \
         const sj_memory_counters before = sj_recorder_copy_memory();                               \
         BEGIN_REST();                                                                              \
-        void *block = REST(new_two_function, head)(first, second);                                 \
+        void *block = REST(new_two_function, entry)(first, second);                                \
         END_REST();                                                                                \
         sj_recorder_restore_memory(&before);                                                       \
         return count_new(block);                                                                   \
     }
 
 /* Passes further arguments on: no freeing entry has more than three. */
-#define COUNT_FREE(name, head)                                                                     \
+#define COUNT_FREE(name, entry)                                                                    \
     static void name(void *block, size_t second, size_t third)                                     \
     {                                                                                              \
         count_freed(block);                                                                        \
         const sj_memory_counters after = sj_recorder_copy_memory();                                \
         BEGIN_REST();                                                                              \
-        REST(void (*)(void *, size_t, size_t), head)(block, second, third);                        \
+        REST(void (*)(void *, size_t, size_t), entry)(block, second, third);                       \
         END_REST();                                                                                \
         sj_recorder_restore_memory(&after);                                                        \
     }
@@ -242,15 +242,15 @@ static bool is_c_library(const sj_zombie_region *region)
 }
 
 /* Operators of the C++ library are not counted: they call malloc and free, which count. */
-static bool is_counted(const sj_zombie_region *region, sj_zombie_head head)
+static bool is_counted(const sj_zombie_region *region, sj_zombie_head entry)
 {
-    return region->heads[head] != 0 && region->parts[head] == SJ_HEAP_ALLOCATOR &&
-           region->is_forwarding[head] == 0;
+    return region->heads[entry] != 0 && region->parts[entry] == SJ_HEAP_ALLOCATOR &&
+           region->is_forwarding[entry] == 0;
 }
 
-uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head)
+uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head entry)
 {
-#define ENTRY(head, function) [SJ_HEAD_##head] = (uint64_t)(uintptr_t)function
+#define ENTRY(entry, function) [SJ_HEAD_##entry] = (uint64_t)(uintptr_t)function
     static const uint64_t entries[SJ_HEADS] = {
         ENTRY(MALLOC, count_any_malloc),
         ENTRY(CALLOC, count_any_calloc),
@@ -286,11 +286,11 @@ uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head)
     static const uint64_t c_library_entries[SJ_HEADS] = {
         ENTRY(MALLOC, count_malloc), ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
 #undef ENTRY
-    if (!is_counted(region, head)) {
+    if (!is_counted(region, entry)) {
         return 0;
     }
-    return is_c_library(region) && c_library_entries[head] != 0 ? c_library_entries[head]
-                                                                : entries[head];
+    return is_c_library(region) && c_library_entries[entry] != 0 ? c_library_entries[entry]
+                                                                 : entries[entry];
 }
 
 bool sj_counting_is_possible(const sj_zombie_region *region)
@@ -304,9 +304,9 @@ void sj_counting_begin(const sj_zombie_region *region)
     if (!is_c_library(region)) {
         atomic_store(&remaining_comparisons, ALWAYS_ASK);
     }
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        atomic_store(&sj_residue_now->counting_handlers[head],
-                     sj_counting_entry(region, (sj_zombie_head)head));
+    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+        atomic_store(&sj_residue_now->counting_handlers[entry],
+                     sj_counting_entry(region, (sj_zombie_head)entry));
     }
     atomic_store(&sj_recorder_counts_memory, &sj_residue_now->shared.is_whole);
 }
@@ -314,7 +314,7 @@ void sj_counting_begin(const sj_zombie_region *region)
 void sj_counting_end(void)
 {
     atomic_store(&sj_recorder_counts_memory, NULL);
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        atomic_store(&sj_residue_now->counting_handlers[head], 0);
+    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+        atomic_store(&sj_residue_now->counting_handlers[entry], 0);
     }
 }

@@ -18,9 +18,8 @@
 #include <time.h>
 
 #define WORD_PATTERN UINT64_C(0xa5a5a5a5a5a5a5a5)
-#define MARK_BITS                                                                                  \
-    UINT64_C(0xa55a5aa5a5000000) /* The lowest bits hold the number of the record.                 \
-                                  */
+/* The lowest bits hold the number of the record. */
+#define MARK_BITS UINT64_C(0xa55a5aa5a5000000)
 #define WAIT_NS UINT64_C(5000000000)
 
 enum {
@@ -402,11 +401,11 @@ static void *resize(uint64_t block, uint64_t bytes, uint64_t unused)
                          : ((resize_function)sj_heap_originals[SJ_HEAD_REALLOC])(block, bytes, 0);
 }
 
-#define DELAY_ENTRY(name, head)                                                                    \
+#define DELAY_ENTRY(name, entry)                                                                   \
     static void name(uint64_t block, uint64_t second, uint64_t third)                              \
     {                                                                                              \
         if (!delay_free(block, SJ_CALL_SITE())) {                                                  \
-            ((free_function)sj_heap_originals[head])(block, second, third);                        \
+            ((free_function)sj_heap_originals[entry])(block, second, third);                       \
         }                                                                                          \
     }
 
@@ -438,18 +437,18 @@ DELAY_ENTRY(keep_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
 
 /* True if the allocator's free takes blocks of this entry. Operators that the program defines may
  * use another heap: they count only if operator new is the allocator's, too. */
-static bool is_of_allocator(const sj_zombie_region *region, sj_zombie_head head)
+static bool is_of_allocator(const sj_zombie_region *region, sj_zombie_head entry)
 {
-    const bool is_operator = head >= SJ_HEAD_DELETE && head < SJ_HEAD_SIGACTION;
-    return region->parts[head] == SJ_HEAP_ALLOCATOR && region->heads[SJ_HEAD_FREE] != 0 &&
+    const bool is_operator = entry >= SJ_HEAD_DELETE && entry < SJ_HEAD_SIGACTION;
+    return region->parts[entry] == SJ_HEAP_ALLOCATOR && region->heads[SJ_HEAD_FREE] != 0 &&
            region->heads[SJ_HEAD_USABLE_SIZE] != 0 &&
            (!is_operator ||
             (region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR));
 }
 
-uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_zombie_head head)
+uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_zombie_head entry)
 {
-#define ENTRY(head, function) [SJ_HEAD_##head] = (uint64_t)(uintptr_t)function
+#define ENTRY(entry, function) [SJ_HEAD_##entry] = (uint64_t)(uintptr_t)function
     static const uint64_t entries[SJ_HEADS] = {
         ENTRY(FREE, keep_free),
         ENTRY(REALLOC, resize),
@@ -472,22 +471,22 @@ uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_zombie_head he
         ENTRY(DELETE_ARRAY_ALIGNED_NOTHROW, keep_delete_array_aligned_nothrow),
         ENTRY(DELETE_ARRAY_SIZED_ALIGNED, keep_delete_array_sized_aligned)};
 #undef ENTRY
-    return region->heads[head] != 0 && is_of_allocator(region, head) ? entries[head] : 0;
+    return region->heads[entry] != 0 && is_of_allocator(region, entry) ? entries[entry] : 0;
 }
 
-static bool is_resizing(uint32_t head)
+static bool is_resizing(uint32_t entry)
 {
-    return head == SJ_HEAD_REALLOC || head == SJ_HEAD_RALLOCX;
+    return entry == SJ_HEAD_REALLOC || entry == SJ_HEAD_RALLOCX;
 }
 
 /* Sets the handlers of resizing entries, or of all others. Resizing entries need theirs before the
  * first free is delayed and until the last block is freed. */
 static void set_handlers(const sj_zombie_region *region, bool are_resizing)
 {
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (is_resizing(head) == are_resizing) {
-            atomic_store(&sj_residue_now->delay_handlers[head],
-                         region != NULL ? sj_delayed_free_entry(region, (sj_zombie_head)head) : 0);
+    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+        if (is_resizing(entry) == are_resizing) {
+            atomic_store(&sj_residue_now->delay_handlers[entry],
+                         region != NULL ? sj_delayed_free_entry(region, (sj_zombie_head)entry) : 0);
         }
     }
 }

@@ -22,7 +22,7 @@ typedef void (*plain_handler)(int signal);
 
 typedef struct program_action {
     struct sigaction kept[KEPT_ACTIONS];
-    _Atomic uint32_t latest; /* Index of the newest entry of `kept`, modulo KEPT. */
+    _Atomic uint32_t latest; /* Index of the newest entry of `kept`, modulo KEPT_ACTIONS. */
 } program_action;
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};

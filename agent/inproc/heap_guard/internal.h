@@ -107,7 +107,7 @@ void sj_pages_open_all(sj_pool *pool);
 bool sj_pages_open(uint64_t address, uint64_t bytes);
 void sj_pages_open_touched(uint64_t page);
 bool sj_pages_close(uint64_t address, uint64_t bytes);
-bool sj_pages_close_slot(uint64_t room);
+bool sj_pages_close_slot(uint64_t slot_start);
 
 /* sj_pages_save copies the content of a block that is about to be closed, if closing would drop it.
  * sj_pages_is_saved: true if the copy still exists. sj_pages_restore writes the copy back to one
@@ -191,7 +191,7 @@ void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index);
  * the calls of an entry; 0 if they are not counted. sj_counting_is_possible: true if the sizes of
  * blocks can be known. sj_counting_begin and sj_counting_end start and stop it; other threads may
  * run. */
-uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head head);
+uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head entry);
 bool sj_counting_is_possible(const sj_zombie_region *region);
 void sj_counting_begin(const sj_zombie_region *region);
 void sj_counting_end(void);
@@ -202,11 +202,11 @@ bool sj_entries_supported(void);
 /* sj_allocation_handler returns the function that an allocating entry calls for each allocation
  * that may be sampled. sj_free_handler returns the function that a freeing entry calls for blocks
  * of the pool; sj_residue.families has to be filled before. */
-const void *sj_allocation_handler(sj_zombie_head head);
-const void *sj_free_handler(sj_zombie_head head);
+const void *sj_allocation_handler(sj_zombie_head entry);
+const void *sj_free_handler(sj_zombie_head entry);
 
 /* Returns the function that the entry of a system call jumps to if the buffer lies in the pool. */
-uint64_t sj_buffer_call(sj_zombie_head head);
+uint64_t sj_buffer_call(sj_zombie_head entry);
 
 /* Ends the program by SIGABRT if `next` says so. */
 void sj_report_stop_if(sj_zombie_on_use next);

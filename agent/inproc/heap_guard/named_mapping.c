@@ -87,7 +87,7 @@ void *sj_named_mapping_find(const char *name)
     return found;
 }
 
-static long make_file(const char *name)
+static long new_file(const char *name)
 {
     long file = SJ_SYS(SYS_memfd_create, name, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
     if (file < 0) { /* An older kernel does not know MFD_EXEC. */
@@ -99,7 +99,7 @@ static long make_file(const char *name)
 void *sj_named_mapping_new(const char *name, size_t data_bytes, size_t code_bytes)
 {
     const size_t bytes = data_bytes + code_bytes;
-    const long file = make_file(name);
+    const long file = new_file(name);
     void *mapped = NULL;
     if (file >= 0 && SJ_SYS(SYS_ftruncate, file, bytes, 0, 0, 0, 0) == 0) {
         mapped = sj_sys_map(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, (int)file, 0);

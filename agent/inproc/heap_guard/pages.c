@@ -116,12 +116,12 @@ void sj_pages_open_touched(uint64_t page)
     (void)sj_sys_protect((void *)(uintptr_t)page, SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
 }
 
-bool sj_pages_close_slot(uint64_t room)
+bool sj_pages_close_slot(uint64_t slot_start)
 {
     return (sj_heap_pool.has_guards == 0 ||
-            sj_sys_protect((void *)(uintptr_t)room, SJ_POOL_SLOT_BYTES, PROT_READ | PROT_WRITE) ==
-                0) &&
-           sj_pages_close(room, SJ_POOL_SLOT_BYTES);
+            sj_sys_protect((void *)(uintptr_t)slot_start, SJ_POOL_SLOT_BYTES,
+                           PROT_READ | PROT_WRITE) == 0) &&
+           sj_pages_close(slot_start, SJ_POOL_SLOT_BYTES);
 }
 
 void sj_pages_open_all(sj_pool *pool)

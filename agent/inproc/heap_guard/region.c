@@ -128,29 +128,29 @@ static bool patch_half(const sj_entries_context *context, sj_zombie_half half, u
     return status == SJ_OK && report.hooked != 0 && report.failed == 0;
 }
 
-static uint8_t family_of(uint32_t head)
+static uint8_t family_of(uint32_t entry)
 {
-    if ((head >= SJ_HEAD_NEW && head <= SJ_HEAD_NEW_NOTHROW) ||
-        (head >= SJ_HEAD_DELETE && head < SJ_HEAD_DELETE_ARRAY)) {
+    if ((entry >= SJ_HEAD_NEW && entry <= SJ_HEAD_NEW_NOTHROW) ||
+        (entry >= SJ_HEAD_DELETE && entry < SJ_HEAD_DELETE_ARRAY)) {
         return SJ_FAMILY_NEW;
     }
-    if ((head >= SJ_HEAD_NEW_ARRAY && head <= SJ_HEAD_NEW_ARRAY_NOTHROW) ||
-        (head >= SJ_HEAD_DELETE_ARRAY && head < SJ_HEAD_SIGACTION)) {
+    if ((entry >= SJ_HEAD_NEW_ARRAY && entry <= SJ_HEAD_NEW_ARRAY_NOTHROW) ||
+        (entry >= SJ_HEAD_DELETE_ARRAY && entry < SJ_HEAD_SIGACTION)) {
         return SJ_FAMILY_NEW_ARRAY;
     }
-    return head >= SJ_HEAD_DALLOCX && head <= SJ_HEAD_SALLOCX ? SJ_FAMILY_ANY : SJ_FAMILY_MALLOC;
+    return entry >= SJ_HEAD_DALLOCX && entry <= SJ_HEAD_SALLOCX ? SJ_FAMILY_ANY : SJ_FAMILY_MALLOC;
 }
 
 /* If one entry has several names, it gets the families of all: it is not known by which name it was
  * called. */
-static void fill_families(sj_residue *custody, const sj_zombie_region *region, bool are_known)
+static void fill_families(sj_residue *residue, const sj_zombie_region *region, bool are_known)
 {
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        custody->families[head] = are_known ? family_of(head) : SJ_FAMILY_ANY;
+    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+        residue->families[entry] = are_known ? family_of(entry) : SJ_FAMILY_ANY;
         for (uint32_t other = 0; other < SJ_HEADS; other++) {
-            if (region->heads[head] != 0 && region->heads[other] == region->heads[head] &&
-                region->parts[other] == region->parts[head]) {
-                custody->families[head] |= family_of(other);
+            if (region->heads[entry] != 0 && region->heads[other] == region->heads[entry] &&
+                region->parts[other] == region->parts[entry]) {
+                residue->families[entry] |= family_of(other);
             }
         }
     }
@@ -159,10 +159,10 @@ static void fill_families(sj_residue *custody, const sj_zombie_region *region, b
 /* True if the program replaces none of the module's operators new and delete. */
 static bool has_all_operators(const find_bias *module)
 {
-    for (uint32_t head = 0; head < SJ_HEAD_SIGACTION; head++) {
+    for (uint32_t entry = 0; entry < SJ_HEAD_SIGACTION; entry++) {
         const bool is_operator =
-            (head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE) || head >= SJ_HEAD_DELETE;
-        const uint64_t address = is_operator ? sj_rebind_find(sj_zombie_head_names[head]) : 0;
+            (entry >= SJ_HEAD_NEW && entry < SJ_HEAD_FREE) || entry >= SJ_HEAD_DELETE;
+        const uint64_t address = is_operator ? sj_rebind_find(sj_zombie_head_names[entry]) : 0;
         if (address != 0 && (address < module->bias || address >= module->end)) {
             return false;
         }
@@ -170,15 +170,16 @@ static bool has_all_operators(const find_bias *module)
     return true;
 }
 
-static void set_agent_handlers(sj_residue *custody)
+static void set_agent_handlers(sj_residue *residue)
 {
-    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEAD_SIGACTION; head++) {
-        custody->block_handlers[head] = (uint64_t)(uintptr_t)sj_free_handler((sj_zombie_head)head);
+    for (uint32_t entry = SJ_HEAD_FREE; entry < SJ_HEAD_SIGACTION; entry++) {
+        residue->block_handlers[entry] =
+            (uint64_t)(uintptr_t)sj_free_handler((sj_zombie_head)entry);
     }
-    custody->block_handlers[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
-    custody->block_handlers[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
-    for (uint32_t head = SJ_HEAD_READ; head < SJ_HEADS; head++) {
-        custody->block_handlers[head] = sj_buffer_call((sj_zombie_head)head);
+    residue->block_handlers[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
+    residue->block_handlers[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
+    for (uint32_t entry = SJ_HEAD_READ; entry < SJ_HEADS; entry++) {
+        residue->block_handlers[entry] = sj_buffer_call((sj_zombie_head)entry);
     }
 }
 
@@ -230,14 +231,14 @@ static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
  * patched. */
 static void find_families(const sj_zombie_region *region, const heap_modules *modules)
 {
-    sj_residue *custody = sj_residue_now;
+    sj_residue *residue = sj_residue_now;
     const bool has_own =
         region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR;
     const find_bias *module = &modules->parts[has_own ? SJ_HEAP_ALLOCATOR : SJ_HEAP_OPERATORS];
     const bool are_known = module->found && has_all_operators(module);
-    fill_families(custody, region, are_known);
-    custody->operators_low = are_known ? module->bias : 0;
-    custody->operators_high = are_known ? module->end : 0;
+    fill_families(residue, region, are_known);
+    residue->operators_low = are_known ? module->bias : 0;
+    residue->operators_high = are_known ? module->end : 0;
 }
 
 /* Patches all entries. Blocks are guarded only after `is_whole` says that all are written. */

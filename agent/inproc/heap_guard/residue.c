@@ -27,24 +27,24 @@ sj_residue *sj_residue_new(void)
     if (!sj_named_mapping_seal(mapped, SJ_RESIDUE_DATA_BYTES, SJ_RESIDUE_CODE_BYTES)) {
         return NULL;
     }
-    sj_residue *custody = (sj_residue *)(void *)mapped;
-    custody->shared.magic = SJ_HEAP_CUSTODY_MAGIC;
-    custody->shared.version = SJ_HEAP_CUSTODY_VERSION;
-    return custody;
+    sj_residue *residue = (sj_residue *)(void *)mapped;
+    residue->shared.magic = SJ_HEAP_CUSTODY_MAGIC;
+    residue->shared.version = SJ_HEAP_CUSTODY_VERSION;
+    return residue;
 }
 
-void sj_residue_point_at_own_code(sj_residue *custody)
+void sj_residue_point_at_own_code(sj_residue *residue)
 {
-    const uint64_t code = (uint64_t)(uintptr_t)custody + SJ_RESIDUE_DATA_BYTES;
-    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEAD_SIGACTION; head++) {
-        custody->block_handlers[head] = code + sj_residue_code_offset((sj_zombie_head)head);
+    const uint64_t code = (uint64_t)(uintptr_t)residue + SJ_RESIDUE_DATA_BYTES;
+    for (uint32_t entry = SJ_HEAD_FREE; entry < SJ_HEAD_SIGACTION; entry++) {
+        residue->block_handlers[entry] = code + sj_residue_code_offset((sj_zombie_head)entry);
     }
-    for (uint32_t head = SJ_HEAD_SIGACTION; head < SJ_HEADS; head++) {
-        custody->block_handlers[head] = custody->originals[head];
+    for (uint32_t entry = SJ_HEAD_SIGACTION; entry < SJ_HEADS; entry++) {
+        residue->block_handlers[entry] = residue->originals[entry];
     }
     /* Frees may still be delayed or counted if the agent never ended that. */
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        atomic_store(&custody->delay_handlers[head], 0);
-        atomic_store(&custody->counting_handlers[head], 0);
+    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+        atomic_store(&residue->delay_handlers[entry], 0);
+        atomic_store(&residue->counting_handlers[entry], 0);
     }
 }

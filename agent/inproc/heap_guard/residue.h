@@ -1,10 +1,10 @@
-/* The residue (agent/abi/heap_custody.h): the pool's state, and the code that frees guarded blocks
+/* The residue (agent/abi/heap_residue.h): the pool's state, and the code that frees guarded blocks
  * after the agent was unloaded. It is one mapping: data, then a copy of position-independent code,
  * which finds the data before itself. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_RESIDUE_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_RESIDUE_H
 
-#include "agent/abi/heap_custody.h"
+#include "agent/abi/heap_residue.h"
 #include "agent/abi/zombies.h"
 
 #include <stdbool.h>
@@ -51,7 +51,7 @@ typedef struct sj_residue {
     uint64_t originals[SJ_HEADS]; /* The program's own code behind our patch of the entry. */
     /* Where a freeing entry jumps for ordinary blocks while frees are delayed; else 0. */
     _Atomic uint64_t delay_handlers[SJ_HEADS];
-    /* Where an entry jumps to have its call counted; else 0. `rests` is what it runs then. */
+    /* Where an entry jumps to have its call counted; else 0. `uncounted` is what it runs then. */
     _Atomic uint64_t counting_handlers[SJ_HEADS];
     uint64_t uncounted[SJ_HEADS];
     uint32_t has_counting;      /* True if the entries have a jump to the counting functions. */
@@ -63,7 +63,7 @@ typedef struct sj_residue {
     sj_pool pool;
 } sj_residue;
 
-_Static_assert(sizeof(sj_residue) <= SJ_RESIDUE_DATA_BYTES, "the custody's data fits its pages");
+_Static_assert(sizeof(sj_residue) <= SJ_RESIDUE_DATA_BYTES, "the residue's data fits its pages");
 
 extern sj_residue *sj_residue_now; /* NULL if no residue was created. */
 
@@ -73,11 +73,11 @@ sj_residue *sj_residue_find(void);
 sj_residue *sj_residue_new(void);
 
 /* Points the entries at the residue's own code, which does not need the agent. */
-void sj_residue_point_at_own_code(sj_residue *custody);
+void sj_residue_point_at_own_code(sj_residue *residue);
 
 /* sj_residue_code returns the residue's code, or NULL if the processor is not supported.
  * sj_residue_code_offset returns where in it the code for an entry begins. */
 const void *sj_residue_code(size_t *bytes);
-uint64_t sj_residue_code_offset(sj_zombie_head head);
+uint64_t sj_residue_code_offset(sj_zombie_head entry);
 
 #endif

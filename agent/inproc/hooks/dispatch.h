@@ -42,6 +42,10 @@ void sj_return_slots_release(void);
  * Async-signal-safe; any thread. */
 uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word);
 
+/* sj_return_slots_kept returns the return address that the slot of the word at `at` holds; 0: none.
+ * Async-signal-safe; any thread. */
+uint64_t sj_return_slots_kept(uint64_t at);
+
 /* sj_return_slots_put_back does so for `count` words, copied from the stack at `at`. */
 void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count);
 
@@ -53,6 +57,11 @@ void sj_arch_dispatch_entry(void);
 
 /* sj_arch_return_thunk is where recorded calls return to. */
 void sj_arch_return_thunk(void);
+
+/* sj_arch_return_block begins the code that has one description in the unwind table with the thunk.
+ * From sj_arch_return_thunk_restored on, that describes the caller as usual. Never called. */
+void sj_arch_return_block(void);
+void sj_arch_return_thunk_restored(void);
 
 /* sj_arch_write_stub writes, at `stub`, SJ_DISPATCH_STUB_BYTES of code that enter `record`. */
 void sj_arch_write_stub(uint8_t *stub, const sj_dispatch_record *record);

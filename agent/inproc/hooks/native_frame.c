@@ -2,7 +2,8 @@
  *
  * An own reader of .eh_frame, because a signal handler needs it: libgcc's may allocate and lock.
  * It knows what compilers write for C code: descriptions of the form "zR" and frames whose
- * registers lie at fixed distances from the canonical frame address. Everything else is refused. */
+ * registers lie at fixed distances from the canonical frame address. Everything else is refused, as
+ * are places where an expression is in force. */
 #include "agent/inproc/hooks/native_frame.h"
 
 #include "proto/base/cursor.h"
@@ -21,6 +22,7 @@ typedef struct frame_rules {
     uint64_t cfa_register;
     int64_t cfa_distance;
     uint64_t kept;                       /* a bit for each register that lies in the frame */
+    uint64_t unknown;                    /* a bit for each register that an expression finds */
     int64_t places[SJ_NATIVE_REGISTERS]; /* distances from the canonical frame address */
 } frame_rules;
 
@@ -141,6 +143,7 @@ static void keep(rule_machine *machine, uint64_t number, uint64_t units)
 {
     if (number < SJ_NATIVE_REGISTERS) {
         machine->rules.kept |= UINT64_C(1) << number;
+        machine->rules.unknown &= ~(UINT64_C(1) << number);
         machine->rules.places[number] = (int64_t)units * machine->of->data_unit;
     }
 }
@@ -150,8 +153,16 @@ static void restore(rule_machine *machine, uint64_t number)
     if (number < SJ_NATIVE_REGISTERS) {
         const uint64_t bit = UINT64_C(1) << number;
         machine->rules.kept = (machine->rules.kept & ~bit) | (machine->initial.kept & bit);
+        machine->rules.unknown = (machine->rules.unknown & ~bit) | (machine->initial.unknown & bit);
         machine->rules.places[number] = machine->initial.places[number];
     }
+}
+
+/* Skips an expression that finds the register `number`. */
+static void skip_expression(rule_machine *machine, uint64_t number, sj_reader *reader)
+{
+    (void)sj_reader_take(reader, sj_read_varint(reader));
+    machine->rules.unknown |= number < SJ_NATIVE_REGISTERS ? UINT64_C(1) << number : 0;
 }
 
 /* Instructions that have their operands behind them. False: it is none of those for C code. */
@@ -167,6 +178,9 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
         CFA = 12,
         CFA_REGISTER = 13,
         CFA_DISTANCE = 14,
+        CFA_EXPRESSION = 15,
+        EXPRESSION = 16,
+        VALUE_EXPRESSION = 22,
         ARGUMENTS = 0x2e
     };
     const uint64_t unit = machine->of->code_unit;
@@ -198,6 +212,14 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
         return true;
     case CFA_DISTANCE:
         machine->rules.cfa_distance = (int64_t)sj_read_varint(reader);
+        return true;
+    case CFA_EXPRESSION:
+        machine->rules.cfa_register = SJ_NATIVE_REGISTERS; /* of no register */
+        skip_expression(machine, SJ_NATIVE_REGISTERS, reader);
+        return true;
+    case EXPRESSION:
+    case VALUE_EXPRESSION:
+        skip_expression(machine, sj_read_varint(reader), reader);
         return true;
     case ARGUMENTS:
         (void)sj_read_varint(reader);
@@ -244,7 +266,7 @@ static bool find_rules(const sj_native_module *module, uint64_t pc, frame_rules 
     machine.initial = machine.rules;
     is_known = is_known && obey(&machine, of.own);
     *rules = machine.rules;
-    return is_known && rules->cfa_register < SJ_NATIVE_REGISTERS;
+    return is_known && rules->unknown == 0 && rules->cfa_register < SJ_NATIVE_REGISTERS;
 }
 
 uint64_t sj_native_function(const sj_native_module *module, uint64_t pc)
@@ -267,7 +289,7 @@ bool sj_native_leave(const sj_native_module *module, bool is_behind,
     }
     for (uint64_t i = 0; i < SJ_NATIVE_REGISTERS; i++) {
         const uint64_t below = -(uint64_t)rules.places[i];
-        if ((rules.kept >> i & 1) != 0 && (below > cfa - sp || below == 0)) {
+        if ((rules.kept >> i & 1) != 0 && (below > cfa - sp + SJ_NATIVE_RED_ZONE || below == 0)) {
             return false;
         }
     }

@@ -24,7 +24,7 @@ uint64_t sj_native_function(const sj_native_module *module, uint64_t pc);
 /* sj_native_leave changes the registers of a thread to those that it has when the function at
  * registers[SJ_NATIVE_PC] has returned. `is_behind`: that is behind a call. False, and nothing is
  * changed: the table does not say it, or says it in words that compilers do not use for C. Reads
- * the thread's stack above its pointer. Async-signal-safe. */
+ * the thread's stack above its pointer, and its red zone. Async-signal-safe. */
 bool sj_native_leave(const sj_native_module *module, bool is_behind,
                      uint64_t registers[SJ_NATIVE_REGISTERS]);
 

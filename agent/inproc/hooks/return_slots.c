@@ -36,15 +36,21 @@ bool sj_return_slots_reserve(uint64_t stack)
     return true;
 }
 
-uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word)
+uint64_t sj_return_slots_kept(uint64_t at)
 {
     const uint64_t region = at >> SJ_RETURN_REGION_SHIFT;
-    if (!SJ_RETURN_IS_IN_SLOT || word != (uint64_t)(uintptr_t)&sj_arch_return_thunk ||
-        region >= SJ_RETURN_REGIONS || sj_return_regions[region] == NULL) {
+    const uint64_t within = at & ((UINT64_C(1) << SJ_RETURN_REGION_SHIFT) - 1);
+    return region < SJ_RETURN_REGIONS && sj_return_regions[region] != NULL
+               ? sj_return_regions[region][within / sizeof(uint64_t)].return_address
+               : 0;
+}
+
+uint64_t sj_return_slots_true_address(uint64_t at, uint64_t word)
+{
+    if (!SJ_RETURN_IS_IN_SLOT || word != (uint64_t)(uintptr_t)&sj_arch_return_thunk) {
         return word;
     }
-    const uint64_t within = at & ((UINT64_C(1) << SJ_RETURN_REGION_SHIFT) - 1);
-    const uint64_t kept = sj_return_regions[region][within / sizeof(uint64_t)].return_address;
+    const uint64_t kept = sj_return_slots_kept(at);
     return kept != 0 ? kept : word;
 }
 

@@ -12,7 +12,7 @@ static void add_name(jvmtiEnv *jvmti, jclass class, sj_class_lineage *lineage)
     if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) != JVMTI_ERROR_NONE) {
         return;
     }
-    const size_t bytes = strlen(signature); /* Ljava/util/List; */
+    const size_t bytes = strlen(signature); /* For example "Ljava/util/List;". */
     if (bytes > 2 && bytes - 1 <= sizeof(lineage->names) - lineage->bytes) {
         memcpy(lineage->names + lineage->bytes, signature + 1, bytes - 2);
         lineage->names[lineage->bytes + bytes - 2] = '\0';
@@ -21,7 +21,7 @@ static void add_name(jvmtiEnv *jvmti, jclass class, sj_class_lineage *lineage)
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
 }
 
-/* Adds the interfaces of a class, and theirs. */
+/* Adds the interfaces of a class, and their superinterfaces. */
 static void add_interfaces(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_lineage *lineage,
                            uint32_t depth)
 {

@@ -1,34 +1,35 @@
-/* What is read of a class that a JVM has loaded. */
+/* Facts of a class that the JVM has loaded. */
 #ifndef SJ_AGENT_INPROC_JVM_CLASS_FACTS_H
 #define SJ_AGENT_INPROC_JVM_CLASS_FACTS_H
 
 #include "agent/inproc/jvm/internal.h"
 
-/* Where the names of what a class descends from are gathered; what has no room is left out. */
+/* Names of the classes and interfaces that a class descends from. Names that do not fit are left
+ * out. */
 typedef struct sj_class_lineage {
     uint32_t bytes;
     char names[SJ_LINK_LINEAGE_BYTES];
 } sj_class_lineage;
 
-/* What is read of one class. */
+/* Facts of one class. */
 typedef struct sj_class_facts {
-    char *signature; /* Ljava/lang/String; - the JVM's memory */
+    char *signature; /* For example "Ljava/lang/String;". The JVM owns the memory. */
     sj_jvm_class of;
     sj_class_lineage lineage;
 } sj_class_facts;
 
-/* sj_class_facts_read reads what a class is called, who has loaded it and, where that is asked for,
- * what it descends from. `loaded` borrows from the facts. False: it is none that has probes.
- * Release with sj_class_facts_free in any case. */
+/* Reads the name and the loader of a class, and its ancestors if the policy asks for them.
+ * `*loaded` borrows from `*facts`. Returns false if the class cannot have probes. Call
+ * sj_class_facts_free in any case. */
 bool sj_class_facts_read(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_facts *facts,
                          sj_jvm_loaded *loaded);
 void sj_class_facts_free(jvmtiEnv *jvmti, sj_class_facts *facts);
 
-/* sj_class_is_prepared returns whether a class is ready. One that is not yet comes to
- * sj_jvm_on_prepare; to wait for it elsewhere would be to wait for a thread that waits there. */
+/* True if a class is prepared. Other classes come to sj_jvm_on_prepare later. Waiting here for one
+ * could wait for a thread that waits for us. */
 bool sj_class_is_prepared(jvmtiEnv *jvmti, jclass class);
 
-/* sj_class_is_by_lineage returns whether classes are chosen by what they descend from. */
+/* True if the policy chooses classes by their ancestors. */
 bool sj_class_is_by_lineage(void);
 
 #endif

@@ -4,14 +4,14 @@
 
 static sj_key_table marks;
 
-bool sj_class_marks_make(void)
+bool sj_class_marks_init(void)
 {
-    return sj_key_table_make(&marks);
+    return sj_key_table_init(&marks);
 }
 
-void sj_class_marks_drop(void)
+void sj_class_marks_deinit(void)
 {
-    sj_key_table_drop(&marks);
+    sj_key_table_deinit(&marks);
 }
 
 uint64_t sj_class_marks_key(const char *name, size_t bytes, uint64_t loader)

@@ -7,8 +7,8 @@
 
 #include <string.h>
 
-/* What the probes and the JVM itself stand on. */
-static bool is_untouchable(const char *name)
+/* True for classes that the probes and the JVM itself need. */
+static bool is_needed_by_probes(const char *name)
 {
     static const char *const prefixes[] = {"java/lang/", "jdk/internal/", "java/sojourn/",
                                            "io/sojourn/"};
@@ -43,11 +43,11 @@ void sj_jvm_find_loaders(JNIEnv *env)
     (*env)->DeleteLocalRef(env, class);
 }
 
-/* A copy that is cut to the room. */
+/* Copies a name, cut to the capacity. */
 static void set_loader_name(sj_jvm_class *class, const char *name, size_t bytes)
 {
-    const size_t room = sizeof(class->loader_name) - 1;
-    bytes = bytes < room ? bytes : room;
+    const size_t capacity = sizeof(class->loader_name) - 1;
+    bytes = bytes < capacity ? bytes : capacity;
     memcpy(class->loader_name, name, bytes);
     class->loader_name[bytes] = '\0';
 }
@@ -57,7 +57,7 @@ static bool is_same(JNIEnv *env, jobject loader, jobject known)
     return known != NULL && (*env)->IsSameObject(env, loader, known);
 }
 
-/* Names it by its class. */
+/* Names a loader by its class. */
 static void name_loader(JNIEnv *env, jobject loader, sj_jvm_class *class)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
@@ -66,7 +66,7 @@ static void name_loader(JNIEnv *env, jobject loader, sj_jvm_class *class)
     class->loader_name[0] = '\0';
     if ((*jvmti)->GetClassSignature(jvmti, of, &signature, NULL) == JVMTI_ERROR_NONE) {
         const size_t bytes = strlen(signature);
-        if (bytes > 2) { /* Lcom/acme/Loader; */
+        if (bytes > 2) { /* For example "Lcom/acme/Loader;". */
             set_loader_name(class, signature + 1, bytes - 2);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
@@ -101,7 +101,7 @@ bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *c
 {
     return (!(loader == NULL || class->is_system) ||
             (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM) != 0) &&
-           !is_untouchable(name);
+           !is_needed_by_probes(name);
 }
 
 bool sj_jvm_read_file(int file, unsigned char *bytes, uint32_t size)
@@ -116,8 +116,9 @@ bool sj_jvm_read_file(int file, unsigned char *bytes, uint32_t size)
     return true;
 }
 
-/* Hands the rewritten class to the JVM, in its own memory. */
-static void answer(const sj_jvm_rewritten *rewritten, jint *new_size, unsigned char **new_bytes)
+/* Gives the rewritten class to the JVM, in memory of the JVM. */
+static void give_to_jvm(const sj_jvm_rewritten *rewritten, jint *new_size,
+                        unsigned char **new_bytes)
 {
     unsigned char *bytes = NULL;
     jvmtiEnv *jvmti = sj_jvm.jvmti;
@@ -133,28 +134,30 @@ static void answer(const sj_jvm_rewritten *rewritten, jint *new_size, unsigned c
     atomic_fetch_add(&sj_jvm.classes, 1);
 }
 
-/* Asks the recorder, and hands its answer on. */
+/* Asks the recorder and gives its reply to the JVM. */
 static void rewrite(const char *name, jobject loader, sj_jvm_class *class, jint *new_size,
                     unsigned char **new_bytes)
 {
-    sj_jvm_report_gone_loaders(); /* first: the number of one may be that of this one */
+    /* Report these first: this loader may have the number of a collected one. */
+    sj_jvm_report_collected_loaders();
     sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
-    const bool is_answered = sj_jvm.options.rewrite(class, &rewritten);
+    const bool has_reply = sj_jvm.options.rewrite(class, &rewritten);
     const uint64_t key = sj_jvm_class_key(name, strlen(name), class->loader, class->is_system);
     const bool is_marked =
-        sj_class_marks_set(key, is_answered ? rewritten.selection : SJ_CLASS_UNASKED);
-    if (!is_answered || !is_marked) { /* what has no mark could not be given back */
+        sj_class_marks_set(key, has_reply ? rewritten.selection : SJ_CLASS_UNASKED);
+    if (!has_reply || !is_marked) { /* A class without a mark could not be restored later. */
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     } else if (rewritten.size != 0) {
-        answer(&rewritten, new_size, new_bytes);
-        sj_jvm_follow_loader(loader, class->loader);
+        give_to_jvm(&rewritten, new_size, new_bytes);
+        sj_jvm_tag_loader(loader, class->loader);
     }
     if (rewritten.size != 0) {
         (void)sj_sys_close(rewritten.file);
     }
 }
 
-/* A class that is transformed again while nothing is asked for loses its probes. */
+/* Clears the mark of a class that is transformed again while the agent leaves: it loses its probes.
+ */
 static void forget_probes(JNIEnv *env, jclass redefined, jobject loader, const char *name)
 {
     sj_jvm_class class = {0};
@@ -174,7 +177,7 @@ void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
     if (size <= 0 || name == NULL || env == NULL) {
         return;
     }
-    atomic_fetch_add(&sj_jvm.asking, 1);
+    atomic_fetch_add(&sj_jvm.users, 1);
     if (atomic_load(&sj_jvm.enabled) == 0) {
         forget_probes(env, redefined, loader, name);
     } else if (sj_recorder_is_armed() && sj_recorder_may_call()) {
@@ -184,5 +187,5 @@ void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, job
             rewrite(name, loader, &class, new_size, new_bytes);
         }
     }
-    atomic_fetch_sub(&sj_jvm.asking, 1);
+    atomic_fetch_sub(&sj_jvm.users, 1);
 }

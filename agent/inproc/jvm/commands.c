@@ -24,7 +24,7 @@ static void JNICALL mark(JNIEnv *env, jclass class, jstring name, jboolean is_en
     }
     uint32_t used = text.used < MARK_BYTES ? text.used : (uint32_t)MARK_BYTES;
     while (used != 0 && used < text.used && (text.bytes[used] & 0xc0) == 0x80) {
-        used--; /* a character is kept whole */
+        used--; /* Does not cut a character in half. */
     }
     memcpy(bytes, text.bytes, used);
     bytes[used] = '\0';
@@ -40,8 +40,8 @@ static void JNICALL request(JNIEnv *env, jclass class, jint number)
     }
 }
 
-/* A class that looked for the agent before it came. */
-static void tell(JNIEnv *env, jclass class)
+/* Tells a class that was initialised before the agent came. */
+static void set_is_there(JNIEnv *env, jclass class)
 {
     const jfieldID field = (*env)->GetStaticFieldID(env, class, "isThere", "Z");
     if (field != NULL) {
@@ -52,7 +52,7 @@ static void tell(JNIEnv *env, jclass class)
     }
 }
 
-static void tell_all(jvmtiEnv *jvmti, JNIEnv *env)
+static void notify_classes(jvmtiEnv *jvmti, JNIEnv *env)
 {
     jclass *classes = NULL;
     jint count = 0;
@@ -63,7 +63,7 @@ static void tell_all(jvmtiEnv *jvmti, JNIEnv *env)
         char *signature = NULL;
         if ((*jvmti)->GetClassSignature(jvmti, classes[i], &signature, NULL) == JVMTI_ERROR_NONE) {
             if (strcmp(signature, "Lio/sojourn/Sojourn;") == 0) {
-                tell(env, classes[i]);
+                set_is_there(env, classes[i]);
             }
             (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
         }
@@ -84,6 +84,6 @@ bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env)
                                SJ_JVM_COMMAND_NATIVES)) {
         return false;
     }
-    tell_all(jvmti, env);
+    notify_classes(jvmti, env);
     return true;
 }

@@ -1,7 +1,7 @@
 /* Design notes
  *
- * Objects are named without running any of their code: by class, identity, length, and the name
- * that an enum's constant has in its field. */
+ * Objects are described without running any of their code: by class, identity, length, and for an
+ * enum by the constant's name. */
 #include "agent/inproc/jvm/values.h"
 
 #include <string.h>
@@ -13,17 +13,17 @@ static jclass enum_class;
 static jclass throwable_class;
 static jfieldID enum_name;
 
-static jclass find_lasting(JNIEnv *env, const char *name)
+static jclass find_global(JNIEnv *env, const char *name)
 {
     const jclass class = (*env)->FindClass(env, name);
     return class != NULL ? (*env)->NewGlobalRef(env, class) : NULL;
 }
 
-bool sj_jvm_describe_prepare(JNIEnv *env)
+bool sj_jvm_describe_init(JNIEnv *env)
 {
-    string_class = find_lasting(env, "java/lang/String");
-    enum_class = find_lasting(env, "java/lang/Enum");
-    throwable_class = find_lasting(env, "java/lang/Throwable");
+    string_class = find_global(env, "java/lang/String");
+    enum_class = find_global(env, "java/lang/Enum");
+    throwable_class = find_global(env, "java/lang/Throwable");
     if (enum_class != NULL) {
         enum_name = (*env)->GetFieldID(env, enum_class, "name", "Ljava/lang/String;");
     }
@@ -33,7 +33,7 @@ bool sj_jvm_describe_prepare(JNIEnv *env)
     return string_class != NULL && throwable_class != NULL && enum_name != NULL;
 }
 
-static void drop(JNIEnv *env, jclass *class)
+static void delete_class(JNIEnv *env, jclass *class)
 {
     if (*class != NULL) {
         (*env)->DeleteGlobalRef(env, *class);
@@ -41,11 +41,11 @@ static void drop(JNIEnv *env, jclass *class)
     *class = NULL;
 }
 
-void sj_jvm_describe_forget(JNIEnv *env)
+void sj_jvm_describe_deinit(JNIEnv *env)
 {
-    drop(env, &string_class);
-    drop(env, &enum_class);
-    drop(env, &throwable_class);
+    delete_class(env, &string_class);
+    delete_class(env, &enum_class);
+    delete_class(env, &throwable_class);
 }
 
 static void add_string(JNIEnv *env, jstring string, sj_value_text *text)
@@ -89,7 +89,8 @@ void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_value_text *te
     sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, DECIMAL);
 }
 
-/* One character of a name in modified UTF-8, in which those beyond 16 bits are two halves. */
+/* Appends one character of a name in modified UTF-8. There a character beyond 16 bits is two
+ * surrogate halves, which become "?". */
 static const char *add_name_character(sj_value_text *text, const char *at)
 {
     const unsigned char first = (unsigned char)at[0];
@@ -131,8 +132,8 @@ static const char *primitive_of(char type)
     }
 }
 
-/* The type that a signature begins with; of an array, its elements' and the length of the first
- * dimension. */
+/* Appends the type that a signature begins with. For an array that is the type of its elements,
+ * with the length of the first dimension. */
 static void add_type(sj_value_text *text, const char *signature, jsize length)
 {
     enum { DECIMAL = 10 };
@@ -156,7 +157,8 @@ static void add_type(sj_value_text *text, const char *signature, jsize length)
     }
 }
 
-/* Returns whether it is an array. */
+/* Returns true if the object is an array, or if its class is unknown: then nothing may be appended.
+ */
 static bool add_class_of(JNIEnv *env, jobject object, bool with_length, sj_value_text *text)
 {
     char *signature = NULL;
@@ -207,7 +209,7 @@ void sj_jvm_describe(JNIEnv *env, jobject object, sj_value_text *text)
     }
 }
 
-/* By the loader of the program's classes. */
+/* Loads a class by the loader of the program's own classes. */
 static jclass load_class(JNIEnv *env, const char *name)
 {
     if (sj_jvm.app_loader == NULL) {
@@ -232,17 +234,17 @@ static jthrowable construct(JNIEnv *env, jclass class)
     return method != NULL ? (*env)->NewObject(env, class, method) : NULL;
 }
 
-jthrowable sj_jvm_make_exception(JNIEnv *env, const char *class_name)
+jthrowable sj_jvm_new_exception(JNIEnv *env, const char *class_name)
 {
     const jclass class = load_class(env, class_name);
-    jthrowable made = NULL;
+    jthrowable exception = NULL;
     if (class != NULL && !(*env)->ExceptionCheck(env) &&
         (*env)->IsAssignableFrom(env, class, throwable_class)) {
-        made = construct(env, class);
+        exception = construct(env, class);
     }
     if ((*env)->ExceptionCheck(env)) {
         (*env)->ExceptionClear(env);
-        made = NULL;
+        exception = NULL;
     }
-    return made;
+    return exception;
 }

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * All hidden classes are defined by JVM_LookupDefineClass, which the JDK's own library calls
- * through its table of imported functions: that is led to us. A class that is defined so can never
- * be transformed, and its probes stay in it. They return at once when the agent has left; for an
- * agent that comes later their functions' numbers are muted, and given to nobody else. */
+ * JVM_LookupDefineClass defines all hidden classes. The JDK's own library calls it through its
+ * import slot, which is patched to jump to us. A class that is defined this way can never be
+ * transformed, so its probes stay. They return at once after the agent was unloaded. A later agent
+ * mutes the ids of their functions, and its recorder gives them to no others. */
 #include "agent/inproc/jvm/hidden.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -14,16 +14,16 @@
 
 #include <string.h>
 
-enum { HIDDEN = 2 /* among the flags */ };
+enum { HIDDEN = 2 /* a bit of `flags` */ };
 
 typedef jclass (*define_class)(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
                                jsize size, jobject domain, jboolean initialize, jint flags,
                                jobject data);
 
-static _Atomic uint64_t real;
+static _Atomic uint64_t real_define;
 static _Atomic uint32_t first_unused;
 
-/* Bytes with probes; NULL: the class stays as it is. */
+/* A class with probes. `bytes` NULL: the class stays as it is. */
 typedef struct hidden_class {
     void *bytes;
     uint32_t size;
@@ -36,37 +36,38 @@ static void keep_number(uint32_t end)
     }
 }
 
-static void take_answer(const sj_jvm_rewritten *answer, hidden_class *made)
+static void read_class(const sj_jvm_rewritten *reply, hidden_class *probed)
 {
-    void *bytes = sj_sys_allocate(answer->size);
-    if (bytes != NULL && sj_jvm_read_file(answer->file, bytes, answer->size)) {
-        *made = (hidden_class){.bytes = bytes, .size = answer->size};
-        keep_number(answer->first_function + answer->function_count);
+    void *bytes = sj_sys_allocate(reply->size);
+    if (bytes != NULL && sj_jvm_read_file(reply->file, bytes, reply->size)) {
+        *probed = (hidden_class){.bytes = bytes, .size = reply->size};
+        keep_number(reply->first_function + reply->function_count);
         atomic_fetch_add(&sj_jvm.classes, 1);
     } else if (bytes != NULL) {
-        (void)sj_sys_unmap(bytes, answer->size);
+        (void)sj_sys_unmap(bytes, reply->size);
     }
-    (void)sj_sys_close(answer->file);
+    (void)sj_sys_close(reply->file);
 }
 
-static void ask(jobject loader, const char *name, sj_jvm_class *class, hidden_class *made)
+static void ask_recorder(jobject loader, const char *name, sj_jvm_class *class,
+                         hidden_class *probed)
 {
-    sj_jvm_rewritten answer = {.file = -1, .selection = SJ_CLASS_NOTHING};
+    sj_jvm_rewritten reply = {.file = -1, .selection = SJ_CLASS_NOTHING};
     if (!sj_jvm_is_asked_for(name, loader, class)) {
         return;
     }
-    sj_jvm_report_gone_loaders();
-    if (!sj_jvm.options.rewrite(class, &answer)) {
+    sj_jvm_report_collected_loaders();
+    if (!sj_jvm.options.rewrite(class, &reply)) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
-    } else if (answer.size != 0) {
-        take_answer(&answer, made);
-        sj_jvm_follow_loader(loader, class->loader);
+    } else if (reply.size != 0) {
+        read_class(&reply, probed);
+        sj_jvm_tag_loader(loader, class->loader);
     }
 }
 
-/* Has the recorder put probes into a class, by its host. */
+/* Asks the recorder to rewrite a class, which is chosen by its host. */
 static void rewrite(JNIEnv *env, jclass host, const char *name, sj_jvm_class *class,
-                    hidden_class *made)
+                    hidden_class *probed)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     jobject loader = NULL;
@@ -76,11 +77,11 @@ static void rewrite(JNIEnv *env, jclass host, const char *name, sj_jvm_class *cl
     }
     sj_jvm_identify(env, loader, class);
     if ((*jvmti)->GetClassSignature(jvmti, host, &signature, NULL) == JVMTI_ERROR_NONE) {
-        const size_t bytes = strlen(signature); /* Lcom/acme/Host; */
+        const size_t bytes = strlen(signature); /* For example "Lcom/acme/Host;". */
         if (bytes > 2 && bytes - 2 <= SJ_LINK_CLASS_NAME_BYTES) {
             class->host = signature + 1;
             class->host_bytes = (uint32_t)bytes - 2;
-            ask(loader, name, class, made);
+            ask_recorder(loader, name, class, probed);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
     }
@@ -91,17 +92,17 @@ static jclass define_counted(JNIEnv *env, jclass host, const char *name, const j
                              jsize size, jobject domain, jboolean initialize, jint flags,
                              jobject data)
 {
-    const define_class define = (define_class)(uintptr_t)atomic_load(&real);
-    hidden_class made = {0};
+    const define_class define = (define_class)(uintptr_t)atomic_load(&real_define);
+    hidden_class probed = {0};
     const bool is_asked_for = (flags & HIDDEN) != 0 && name != NULL && !sj_hidden_is_lambda(name) &&
                               bytes != NULL && size > 0 && sj_recorder_is_armed() &&
                               sj_recorder_may_call();
     if (is_asked_for && sj_jvm_begin_use()) {
         sj_jvm_class class = {.bytes = bytes, .size = (uint32_t)size};
-        rewrite(env, host, name, &class, &made);
+        rewrite(env, host, name, &class, &probed);
         sj_jvm_end_use();
     }
-    if (made.bytes == NULL) {
+    if (probed.bytes == NULL) {
         const jclass plain = define(env, host, name, bytes, size, domain, initialize, flags, data);
         if (is_asked_for && plain != NULL && sj_jvm_begin_use()) {
             sj_hidden_before_add(sj_jvm.jvmti, plain);
@@ -110,13 +111,13 @@ static jclass define_counted(JNIEnv *env, jclass host, const char *name, const j
         return plain;
     }
     const jclass defined =
-        define(env, host, name, made.bytes, (jsize)made.size, domain, initialize, flags, data);
-    (void)sj_sys_unmap(made.bytes, made.size);
+        define(env, host, name, probed.bytes, (jsize)probed.size, domain, initialize, flags, data);
+    (void)sj_sys_unmap(probed.bytes, probed.size);
     return defined;
 }
 
-/* The class may be initialized by that, which is Java and takes any time; frames of the JVM cannot
- * be followed. */
+/* Counts the calling thread while the JVM defines the class. That may run the class's initialiser,
+ * which is Java code and takes any time, and frames of the JVM cannot be unwound. */
 static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
                             jsize size, jobject domain, jboolean initialize, jint flags,
                             jobject data)
@@ -131,7 +132,7 @@ static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jb
 static void rebind(bool restore)
 {
     const sj_rebinding rebinding = {.name = "JVM_LookupDefineClass",
-                                    .real = atomic_load(&real),
+                                    .real = atomic_load(&real_define),
                                     .replacement = (uint64_t)(uintptr_t)define_hidden};
     (void)sj_rebind(&rebinding, 1, restore);
 }
@@ -140,14 +141,14 @@ void sj_hidden_start(void)
 {
     const uint64_t found = sj_rebind_find("JVM_LookupDefineClass");
     if (found != 0) {
-        atomic_store(&real, found);
+        atomic_store(&real_define, found);
         rebind(false);
     }
 }
 
 uint32_t sj_hidden_stop(void)
 {
-    if (atomic_load(&real) != 0) {
+    if (atomic_load(&real_define) != 0) {
         rebind(true);
     }
     return atomic_load(&first_unused);

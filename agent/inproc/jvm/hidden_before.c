@@ -1,8 +1,8 @@
 /* Design notes
  *
- * JVMTI's GetLoadedClasses has hidden classes, but neither transforms them nor shows their bytes
- * (IsModifiableClass: false). Their methods have names, which is enough to list them. They are
- * marked by a tag, as those that are defined later have probes and look the same. */
+ * JVMTI's GetLoadedClasses returns hidden classes, but the JVM neither transforms them nor shows
+ * their bytes (IsModifiableClass is false). Their methods have names, which is enough to list them.
+ * A tag marks them, because later hidden classes have probes and look the same. */
 #include "agent/inproc/jvm/hidden_before.h"
 
 #include "agent/inproc/jvm/loaders.h"
@@ -11,9 +11,9 @@
 
 #include <string.h>
 
-#define TAG (INT64_C(1) << 32) /* numbers of loaders, which are tags, too, lie below */
+#define TAG (INT64_C(1) << 32) /* Numbers of loaders are tags, too, and are smaller. */
 
-/* With `$` and a number behind it until JDK 20. */
+/* Until JDK 20 a `$` and a number follow. */
 bool sj_hidden_is_lambda(const char *name)
 {
     return strstr(name, "$$Lambda") != NULL;
@@ -24,7 +24,7 @@ void sj_hidden_before_add(jvmtiEnv *jvmti, jclass class)
     (void)(*jvmti)->SetTag(jvmti, class, TAG);
 }
 
-/* Lcom/acme/Made.0x0000000800c01000; */
+/* For example "Lcom/acme/Made.0x0000000800c01000;". */
 static bool is_hidden(const char *signature)
 {
     return signature[0] == 'L' && strchr(signature, '.') != NULL && !sj_hidden_is_lambda(signature);
@@ -55,7 +55,7 @@ void sj_hidden_before_find(jvmtiEnv *jvmti, JNIEnv *env)
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
 }
 
-/* The class that it is a nest mate of; itself, where it is of none. */
+/* Returns the class's nest host, or the class itself if it has none. */
 static jclass host_of(JNIEnv *env, jclass class)
 {
     jobject host = NULL;
@@ -72,30 +72,30 @@ static jclass host_of(JNIEnv *env, jclass class)
     return host != NULL ? host : (*env)->NewLocalRef(env, class);
 }
 
-/* Sends the methods of a class to the recorder. Its answer changes nothing here. */
+/* Sends the methods of a class to the recorder. Its reply changes nothing here. */
 static void list_methods(jvmtiEnv *jvmti, jclass class, const char *signature,
                          sj_jvm_class *described)
 {
     jmethodID *methods = NULL;
     jint count = 0;
     sj_method_list list;
-    sj_jvm_rewritten answer = {.file = -1};
+    sj_jvm_rewritten reply = {.file = -1};
     if ((*jvmti)->GetClassMethods(jvmti, class, &count, &methods) != JVMTI_ERROR_NONE) {
-        return; /* not linked: none of them can have run */
+        return; /* The class is not linked, so none of its methods can have run. */
     }
-    if (sj_method_list_make(jvmti, signature + 1, strlen(signature) - 2, methods, count, &list)) {
+    if (sj_method_list_init(jvmti, signature + 1, strlen(signature) - 2, methods, count, &list)) {
         described->listing = SJ_CLASS_FIXED;
         described->bytes = list.bytes;
         described->size = list.used;
-        if (sj_jvm.options.rewrite(described, &answer) && answer.size != 0) {
-            (void)sj_sys_close(answer.file);
+        if (sj_jvm.options.rewrite(described, &reply) && reply.size != 0) {
+            (void)sj_sys_close(reply.file);
         }
     }
-    sj_method_list_free(jvmti, &list);
+    sj_method_list_deinit(jvmti, &list);
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)methods);
 }
 
-/* The name of its host, as far as a class's own suffix. */
+/* Lists a class under the name of its host, without the suffix of hidden classes. */
 static void list_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const char *signature,
                            sj_jvm_class *described)
 {
@@ -113,7 +113,7 @@ static void list_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const cha
     (*env)->DeleteLocalRef(env, host);
 }
 
-/* Returns whether it is one that may be asked for. */
+/* Returns true if the recorder may be asked about the class. */
 static bool list_one(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
 {
     jlong tag = 0;
@@ -130,7 +130,7 @@ static bool list_one(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
         is_listed = sj_jvm_is_asked_for(signature + 1, loader, &described);
         if (is_listed) {
             list_with_host(jvmti, env, class, signature, &described);
-            sj_jvm_follow_loader(loader, described.loader);
+            sj_jvm_tag_loader(loader, described.loader);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
     }

@@ -1,4 +1,4 @@
-/* What the files of the JVM's room share. */
+/* Internal header of jvm; not included outside this folder. */
 #ifndef SJ_AGENT_INPROC_JVM_INTERNAL_H
 #define SJ_AGENT_INPROC_JVM_INTERNAL_H
 
@@ -14,42 +14,44 @@
 
 typedef struct sj_jvm_state {
     sj_jvm_options options;
-    jvmtiEnv *jvmti;            /* NULL: no JVM has loaded us */
-    jobject app_loader;         /* global references; NULL: unknown */
-    jobject platform_loader;    /* likewise */
-    bool is_traced;             /* by its own tracing functions, also when the agent has left it */
-    _Atomic uint32_t is_loaded; /* 1: a JVM has called us */
-    _Atomic uint32_t enabled;   /* 1: classes are asked for */
-    _Atomic uint32_t asking;    /* threads that show us a class, or use what leaving takes away */
+    jvmtiEnv *jvmti;    /* NULL: no JVM has loaded us. */
+    jobject app_loader; /* Global references; NULL: unknown. */
+    jobject platform_loader;
+    /* True if the JVM's own tracing functions record, or did before the agent left it. */
+    bool is_traced;
+    _Atomic uint32_t is_loaded; /* 1: a JVM has called us. */
+    _Atomic uint32_t enabled;   /* 1: the recorder is asked about classes. */
+    /* How many threads show us a class, or use references that a detach frees. */
+    _Atomic uint32_t users;
     _Atomic uint32_t classes;
     _Atomic uint32_t unanswered;
-    _Atomic uint32_t led;
-    _Atomic uint32_t unled;
+    _Atomic uint32_t linked_wrappers;
+    _Atomic uint32_t plain_wrappers;
     _Atomic uint32_t is_unknown;
-    uint32_t least_function; /* see sj_jvm_least_function */
+    uint32_t least_function; /* The value of sj_jvm_least_function. */
 } sj_jvm_state;
 
 extern sj_jvm_state sj_jvm __attribute__((visibility("hidden")));
 
-/* sj_jvm_begin_use returns whether the JVM's environment and references may be used until
- * sj_jvm_end_use; false: the agent leaves them. Any thread. */
+/* True if the JVM's environment and references may be used until sj_jvm_end_use. False if the agent
+ * is leaving them. Thread-safe. */
 static inline bool sj_jvm_begin_use(void)
 {
-    atomic_fetch_add(&sj_jvm.asking, 1);
+    atomic_fetch_add(&sj_jvm.users, 1);
     if (atomic_load(&sj_jvm.enabled) != 0) {
         return true;
     }
-    atomic_fetch_sub(&sj_jvm.asking, 1);
+    atomic_fetch_sub(&sj_jvm.users, 1);
     return false;
 }
 
 static inline void sj_jvm_end_use(void)
 {
-    atomic_fetch_sub(&sj_jvm.asking, 1);
+    atomic_fetch_sub(&sj_jvm.users, 1);
 }
 
-/* Addresses that the JVM keeps, or may be about to call when the agent leaves: trampolines of
- * hooks/lasting.h. The last three are never led anywhere. */
+/* Addresses that the JVM keeps, or may be about to call when the agent is unloaded: trampolines of
+ * hooks/lasting.h. The last three never lead to a function. */
 typedef enum sj_jvm_entry {
     SJ_JVM_ENTER = 0,
     SJ_JVM_LEAVE_METHOD,
@@ -60,56 +62,57 @@ typedef enum sj_jvm_entry {
     SJ_JVM_ON_DEATH,
     SJ_JVM_ON_THREAD_START,
     SJ_JVM_ON_THREAD_END,
-    SJ_JVM_ON_LOADER_GONE,
+    SJ_JVM_ON_LOADER_COLLECTED,
     SJ_JVM_CLOSED_ENTER,
     SJ_JVM_CLOSED_LEAVE,
     SJ_JVM_CLOSED_UNWIND,
     SJ_JVM_ENTRIES
 } sj_jvm_entry;
 
-/* sj_jvm_set_callbacks has a JVMTI environment call the agent, or with `lasting` trampolines that
- * lead to it. */
+/* Sets the callbacks of a JVMTI environment. With `lasting` they are trampolines to the agent's
+ * functions. */
 bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting);
 
-/* sj_jvm_get_capabilities asks for what the agent uses to rewrite classes. */
+/* Asks for the capabilities that rewriting classes needs. Returns false if the JVM refuses. */
 bool sj_jvm_get_capabilities(jvmtiEnv *jvmti);
 
 void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event);
 
-/* sj_jvm_on_class is JVMTI's ClassFileLoadHook. */
+/* JVMTI's ClassFileLoadHook. */
 void JNICALL sj_jvm_on_class(jvmtiEnv *jvmti, JNIEnv *env, jclass redefined, jobject loader,
                              const char *name, jobject domain, jint size,
                              const unsigned char *bytes, jint *new_size, unsigned char **new_bytes);
 
-/* sj_jvm_follow_lineage has classes that are ready looked at where they are chosen by what they
- * descend from: when they are defined that is not known. */
-void sj_jvm_follow_lineage(jvmtiEnv *jvmti);
+/* Enables ClassPrepare if the policy chooses classes by their ancestors, which are not known when a
+ * class is defined. */
+void sj_jvm_enable_lineage(jvmtiEnv *jvmti);
 
-/* sj_jvm_identify fills in which loader a class has. */
+/* Fills in the loader of a class. */
 void sj_jvm_identify(JNIEnv *env, jobject loader, sj_jvm_class *class);
 
-/* sj_jvm_class_key is the key of a class in class_marks.h. */
+/* Returns the key of a class for class_marks.h. */
 uint64_t sj_jvm_class_key(const char *name, size_t bytes, uint64_t loader, bool is_system);
 
-/* sj_jvm_is_asked_for decides on a class by its name and loader, before the recorder is asked. */
+/* True if the recorder is to be asked about a class of this name and loader. */
 bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *class);
 
-/* sj_jvm_read_file reads the first bytes of a file; false: not all of them. */
+/* Reads the first `size` bytes of a file. Returns false if they cannot all be read. */
 bool sj_jvm_read_file(int file, unsigned char *bytes, uint32_t size);
 
-/* sj_jvm_define_probes defines the class of the probes, or finds that of an earlier agent, and
- * returns a local reference. NULL: the JVM refused. No exception is pending afterwards. */
+/* Defines the class of the probes, or finds that of an earlier agent. Returns a local reference, or
+ * NULL if the JVM refuses. No exception is pending afterwards. */
 jclass sj_jvm_define_probes(JNIEnv *env);
 
-/* sj_jvm_lead_probes makes the native methods of that class the agent's, or with `lasting` its
- * trampolines from `first` on. No exception is pending afterwards. */
-bool sj_jvm_lead_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, uint32_t first);
+/* Registers the agent's functions as the native methods of that class. With `lasting` they are its
+ * trampolines from `first` on. Returns false if the JVM refuses. No exception is pending
+ * afterwards. */
+bool sj_jvm_register_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, uint32_t first);
 
-/* sj_jvm_probe_address is the agent's own function of a probe: SJ_JVM_ENTER and the next two. */
+/* Returns the agent's own function of a probe, SJ_JVM_ENTER and the next two. */
 uint64_t sj_jvm_probe_address(uint32_t probe);
 
-/* sj_jvm_find_loaders makes references to the loaders of the program's and of the platform's
- * classes. No exception is pending afterwards. */
+/* Creates references to the loaders of the program's and of the platform's classes. No exception is
+ * pending afterwards. */
 void sj_jvm_find_loaders(JNIEnv *env);
 
 extern const uint8_t sj_jvm_probe_class[];

@@ -4,7 +4,7 @@
 
 enum { SLOTS = 1 << SJ_KEY_TABLE_BITS, FULL = SLOTS / 4 * 3 };
 
-bool sj_key_table_make(sj_key_table *table)
+bool sj_key_table_init(sj_key_table *table)
 {
     if (table->slots == NULL) {
         table->slots = sj_sys_allocate(SLOTS * sizeof(*table->slots));
@@ -12,7 +12,7 @@ bool sj_key_table_make(sj_key_table *table)
     return table->slots != NULL;
 }
 
-void sj_key_table_drop(sj_key_table *table)
+void sj_key_table_deinit(sj_key_table *table)
 {
     if (table->slots != NULL) {
         (void)sj_sys_unmap(table->slots, SLOTS * sizeof(*table->slots));
@@ -21,20 +21,21 @@ void sj_key_table_drop(sj_key_table *table)
     atomic_store(&table->used, 0);
 }
 
-/* The slot of a key, which is the key's from now on; NULL: there is no room. */
-static sj_key_slot *take(sj_key_table *table, uint64_t key)
+/* Returns the slot of a key, and claims a free slot for a new key. Returns NULL if the table is
+ * full. */
+static sj_key_slot *claim_slot(sj_key_table *table, uint64_t key)
 {
     for (uint64_t place = sj_key_table_place(key);; place++) {
         sj_key_slot *slot = &table->slots[place % SLOTS];
-        uint64_t held = atomic_load(&slot->key);
-        if (held == 0 && atomic_load(&table->used) >= FULL) {
+        uint64_t found = atomic_load(&slot->key);
+        if (found == 0 && atomic_load(&table->used) >= FULL) {
             return NULL;
         }
-        if (held == 0 && atomic_compare_exchange_strong(&slot->key, &held, key)) {
+        if (found == 0 && atomic_compare_exchange_strong(&slot->key, &found, key)) {
             atomic_fetch_add(&table->used, 1);
             return slot;
         }
-        if (held == key) {
+        if (found == key) {
             return slot;
         }
     }
@@ -42,7 +43,7 @@ static sj_key_slot *take(sj_key_table *table, uint64_t key)
 
 bool sj_key_table_set(sj_key_table *table, uint64_t key, uint32_t number)
 {
-    sj_key_slot *slot = table->slots != NULL ? take(table, key) : NULL;
+    sj_key_slot *slot = table->slots != NULL ? claim_slot(table, key) : NULL;
     if (slot != NULL) {
         atomic_store(&slot->number, number);
     }

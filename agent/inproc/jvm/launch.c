@@ -1,8 +1,8 @@
 /* Design notes
  *
  * Launchers find JNI_CreateJavaVM by dlsym, so its code is patched, not a reference to it. The
- * replacement first restores the code: a process makes one JVM, and no instruction has to be moved.
- * The option is not shown to the user, unlike those of JAVA_TOOL_OPTIONS. */
+ * replacement first restores the code: a process creates one JVM, so no instruction has to be
+ * moved. Unlike JAVA_TOOL_OPTIONS, the extra option prints no line. */
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/tracer.h"
 
@@ -22,7 +22,7 @@ typedef jint (*create_vm)(JavaVM **vm, void **env, void *arguments);
 
 static const char agent_option[] = "-agentpath:";
 static sj_hooked_module hook;
-static uint64_t hooked; /* address of JNI_CreateJavaVM while it is patched */
+static uint64_t hooked; /* Address of JNI_CreateJavaVM once it was patched. */
 static _Atomic uint32_t is_patched;
 static create_vm original;
 static JavaVMOption options[OPTIONS_MAX];
@@ -42,7 +42,7 @@ static bool name_agent(void)
     return true;
 }
 
-/* Whether the policy asks for the JVM's own tracing functions, and they are led to us. */
+/* True if the policy asks for the JVM's own tracing functions, and they jump to us. */
 static bool has_tracer(void)
 {
     Dl_info info;
@@ -56,7 +56,7 @@ static jint create_with_agent(JavaVM **vm, void **env, void *arguments)
 {
     const JavaVMInitArgs *given = arguments;
     uint32_t expected = 1;
-    /* A second thread that comes at the same time goes on without us. */
+    /* If two threads call it at the same time, the second one gets a JVM without us. */
     if (!atomic_compare_exchange_strong(&is_patched, &expected, 0)) {
         return original(vm, env, arguments);
     }
@@ -77,7 +77,7 @@ static jint create_with_agent(JavaVM **vm, void **env, void *arguments)
     }
     longer.options = options;
     const jint result = original(vm, env, &longer);
-    /* One that knows no such option has refused it before it did anything. */
+    /* A JVM that does not know the option refuses it before it does anything. */
     return result == JNI_OK || atomic_load(&sj_jvm.is_loaded) != 0 ? result
                                                                    : original(vm, env, arguments);
 }

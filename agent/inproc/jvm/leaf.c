@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The wrapper that HotSpot compiles for a native method can be called by any thread at any time; it
- * is changed by one aligned store to its first instruction, in the way and at the place that
- * HotSpot itself uses to discard it. Everything is read from HotSpot's own tables and compared with
- * what is expected: at the first difference the wrapper stays as it is, and the probe a native
- * method. A wrapper that HotSpot makes anew is led again. */
+ * HotSpot compiles a wrapper for a native method. Any thread may call it at any time. It is changed
+ * by one aligned store to its first instruction, in the same place and way in which HotSpot itself
+ * discards it. Everything is read from HotSpot's own tables and compared with what is expected. At
+ * the first difference the wrapper stays as it is, and the probe stays a native method. If HotSpot
+ * compiles the wrapper again, the new one is changed, too. */
 #include "agent/inproc/jvm/leaf.h"
 
 #include "agent/inproc/hooks/internal.h"
@@ -20,9 +20,9 @@ enum { PAGE = 4096, STUBS = PAGE / SJ_LEAF_STUB_BYTES };
 static sj_vm_offsets offsets;
 static jmethodID enter_method;
 static jmethodID leave_method;
-static uint8_t *stubs; /* NULL: none made yet */
+static uint8_t *stubs; /* NULL: not mapped yet. */
 static uint32_t wrapper_count;
-static bool are_unreachable; /* no thread can come to the stubs */
+static bool are_unreachable; /* True if no thread can reach the stubs. */
 
 bool sj_jvm_is_known_version(jvmtiEnv *jvmti)
 {
@@ -38,7 +38,7 @@ bool sj_jvm_is_known_version(jvmtiEnv *jvmti)
 
 bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class)
 {
-    if (!sj_jvm_is_known_version(jvmti) || sj_virtual_threads_are_there() ||
+    if (!sj_jvm_is_known_version(jvmti) || sj_virtual_threads_exist() ||
         !sj_vm_structs_read(&offsets)) {
         return false;
     }
@@ -50,7 +50,8 @@ bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class)
     return enter_method != NULL && leave_method != NULL;
 }
 
-/* Where the compiled code of a method is entered; 0: not inside of `code`, or it has none. */
+/* Returns the entry of a method's compiled code. Returns 0 if it has none, or if it lies outside
+ * `code`. */
 static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
 {
     const uint8_t *described = *(const uint8_t *const *)method;
@@ -59,7 +60,7 @@ static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
     memcpy(&compiled, described + offsets.method_code, sizeof(compiled));
     if (compiled == NULL || (uint64_t)(uintptr_t)compiled > code ||
         code - (uint64_t)(uintptr_t)compiled > PAGE) {
-        return 0; /* another one by now */
+        return 0; /* The method has other code by now. */
     }
     memcpy(&entry, compiled + offsets.verified_entry, sizeof(entry));
     return entry >= code && entry - code + sizeof(uint64_t) <= size ? entry : 0;
@@ -85,9 +86,9 @@ static bool is_writable_code(uint64_t address)
     return is_writable;
 }
 
-/* A stub for a wrapper; 0: there is no room. Stubs are never used again for another wrapper,
- * because threads may still run in them. */
-static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
+/* Writes a stub for a wrapper. Returns 0 if all stubs are used. A stub is never reused for another
+ * wrapper, because threads may still run in it. */
+static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
 {
     if (stubs == NULL) {
         stubs = sj_near_map(entry, entry + sizeof(uint64_t), PAGE);
@@ -98,7 +99,7 @@ static uint64_t make_stub(sj_record_kind kind, uint64_t entry)
         return 0;
     }
     uint8_t *stub = stubs + (size_t)wrapper_count * SJ_LEAF_STUB_BYTES;
-    /* Other stubs of the page may run meanwhile. */
+    /* Other stubs of the page may run meanwhile, so it stays executable. */
     if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return 0;
     }
@@ -120,7 +121,7 @@ void sj_jvm_leaf_close(bool is_proved)
     }
 }
 
-void sj_jvm_leaf_forget(void)
+void sj_jvm_leaf_deinit(void)
 {
     if (stubs != NULL && are_unreachable) {
         (void)sj_sys_unmap(stubs, PAGE);
@@ -143,15 +144,15 @@ void JNICALL sj_jvm_on_compiled(jvmtiEnv *jvmti, jmethodID method, jint size, co
     }
     const uint64_t entry = find_entry(method, (uint64_t)(uintptr_t)code, (uint64_t)size);
     if (entry == 0 || sj_arch_leaf_entry_bytes(entry) == 0 || !is_writable_code(entry)) {
-        atomic_fetch_add(&sj_jvm.unled, 1);
+        atomic_fetch_add(&sj_jvm.plain_wrappers, 1);
         return;
     }
     const sj_record_kind kind = method == enter_method ? SJ_RECORD_ENTER : SJ_RECORD_LEAVE;
-    const uint64_t stub = make_stub(kind, entry);
-    if (stub == 0 || !sj_arch_leaf_lead(entry, stub)) {
-        atomic_fetch_add(&sj_jvm.unled, 1);
+    const uint64_t stub = write_stub(kind, entry);
+    if (stub == 0 || !sj_arch_leaf_patch(entry, stub)) {
+        atomic_fetch_add(&sj_jvm.plain_wrappers, 1);
         return;
     }
     wrapper_count++;
-    atomic_fetch_add(&sj_jvm.led, 1);
+    atomic_fetch_add(&sj_jvm.linked_wrappers, 1);
 }

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A line runs often and is new once: the table is asked without a lock, and nothing is taken out of
- * it. When it is full, what is missing is not known, and the recorder does not hear that the rest
- * did not run. */
+ * A line runs often and is new once. So the table is read without a lock, and entries are never
+ * removed. If it is full, some lines that ran are missing; then the report does not claim that the
+ * others did not run. */
 #include "agent/inproc/jvm/lines.h"
 
 #include "agent/inproc/jvm/internal.h"
@@ -12,23 +12,25 @@
 enum { SLOTS = 1 << 18, FULL = SLOTS / 4 * 3, LINE_WORDS = 3, PLACE_BITS = 16 };
 enum { AT_ONCE = SJ_LINK_LINES_WORDS / LINE_WORDS };
 
-static _Atomic uint64_t *_Atomic table; /* [SLOTS] function << 16 | place, and one more; 0: free */
+/* [SLOTS] entries: 1 + (function << 16 | place); 0: free. */
+static _Atomic uint64_t *_Atomic table;
 static _Atomic uint32_t used;
-static uint32_t words[AT_ONCE * LINE_WORDS]; /* of the thread that reports them, at the end */
+/* Used by the one thread that reports lines when the JVM ends. */
+static uint32_t words[AT_ONCE * LINE_WORDS];
 
-/* NULL: no memory. */
+/* Returns NULL if out of memory. */
 static _Atomic uint64_t *get_table(void)
 {
-    _Atomic uint64_t *there = atomic_load(&table);
-    if (there != NULL) {
-        return there;
+    _Atomic uint64_t *known = atomic_load(&table);
+    if (known != NULL) {
+        return known;
     }
-    _Atomic uint64_t *made = sj_sys_allocate(SLOTS * sizeof(*made));
-    if (made == NULL || atomic_compare_exchange_strong(&table, &there, made)) {
-        return made;
+    _Atomic uint64_t *new_table = sj_sys_allocate(SLOTS * sizeof(*new_table));
+    if (new_table == NULL || atomic_compare_exchange_strong(&table, &known, new_table)) {
+        return new_table;
     }
-    (void)sj_sys_unmap((void *)(uintptr_t)made, SLOTS * sizeof(*made));
-    return there;
+    (void)sj_sys_unmap((void *)(uintptr_t)new_table, SLOTS * sizeof(*new_table));
+    return known;
 }
 
 void JNICALL sj_jvm_line(JNIEnv *env, jclass class, jint place, jint function)
@@ -39,15 +41,15 @@ void JNICALL sj_jvm_line(JNIEnv *env, jclass class, jint place, jint function)
     (void)class;
     for (uint64_t i = key * UINT64_C(0x9e3779b97f4a7c15) >> 40; slots != NULL; i++) {
         _Atomic uint64_t *slot = &slots[i % SLOTS];
-        uint64_t held = atomic_load_explicit(slot, memory_order_relaxed);
-        if (held == 0 && atomic_load(&used) >= FULL) {
+        uint64_t found = atomic_load_explicit(slot, memory_order_relaxed);
+        if (found == 0 && atomic_load(&used) >= FULL) {
             return;
         }
-        if (held == 0 && atomic_compare_exchange_strong(slot, &held, key)) {
+        if (found == 0 && atomic_compare_exchange_strong(slot, &found, key)) {
             atomic_fetch_add(&used, 1);
             return;
         }
-        if (held == key) {
+        if (found == key) {
             return;
         }
     }

@@ -1,13 +1,13 @@
 /* Design notes
  *
- * A tracer borrows any thread of the process, which may be one that the JVM believes to run Java
- * code, to wait for a safepoint or to hold one of its locks: it must not call the JVM, nor wait for
- * somebody who does. So it only starts a thread, which joins the JVM as any native thread may, and
- * ends when its task is done.
+ * A tracer borrows any thread of the process. The JVM may believe that this thread runs Java code,
+ * waits for a safepoint, or holds one of its locks. So the thread must not call the JVM, nor wait
+ * for a thread that does. It only starts another thread. That one attaches itself to the JVM as any
+ * native thread may, does its task and ends.
  *
- * A frame of a method that was there before its class was transformed stays what it was: at a join
- * it has no probes, and its calls have them; at a leave it runs its last probe when it returns,
- * perhaps long after the agent has gone. What the JVM calls are therefore lasting trampolines. */
+ * A frame keeps the code that its method had when it was entered. At a join such a frame has no
+ * probes, but calls that it makes have them. At a detach it runs its last probe when it returns,
+ * perhaps long after the agent was unloaded. So the JVM calls lasting trampolines. */
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/hidden.h"
@@ -85,13 +85,14 @@ static void open_probes(void)
     }
 }
 
-/* From here on classes that are defined have probes. */
-static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
+/* Gives probes to classes that are defined from now on. */
+static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
-    sj_muted_make(sj_jvm.options.agent_state);
-    sj_jvm.least_function = (uint32_t)lasting->kept; /* probes that stayed in hidden classes */
+    sj_muted_init(sj_jvm.options.agent_state);
+    /* Hidden classes of earlier agents keep their probes. */
+    sj_jvm.least_function = (uint32_t)lasting->kept;
     sj_muted_add_below(sj_jvm.options.agent_state, sj_jvm.least_function);
-    sj_virtual_threads_find(env);
+    sj_virtual_threads_init(env);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
         return false;
@@ -100,19 +101,19 @@ static bool let_record(jvmtiEnv *jvmti, JNIEnv *env)
     const bool has_leaves = sj_jvm_leaf_prepare(jvmti, env, probe_class);
     atomic_store(&sj_jvm.is_unknown, has_leaves ? 0 : 1);
     atomic_store(&sj_jvm.enabled, 1);
-    if (has_leaves) { /* before a wrapper is compiled */
+    if (has_leaves) { /* It is enabled before a wrapper is compiled. */
         sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
     open_probes();
-    const bool are_led = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_ENTER);
+    const bool are_registered = sj_jvm_register_probes(env, probe_class, lasting, SJ_JVM_ENTER);
     (*env)->DeleteLocalRef(env, probe_class);
-    return are_led;
+    return are_registered;
 }
 
 static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
 {
     if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !has_lasting() ||
-        !sj_class_marks_make()) {
+        !sj_class_marks_init()) {
         return false;
     }
     jvmtiEnv *jvmti = open_jvmti(vm);
@@ -121,7 +122,7 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     }
     sj_jvm.jvmti = jvmti;
     sj_jvm.is_traced = false;
-    if (!let_record(jvmti, env)) {
+    if (!enable_probes(jvmti, env)) {
         return false;
     }
     sj_jvm_enable(jvmti, JVMTI_EVENT_CLASS_FILE_LOAD_HOOK);
@@ -129,18 +130,19 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_START);
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
-    sj_jvm_follow_lineage(jvmti);
+    sj_jvm_enable_lineage(jvmti);
     sj_hidden_before_find(jvmti, env);
     sj_hidden_start();
     sj_hidden_before_list(jvmti, env, figures);
     sj_retransform_chosen(jvmti, env, false, figures);
-    /* Those whose bytes were read before the event was enabled, but which came later. */
+    /* Asks about classes whose bytes were read before the event was enabled, but that were listed
+     * later. */
     sj_retransform_chosen(jvmti, env, true, figures);
     return true;
 }
 
-/* A global reference that is not needed any more. */
-static void drop_reference(JNIEnv *env, jobject *reference)
+/* Deletes a global reference. */
+static void delete_reference(JNIEnv *env, jobject *reference)
 {
     if (*reference != NULL) {
         (*env)->DeleteGlobalRef(env, *reference);
@@ -148,20 +150,21 @@ static void drop_reference(JNIEnv *env, jobject *reference)
     *reference = NULL;
 }
 
-/* A thread that asks for probes may wait for the recorder. False: one still does. */
-static bool wait_for_answers(void)
+/* Waits for threads that ask the recorder. Returns false if one still waits for its reply. */
+static bool wait_for_replies(void)
 {
     const uint64_t limit_ns = SJ_LINK_TIMEOUT_MS * UINT64_C(1000000);
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
-    while (atomic_load(&sj_jvm.asking) != 0 &&
+    while (atomic_load(&sj_jvm.users) != 0 &&
            sj_sys_clock_ns(CLOCK_MONOTONIC) - start_ns < limit_ns) {
         (void)SJ_SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
     }
-    return atomic_load(&sj_jvm.asking) == 0;
+    return atomic_load(&sj_jvm.users) == 0;
 }
 
-/* Stops all threads of the JVM for a moment, which none of them can spend between the entry of a
- * wrapper and the end of its stub: those look for no safepoint. False: the JVM refused. */
+/* Stops all threads of the JVM for a moment. No thread can be between the entry of a wrapper and
+ * the end of its stub then, because that code has no safepoint. Returns false if the JVM refuses.
+ */
 static bool pass_safepoint(jvmtiEnv *jvmti)
 {
     jvmtiStackInfo *threads = NULL;
@@ -173,10 +176,11 @@ static bool pass_safepoint(jvmtiEnv *jvmti)
     return true;
 }
 
-/* In this order: no class has probes, nor one that was being defined with them and came to the list
- * of classes later; what runs of them does nothing. The new addresses also have the JVM discard the
- * wrappers that lead to the leaf stubs. */
-static void leave_classes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
+/* The order matters. First stop rewriting new classes. Then remove the probes twice, because a
+ * class that was being defined may be listed only the second time. Then register addresses that do
+ * nothing, for probes that still run. The new addresses also make the JVM discard the wrappers that
+ * jump to leaf stubs. */
+static void remove_probes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 {
     const uint32_t stays_below = sj_hidden_stop();
     bool are_closed = false;
@@ -184,39 +188,40 @@ static void leave_classes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class != NULL && has_lasting()) {
-        are_closed = sj_jvm_lead_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
+        are_closed = sj_jvm_register_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
         lasting->kept = lasting->kept > stays_below ? lasting->kept : stays_below;
         (*env)->DeleteLocalRef(env, probe_class);
     }
     sj_jvm_leaf_close(are_closed && pass_safepoint(jvmti));
 }
 
-/* No class gets probes any more; then what has them loses them. */
-static void leave(JNIEnv *env, sj_jvm_figures *figures)
+/* Stops rewriting classes, then removes all probes. */
+static void detach(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
-    sj_jvm_report_gone_loaders();
+    sj_jvm_report_collected_loaders();
     sj_jvm_report_lines();
     sj_jvm.options.runtimes =
-        SJ_LINK_RUNTIME_JVM_SYSTEM; /* whatever has probes, whoever loaded it */
-    sj_tracer_leave();
-    const bool is_unused = wait_for_answers();
+        /* Includes system classes, so that every class with probes is found. */
+        SJ_LINK_RUNTIME_JVM_SYSTEM;
+    sj_tracer_stop();
+    const bool is_unused = wait_for_replies();
     if (!sj_jvm.is_traced) {
-        leave_classes(jvmti, env, figures);
+        remove_probes(jvmti, env, figures);
     }
-    sj_virtual_threads_forget(env);
+    sj_virtual_threads_deinit(env);
     (void)(*jvmti)->DisposeEnvironment(jvmti);
     if (lasting != NULL) {
         sj_lasting_close(lasting, SJ_JVM_ENTRIES);
     }
     sj_jvm_close_natives();
-    sj_jvm_forget_pauses();
-    if (is_unused) { /* else they are lost, which does less harm */
-        sj_jvm_describe_forget(env);
-        drop_reference(env, &sj_jvm.app_loader);
-        drop_reference(env, &sj_jvm.platform_loader);
+    sj_jvm_stop_pauses();
+    if (is_unused) { /* Else the references are lost, which does less harm. */
+        sj_jvm_describe_deinit(env);
+        delete_reference(env, &sj_jvm.app_loader);
+        delete_reference(env, &sj_jvm.platform_loader);
     }
     sj_jvm.jvmti = NULL;
 }
@@ -228,37 +233,38 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
     }
 }
 
-/* Where the system's classes are not wanted any more they are asked about once more. */
+/* Applies a new policy. Keeps the bit for system classes during this pass, so that system classes
+ * that are not wanted any longer lose their probes. */
 static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
 {
     const uint32_t wanted = sj_jvm.options.get_runtimes();
     sj_jvm.options.runtimes = wanted | (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM);
     if (sj_tracer_is_on()) {
-        sj_tracer_follow_all(sj_jvm.jvmti, env, figures);
+        sj_tracer_add_all(sj_jvm.jvmti, env, figures);
     } else {
-        sj_jvm_follow_lineage(sj_jvm.jvmti);
+        sj_jvm_enable_lineage(sj_jvm.jvmti);
         sj_hidden_before_list(sj_jvm.jvmti, env, figures);
         sj_retransform_chosen(sj_jvm.jvmti, env, false, figures);
     }
     sj_jvm.options.runtimes = wanted;
 }
 
-/* Returns what the agent's state is to say. */
-static uint32_t act(JavaVM *vm, JNIEnv *env)
+/* Does the task. Returns the new value of the agent state's `jvm`. */
+static uint32_t do_task(JavaVM *vm, JNIEnv *env)
 {
     sj_jvm_figures figures = {0};
     const bool has_joined = sj_jvm.jvmti != NULL;
-    if (task == SJ_JVM_LEAVE) {
+    if (task == SJ_JVM_DETACH) {
         if (has_joined) {
-            leave(env, &figures);
+            detach(env, &figures);
             report(SJ_JVM_LEFT, &figures);
         }
         return SJ_AGENT_JVM_NONE;
     }
-    if (task == SJ_JVM_JOIN && !has_joined) {
+    if (task == SJ_JVM_ATTACH && !has_joined) {
         const bool is_joined = join(vm, env, &figures);
         if (!is_joined && sj_jvm.jvmti != NULL) {
-            leave(env, &figures);
+            detach(env, &figures);
         }
         if (is_joined) {
             report(SJ_JVM_JOINED, &figures);
@@ -272,7 +278,7 @@ static uint32_t act(JavaVM *vm, JNIEnv *env)
     return has_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
 }
 
-static void *work(void *unused)
+static void *run_task(void *unused)
 {
     static char name[] = THREAD_NAME;
     JNIEnv *env = NULL;
@@ -281,15 +287,15 @@ static void *work(void *unused)
     sj_recorder_exempt();
     JavaVM *vm = find_vm();
     if (vm != NULL && (*vm)->AttachCurrentThreadAsDaemon(vm, (void **)&env, &arguments) == JNI_OK) {
-        state = act(vm, env);
+        state = do_task(vm, env);
         (void)(*vm)->DetachCurrentThread(vm);
     }
     atomic_store(&sj_jvm.options.agent_state->jvm, state);
     return unused;
 }
 
-/* The new thread takes no signal of the program's. pthread_create is looked up: C libraries before
- * glibc 2.34 have it in a library of its own, which a program without threads has not loaded. */
+/* Starts a thread that blocks all signals. Looks pthread_create up, because C libraries before
+ * glibc 2.34 have it in a separate library, which a program without threads has not loaded. */
 static bool start_thread(void)
 {
     pthread_t thread;
@@ -303,24 +309,24 @@ static bool start_thread(void)
     }
     (void)pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof(all), 0, 0);
-    const bool is_started = create(&thread, &attributes, work, NULL) == 0;
+    const bool is_started = create(&thread, &attributes, run_task, NULL) == 0;
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, sizeof(before), 0, 0);
     (void)pthread_attr_destroy(&attributes);
     return is_started;
 }
 
-void sj_jvm_begin(sj_jvm_task asked)
+void sj_jvm_start_task(sj_jvm_task wanted)
 {
     if (sj_jvm.options.agent_state == NULL) {
-        return; /* no JVM was ever joined */
+        return; /* No JVM was ever joined. */
     }
     const uint32_t before = atomic_load(&sj_jvm.options.agent_state->jvm);
     if (before == SJ_AGENT_JVM_BUSY || before == SJ_AGENT_JVM_SELECTING) {
         return;
     }
     atomic_store(&sj_jvm.options.agent_state->jvm,
-                 asked == SJ_JVM_SELECT ? SJ_AGENT_JVM_SELECTING : SJ_AGENT_JVM_BUSY);
-    task = asked;
+                 wanted == SJ_JVM_SELECT ? SJ_AGENT_JVM_SELECTING : SJ_AGENT_JVM_BUSY);
+    task = wanted;
     if (!start_thread()) {
         atomic_store(&sj_jvm.options.agent_state->jvm,
                      before == SJ_AGENT_JVM_AWAITED ? SJ_AGENT_JVM_NONE : before);
@@ -333,10 +339,10 @@ static bool is_busy(void)
     return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
 }
 
-enum { JOIN_PAUSES = 1000 }; /* ten seconds: who asked waits for the answer */
+enum { JOIN_PAUSES = 1000 }; /* Ten seconds: the caller waits for the result. */
 
-/* A JVM that runs loads us (jcmd PID JVMTI.agent_load): the policy of its environment is recorded.
- * The calling thread is in native state and may wait. */
+/* A running JVM loads us (jcmd PID JVMTI.agent_load): records the policy in its environment. The
+ * calling thread is in native state and may wait. */
 __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm,
                                                                              char *options,
                                                                              void *reserved)
@@ -346,13 +352,13 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
     (void)options;
     (void)reserved;
     if (!sj_recorder_is_armed() || !sj_recorder_may_call() || sj_jvm.options.rewrite == NULL) {
-        return JNI_ERR; /* there is no recorder, or its policy asks for no Java methods */
+        return JNI_ERR; /* There is no recorder, or its policy asks for no Java methods. */
     }
-    sj_jvm_begin(SJ_JVM_JOIN);
+    sj_jvm_start_task(SJ_JVM_ATTACH);
     for (int left = JOIN_PAUSES; left > 0 && is_busy(); left--) {
         (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
     }
-    /* What is still to be transformed then goes on; the report "joined" says when it is done. */
+    /* If the task takes longer it continues, and the report "joined" says when it is done. */
     return is_busy() || atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED
                ? JNI_OK
                : JNI_ERR;
@@ -367,12 +373,12 @@ void sj_jvm_after_fork(void)
     }
 }
 
-void sj_jvm_forget(void)
+void sj_jvm_deinit(void)
 {
-    sj_jvm_leaf_forget();
+    sj_jvm_leaf_deinit();
     if (sj_jvm.options.agent_state != NULL && sj_jvm.options.agent_state->leaf_stubs == 0) {
-        sj_muted_drop(sj_jvm.options.agent_state); /* else a stub may still read it */
+        sj_muted_deinit(sj_jvm.options.agent_state); /* Else a stub may still read it. */
     }
-    sj_tracer_forget();
-    sj_class_marks_drop();
+    sj_tracer_deinit();
+    sj_class_marks_deinit();
 }

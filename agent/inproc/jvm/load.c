@@ -1,5 +1,5 @@
-/* The JVMTI agent: what the JVM calls when it loads us. Whatever fails, it hears that all is
- * well: it would end the program otherwise. */
+/* The JVMTI agent: the functions that the JVM calls when it loads us. They report success even if
+ * they fail, because otherwise the JVM would end the program. */
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/hidden.h"
@@ -26,20 +26,20 @@ void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event)
     (void)(*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, event, NULL);
 }
 
-void sj_jvm_follow_lineage(jvmtiEnv *jvmti)
+void sj_jvm_enable_lineage(jvmtiEnv *jvmti)
 {
     const bool is_asked = (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
     (void)(*jvmti)->SetEventNotificationMode(jvmti, is_asked ? JVMTI_ENABLE : JVMTI_DISABLE,
                                              JVMTI_EVENT_CLASS_PREPARE, NULL);
 }
 
-/* Classes get probes from here on. */
-static bool start_to_rewrite(jvmtiEnv *jvmti, JNIEnv *env)
+/* Gives probes to classes that are defined from now on. */
+static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
-    sj_muted_make(sj_jvm.options.agent_state);
-    sj_virtual_threads_find(env);
+    sj_muted_init(sj_jvm.options.agent_state);
+    sj_virtual_threads_init(env);
     const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class == NULL || !sj_jvm_lead_probes(env, probe_class, NULL, 0) ||
+    if (probe_class == NULL || !sj_jvm_register_probes(env, probe_class, NULL, 0) ||
         !sj_jvm_define_values(env)) {
         return false;
     }
@@ -56,13 +56,13 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)thread;
     const bool is_traced = sj_tracer_is_on();
-    if (!sj_recorder_is_armed()) { /* the agent has been taken out since; it may join again */
+    if (!sj_recorder_is_armed()) { /* The agent was detached meanwhile; it may join again later. */
         (void)(*jvmti)->DisposeEnvironment(jvmti);
         sj_jvm.jvmti = NULL;
         return;
     }
     sj_jvm.is_traced = is_traced;
-    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !start_to_rewrite(jvmti, env))) {
+    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !enable_probes(jvmti, env))) {
         return;
     }
     sj_jvm_find_loaders(env);
@@ -72,7 +72,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     sj_jvm_enable(jvmti, JVMTI_EVENT_THREAD_END);
     sj_jvm_enable(jvmti, JVMTI_EVENT_OBJECT_FREE);
     if (!is_traced) {
-        sj_jvm_follow_lineage(jvmti);
+        sj_jvm_enable_lineage(jvmti);
         sj_hidden_start();
     }
     atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
@@ -84,7 +84,7 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
     (void)jvmti;
     atomic_store(&sj_jvm.enabled, 0);
     sj_jvm_count_threads(env);
-    sj_jvm_report_gone_loaders();
+    sj_jvm_report_collected_loaders();
     sj_jvm_report_lines();
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm.options.report(SJ_JVM_ENDED, &none);
@@ -101,7 +101,7 @@ bool sj_jvm_get_capabilities(jvmtiEnv *jvmti)
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
 }
 
-/* For calls that the JVM's tracing functions tell of. */
+/* Asks for the capabilities that the second engine needs. */
 static bool get_tracing_capabilities(jvmtiEnv *jvmti)
 {
     const jvmtiCapabilities capabilities = {.can_tag_objects = 1,
@@ -113,12 +113,12 @@ static bool get_capabilities(jvmtiEnv *jvmti)
 {
     if (sj_tracer_is_on() &&
         (!sj_jvm_is_known_version(jvmti) || !get_tracing_capabilities(jvmti))) {
-        sj_tracer_leave();
+        sj_tracer_stop();
     }
     return sj_tracer_is_on() || sj_jvm_get_capabilities(jvmti);
 }
 
-static uint64_t lead(sj_lasting *lasting, sj_jvm_entry entry, uint64_t target)
+static uint64_t callback_address(sj_lasting *lasting, sj_jvm_entry entry, uint64_t target)
 {
     if (lasting == NULL) {
         return target;
@@ -130,19 +130,24 @@ static uint64_t lead(sj_lasting *lasting, sj_jvm_entry entry, uint64_t target)
 bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
 {
     jvmtiEventCallbacks callbacks = {.VMInit = lasting == NULL ? on_vm_init : NULL};
-    uint64_t address = lead(lasting, SJ_JVM_ON_CLASS, (uint64_t)(uintptr_t)sj_jvm_on_class);
+    uint64_t address =
+        callback_address(lasting, SJ_JVM_ON_CLASS, (uint64_t)(uintptr_t)sj_jvm_on_class);
     memcpy(&callbacks.ClassFileLoadHook, &address, sizeof(address));
-    address = lead(lasting, SJ_JVM_ON_COMPILED, (uint64_t)(uintptr_t)sj_jvm_on_compiled);
+    address =
+        callback_address(lasting, SJ_JVM_ON_COMPILED, (uint64_t)(uintptr_t)sj_jvm_on_compiled);
     memcpy(&callbacks.CompiledMethodLoad, &address, sizeof(address));
-    address = lead(lasting, SJ_JVM_ON_PREPARE, (uint64_t)(uintptr_t)sj_jvm_on_prepare);
+    address = callback_address(lasting, SJ_JVM_ON_PREPARE, (uint64_t)(uintptr_t)sj_jvm_on_prepare);
     memcpy(&callbacks.ClassPrepare, &address, sizeof(address));
-    address = lead(lasting, SJ_JVM_ON_DEATH, (uint64_t)(uintptr_t)on_vm_death);
+    address = callback_address(lasting, SJ_JVM_ON_DEATH, (uint64_t)(uintptr_t)on_vm_death);
     memcpy(&callbacks.VMDeath, &address, sizeof(address));
-    address = lead(lasting, SJ_JVM_ON_THREAD_START, (uint64_t)(uintptr_t)sj_jvm_on_thread_start);
+    address = callback_address(lasting, SJ_JVM_ON_THREAD_START,
+                               (uint64_t)(uintptr_t)sj_jvm_on_thread_start);
     memcpy(&callbacks.ThreadStart, &address, sizeof(address));
-    address = lead(lasting, SJ_JVM_ON_THREAD_END, (uint64_t)(uintptr_t)sj_jvm_on_thread_end);
+    address =
+        callback_address(lasting, SJ_JVM_ON_THREAD_END, (uint64_t)(uintptr_t)sj_jvm_on_thread_end);
     memcpy(&callbacks.ThreadEnd, &address, sizeof(address));
-    address = lead(lasting, SJ_JVM_ON_LOADER_GONE, (uint64_t)(uintptr_t)sj_jvm_on_loader_gone);
+    address = callback_address(lasting, SJ_JVM_ON_LOADER_COLLECTED,
+                               (uint64_t)(uintptr_t)sj_jvm_on_loader_collected);
     memcpy(&callbacks.ObjectFree, &address, sizeof(address));
     return (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks)) == JVMTI_ERROR_NONE;
 }
@@ -150,7 +155,7 @@ bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
 static void join_vm(JavaVM *vm)
 {
     jvmtiEnv *jvmti = NULL;
-    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !sj_class_marks_make() ||
+    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !sj_class_marks_init() ||
         (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
         return;
     }
@@ -174,14 +179,14 @@ SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void 
     return JNI_OK;
 }
 
-void sj_jvm_use(const sj_jvm_options *options)
+void sj_jvm_set_options(const sj_jvm_options *options)
 {
     sj_jvm.options = *options;
 }
 
 void sj_jvm_start(const sj_jvm_options *options)
 {
-    sj_jvm_use(options);
+    sj_jvm_set_options(options);
     sj_jvm_watch_for_launch();
 }
 
@@ -194,8 +199,8 @@ void sj_jvm_get_counters(sj_jvm_counters *counters)
 {
     *counters = (sj_jvm_counters){.classes = atomic_load(&sj_jvm.classes),
                                   .unanswered = atomic_load(&sj_jvm.unanswered),
-                                  .led = atomic_load(&sj_jvm.led),
-                                  .unled = atomic_load(&sj_jvm.unled),
+                                  .linked_wrappers = atomic_load(&sj_jvm.linked_wrappers),
+                                  .plain_wrappers = atomic_load(&sj_jvm.plain_wrappers),
                                   .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0,
                                   .is_traced = sj_jvm.is_traced,
                                   .virtual_calls = sj_virtual_threads_calls()};

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * libjvm gives its management library a table of functions by version. One of them counts what the
- * calling thread has allocated, its unfinished buffer included, without running Java code. The
- * place of that function in the table has changed between versions: only the one that was tested
- * is asked for, and it has to name itself by that version. */
+ * libjvm gives its management library a table of functions by version. One of them counts the bytes
+ * that a thread has allocated, including its unfinished buffer, without running Java code. Its
+ * index in the table has changed between versions. So only the tested version is used, and the
+ * table has to confirm it. */
 #include "agent/inproc/jvm/management.h"
 
 #include "agent/inproc/hooks/definition.h"
@@ -13,12 +13,13 @@ enum { NUMBER_STOPS = 105, NUMBER_STOPPED_MS = 107 };
 
 typedef void **(*get_management)(jint version);
 typedef jint (*get_version)(JNIEnv *env);
-typedef jlong (*get_allocated)(JNIEnv *env, jlong thread); /* 0: the calling one; -1: unknown */
+/* `thread` 0: the calling thread. -1: unknown. */
+typedef jlong (*get_allocated)(JNIEnv *env, jlong thread);
 
-typedef jlong (*get_number)(JNIEnv *env, jobject about, int number); /* -1: unknown */
+typedef jlong (*get_number)(JNIEnv *env, jobject about, int number); /* -1: unknown. */
 
-static get_allocated of_thread;  /* NULL: not known */
-static get_number number_of_jvm; /* likewise */
+static get_allocated of_thread;  /* NULL: not known. */
+static get_number number_of_jvm; /* NULL: not known. */
 
 static bool is_known_specification(JNIEnv *env)
 {

@@ -1,4 +1,5 @@
-/* HotSpot's own counters: what threads allocate in the Java heap, and stops of the whole JVM. */
+/* HotSpot's own counters: bytes that threads allocate in the Java heap, and stops of all threads.
+ */
 #ifndef SJ_AGENT_INPROC_JVM_MANAGEMENT_H
 #define SJ_AGENT_INPROC_JVM_MANAGEMENT_H
 
@@ -6,22 +7,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_jvm_find_management finds the counters of this JVM, if it is one whose table is known. Any
- * thread of the JVM's, in native state. */
+/* Finds the counters, if the JVM's table is known. The calling thread belongs to the JVM and is in
+ * native state. */
 void sj_jvm_find_management(JNIEnv *env);
 
-/* sj_jvm_allocated tells how many bytes a thread has allocated so far, by the JVM's number of it;
- * 0: the calling one. False: that is not known. A thread of the JVM's, in native state. */
+/* Writes how many bytes a thread has allocated so far. `thread` is the JVM's number; 0: the calling
+ * thread. Returns false if that is not known. The calling thread belongs to the JVM and is in
+ * native state. */
 bool sj_jvm_allocated(JNIEnv *env, int64_t thread, uint64_t *bytes);
 
-/* Times that all threads of the JVM were stopped (safepoints), those for the collector included. */
+/* Stops of all threads of the JVM (safepoints), including those of the collector. */
 typedef struct sj_jvm_stops {
     uint64_t count;
     uint64_t milliseconds;
 } sj_jvm_stops;
 
-/* sj_jvm_count_stops tells them since the JVM's start; false: they are not known. A thread of the
- * JVM's, in native state. */
+/* Writes the stops since the JVM's start. Returns false if they are not known. The calling thread
+ * belongs to the JVM and is in native state. */
 bool sj_jvm_count_stops(JNIEnv *env, sj_jvm_stops *stops);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static void put(jvmtiEnv *jvmti, sj_method_list *list, const char *text, size_t bytes)
+static void append(jvmtiEnv *jvmti, sj_method_list *list, const char *text, size_t bytes)
 {
     if (list->has_failed) {
         return;
@@ -24,7 +24,7 @@ static void put(jvmtiEnv *jvmti, sj_method_list *list, const char *text, size_t 
     list->used += (uint32_t)bytes;
 }
 
-static void put_method(jvmtiEnv *jvmti, sj_method_list *list, jmethodID method)
+static void append_method(jvmtiEnv *jvmti, sj_method_list *list, jmethodID method)
 {
     enum { WITHOUT_CODE = 0x0400 | 0x0100 }; /* abstract, native */
     char *name = NULL;
@@ -35,14 +35,14 @@ static void put_method(jvmtiEnv *jvmti, sj_method_list *list, jmethodID method)
         list->has_failed = true;
         return;
     }
-    put(jvmti, list, (modifiers & WITHOUT_CODE) != 0 ? "-" : "+", 1);
-    put(jvmti, list, name, strlen(name) + 1);
-    put(jvmti, list, descriptor, strlen(descriptor) + 1);
+    append(jvmti, list, (modifiers & WITHOUT_CODE) != 0 ? "-" : "+", 1);
+    append(jvmti, list, name, strlen(name) + 1);
+    append(jvmti, list, descriptor, strlen(descriptor) + 1);
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)name);
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)descriptor);
 }
 
-bool sj_method_list_make(jvmtiEnv *jvmti, const char *name, size_t name_bytes,
+bool sj_method_list_init(jvmtiEnv *jvmti, const char *name, size_t name_bytes,
                          const jmethodID *methods, jint count, sj_method_list *list)
 {
     *list = (sj_method_list){.capacity = SJ_LINK_LOADER_BYTES};
@@ -50,15 +50,15 @@ bool sj_method_list_make(jvmtiEnv *jvmti, const char *name, size_t name_bytes,
         list->bytes = NULL;
         return false;
     }
-    put(jvmti, list, name, name_bytes);
-    put(jvmti, list, "", 1);
+    append(jvmti, list, name, name_bytes);
+    append(jvmti, list, "", 1);
     for (jint i = 0; i < count && !list->has_failed; i++) {
-        put_method(jvmti, list, methods[i]);
+        append_method(jvmti, list, methods[i]);
     }
     return !list->has_failed;
 }
 
-void sj_method_list_free(jvmtiEnv *jvmti, sj_method_list *list)
+void sj_method_list_deinit(jvmtiEnv *jvmti, sj_method_list *list)
 {
     (void)(*jvmti)->Deallocate(jvmti, list->bytes);
     list->bytes = NULL;

@@ -1,22 +1,23 @@
-/* The methods of a loaded class whose file is not at hand, as JVMTI names them and as they go to
- * the recorder: the listing of an sj_link_class. */
+/* The methods of a loaded class whose class file is not available. The format is a listing of an
+ * sj_link_class. */
 #ifndef SJ_AGENT_INPROC_JVM_METHOD_LIST_H
 #define SJ_AGENT_INPROC_JVM_METHOD_LIST_H
 
 #include "agent/inproc/jvm/internal.h"
 
-/* Zeroed is empty. */
+/* A zeroed list is empty. */
 typedef struct sj_method_list {
-    unsigned char *bytes; /* the JVM's memory: at least one for each method */
+    unsigned char *bytes; /* Memory of the JVM: at least one byte for each method. */
     uint32_t used;
     uint32_t capacity;
-    bool has_failed; /* a text is missing: the class is not asked about */
+    /* True if a text is missing: then the recorder is not asked about the class. */
+    bool has_failed;
 } sj_method_list;
 
-/* sj_method_list_make lists a class's methods below its name in internal form. False: the JVM
- * refused, or it is too long. Release with sj_method_list_free in any case. */
-bool sj_method_list_make(jvmtiEnv *jvmti, const char *name, size_t name_bytes,
+/* Lists the methods of a class after its name in internal form. Returns false if the JVM refuses,
+ * or if the list is too long. Call sj_method_list_deinit in any case. */
+bool sj_method_list_init(jvmtiEnv *jvmti, const char *name, size_t name_bytes,
                          const jmethodID *methods, jint count, sj_method_list *list);
-void sj_method_list_free(jvmtiEnv *jvmti, sj_method_list *list);
+void sj_method_list_deinit(jvmtiEnv *jvmti, sj_method_list *list);
 
 #endif

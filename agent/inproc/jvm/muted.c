@@ -2,7 +2,7 @@
 
 #include "agent/inproc/recorder/sys.h"
 
-void sj_muted_make(sj_agent_state *state)
+void sj_muted_init(sj_agent_state *state)
 {
     if (state->muted_functions == 0) {
         state->muted_functions =
@@ -18,7 +18,7 @@ void sj_muted_add_below(const sj_agent_state *state, uint32_t end)
     }
 }
 
-void sj_muted_drop(sj_agent_state *state)
+void sj_muted_deinit(sj_agent_state *state)
 {
     if (state->muted_functions != 0) {
         (void)sj_sys_unmap((void *)(uintptr_t)state->muted_functions,

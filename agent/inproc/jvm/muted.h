@@ -1,6 +1,6 @@
-/* Java methods whose probes record nothing for now: a byte by function, which a tracer writes
- * (abi/agent_state.h). Frames of a method keep the code that they were entered with, so that a
- * class that loses its probes is no help where a loop stands in a method of it. */
+/* Muted Java methods, whose probes record nothing for now. A tracer writes one byte for each
+ * function (abi/agent_state.h). Removing probes from the class would not be enough: frames keep the
+ * code that they were entered with, so a loop in a method keeps its probes. */
 #ifndef SJ_AGENT_INPROC_JVM_MUTED_H
 #define SJ_AGENT_INPROC_JVM_MUTED_H
 
@@ -9,17 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* sj_muted_make makes the table, which the agent's state then has; again: nothing. Without memory
- * no method can be muted. One thread, before methods have probes. */
-void sj_muted_make(sj_agent_state *state);
+/* Allocates the table and writes it to the agent's state; a second call does nothing. If out of
+ * memory, no method can be muted. Call it before methods have probes. Not thread-safe. */
+void sj_muted_init(sj_agent_state *state);
 
-/* sj_muted_add_below mutes all functions below `end`. */
+/* Mutes all functions below `end`. */
 void sj_muted_add_below(const sj_agent_state *state, uint32_t end);
 
-/* sj_muted_drop frees it. Nobody uses it any more. */
-void sj_muted_drop(sj_agent_state *state);
+/* Frees the table. No thread may use it any longer. */
+void sj_muted_deinit(sj_agent_state *state);
 
-/* sj_muted_has: any thread, no lock. */
+/* True if a function is muted. Thread-safe; takes no lock. */
 static inline bool sj_muted_has(const sj_agent_state *state, uint32_t function)
 {
     const uint8_t *muted = (const uint8_t *)(uintptr_t)state->muted_functions;

@@ -8,8 +8,8 @@
 
 static sj_lasting *lasting;
 
-/* The class file (The Java Virtual Machine Specification, chapter 4) of
- *     public final class NAME { public static native ...; } */
+/* The class file (The Java Virtual Machine Specification, chapter 4) of public final class NAME {
+ * public static native ...; } */
 typedef struct class_file {
     uint8_t bytes[1024];
     uint32_t size;
@@ -86,7 +86,7 @@ static jclass define(JNIEnv *env, const char *name, const sj_jvm_native *methods
         return class;
     }
     (*env)->ExceptionClear(env);
-    return (*env)->FindClass(env, name); /* an earlier agent has defined it */
+    return (*env)->FindClass(env, name); /* An earlier agent has defined it. */
 }
 
 static bool has_lasting(void)

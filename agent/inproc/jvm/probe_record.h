@@ -4,8 +4,8 @@
 
 #include "agent/inproc/recorder/internal.h"
 
-/* sj_jvm_put_record writes an entry or exit at a reserved address; `stack` is SJ_MANAGED_CALL or
- * another of these. */
+/* Writes an entry or exit to a reserved address. `stack` is an sj_managed_stack, for example
+ * SJ_MANAGED_CALL. */
 static inline void sj_jvm_put_record(uint64_t address, uint64_t ticks, uint32_t tag, uint64_t stack)
 {
     const uint64_t ticks48_mask = (UINT64_C(1) << 48) - 1;

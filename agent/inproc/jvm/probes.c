@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Hot path: enter, leave and unwind, called by rewritten methods with the function's id. The JVM
- * has put the thread into native state, so a thread that waits for room here does not delay a
- * safepoint. */
+ * Hot path: rewritten methods call enter, leave and unwind with the function's id. The JVM has put
+ * the thread into native state, so a thread that waits for space here does not delay a safepoint.
+ */
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/probe_record.h"
@@ -39,7 +39,7 @@ static void JNICALL unwind(JNIEnv *env, jclass class, jint function)
     record(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
 }
 
-static bool forget_exception(JNIEnv *env)
+static bool clear_exception(JNIEnv *env)
 {
     const bool is_pending = (*env)->ExceptionCheck(env) != 0;
     if (is_pending) {
@@ -53,9 +53,9 @@ jclass sj_jvm_define_probes(JNIEnv *env)
     jclass class =
         (*env)->DefineClass(env, SJ_JVM_PROBE_CLASS, NULL, (const jbyte *)sj_jvm_probe_class,
                             (jsize)sj_jvm_probe_class_bytes);
-    if (forget_exception(env) || class == NULL) { /* an earlier agent has defined it */
+    if (clear_exception(env) || class == NULL) { /* An earlier agent has defined it. */
         class = (*env)->FindClass(env, SJ_JVM_PROBE_CLASS);
-        (void)forget_exception(env);
+        (void)clear_exception(env);
     }
     return class;
 }
@@ -72,7 +72,7 @@ uint64_t sj_jvm_probe_address(uint32_t probe)
     }
 }
 
-bool sj_jvm_lead_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, uint32_t first)
+bool sj_jvm_register_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, uint32_t first)
 {
     enum { PROBES = 3 };
     JNINativeMethod methods[PROBES] = {
@@ -82,6 +82,7 @@ bool sj_jvm_lead_probes(JNIEnv *env, jclass probe_class, sj_lasting *lasting, ui
             (void *)(uintptr_t)(lasting != NULL ? sj_lasting_address(lasting, first + i)
                                                 : sj_jvm_probe_address(i));
     }
-    const bool are_led = (*env)->RegisterNatives(env, probe_class, methods, PROBES) == JNI_OK;
-    return !forget_exception(env) && are_led;
+    const bool are_registered =
+        (*env)->RegisterNatives(env, probe_class, methods, PROBES) == JNI_OK;
+    return !clear_exception(env) && are_registered;
 }

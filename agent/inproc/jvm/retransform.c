@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A batch of classes is one operation of the JVM, for which it stops all threads: few classes a
- * batch are many stops, many are long ones. A class that the JVM refuses spoils its batch, which is
- * then made one by one. Classes that are no classes of a file (arrays, hidden ones) cannot be
- * modified; neither can what the probes stand on. */
+ * The JVM stops all threads for each batch of classes: small batches mean many stops, large batches
+ * mean long ones. A class that the JVM refuses makes its whole batch fail; then its classes are
+ * transformed one by one. Arrays and hidden classes cannot be modified. Neither can classes that
+ * the probes need. */
 #include "agent/inproc/jvm/retransform.h"
 
 #include "agent/inproc/jvm/class_facts.h"
@@ -74,7 +74,7 @@ typedef struct class_question {
     uint8_t chosen[QUESTION];
 } class_question;
 
-/* Has the recorder choose, and the chosen classes transformed. */
+/* Asks the recorder to choose, and transforms the chosen classes. */
 static void finish_question(class_batch *batch, class_question *question)
 {
     memset(question->chosen, 0, sizeof(question->chosen));
@@ -118,14 +118,14 @@ static void free_classes(jvmtiEnv *jvmti, JNIEnv *env, jclass *classes, jint cou
 
 void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only, sj_jvm_figures *figures)
 {
-    unsigned char *room = NULL;
+    unsigned char *memory = NULL;
     jint count = 0;
     jclass *classes = NULL;
     class_batch batch = {.jvmti = jvmti, .env = env, .figures = figures};
-    if ((*jvmti)->Allocate(jvmti, sizeof(class_question), &room) != JVMTI_ERROR_NONE) {
+    if ((*jvmti)->Allocate(jvmti, sizeof(class_question), &memory) != JVMTI_ERROR_NONE) {
         return;
     }
-    class_question *question = (void *)room;
+    class_question *question = (void *)memory;
     question->count = 0;
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < count; i++) {
@@ -135,7 +135,7 @@ void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only, sj_j
         finish_batch(&batch);
         free_classes(jvmti, env, classes, count);
     }
-    (void)(*jvmti)->Deallocate(jvmti, room);
+    (void)(*jvmti)->Deallocate(jvmti, memory);
 }
 
 void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
@@ -168,7 +168,7 @@ void JNICALL sj_jvm_on_prepare(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jcl
     (void)thread;
     if (sj_tracer_is_on()) {
         if (sj_jvm_begin_use()) {
-            sj_tracer_follow(jvmti, env, class);
+            sj_tracer_add_class(jvmti, env, class);
             sj_jvm_end_use();
         }
         return;

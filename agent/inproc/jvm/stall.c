@@ -1,8 +1,8 @@
 /* Design notes
  *
- * The collector's pauses are events of the JVM, in its own thread while all others stand: they are
- * only noted, without waiting for anything. They have an environment of their own, made when the
- * program watches a thread for the first time: other programs pay nothing. */
+ * The JVM reports pauses of the collector in a thread of its own, while all others are stopped. So
+ * they are only noted, without waiting. They have a JVMTI environment of their own, which is
+ * created when the program first watches a thread. Other programs pay nothing. */
 #include "agent/inproc/jvm/stall.h"
 
 #include "agent/inproc/jvm/commands.h"
@@ -25,10 +25,10 @@ typedef struct pause {
 } pause;
 
 static pause pauses[PAUSES];
-static _Atomic uint64_t pause_count; /* that have ended */
-static jvmtiEnv *collector_events;   /* NULL: nothing is watched */
+static _Atomic uint64_t pause_count; /* How many pauses have ended. */
+static jvmtiEnv *collector_events;   /* NULL: no thread is watched. */
 static sj_owner_lock opening;
-/* As the thread posted its last heartbeat. */
+/* The stops when this thread posted its last heartbeat. */
 static __thread sj_jvm_stops stops_before __attribute__((tls_model("initial-exec")));
 static __thread bool knows_stops __attribute__((tls_model("initial-exec")));
 static void (*report_stall)(const sj_jvm_stall *stall);
@@ -119,7 +119,7 @@ void JNICALL sj_jvm_posted(JNIEnv *env, jclass class)
     }
 }
 
-void sj_jvm_forget_pauses(void)
+void sj_jvm_stop_pauses(void)
 {
     if (sj_owner_lock_take(&opening)) {
         if (collector_events != NULL) {
@@ -154,7 +154,7 @@ static uint32_t add_number(char *text, uint32_t used, uint64_t number)
     return add_text(text, used, digits + at);
 }
 
-/* How often all threads of the JVM were stopped since the heartbeat, if that is known. */
+/* Writes how often all threads of the JVM were stopped since the heartbeat, if that is known. */
 static uint32_t write_stops(JNIEnv *env, char *text, uint32_t used)
 {
     sj_jvm_stops now;
@@ -168,12 +168,13 @@ static uint32_t write_stops(JNIEnv *env, char *text, uint32_t used)
     return add_text(text, used, "}");
 }
 
-/* The age of the heartbeat and the pauses since it was posted, and the end of the object. */
+/* Writes the age of the heartbeat and the pauses since then, and ends the object. */
 static uint32_t write_pauses(JNIEnv *env, char *text, uint64_t age_ns)
 {
     const uint64_t now = now_ns();
     const uint64_t count = atomic_load(&pause_count);
-    const uint64_t first = count > PAUSES / 2 ? count - PAUSES / 2 : 0; /* others are written */
+    /* Older pauses may be overwritten meanwhile. */
+    const uint64_t first = count > PAUSES / 2 ? count - PAUSES / 2 : 0;
     uint32_t used = add_text(text, 0, ",\"age_ns\":");
     used = add_number(text, used, age_ns);
     used = write_stops(env, text, used);
@@ -209,7 +210,7 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
     if (!is_text || text.used == 0) {
         return;
     }
-    const char *head = (*env)->GetStringUTFChars(env, json, NULL); /* ASCII */
+    const char *head = (*env)->GetStringUTFChars(env, json, NULL); /* The text is ASCII. */
     if (head == NULL) {
         (*env)->ExceptionClear(env);
         return;

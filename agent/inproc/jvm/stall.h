@@ -1,27 +1,28 @@
-/* Stalls: io.sojourn.Sojourn.watch, in the program, finds that a thread does not answer in time and
- * says what all threads do; the agent adds the pauses of the collector and tells the recorder. */
+/* Stalls of watched threads. io.sojourn.Sojourn.watch, in the program, finds that a thread does not
+ * handle a heartbeat in time, and describes all threads. The agent adds the pauses of the collector
+ * and reports to the recorder. */
 #ifndef SJ_AGENT_INPROC_JVM_STALL_H
 #define SJ_AGENT_INPROC_JVM_STALL_H
 
 #include <stdint.h>
 
-/* A thread that does not answer. Borrowed for the call. */
+/* A thread that does not handle heartbeats. Borrowed for the call. */
 typedef struct sj_jvm_stall {
-    const char *name; /* of the watch */
+    const char *name; /* Name of the watch. */
     uint32_t name_bytes;
-    uint64_t age_ns;      /* since the heartbeat was posted */
-    const char *parts[2]; /* of the report: a JSON object, in two pieces */
+    uint64_t age_ns;      /* Time since the heartbeat was posted. */
+    const char *parts[2]; /* The report, a JSON object in two pieces. */
     uint32_t part_bytes[2];
 } sj_jvm_stall;
 
-/* sj_jvm_set_stall_reporter has stalls reported by it. It is called in a thread of the program that
- * is in native state: it may wait. */
+/* Sets the function that reports stalls. A thread of the program calls it in native state, so it
+ * may wait. */
 void sj_jvm_set_stall_reporter(void (*report)(const sj_jvm_stall *stall));
 
-/* sj_jvm_forget_pauses ends the noting of pauses, which the first watch began. */
-void sj_jvm_forget_pauses(void);
+/* Stops noting pauses of the collector. */
+void sj_jvm_stop_pauses(void);
 
-/* sj_jvm_pauses_after_fork gives up a lock of the parent's. The only thread of a forked child. */
+/* Frees a lock that the parent held. Call it on the only thread of a forked child. */
 void sj_jvm_pauses_after_fork(void);
 
 #endif

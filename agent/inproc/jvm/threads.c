@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A thread that ends asks the JVM for its own figures. Those of threads that live when the JVM ends
- * are asked for by the JVM's number of a thread; which thread of the kernel's that is, it has told
- * us when it started. Threads beyond the table, and those that an attached agent found, are known
- * only when they end. */
+ * A thread that ends asks the JVM for its own figures. When the JVM ends, it is asked for those of
+ * the running threads, by the JVM's numbers. A thread writes down both of its numbers when it
+ * starts. Threads that do not fit the table, and those that an attached agent found, are known only
+ * when they end. */
 #include "agent/inproc/jvm/threads.h"
 
 #include "agent/inproc/jvm/management.h"
@@ -15,15 +15,15 @@
 enum { THREADS = 1024 };
 
 typedef struct known_thread {
-    _Atomic uint32_t tid; /* 0: free; 1: being written */
-    int64_t number;       /* the JVM's */
+    _Atomic uint32_t tid; /* 0: free; BEING_WRITTEN: a thread is filling the entry. */
+    int64_t number;       /* The JVM's number. */
 } known_thread;
 
 enum { BEING_WRITTEN = 1 };
 
 static known_thread threads[THREADS];
 
-/* 0: not to be had. */
+/* Returns the JVM's number of a thread, or 0 if it is not known. */
 static int64_t number_of(JNIEnv *env, jthread thread)
 {
     const jclass class = (*env)->FindClass(env, "java/lang/Thread");
@@ -62,7 +62,7 @@ void JNICALL sj_jvm_on_thread_start(jvmtiEnv *jvmti, JNIEnv *env, jthread thread
     }
 }
 
-static void count(uint32_t tid, bool is_known, uint64_t bytes)
+static void report_thread(uint32_t tid, bool is_known, uint64_t bytes)
 {
     sj_recorder_count_thread(tid, is_known ? &bytes : NULL);
 }
@@ -77,7 +77,7 @@ void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     }
     const uint32_t tid = sj_sys_tid();
     const bool is_known = sj_jvm_allocated(env, 0, &bytes);
-    count(tid, is_known, bytes);
+    report_thread(tid, is_known, bytes);
     for (uint32_t i = 0; i < THREADS; i++) {
         uint32_t expected = tid;
         if (atomic_compare_exchange_strong(&threads[i].tid, &expected, 0)) {
@@ -95,10 +95,10 @@ void sj_jvm_count_threads(JNIEnv *env)
     for (uint32_t i = 0; i < THREADS; i++) {
         const uint32_t tid = atomic_load(&threads[i].tid);
         if (tid > BEING_WRITTEN && sj_jvm_allocated(env, threads[i].number, &bytes)) {
-            count(tid, true, bytes);
+            report_thread(tid, true, bytes);
         }
     }
-    if (sj_jvm_allocated(env, 0, &bytes)) { /* the calling one may have been there before us */
-        count(sj_sys_tid(), true, bytes);
+    if (sj_jvm_allocated(env, 0, &bytes)) { /* The calling thread may have started before us. */
+        report_thread(sj_sys_tid(), true, bytes);
     }
 }

@@ -1,11 +1,12 @@
 /* Design notes
  *
- * Hot path: trace_entry and trace_exit, in the place of HotSpot's own functions. They run in Java's
- * state, where a thread that waits would delay a safepoint: without room they drop, counted.
+ * Hot path: trace_entry and trace_exit replace HotSpot's own functions. They run in Java state,
+ * where a thread that waits would delay a safepoint. So they drop records if the ring is full, and
+ * count them.
  *
- * A method is known by its address in the JVM, which its jmethodID leads to. Other methods may come
- * to lie there when a loader goes with its classes: from then on those of all classes that are
- * prepared are looked at. */
+ * A method is known by its address in the JVM, to which its jmethodID points. If a loader is
+ * collected, another method may get that address. From then on the methods of every prepared class
+ * are checked. */
 #include "agent/inproc/jvm/tracer.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -24,7 +25,7 @@
 
 enum { ENTRY = 0, EXIT, FUNCTIONS };
 
-static sj_key_table methods; /* ids of functions by address; 0: its calls are not recorded */
+static sj_key_table methods; /* Function ids by the method's address. 0: calls are not recorded. */
 static sj_hooked_module hooks[FUNCTIONS];
 static sj_lasting *lasting;
 static bool is_on;
@@ -53,7 +54,7 @@ static int trace_exit(const void *thread, uint64_t method)
     return 0;
 }
 
-static bool lead(uint64_t address, uint32_t place, uint64_t target)
+static bool redirect(uint64_t address, uint32_t place, uint64_t target)
 {
     uint8_t code[SJ_RETURN_ROOM_BYTES];
     if (!sj_definition_is_code(address)) {
@@ -68,15 +69,16 @@ static bool lead(uint64_t address, uint32_t place, uint64_t target)
 bool sj_tracer_start(const char *path, uint64_t bias)
 {
     sj_link_tracer_found found;
-    if (is_on || !sj_key_table_make(&methods) || !sj_jvm.options.find_tracer(path, &found)) {
+    if (is_on || !sj_key_table_init(&methods) || !sj_jvm.options.find_tracer(path, &found)) {
         return is_on;
     }
     lasting = sj_lasting_make(LASTING_MAGIC, FUNCTIONS);
-    is_on = lasting != NULL && lead(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
-            lead(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
+    is_on = lasting != NULL &&
+            redirect(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
+            redirect(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
     if (!is_on) {
         (void)!sj_hooks_unpatch(&hooks[ENTRY]);
-        sj_tracer_leave(); /* what cannot be unpatched returns at once */
+        sj_tracer_stop(); /* A function that cannot be restored returns at once. */
     }
     return is_on;
 }
@@ -86,7 +88,7 @@ bool sj_tracer_is_on(void)
     return is_on;
 }
 
-/* Where a method lies now: where HotSpot's identifier of it leads. */
+/* Returns the address of a method, to which HotSpot's jmethodID points. */
 static uint64_t address_of(jmethodID method)
 {
     return *(const uint64_t *)(const void *)method;
@@ -99,51 +101,53 @@ static void forget(jmethodID method)
     }
 }
 
-/* Takes the recorder's answer, a byte for each method, in the room that the texts had. What stays
- * wanted is never without its number: a call of it would lose one of its ends. */
-static void take(const sj_jvm_rewritten *answer, unsigned char *room, const jmethodID *ids,
-                 jint count)
+/* Applies the recorder's reply, which has one byte for each method. `memory` receives it. A method
+ * that stays wanted keeps its id at all times: else one of its calls would lose its entry or exit.
+ */
+static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, const jmethodID *ids,
+                        jint count)
 {
-    const bool is_read = sj_jvm_read_file(answer->file, room, answer->size);
+    const bool is_read = sj_jvm_read_file(reply->file, memory, reply->size);
     bool is_complete = is_read;
     for (jint i = 0; i < count; i++) {
-        if (!is_read || room[i] == 0) {
+        if (!is_read || memory[i] == 0) {
             forget(ids[i]);
         } else if (!sj_key_table_set(&methods, address_of(ids[i]),
-                                     answer->first_function + (uint32_t)i)) {
+                                     reply->first_function + (uint32_t)i)) {
             is_complete = false;
         }
     }
     atomic_fetch_add(is_complete ? &sj_jvm.classes : &sj_jvm.unanswered, 1);
 }
 
-/* False: none of the methods is wanted, or nobody answered. */
-static bool ask(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
-                const jmethodID *ids, jint count)
+/* Asks about the methods of a class. Returns false if none is wanted, or if the recorder did not
+ * reply. */
+static bool ask_recorder(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
+                         const jmethodID *ids, jint count)
 {
     sj_method_list list = {0};
-    sj_jvm_rewritten answer = {.file = -1};
+    sj_jvm_rewritten reply = {.file = -1};
     const bool is_listed =
-        sj_method_list_make(jvmti, loaded->name, loaded->name_bytes, ids, count, &list);
+        sj_method_list_init(jvmti, loaded->name, loaded->name_bytes, ids, count, &list);
     class->listing = SJ_CLASS_TRACED;
     class->bytes = list.bytes;
     class->size = list.used;
-    if (!is_listed || !sj_jvm.options.rewrite(class, &answer)) {
+    if (!is_listed || !sj_jvm.options.rewrite(class, &reply)) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     }
-    const bool is_wanted = answer.size != 0 && answer.size == (uint32_t)count;
+    const bool is_wanted = reply.size != 0 && reply.size == (uint32_t)count;
     if (is_wanted) {
-        take(&answer, list.bytes, ids, count);
+        apply_reply(&reply, list.bytes, ids, count);
     }
-    if (answer.size != 0) {
-        (void)sj_sys_close(answer.file);
+    if (reply.size != 0) {
+        (void)sj_sys_close(reply.file);
     }
-    sj_method_list_free(jvmti, &list);
+    sj_method_list_deinit(jvmti, &list);
     return is_wanted;
 }
 
-/* Where classes are chosen by what they descend from, the recorder has to hear of that first. */
-static void tell_lineage(const sj_jvm_loaded *loaded)
+/* Sends the ancestors of a class if classes are chosen by them: the recorder needs them first. */
+static void send_lineage(const sj_jvm_loaded *loaded)
 {
     uint8_t is_other = 0;
     if (sj_class_is_by_lineage()) {
@@ -151,30 +155,30 @@ static void tell_lineage(const sj_jvm_loaded *loaded)
     }
 }
 
-static void follow_loader(jvmtiEnv *jvmti, JNIEnv *env, jclass class, uint64_t number)
+static void tag_loader(jvmtiEnv *jvmti, JNIEnv *env, jclass class, uint64_t number)
 {
     jobject loader = NULL;
     if ((*jvmti)->GetClassLoader(jvmti, class, &loader) == JVMTI_ERROR_NONE && loader != NULL) {
-        sj_jvm_follow_loader(loader, number);
+        sj_jvm_tag_loader(loader, number);
         (*env)->DeleteLocalRef(env, loader);
     }
 }
 
-void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
+void sj_tracer_add_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
 {
     sj_class_facts facts;
     sj_jvm_loaded loaded;
     jmethodID *ids = NULL;
     jint count = 0;
     const bool is_asked_for = sj_class_facts_read(jvmti, env, class, &facts, &loaded);
-    if ((is_asked_for || sj_jvm_has_gone_loader()) &&
+    if ((is_asked_for || sj_jvm_has_collected_loader()) &&
         (*jvmti)->GetClassMethods(jvmti, class, &count, &ids) == JVMTI_ERROR_NONE) {
         bool is_wanted = false;
         if (is_asked_for && sj_recorder_is_armed() && sj_recorder_may_call()) {
-            sj_jvm_report_gone_loaders();
-            tell_lineage(&loaded);
-            follow_loader(jvmti, env, class, facts.of.loader);
-            is_wanted = ask(jvmti, &loaded, &facts.of, ids, count);
+            sj_jvm_report_collected_loaders();
+            send_lineage(&loaded);
+            tag_loader(jvmti, env, class, facts.of.loader);
+            is_wanted = ask_recorder(jvmti, &loaded, &facts.of, ids, count);
         }
         for (jint i = 0; i < count && !is_wanted; i++) {
             forget(ids[i]);
@@ -184,7 +188,7 @@ void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
     sj_class_facts_free(jvmti, &facts);
 }
 
-void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
+void sj_tracer_add_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 {
     jint count = 0;
     jclass *classes = NULL;
@@ -193,7 +197,7 @@ void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     }
     for (jint i = 0; i < count; i++) {
         if (sj_class_is_prepared(jvmti, classes[i])) {
-            sj_tracer_follow(jvmti, env, classes[i]);
+            sj_tracer_add_class(jvmti, env, classes[i]);
             figures->looked_at++;
         }
         (*env)->DeleteLocalRef(env, classes[i]);
@@ -201,19 +205,21 @@ void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
 }
 
-void sj_tracer_leave(void)
+void sj_tracer_stop(void)
 {
-    if (lasting != NULL) { /* whatever leads there: not all of it could be undone */
+    /* Some functions may still jump there, because not all could be restored. */
+    if (lasting != NULL) {
         sj_lasting_close(lasting, FUNCTIONS);
     }
     is_on = false;
 }
 
-void sj_tracer_forget(void)
+void sj_tracer_deinit(void)
 {
-    const bool was_left = !is_on; /* else a thread may be about to come, from the trampoline */
-    sj_tracer_leave();
-    if (was_left) {
-        sj_key_table_drop(&methods);
+    const bool was_stopped =
+        !is_on; /* Else a thread may be about to come here from the trampoline. */
+    sj_tracer_stop();
+    if (was_stopped) {
+        sj_key_table_deinit(&methods);
     }
 }

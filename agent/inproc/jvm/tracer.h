@@ -1,6 +1,6 @@
-/* The second engine: the JVM's own tracing functions, which its interpreter and its compiled code
- * call at entries and exits with -XX:+DTraceMethodProbes, lead to the agent. Classes stay as they
- * are. */
+/* The second engine: HotSpot's own tracing functions jump to the agent. With
+ * -XX:+DTraceMethodProbes its interpreter and its compiled code call them at each entry and exit.
+ * Classes are not changed. */
 #ifndef SJ_AGENT_INPROC_JVM_TRACER_H
 #define SJ_AGENT_INPROC_JVM_TRACER_H
 
@@ -8,27 +8,26 @@
 
 #define SJ_TRACER_OPTION "-XX:+DTraceMethodProbes"
 
-/* sj_tracer_start leads the tracing functions of the library at `path`, which lies at `bias`, to
- * the agent. False: they are not known, and nothing is changed. Before a JVM is made. Asks the
- * recorder. */
+/* Makes the tracing functions of the library at `path`, which is loaded at `bias`, jump to the
+ * agent. Asks the recorder where they are. Returns false, without a change, if they are not known.
+ * Call it before a JVM is created. */
 bool sj_tracer_start(const char *path, uint64_t bias);
 
-/* sj_tracer_is_on returns whether it does. */
+/* True if the tracing functions jump to the agent. */
 bool sj_tracer_is_on(void);
 
-/* sj_tracer_follow has calls of a prepared class recorded, as the recorder chooses. A thread in
- * native state; asks the recorder. */
-void sj_tracer_follow(jvmtiEnv *jvmti, JNIEnv *env, jclass class);
+/* Records calls of a prepared class as the recorder chooses. Asks the recorder. The calling thread
+ * is in native state. */
+void sj_tracer_add_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class);
 
-/* sj_tracer_follow_all does so for all that are loaded: the choice is another one. */
-void sj_tracer_follow_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures);
+/* Does the same for all loaded classes, after a change of the policy. */
+void sj_tracer_add_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures);
 
-/* sj_tracer_leave ends it, or gives up on a JVM whose methods cannot be identified. What the JVM
- * calls returns at once, for good. Any thread may be in it. */
-void sj_tracer_leave(void);
+/* Ends the tracing. From then on what the JVM calls returns at once. Threads may be in it. */
+void sj_tracer_stop(void);
 
-/* sj_tracer_forget ends it, too, if a JVM that has never come to run was not left. It frees what
- * was used before sj_tracer_leave. When no thread is in the agent. */
-void sj_tracer_forget(void);
+/* Ends the tracing, too, if the JVM never got to run. Frees the memory that was used before
+ * sj_tracer_stop. No thread is in the agent. */
+void sj_tracer_deinit(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A rule is judged when its value is recorded, and acts later in the same entry or exit: what is
- * due waits with the thread meanwhile. The first value of an entry or exit drops what waits: an
- * exception (Thread.stop) may have left the code in between. */
+ * A rule is judged when its value is recorded, and acts later in the same entry or exit. Meanwhile
+ * its change waits in thread-local memory. The first value of an entry or exit drops older changes,
+ * because an exception (Thread.stop) may have left the code in between. */
 #include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/jvm/internal.h"
@@ -17,19 +17,20 @@
 
 #include <string.h>
 
-enum { MOST_SETS = 8 }; /* of one call: there is little room for what belongs to a thread */
+enum { MAX_SETS = 8 }; /* Most changes of one call. Thread-local memory is scarce. */
 
-/* What rules want of the call that this thread enters or leaves. */
+/* Changes that rules want of the call that this thread enters or leaves. */
 typedef struct due_changes {
-    sj_due_change sets[MOST_SETS];
+    sj_due_change sets[MAX_SETS];
     uint32_t set_count;
-    bool is_decided; /* the call is left out: by `decision` */
+    bool is_decided; /* True if the call is to be left out, as `decision` says. */
     sj_due_change decision;
 } due_changes;
 
 static __thread due_changes due_here __attribute__((tls_model("initial-exec")));
 
-/* Whether records of a function are made: values of one that is muted would be another call's. */
+/* True if records of the function are made. Values of a muted function would be assigned to another
+ * call. */
 static bool records(JNIEnv *env, jint function)
 {
     return sj_recorder_is_armed() && !sj_virtual_threads_run_here(env) &&
@@ -58,7 +59,7 @@ static void judge(uint32_t function, uint8_t descriptor, uint64_t bits)
     }
     switch (due.action) {
     case SJ_CHANGE_SET:
-        if (due_here.set_count < MOST_SETS) {
+        if (due_here.set_count < MAX_SETS) {
             due_here.sets[due_here.set_count++] = due;
         }
         break;
@@ -148,7 +149,7 @@ static void JNICALL judge_absent(JNIEnv *env, jclass class, jint what, jint func
     }
 }
 
-/* Returns whether what a rule sets is of the method's type, and counts a call where it is not. */
+/* True if the value that a rule sets fits the method's type. Counts a misfit. */
 static bool fits(sj_java_type type, const sj_due_change *due)
 {
     static const sj_changed_number numbers[] = {
@@ -170,7 +171,8 @@ static bool fits(sj_java_type type, const sj_due_change *due)
     return is_fit;
 }
 
-/* Gives the difference, so that an agent that has left, whose methods return 0, sets nothing. */
+/* Returns the difference, so that nothing changes after the agent was unloaded and the method
+ * returns 0. */
 static jlong JNICALL set_number(JNIEnv *env, jclass class, jlong number, jint what, jint function)
 {
     const uint32_t position = sj_value_position((uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR));
@@ -187,13 +189,14 @@ static jlong JNICALL set_number(JNIEnv *env, jclass class, jlong number, jint wh
     return number ^ before;
 }
 
-static void put(sj_record_kind kind, uint32_t function, uint64_t stack)
+static void write_record(sj_record_kind kind, uint32_t function, uint64_t stack)
 {
     const uint32_t tag = sj_record_make_tag(kind, function);
     sj_recorder_put(sj_recorder_reserve(tag), sj_arch_ticks(), stack, tag);
 }
 
-/* Throws instead of the call, which is recorded. A class that is not there changes nothing. */
+/* Throws an exception instead of the call, which is recorded. If the class does not exist, nothing
+ * changes. */
 static void throw_instead(JNIEnv *env, uint32_t function, const sj_due_change *due)
 {
     char name[SJ_CHANGE_THROWN_BYTES];
@@ -202,14 +205,14 @@ static void throw_instead(JNIEnv *env, uint32_t function, const sj_due_change *d
     }
     memcpy(name, sj_recorder_changes->rules[due->rule].thrown, sizeof(name));
     name[sizeof(name) - 1] = '\0';
-    const jthrowable exception = sj_jvm_make_exception(env, name);
+    const jthrowable exception = sj_jvm_new_exception(env, name);
     if (exception == NULL) {
         return;
     }
     sj_recorder_change(function, SJ_MANAGED_CALL, due);
-    put(SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
+    write_record(SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
     record_thrown_class(env, exception, function);
-    put(SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
+    write_record(SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
     (void)(*env)->Throw(env, exception);
 }
 
@@ -278,7 +281,7 @@ bool sj_jvm_define_values(JNIEnv *env)
             (sj_jvm_native){sj_java_natives[i].name, sj_java_natives[i].descriptor, functions[i]};
     }
     sj_jvm_find_management(env);
-    return sj_jvm_describe_prepare(env) &&
+    return sj_jvm_describe_init(env) &&
            sj_jvm_define_natives(env, SJ_JAVA_VALUES_CLASS, methods, SJ_JAVA_NATIVES,
                                  SJ_JVM_VALUE_NATIVES);
 }

@@ -1,6 +1,6 @@
-/* Values of Java methods: what the code that the recorder puts into methods calls
- * (agent/abi/java_values.h). Called in native state, where a thread may wait without delaying a
- * safepoint. */
+/* Values of Java methods: native methods that the recorder's code in methods calls
+ * (agent/abi/java_values.h). They are called in native state, where a thread may wait without
+ * delaying a safepoint. */
 #ifndef SJ_AGENT_INPROC_JVM_VALUES_H
 #define SJ_AGENT_INPROC_JVM_VALUES_H
 
@@ -9,30 +9,30 @@
 #include "agent/abi/java_values.h"
 #include "agent/inproc/recorder/value_text.h"
 
-/* sj_jvm_define_values defines java.sojourn.Values and its native methods. False: the JVM refused;
- * no class may be given values then. No exception is pending afterwards. */
+/* Defines java.sojourn.Values and its native methods. Returns false if the JVM refuses: then no
+ * class may record values. No exception is pending afterwards. */
 bool sj_jvm_define_values(JNIEnv *env);
 
-/* sj_jvm_describe_prepare finds what is needed of the JVM's classes. False: it is not there. */
-bool sj_jvm_describe_prepare(JNIEnv *env);
+/* Finds what is needed of the JVM's classes. Returns false if a class or field is missing. */
+bool sj_jvm_describe_init(JNIEnv *env);
 
-/* sj_jvm_describe_forget gives back what that holds. No thread uses it (sj_jvm_begin_use). */
-void sj_jvm_describe_forget(JNIEnv *env);
+/* Frees these references. No thread uses them (sj_jvm_begin_use). */
+void sj_jvm_describe_deinit(JNIEnv *env);
 
-/* sj_jvm_describe_string gives the text of a String; false: `object` is another one. */
+/* Writes the text of a String. Returns false if `object` is not one. */
 bool sj_jvm_describe_string(JNIEnv *env, jobject object, sj_value_text *text);
 
-/* sj_jvm_describe names an object: "text", CONSTANT of an enum, type[length], Class@identity. */
+/* Describes an object: "text", the constant of an enum, type[length], or Class@identity. */
 void sj_jvm_describe(JNIEnv *env, jobject object, sj_value_text *text);
 
-/* sj_jvm_describe_class names the class of an object. */
+/* Writes the class of an object. */
 void sj_jvm_describe_class(JNIEnv *env, jobject object, sj_value_text *text);
 
-/* sj_jvm_describe_number writes a boolean, a character or a whole number as Java does. */
+/* Writes a boolean, a character or a whole number as Java does. */
 void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_value_text *text);
 
-/* sj_jvm_make_exception makes an exception of a class by its name; NULL: there is no such class, or
- * it is none of an exception. No exception is pending afterwards. */
-jthrowable sj_jvm_make_exception(JNIEnv *env, const char *class_name);
+/* Creates an exception of the named class. Returns NULL if there is no such class, or if it is not
+ * a Throwable. No exception is pending afterwards. */
+jthrowable sj_jvm_new_exception(JNIEnv *env, const char *class_name);
 
 #endif

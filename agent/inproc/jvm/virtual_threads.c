@@ -1,7 +1,7 @@
 /* Design notes
  *
- * Only threads that the JVM makes for it run virtual threads, and those run nothing else that has
- * probes. So a thread is asked once, at its first probe: which thread Java takes it for. */
+ * Only threads that the JVM creates for that purpose run virtual threads, and they run nothing else
+ * that has probes. So a thread is asked once, at its first probe, which thread Java sees. */
 #include "agent/inproc/jvm/virtual_threads.h"
 
 #include "agent/inproc/jvm/internal.h"
@@ -10,13 +10,13 @@
 
 enum { NOT_ASKED = 0, RUNS_NONE, RUNS_VIRTUAL };
 
-static _Atomic(jclass) virtual_class; /* global references; NULL: the JVM has no such threads */
+static _Atomic(jclass) virtual_class; /* Global references. NULL: the JVM has no such threads. */
 static jclass thread_class;
 static jmethodID current_thread;
 static _Atomic uint64_t calls;
 static __thread uint8_t here __attribute__((tls_model("initial-exec")));
 
-static bool forget_exception(JNIEnv *env)
+static bool clear_exception(JNIEnv *env)
 {
     const bool is_pending = (*env)->ExceptionCheck(env) != 0;
     if (is_pending) {
@@ -28,15 +28,15 @@ static bool forget_exception(JNIEnv *env)
 static jclass find_class(JNIEnv *env, const char *name)
 {
     const jclass local = (*env)->FindClass(env, name);
-    if (forget_exception(env) || local == NULL) {
+    if (clear_exception(env) || local == NULL) {
         return NULL;
     }
-    const jclass kept = (*env)->NewGlobalRef(env, local);
+    const jclass global = (*env)->NewGlobalRef(env, local);
     (*env)->DeleteLocalRef(env, local);
-    return kept;
+    return global;
 }
 
-void sj_virtual_threads_find(JNIEnv *env)
+void sj_virtual_threads_init(JNIEnv *env)
 {
     const jclass found = find_class(env, "java/lang/VirtualThread");
     if (found == NULL) {
@@ -47,12 +47,12 @@ void sj_virtual_threads_find(JNIEnv *env)
         thread_class != NULL
             ? (*env)->GetStaticMethodID(env, thread_class, "currentThread", "()Ljava/lang/Thread;")
             : NULL;
-    if (!forget_exception(env) && current_thread != NULL) {
+    if (!clear_exception(env) && current_thread != NULL) {
         atomic_store(&virtual_class, found);
     }
 }
 
-void sj_virtual_threads_forget(JNIEnv *env)
+void sj_virtual_threads_deinit(JNIEnv *env)
 {
     const jclass found = atomic_exchange(&virtual_class, NULL);
     if (found != NULL) {
@@ -61,35 +61,36 @@ void sj_virtual_threads_forget(JNIEnv *env)
     }
 }
 
-bool sj_virtual_threads_are_there(void)
+bool sj_virtual_threads_exist(void)
 {
     return atomic_load_explicit(&virtual_class, memory_order_relaxed) != NULL;
 }
 
-/* Asks Java; without an answer, as in a stack that has no room, the thread is asked again. */
-static uint8_t ask(JNIEnv *env)
+/* Asks Java. If there is no result, for example because the stack is full, the thread is asked
+ * again. */
+static uint8_t ask_java(JNIEnv *env)
 {
-    uint8_t answer = NOT_ASKED;
+    uint8_t kind = NOT_ASKED;
     const jclass wanted = atomic_load(&virtual_class);
     if (wanted == NULL || !sj_jvm_begin_use()) {
         return NOT_ASKED;
     }
     const jobject thread = (*env)->CallStaticObjectMethod(env, thread_class, current_thread);
-    if (!forget_exception(env) && thread != NULL) {
-        answer = (*env)->IsInstanceOf(env, thread, wanted) != 0 ? RUNS_VIRTUAL : RUNS_NONE;
+    if (!clear_exception(env) && thread != NULL) {
+        kind = (*env)->IsInstanceOf(env, thread, wanted) != 0 ? RUNS_VIRTUAL : RUNS_NONE;
         (*env)->DeleteLocalRef(env, thread);
     }
     sj_jvm_end_use();
-    return answer;
+    return kind;
 }
 
 bool sj_virtual_threads_run_here(JNIEnv *env)
 {
-    if (!sj_virtual_threads_are_there()) {
+    if (!sj_virtual_threads_exist()) {
         return false;
     }
     if (here == NOT_ASKED) {
-        here = ask(env);
+        here = ask_java(env);
     }
     return here == RUNS_VIRTUAL;
 }

@@ -6,7 +6,7 @@
 
 enum { FIELDS_MAX = 100000 };
 
-/* The array of fields, and where in each of its entries what stands. */
+/* HotSpot's array of fields, and the offsets of the members of an entry. */
 typedef struct struct_table {
     const uint8_t *entries;
     uint64_t stride;
@@ -16,7 +16,7 @@ typedef struct struct_table {
     uint64_t offset;
 } struct_table;
 
-/* The module that defines the table. */
+/* The module that defines the array. */
 typedef struct module_search {
     sj_dynamic_view view;
     bool is_found;
@@ -30,7 +30,7 @@ static const void *find_symbol(const sj_dynamic_view *view, const char *name)
                : NULL;
 }
 
-static int look_at_module(struct dl_phdr_info *info, size_t size, void *context)
+static int check_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     module_search *search = context;
     (void)size;
@@ -89,7 +89,7 @@ bool sj_vm_structs_read(sj_vm_offsets *offsets)
 {
     struct_table table = {0};
     module_search search = {0};
-    (void)dl_iterate_phdr(look_at_module, &search);
+    (void)dl_iterate_phdr(check_module, &search);
     return search.is_found && open_table(&search.view, &table) &&
            find_field(&table, "Method", "_code", &offsets->method_code) &&
            find_field(&table, "nmethod", "_verified_entry_point", &offsets->verified_entry);

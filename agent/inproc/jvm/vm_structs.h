@@ -1,4 +1,4 @@
-/* HotSpot's own description of its structures, as its serviceability agent reads it. */
+/* HotSpot's own description of its structures, which its serviceability agent reads. */
 #ifndef SJ_AGENT_INPROC_JVM_VM_STRUCTS_H
 #define SJ_AGENT_INPROC_JVM_VM_STRUCTS_H
 
@@ -6,11 +6,11 @@
 #include <stdint.h>
 
 typedef struct sj_vm_offsets {
-    uint64_t method_code;    /* of Method::_code in a Method */
-    uint64_t verified_entry; /* of nmethod::_verified_entry_point in an nmethod */
+    uint64_t method_code;    /* Offset of Method::_code in a Method. */
+    uint64_t verified_entry; /* Offset of nmethod::_verified_entry_point in an nmethod. */
 } sj_vm_offsets;
 
-/* sj_vm_structs_read fills the offsets. False: the JVM is not HotSpot, or has no such fields. */
+/* Fills in the offsets. Returns false if the JVM is not HotSpot, or has no such fields. */
 bool sj_vm_structs_read(sj_vm_offsets *offsets);
 
 #endif

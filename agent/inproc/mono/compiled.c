@@ -30,7 +30,7 @@ typedef struct area {
 
 /* The methods of one area, in one mapping. */
 typedef struct found_methods {
-    bool is_anew; /* True if an earlier selection is recorded already. */
+    bool is_again; /* True if an earlier selection is recorded already. */
     uint32_t count;
     sj_link_code_function functions[METHODS_PER_AREA];
     void *methods[METHODS_PER_AREA];
@@ -82,13 +82,13 @@ static uint64_t skip_zeros(uint64_t at, uint64_t end)
 /* True if no callback reports the method. In an attached process this is a method that is not in
  * the table, or that an earlier agent has hooked. After a change of the policy it is one that was
  * not wanted until now. */
-static bool is_unreported(const sj_mono_method *known, bool is_anew)
+static bool is_unreported(const sj_mono_method *known, bool is_again)
 {
     if (known == NULL) {
         return true;
     }
     const uint32_t state = atomic_load(&known->state);
-    return is_anew ? state == SJ_MONO_NEVER_ENTERED : state == SJ_MONO_IS_PATCHED;
+    return is_again ? state == SJ_MONO_NEVER_ENTERED : state == SJ_MONO_IS_PATCHED;
 }
 
 /* Adds a method; dynamic methods, which have no token, are left out. */
@@ -96,7 +96,7 @@ static void add_method(found_methods *found, void *method, uint64_t start, uint3
 {
     if (found->count == METHODS_PER_AREA ||
         sj_mono_runtime.method_token(method) >> TOKEN_BITS != TOKEN_TABLE ||
-        !is_unreported(sj_mono_find_method(method), found->is_anew)) {
+        !is_unreported(sj_mono_find_method(method), found->is_again)) {
         return;
     }
     const sj_mono_selection selection = sj_mono_selection_of(method);
@@ -128,7 +128,7 @@ static void find_methods(const area *where, found_methods *found)
     }
 }
 
-static void plan_compiled(bool is_anew)
+static void plan_compiled(bool is_again)
 {
     area areas[AREAS_MAX];
     const uint32_t count = find_areas(areas);
@@ -137,7 +137,7 @@ static void plan_compiled(bool is_anew)
         if (found == NULL) {
             break;
         }
-        found->is_anew = is_anew;
+        found->is_again = is_again;
         find_methods(&areas[i], found);
         if (found->count != 0) {
             sj_mono_hook_code(found->functions, found->methods, found->count, true, found->marks);

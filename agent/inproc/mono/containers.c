@@ -31,7 +31,7 @@ typedef struct image_question {
 
 typedef struct image_entry {
     const void *_Atomic image; /* NULL: it was unloaded, or its method definitions have changed. */
-    _Atomic uint32_t reply;    /* Index in `answers`. */
+    _Atomic uint32_t reply;    /* Index in `replies`. */
     image_question question;
     uint32_t first_function; /* As in the latest reply that recorded the assembly. */
     uint32_t count;
@@ -71,7 +71,7 @@ void sj_mono_set_registrar(const sj_mono_registrar *registrar)
 
 static const image_entry *find_image(const void *image)
 {
-    /* Pairs with the release store in keep_image. */
+    /* Pairs with the release store in store_image. */
     for (uint32_t i = atomic_load_explicit(&image_count, memory_order_acquire); i-- > 0;) {
         if (atomic_load_explicit(&images[i].image, memory_order_relaxed) == image) {
             return &images[i];
@@ -102,7 +102,8 @@ static int hex_digit(char digit)
  * byte first. */
 static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
 {
-    static const uint8_t order[ID_BYTES] = {3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15};
+    static const uint8_t byte_order[ID_BYTES] = {3, 2, 1,  0,  5,  4,  7,  6,
+                                                 8, 9, 10, 11, 12, 13, 14, 15};
     uint32_t used = 0;
     while (text != NULL && text[0] != '\0' && used < ID_BYTES) {
         if (text[0] == '-') {
@@ -114,7 +115,7 @@ static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
         if (low < 0) {
             return 0;
         }
-        id[order[used++]] = (uint8_t)(high << 4 | low);
+        id[byte_order[used++]] = (uint8_t)(high << 4 | low);
         text += 2;
     }
     return used == ID_BYTES ? ID_BYTES : 0;
@@ -122,7 +123,7 @@ static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
 
 static const sj_mono_reply *reply_of(const image_entry *entry)
 {
-    /* Pairs with the release store in set_answer. */
+    /* Pairs with the release store in store_reply. */
     return &replies[atomic_load_explicit(&entry->reply, memory_order_acquire)];
 }
 
@@ -352,7 +353,7 @@ static named_method *find_named(uint64_t identity)
     uint64_t place = identity ^ identity >> 32;
     for (;; place++) {
         named_method *entry = &named[place % NAMED_CAPACITY];
-        /* Pairs with the release store in keep_named. */
+        /* Pairs with the release store in store_named. */
         const uint64_t found = atomic_load_explicit(&entry->identity, memory_order_acquire);
         if (found == identity || found == 0) {
             return entry;

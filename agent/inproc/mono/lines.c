@@ -22,8 +22,9 @@ static uint32_t choose_counters(void *ours, void *method)
     if (!sj_recorder_is_armed() || !sj_recorder_may_call() || !sj_mono_can_hook(method)) {
         return 0;
     }
-    const sj_mono_selection wish = sj_mono_selection_of(method);
-    if (wish.function == 0 || !wish.has_lines || !sj_mono_set_method(method, wish.function)) {
+    const sj_mono_selection selection = sj_mono_selection_of(method);
+    if (selection.function == 0 || !selection.has_lines ||
+        !sj_mono_set_method(method, selection.function)) {
         return 0;
     }
     has_counters[sj_mono_find_method(method) - sj_mono_methods] = 1;

@@ -26,8 +26,8 @@ enum {
     EXCEPTION_LEAVE = 1 << 6
 };
 
-#define LASTING_MAGIC                                                                              \
-    UINT64_C(0x314f4e4f4d4a53) /* "SJMONO1"; agents of other versions search for it */
+/* "SJMONO1". Agents of other versions search for it. */
+#define LASTING_MAGIC UINT64_C(0x314f4e4f4d4a53)
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 static char self; /* The runtime's context pointer for us; its content is not used. */

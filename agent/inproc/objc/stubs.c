@@ -32,8 +32,8 @@ enum {
     PAGE_BYTES = 65536 /* A multiple of the page size of any machine. */
 };
 
-#define AREA_MAGIC                                                                                 \
-    UINT64_C(0x31534255545344) /* "DSTUBS1"; agents of other versions search for it */
+/* "DSTUBS1". Agents of other versions search for it. */
+#define AREA_MAGIC UINT64_C(0x31534255545344)
 
 /* A stub's record and what the stub was created for. `class` NULL: it records nothing. */
 typedef struct stub_record {

@@ -134,7 +134,7 @@ void sj_objc_trampolines_detach(const uint64_t originals[SJ_TRAMPOLINES]);
 uint64_t sj_objc_trampoline_address(sj_objc_trampoline trampoline);
 
 /* Writes SJ_TRAMPOLINES trampolines of SJ_TRAMPOLINE_BYTES each, which jump to the addresses in
- * `leads_to`. Behind them it writes code that returns zero in all registers, and returns the offset
+ * `targets`. Behind them it writes code that returns zero in all registers, and returns the offset
  * of that code. Returns 0 if the processor is not supported. */
 size_t sj_arch_trampolines_write(uint8_t *code, const uint64_t *targets);
 

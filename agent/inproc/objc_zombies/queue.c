@@ -284,7 +284,7 @@ static inline void count_one(_Atomic uint64_t *counter, uint64_t by)
                           memory_order_relaxed);
 }
 
-/* Counts a kept object, and `gone` objects that were freed in its place. */
+/* Counts a kept object, and `freed` objects that were freed in its place. */
 static inline void count_kept(const kept_queue *queue, uint32_t freed)
 {
     sj_zombie_region *region = atomic_load_explicit(&sj_zombie_region_now, memory_order_relaxed);

@@ -201,6 +201,10 @@ void sj_recorder_count_cpu(uint64_t since_ns);
  * unless the thread runs a signal handler. `tag` is the record's tag. Async-signal-safe. */
 uint64_t sj_recorder_slow(uint32_t tag);
 
+/* sj_recorder_leave ends the slow path of this thread whose frames lie between two addresses of its
+ * stack: a signal handler has made the thread go on elsewhere. Async-signal-safe. */
+void sj_recorder_leave(uint64_t low, uint64_t high);
+
 /* sj_recorder_slow_at_once does so without waiting. Async-signal-safe. */
 uint64_t sj_recorder_slow_at_once(uint32_t tag);
 

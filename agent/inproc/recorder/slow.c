@@ -306,6 +306,28 @@ static bool has_left(const sj_recorder_thread *self, uint64_t at, uint64_t here)
            (alternate.ss_flags & SS_ONSTACK) == 0;
 }
 
+/* Makes the thread ready for a slow path where another one was left half-way. */
+static void forget_slow(sj_recorder_thread *self)
+{
+    if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {
+        self->mode = SJ_MODE_NEW;
+    }
+    self->slow_at = 0;
+    atomic_signal_fence(memory_order_seq_cst);
+    self->busy = 0;
+}
+
+void sj_recorder_leave(uint64_t low, uint64_t high)
+{
+    sj_recorder_thread *self = &sj_recorder_self;
+    if (self->wait_at >= low && self->wait_at < high) {
+        sj_recorder_forget_wait(self);
+    }
+    if (self->busy != 0 && self->slow_at >= low && self->slow_at < high) {
+        forget_slow(self);
+    }
+}
+
 uint64_t sj_recorder_slow(uint32_t tag)
 {
     sj_recorder_thread *self = &sj_recorder_self;
@@ -317,9 +339,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
         if (!has_left(self, self->slow_at, here)) {
             return drop_nested(self, tag);
         }
-        if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {
-            self->mode = SJ_MODE_NEW;
-        }
+        forget_slow(self);
     }
     self->busy = 1;
     self->slow_at = here;

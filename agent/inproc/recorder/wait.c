@@ -165,6 +165,7 @@ static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
+    const uint64_t slow_at = self->slow_at;
     if (lends) {
         self->slow_at = 0; /* a handler may leave, and the thread is not busy then */
     }
@@ -173,6 +174,7 @@ static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
     if (is_of_parent(self, wait)) {
         return false;
     }
+    self->slow_at = slow_at;
     set_busy(self, 1);
     count_waited(self, start_ticks);
     return found;

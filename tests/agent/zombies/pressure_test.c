@@ -1,4 +1,4 @@
-/* Whether memory is short, as made files of the kernel say. */
+/* Detects a shortage of memory from files in the format of the kernel. */
 #include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_report.h"
 
@@ -56,7 +56,7 @@ static void nothing_known_is_no_pressure(void **state)
     (void)state;
     assert_false(is_high());
     assert_int_equal(unseen, SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE);
-    write_file("/proc/77/cgroup", "4:memory:/a\n"); /* the first version only */
+    write_file("/proc/77/cgroup", "4:memory:/a\n"); /* Only the first version of cgroups. */
     assert_false(is_high());
     assert_int_equal(unseen,
                      SJ_PRESSURE_NO_WAITING | SJ_PRESSURE_NO_MACHINE | SJ_PRESSURE_NO_GROUP);
@@ -77,7 +77,7 @@ static void a_full_machine_is_pressure(void **state)
     assert_true(is_high());
 }
 
-/* A link to itself cannot be opened by anybody, root included. */
+/* No user can open a link to itself, not even root. */
 static void forbid(const char *path)
 {
     char full[256];

@@ -19,7 +19,8 @@ static void what_costs_too_much_is_left_out(void **state)
     (void)state;
     sj_zombie_budget budget = {0};
     assert_true(!look(&budget, 9000, 1000) && budget.shift == 0 && !budget.is_paused);
-    assert_true(look(&budget, 70000, 0) && budget.shift == 3); /* an eighth is within it */
+    /* An eighth of the cost is within the budget. */
+    assert_true(look(&budget, 70000, 0) && budget.shift == 3);
     assert_true(look(&budget, 10001, 0) && budget.shift == 4);
     assert_true(look(&budget, 6000, 7000) && budget.is_paused && budget.shift == 4);
     assert_true(look(&budget, UINT64_C(900000), 0) && budget.shift == 11);
@@ -36,7 +37,7 @@ static uint32_t looks_until_more(sj_zombie_budget *budget)
     return looks;
 }
 
-/* What was left out is tried again, after a failure later. */
+/* The budget tries to keep more again, and waits longer after each failure. */
 static void what_was_left_out_is_tried_again(void **state)
 {
     (void)state;
@@ -47,14 +48,14 @@ static void what_was_left_out_is_tried_again(void **state)
     assert_true(budget.shift == 0 && budget.is_paused);
     assert_true(look(&budget, 15000, 0) && budget.shift == 1);
     assert_true(looks_until_more(&budget) == 2 * first && budget.shift == 0);
-    assert_true(!look(&budget, 9000, 0)); /* not calm */
+    assert_true(!look(&budget, 9000, 0)); /* The system is not calm. */
     assert_true(looks_until_more(&budget) == 2 * first && !budget.is_paused);
     for (uint32_t i = 0; i < 4 * first; i++) {
-        assert_true(!look(&budget, 0, 0)); /* nothing is left out */
+        assert_true(!look(&budget, 0, 0)); /* Nothing is left out. */
     }
 }
 
-/* What costs most is left out first, the quarantine too; it comes back in its turn. */
+/* The most expensive kind is left out first, also delayed frees. Each comes back in its turn. */
 static void the_quarantine_is_governed_too(void **state)
 {
     (void)state;

@@ -67,7 +67,7 @@ says 1 2 'run/bad.json:2:2: unknown key "budgte"; did you mean "budget"' \
     "$sojourn" policy check run/bad.json
 printf '{"policy": 1, "values": [{"function": "net_*", "argument": 2, "as": "int", "change": {"set": -3, "delay": "2ms"}},
 {"function": "work", "result": true, "as": "double", "change": {"set": 0.5, "errno": 4}}]}' >run/changes.json
-for said in "net_\*(2:int): changes calls, set -3, delay 0.002 s$" "work(result:double): changes calls, set 0.5, errno 4$" \
+for said in "net_\*(2:int): changes calls, set -3, delay 2.00 ms$" "work(result:double): changes calls, set 0.5, errno 4$" \
     "no calls of Java methods: errno is not set" "changes .*changes.json"; do
     says 0 1 "$said" "$sojourn" policy check run/changes.json
 done

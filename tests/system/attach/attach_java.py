@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Attaching to a running JVM, again and again: methods of classes that are loaded already and of later
-ones are recorded, policies are obeyed, and the program does what it would have done.
+"""Attaches to a running JVM repeatedly: methods of loaded and of later classes are recorded, policies apply, and the
+program behaves as without us.
 
-attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]; SJ_LONG=1: a hundred rounds on a busy JVM, each
-collector, the whole JDK compiled first; ROUNDS: only so many
+attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]; SJ_LONG=1: a hundred rounds on a busy JVM, each collector, the
+whole JDK compiled first; ROUNDS: only that many
 """
 import os
 import signal
@@ -42,13 +42,13 @@ def check_left(pid):
 
 
 def stub_pages(pid):
-    """Executable pages that no file and no code cache of the JVM has."""
+    """Returns the executable pages that belong to no file and to no code cache of the JVM."""
     return sum(high - low for low, high, protection, path in mappings(pid)
                if path == "" and protection.startswith("r-x")) // 4096
 
 
 def rounds(sojourn, classes, options):
-    """One method is open while the agent comes, another while it goes."""
+    """One method is open at the attach, another at the detach."""
     program = Program(classes, options)
     program.tell("early", 2)
     before = stub_pages(program.pid)
@@ -96,7 +96,7 @@ def left_alone_where_calls_are_counted(sojourn, program):
 
 
 def policies(sojourn, classes):
-    """Only classes whose probes are to be others are transformed again."""
+    """Only classes whose probes differ are transformed again."""
     program = Program(classes)
     database = sojourn.path("policies.db")
     program.tell("late", 1)
@@ -124,7 +124,7 @@ def policies(sojourn, classes):
 
 
 def led_again(sojourn, classes):
-    """The compiled wrappers of the probes are thrown away at each leave, and those of the next agent led again."""
+    """Each detach discards the compiled wrappers of the probes; the next agent makes the new ones jump to its stubs."""
     program = Program(classes)
     for round_ in range(2):
         database, times = sojourn.path(f"led{round_}.db"), 50
@@ -144,7 +144,7 @@ def led_again(sojourn, classes):
 
 
 def recorder_killed(sojourn, classes):
-    """What was recorded stays a valid program, and `detach` takes everything out."""
+    """The recording stays valid, and `detach` removes everything."""
     program = Program(classes, arguments=["busy"])
     recorder = start_attach(sojourn, program.pid, sojourn.path("killed.db"))
     program.work_on()
@@ -165,7 +165,7 @@ def recorder_killed(sojourn, classes):
 
 
 def initializer_runs(sojourn, samples):
-    """While the initializer of a hidden class runs, which returns to the agent, that is not unloaded."""
+    """The agent is not unloaded while the JVM runs the initialiser of a hidden class, which returns to the agent."""
     program = Program(sample_classes(sojourn), ["-Xverify:all"], name="Slow")
     recorder = start_attach(sojourn, program.pid, sojourn.path("slow.db"), ["--java-class", "Slow"])
     program.tell("begin")
@@ -180,7 +180,7 @@ def initializer_runs(sojourn, samples):
 
 
 def busy(sojourn, classes, times):
-    """Attach, transform, detach, while threads run what is transformed."""
+    """Attaches, transforms and detaches while threads run the transformed methods."""
     program = Program(classes, ["-Xmx128m"], ["busy"])
     for round_ in range(times):
         database = sojourn.path("busy.db")

@@ -1,5 +1,5 @@
-"""Attaching to a running Mono program, again and again: its methods are recorded, the program does
-what it would have done, and of the agent two pages stay."""
+"""Attaches to a running Mono program repeatedly: its methods are recorded, it behaves as without us, and two pages of
+the agent stay."""
 import os
 import signal
 import subprocess
@@ -17,7 +17,7 @@ THROWN = """SELECT f.name, a.value AS type, count(*) AS calls FROM arguments a J
 
 
 class Program:
-    """The sample: answers each line of its input."""
+    """The sample, which replies to each line of its input."""
 
     def __init__(self, program, options=()):
         self.process = subprocess.Popen(["mono", *options, program], stdin=subprocess.PIPE,
@@ -54,13 +54,13 @@ def check_left(pid, rounds):
 
 
 def count_of_pages(pid):
-    """Pages of trampolines that stay: executable ones that belong to no file."""
+    """Pages of trampolines that stay: executable pages that belong to no file."""
     return sum(high - low for low, high, protection, path in mappings(pid)
                if path == "" and protection.startswith("r-x")) // 4096
 
 
 def generated_code(pid):
-    """What the runtime has compiled lies in mappings that can be written and executed."""
+    """Mappings with the code that the runtime has compiled: they are writable and executable."""
     with open(f"/proc/{pid}/mem", "rb") as memory:
         code = {}
         for low, high, protection, _ in mappings(pid):
@@ -71,7 +71,7 @@ def generated_code(pid):
 
 
 def recording(sojourn, program, name, lines, options=()):
-    """Attaches, has each line done, and leaves."""
+    """Attaches, has each line run, and detaches."""
     database = sojourn.path(name)
     recorder = start_attach(sojourn, program.pid, database, options)
     for line in lines:
@@ -83,7 +83,7 @@ def recording(sojourn, program, name, lines, options=()):
 
 
 def methods_compiled_before_and_meanwhile(sojourn, program):
-    """The second recording finds methods that were compiled with probes for the first."""
+    """The second recording finds methods that were compiled with probes for the first one."""
     program.tell("early", 2)
     program.tell("throw", 2)
     for round_, (early, late, throws) in enumerate(((5, 4, 3), (3, 6, 2), (7, 1, 5))):
@@ -98,7 +98,7 @@ def methods_compiled_before_and_meanwhile(sojourn, program):
 
 
 def values_of_methods_in_place(sojourn, program):
-    """Of methods that were compiled before, and of one that is compiled while it is recorded."""
+    """Records methods that were compiled before the attach, and one that is compiled during the recording."""
     values = ["Work:Early(1:int)", "Work:Early(result:int)", "Work:Name(1:string)", "Work:Name(2:double)",
               "Work:Name(3:object)", "Work:Name(result:string)"]
     options = [part for value in values for part in ("--value", value)]
@@ -122,7 +122,7 @@ def code_is_as_before(sojourn, program):
         check(not places, f"{len(places)} bytes at {low:#x} differ, first {places[:1]}")
 
 
-# What surrounds endless work that ends by an exception; %s is what the handler does.
+# Wraps endless work that an exception ends; %s is the body of the handler.
 SHAPES = ("try { while (true) Take(); } catch (Lost) { %s }",
           "try { while (true) Take(); } catch (Lost e) { %s Seen(e); }",
           "try { while (true) Take(); } catch (Exception e) when (Is(e)) { %s }",
@@ -147,7 +147,7 @@ def left_alone_where_calls_are_counted(sojourn, program):
 
 
 def write_shapes(path):
-    """Methods of every shape with handlers and exits of every length; each notes what became of it."""
+    """Methods of many shapes, with handlers and exits of many lengths. Each notes how it ended."""
     methods, calls = [], []
     for number, (shape, handler, (type_, end)) in enumerate((shape, handler, end) for shape in SHAPES
                                                             for handler in HANDLERS for end in ENDS):
@@ -160,7 +160,8 @@ def write_shapes(path):
 
 
 def shapes_of_exceptions(sojourn):
-    """Handlers, filters and finally blocks lie between exits that are hooked: launched, attached to, and left."""
+    """Handlers, filters and finally blocks lie between hooked exits, in a launched program and in one that is
+    attached to and left."""
     source, path = sojourn.path("Shapes.cs"), sojourn.path("Shapes.exe")
     write_shapes(source)
     subprocess.run(["mcs", "-warn:0", source, f"-out:{path}"], check=True, timeout=PATIENCE_S)
@@ -183,7 +184,7 @@ def shapes_of_exceptions(sojourn):
 
 
 def under_load(sojourn):
-    """Threads that throw, trap, are aborted and collect while we come and go."""
+    """Threads throw, trap, are aborted and collect while the agent attaches and detaches."""
     path = sojourn.path("Busy.exe")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Busy.cs"), f"-out:{path}"],
                    check=True, timeout=PATIENCE_S)

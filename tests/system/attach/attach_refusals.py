@@ -1,6 +1,8 @@
 """What cannot be attached to is refused with the reason and the remedy, and stays as it was."""
 import os
+import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -98,6 +100,38 @@ def test_other_version(sojourn, sample):
     check(status == 0 and "mistakes 0" in output, f"it ends with {status}: {output}")
 
 
+def fill_backlog(session):
+    """Connects to the control socket of a session until it takes no more. Returns the connections."""
+    with open("/proc/net/unix", encoding="utf-8") as file:
+        path = re.search(rf"\S+/{session}/control$", file.read(), re.M).group()
+    waiting = []
+    while True:
+        one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        one.setblocking(False)
+        waiting.append(one)
+        if one.connect_ex(path) != 0:
+            return waiting
+
+
+def test_silent_recorder(sojourn, target, recorder):
+    """A stopped recorder takes no more connections. Commands do not wait for it, and do not take it for dead."""
+    session = re.search(r"as session (\w+)", attach(sojourn, target.pid, sojourn.path("refused.db"))[0].stderr).group(1)
+    recorder.send_signal(signal.SIGSTOP)
+    wait_for_state(recorder.pid, "T")
+    waiting = fill_backlog(session)
+    try:
+        refused(sojourn, target.pid, ["recorded already", f"as session {session}", "does not answer", "kill -CONT"])
+        listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True, timeout=PATIENCE_S)
+        check(re.search(rf"^ *{target.pid} .*recorded: session {session[:8]}, by a recorder that does not answer",
+                        listed.stdout, re.M), f"ps: {listed}")
+        done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True, timeout=PATIENCE_S)
+        check(done.returncode == 1 and "does not answer" in done.stderr, f"detach: {done}")
+    finally:
+        recorder.send_signal(signal.SIGCONT)
+        for one in waiting:
+            one.close()
+
+
 def test(sojourn, arguments):
     sample, static, emulated = arguments
     refused(sojourn, 4190000, ["no process", "sojourn ps"], code=3)
@@ -137,6 +171,7 @@ def test(sojourn, arguments):
     first = start_attach(sojourn, target.pid, sojourn.path("first.db"))
     refused(sojourn, target.pid, ["recorded already", f"by process {first.pid}",
                                   f"sojourn detach {target.pid}"])
+    test_silent_recorder(sojourn, target, first)
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
     check(done.returncode == 0 and "is left" in done.stdout, f"detach: {done}")
     check(first.wait(PATIENCE_S) == 0, f"the first recorder: {first.communicate()}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A Java program over its budget: methods that cost most lose their probes while it runs, and what was
-recorded stays balanced; a policy without a budget gives them back. Methods that are muted keep their probes, which
-record nothing, so that no class is transformed for them. The JVM's own tracing functions keep no budget.
+"""A Java program over its overhead budget: the most expensive methods lose their probes while it runs, and the
+recording stays balanced. A policy without a budget restores the probes. Muted methods keep their probes, which record
+nothing, so no class is transformed for them. The JVM's own tracing functions have no budget.
 
 java_budget.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -42,8 +42,8 @@ def class_of(name):
 
 
 def transformations(rows):
-    """How often classes were transformed for these decisions, and for the policy that took all of them back: those that
-    were made at once share their overhead, and a class all of whose methods are muted is left alone."""
+    """Counts the transformations for these decisions, and for the policy that undoes them. Decisions that were made
+    together have the same overhead. A class with only muted methods is not transformed."""
     made, without_probes, group, changed = 0, set(), None, set()
     for row in rows:
         if group != (row["what"], row["overhead_ppm"]):
@@ -92,7 +92,7 @@ def count_orphans(sojourn, database):
 
 @contextlib.contextmanager
 def traced(pid):
-    """Meanwhile the process refuses another tracer."""
+    """The process refuses another tracer meanwhile."""
     libc = ctypes.CDLL(None)
     wait_for("nobody else traces it", lambda: libc.ptrace(PTRACE_SEIZE, pid, None, None) == 0)
     yield
@@ -107,7 +107,8 @@ def is_muted(sojourn, database):
 
 
 def muted(sojourn, classes):
-    """For a method that is muted no class is transformed: that of a hidden class, which cannot be, always is."""
+    """No class is transformed for a muted method. So muting also works for hidden classes, which cannot be
+    transformed."""
     database = sojourn.path("muted.db")
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--block-ms", "10000", "--budget", "1%",
                                  "--", "java", "-cp", classes, "Standing"], stdin=subprocess.PIPE,

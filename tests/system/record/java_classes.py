@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Java classes that are not what they seem: one in many loaders, unloaded ones, those that another
-agent rewrites, too; hidden ones; chosen by loader and by descent; and a recorder that dies while they are loaded.
+"""Unusual Java classes: in many loaders, unloaded, rewritten by another agent, hidden, chosen by loader and by
+ancestor. Also a recorder that dies while they are loaded.
 
 java_classes.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -39,7 +39,7 @@ def sums():
 
 
 def loaders(sojourn, classes):
-    """Each loader's class is a module of its own, and no id comes again when classes are unloaded."""
+    """The class of each loader is a module of its own, and no id is used twice when classes are unloaded."""
     database = sojourn.path("loaders.db")
     log = sojourn.path("unloaded.txt")
     done, _ = sojourn.record(
@@ -60,7 +60,7 @@ def loaders(sojourn, classes):
 
 
 def lines(sojourn, samples):
-    """Methods have the lines at which they are written, from their class files."""
+    """Methods have the line numbers of their class files."""
     database = sojourn.path("loaders.db")
     with open(os.path.join(samples, "Loaders.java"), encoding="utf-8") as file:
         source = file.read().splitlines()
@@ -76,7 +76,7 @@ def lines(sojourn, samples):
 
 
 def lines_that_run(sojourn, samples, classes):
-    """Lines of methods, and which ran, interpreted and compiled; the sample says what has to be."""
+    """Lines of methods and if they ran, interpreted and compiled; the sample says what is expected."""
     with open(os.path.join(samples, "Lines.java"), encoding="utf-8") as file:
         source = list(enumerate(file.read().splitlines(), 1))
     wanted = {number: int(line.endswith("// runs")) for number, line in source
@@ -124,7 +124,7 @@ def counted_by_the_other(file):
 
 
 def any_names(sojourn, classes):
-    """A method's name may be nearly any bytes: here a control character, a line's end and Java's NUL."""
+    """The name of a method may have almost any bytes: here a control character, a line end and Java's NUL."""
     folder, database = sojourn.path("renamed"), sojourn.path("renamed.db")
     os.mkdir(folder)
     with open(os.path.join(classes, "Plugin.class"), "rb") as file:
@@ -141,7 +141,7 @@ def any_names(sojourn, classes):
 
 
 def no_room(sojourn):
-    """Methods that probes do not fit into stay as they are and are listed; others of their class have probes."""
+    """A method that has no space for probes stays as it is and is listed. Other methods of its class have probes."""
     folder, database = sojourn.path("large"), sojourn.path("large.db")
     steps, jumped = 21843, 10918  # 65,531 bytes of code; a jump of 32,765 bytes
     os.mkdir(folder)
@@ -167,12 +167,12 @@ def hidden_calls(sojourn, database):
 
 
 def of_each(calls):
-    """Those of lambdas are left alone."""
+    """Hidden classes of lambdas are left alone."""
     return {name: calls for name in ("HiddenPart.run(int)", "HiddenPart.part(int)")}
 
 
 def hidden(sojourn, classes):
-    """Their methods are recorded, under their host's name, and chosen by it."""
+    """Methods of hidden classes are recorded under their host's name, and chosen by it."""
     for number, (options, expected) in enumerate((([], of_each(30)), (["--java-class", "Hidden"], of_each(30)),
                                                   (["--java-class", "HiddenPart"], {}))):
         database = sojourn.path(f"hidden{number}.db")
@@ -195,9 +195,9 @@ def methods_of(count):
 
 
 def hidden_when_attached(sojourn, classes):
-    """Those that were defined before are listed and not recorded, and those of a recording that has ended tell nothing
-    to the next, which has functions of its own with their numbers. The lambda that was made before is recorded: its
-    code is a method of its host."""
+    """Hidden classes that existed before are listed and not recorded. Those of an ended recording report nothing to
+    the next one, which gives their ids to its own functions. The lambda that existed before is recorded: its code is
+    a method of its host."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
     program.tell("define", 1)
     for number, calls in enumerate((7, 5, 3)):
@@ -220,8 +220,8 @@ def hidden_when_attached(sojourn, classes):
 
 
 def hidden_wanted_later(sojourn, classes):
-    """A policy that wants them when they are there has them listed: those that were there before the agent, and those
-    that were defined while nobody wanted them. Those that were recorded are not among them."""
+    """A policy that wants hidden classes too late has them listed: those from before the agent, and those that were
+    defined while no policy wanted them. Recorded ones are not listed."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
     program.tell("define", 1)
     database = sojourn.path("hidden_later.db")
@@ -242,7 +242,8 @@ def hidden_wanted_later(sojourn, classes):
 
 
 def hidden_values(sojourn, classes):
-    """Values of those that an earlier recording has left do not come to the next, neither alone nor in other calls."""
+    """Values of hidden classes of an earlier recording do not appear in the next one, neither alone nor in other
+    calls."""
     program = Program(classes, ["-Xverify:all"], name="Hidden")
     for number in range(2):
         database, summary = sojourn.path(f"hidden_values{number}.db"), sojourn.path(f"hidden_values{number}.json")
@@ -314,7 +315,7 @@ def ended(sojourn, database):
 
 
 def old_class_files(sojourn, classes):
-    """Subroutines (jsr, ret), and constructors that throw before the other constructor was called."""
+    """Subroutines (jsr, ret), and constructors that throw before they call the other constructor."""
     for mode, options in (("-Xint", ["-Xint"]), ("-Xcomp", compiled_first("Old", "Old$Early", "Old$Parent", "Made"))):
         database = sojourn.path(f"old{mode}.db")
         done, _ = sojourn.record(["java", INTERNAL_ASM, *options, "-Xverify:all", "-cp", classes, "Old"], database, LOSSLESS,
@@ -329,7 +330,7 @@ def old_class_files(sojourn, classes):
 
 
 def redefined(sojourn, classes):
-    """Another agent gives a class other code, and then the first again: each time its functions end."""
+    """Another agent changes the code of a class and then restores it: each time its functions end."""
     manifest, jar, database = sojourn.path("redefines.txt"), sojourn.path("redefines.jar"), sojourn.path("redefined.db")
     with open(manifest, "w", encoding="ascii") as file:
         file.write("Premain-Class: Redefined\nCan-Redefine-Classes: true\n")

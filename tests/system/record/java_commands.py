@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""sojourn.jar in a Java program, alone and under recordings of all three modes.
+"""Uses sojourn.jar in a Java program, alone and under recordings of all three modes.
 
 java_commands.py BUILD_FOLDER
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Java: CPU time and allocated bytes of the calls of named methods lie between what the program itself measures inside
-and outside of each, interpreted and compiled, those that an exception ends included; threads have theirs.
+"""Java: CPU time and allocated bytes of calls of named methods lie between what the program measures inside and
+outside of each call. Calls are interpreted or compiled, and some end by an exception. Threads have their own totals.
 
 java_costs.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -51,7 +51,7 @@ def a_stack_overflow_is_told(sojourn, classes):
     done, summary = sojourn.record(["java", "-Xint", "-Xss512k", "-cp", classes, "Deep"], database, text=True)
     check(done.returncode == 0, f"{done}")
     depth = int(done.stdout)
-    # Where there was no room for the probe of an exit, the exit of the caller ends the call, too.
+    # If a method had no space for an exit probe, the exit of its caller ends the call, too.
     check(depth / 2 < summary["deep_exception_calls"] <= depth + 1, f"{depth} calls: {summary}")
     check("methods with probes need more stack" in " ".join(done.stderr.split()), done.stderr)
     rows = sojourn.sql(database, "SELECT payload ->> 'calls' AS calls FROM reports WHERE kind = 'deep_exception'")

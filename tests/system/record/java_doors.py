@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Java: without `sojourn record` and `attach`, a JVM loads the recorder itself: by -agentpath, and while it runs by jcmd.
-What the environment says is recorded, into a folder; native code of the JVM, whose threads run, is left alone. And
-programs with a JVM of their own, linked or opened by name, under `record`, by both engines.
+"""Java without `sojourn record` or `attach`: a JVM loads the recorder itself, by -agentpath, or by jcmd while it
+runs. It records what the environment says into a folder. Native code of the JVM is left alone, because threads run
+it. Programs with their own JVM, linked or opened by name, run under `record` with both engines.
 
 java_doors.py BUILD_FOLDER SAMPLES_FOLDER
 """
@@ -86,7 +86,7 @@ def by_jcmd(sojourn, classes):
 
 
 def without_a_destination(sojourn, classes):
-    """Nobody said where to: the JVM says so, and goes on."""
+    """The environment names no destination: the JVM says so and continues."""
     program = Program(classes)
     told = load(program, library(sojourn))
     check("return code: -1" in told, f"jcmd says {told}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Java: both engines, rewritten classes and the JVM's own tracing functions, record the same entries as JVMTI's
-MethodEntry tells; the second changes with the policy, delays no safepoint, and is reported where it cannot be.
+"""Both Java engines, rewritten classes and the JVM's own tracing functions, record the same entries as JVMTI's
+MethodEntry. The second engine follows changes of the policy and delays no safepoint. If it cannot be used, that is
+reported.
 
 java_engines.py BUILD_FOLDER SAMPLES_FOLDER; SJ_LONG=1: in every mode of the JVM
 """
@@ -80,8 +81,8 @@ def same_entries(sojourn, classes, is_long):
 
 
 def compiled(sojourn, classes, is_long):
-    """Counts of a program that counts itself, where its methods become compiled code; exits may be missing at
-    exceptions only."""
+    """Compares the counts of a program that counts its own calls, with compiled methods. Exits may be missing only at
+    exceptions."""
     rounds, workers = 8000, 3
     for mode in [*MODES, *COLLECTORS] if is_long else MODES[1:3]:
         options = compiled_first("Counted", "Counted$Item") if mode == "-Xcomp" else [mode]
@@ -130,8 +131,8 @@ def another_policy(sojourn, classes):
 
 
 def the_systems_classes_come_and_go(sojourn, classes):
-    """Policies without classes of the system, with them, and without. Each line that is read ends a call, and the
-    next one waits for its line when the policy changes."""
+    """Uses policies without, with and again without system classes. Each line of input ends a call, and the next call
+    waits for its line when the policy changes."""
     reader, early = "java.io.BufferedReader.readLine()", "Attached.early(int)"
     for engine in ("rewritten", "runtime"):
         database = sojourn.path(f"system-{engine}.db")
@@ -150,7 +151,7 @@ def the_systems_classes_come_and_go(sojourn, classes):
 
 
 def full_rings(sojourn, classes, number):
-    """Calls that were dropped while a collection was made with nobody to read the rings."""
+    """Returns the calls that were dropped during a collection, while no thread read the rings."""
     database = sojourn.path(f"full{number}.db")
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, *LOSSLESS, *TRACED, "--buffer", "1", "--",
                                  "java", "-cp", classes, "Safepoint"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -170,7 +171,7 @@ def full_rings(sojourn, classes, number):
 
 
 def taken_out(sojourn, classes):
-    """The recorder is killed, and the agent leaves while threads run into the tracing functions."""
+    """The recorder is killed, and the agent detaches while threads run into the tracing functions."""
     program = Program(classes, arguments=["busy"], environment=sojourn.environment,
                       prefix=[sojourn.program, "record", "-q", "-o", sojourn.path("taken_out.db"), *TRACED, "--"])
     pid = children(program.pid)[0]
@@ -189,7 +190,7 @@ def taken_out(sojourn, classes):
 
 
 def in_a_running_program(sojourn, classes):
-    """The JVM runs without the calls of its tracing functions: classes are rewritten, and it is reported."""
+    """The JVM runs without calls of its tracing functions: classes are rewritten, and that is reported."""
     program = Program(classes)
     database = sojourn.path("attached.db")
     recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, *TRACED])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A Java program whose event thread is held up: in direct mode, with no collector and no second process, the
-seconds around the stall lie in a file while it lasts, which names the guilty call, the locks and the pauses.
+"""The event thread of a Java program stalls. In direct mode, without a collector or a second process, a file has the
+seconds around the stall while it lasts. The file names the slow call, the locks and the pauses.
 
 java_jank.py BUILD_FOLDER
 """
@@ -30,7 +30,7 @@ def write_policy(sojourn, policy):
 
 
 def frames(folder):
-    """All that a recording has written to its folder."""
+    """Returns everything that a recording has written to its folder."""
     data = b""
     for path, _, names in os.walk(folder):
         for name in names:
@@ -41,7 +41,7 @@ def frames(folder):
 
 
 def run_until(command, environment, is_enough):
-    """Lets the guilty call go on when it is enough."""
+    """Lets the slow call continue."""
     program = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.PIPE, text=True)
     try:
@@ -54,7 +54,7 @@ def run_until(command, environment, is_enough):
 
 
 def check_report(sojourn, database):
-    """The stall that stands at the store: there may be others, on a loaded machine."""
+    """Returns the stall at the store. A loaded machine may have others."""
     rows = sojourn.sql(database, BLOCKED)
     check(rows, f"no stall waits for saver: {sojourn.sql(database, 'SELECT payload FROM reports')}")
     report = json.loads(rows[0]["payload"])
@@ -101,7 +101,7 @@ def in_a_file_without_anybody(sojourn, command):
 
 
 def within_its_bytes(sojourn, command):
-    """A folder that may hold next to nothing holds no dump, and the program goes on."""
+    """A folder with too small a limit holds no dump, and the program continues."""
     folder = sojourn.path("small")
     os.makedirs(folder)
     library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib/libsojourn-direct.so")
@@ -115,7 +115,7 @@ def within_its_bytes(sojourn, command):
 
 
 def under_a_recorder(sojourn, command):
-    """The same from outside, where every call is kept."""
+    """Records the program from outside, where every call is kept."""
     database = sojourn.path("trace.db")
     policy = {"policy": 1, "triggers": [{**POLICY["triggers"][0], "do": ["mark"]}]}
     marks = "SELECT name FROM marks WHERE name = 'jank events'"
@@ -133,7 +133,7 @@ def under_a_recorder(sojourn, command):
 
 
 def while_the_call_lasts(sojourn, classes):
-    """A named method that is late: the trigger fires at its deadline, not when it ends, and once."""
+    """A named method is late: the trigger fires once, at its deadline and not when the method ends."""
     database = sojourn.path("late.db")
     triggers = [{"on": "jank", "function": "Attached.held()", "longer_than": "100ms", "pause": "0s", "do": ["mark"]}]
     program = Program(classes, prefix=[sojourn.program, "record", "-q", "-o", database, "--policy",

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Java: what a program counts of its own calls equals what was recorded, under every collector and
-compiler, with full verification; filters, reasons, and a compiler with probes in all its classes. SJ_LONG=1: a
-hundred more runs together with --libs, the first of them ten times as long and by both compilers, four with the
-whole JDK compiled and --libs; where methods are compiled before they run, those of the whole JDK.
+"""Java: the calls that a program counts equal the recorded ones, with every collector and compiler and full
+verification. Filters and reasons are correct, and a compiler runs with probes in all its classes. SJ_LONG=1: a
+hundred more runs together with --libs, the first of them ten times as long and by both compilers; four with the whole
+JDK compiled and --libs.
 
-java_methods.py BUILD_FOLDER SAMPLES_FOLDER [FIRST COUNT]    FIRST, COUNT: only these of the hundred runs
+java_methods.py BUILD_FOLDER SAMPLES_FOLDER [FIRST COUNT]; FIRST, COUNT: only these of the hundred runs
 """
 import filecmp
 import json
@@ -26,7 +26,7 @@ CALLS = (
     "SELECT name, ending, count(*) AS calls FROM calls JOIN functions USING (function_id) "
     "WHERE name LIKE 'Counted%' GROUP BY name, ending"
 )
-# The same of a recording whose calls are millions.
+# Counts the calls of a recording with millions of them.
 SUMS = (
     "SELECT name, sum(calls - unwound) AS returned, sum(unwound) AS unwound FROM function_stats "
     "JOIN functions USING (function_id) WHERE name LIKE 'Counted%' GROUP BY name"
@@ -39,8 +39,8 @@ COUNTED = {
     "twice": "Counted$Item.twice()",
 }
 LOSSLESS = ["--block-ms", "10000"]
-# With --libs the compiler's own functions are recorded: to compile the whole JDK takes minutes, and that is done
-# once a collector.
+# --libs records the compiler's own functions. Compiling the whole JDK takes minutes, so it is done once for each
+# collector.
 COMPILED = ["-Xcomp", "-XX:CompileCommand=quiet", "-XX:CompileOnly=Counted,java/sojourn/Probe"]
 
 
@@ -75,7 +75,7 @@ def every_mode(sojourn, classes):
     for number, mode in enumerate(MODES):
         for libraries in ([], ["--libs"]) if number == 0 else ([],):
             database = sojourn.path(f"mode{number}{len(libraries)}.db")
-            # The compilers' own functions, recorded, are most of a run.
+            # The compilers' own functions are most of such a recording.
             is_short = libraries and not IS_LONG
             short, rounds = (["-XX:TieredStopAtLevel=1"], ROUNDS // 10) if is_short else ([], ROUNDS)
             done, _ = sojourn.record(
@@ -89,7 +89,7 @@ def every_mode(sojourn, classes):
 
 
 def many_with_libraries(sojourn, classes, first, count):
-    """Both kinds of hooks in one JVM, which once ended it now and then."""
+    """Uses both kinds of hooks in one JVM, which once ended it in some runs."""
     for number in range(first, first + count):
         mode = MODES[number % len(MODES)]
         database = sojourn.path("many.db")
@@ -105,8 +105,8 @@ def many_with_libraries(sojourn, classes, first, count):
 
 
 def compiled_with_libraries(sojourn, classes):
-    """The whole JDK is compiled before it runs, by compilers whose functions are recorded, too: hundreds of millions
-    of calls, of which the flight recorder keeps the last."""
+    """Compiles the whole JDK first, by compilers whose functions are recorded, too. That is hundreds of millions of
+    calls, of which the flight recorder keeps the latest."""
     for number, collector in enumerate(COLLECTORS):
         command = ["java", collector, "-Xcomp", "-Xverify:all", "-cp", classes, "Counted", "100", str(WORKERS)]
         plain = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
@@ -124,7 +124,7 @@ def states(sojourn, database):
 
 
 def leaf_probes(sojourn, classes):
-    """Hot probes become leaf stubs, which count the same; interpreted ones stay native methods."""
+    """Hot probes become leaf stubs, which count the same. Interpreted probes stay native methods."""
     rounds, leaves = ROUNDS, 0
     while leaves < 2:  # the JVM compiles them when it likes
         rounds *= 4
@@ -171,7 +171,7 @@ def filters(sojourn, classes):
 
 
 def compiler(sojourn, samples):
-    """All classes of the JDK's compiler have probes, and it compiles the same."""
+    """All classes of the JDK's compiler have probes, and its output is the same."""
     source = os.path.join(samples, "Shapes.java")
     plain, probed, database = (sojourn.path(name) for name in ("plain", "probed", "javac.db"))
     command = JAVAC if not IS_LONG else ["javac"]
@@ -190,7 +190,7 @@ def compiler(sojourn, samples):
     check(reasons == {"an abstract or native method"}, f"{reasons}")
     unended = {row["name"] for row in sojourn.sql(
         database, "SELECT name FROM calls JOIN functions USING (function_id) WHERE ending = 'open'")}
-    # It ends by System.exit.
+    # The program ends by System.exit.
     check(all("main" in name.lower() or "+0x" in name for name in unended), f"open: {unended}")
     check_accounts(sojourn, database)
 
@@ -215,7 +215,7 @@ def faults(sojourn, classes):
 
 
 def recorder_killed(sojourn, classes):
-    """Classes that are loaded without a recorder stay as they are, and the program goes on."""
+    """Classes that are loaded without a recorder stay as they are, and the program continues."""
     command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("killed.db"), "--",
                "java", "-cp", classes, "Waits"]
     recorder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -229,8 +229,8 @@ def recorder_killed(sojourn, classes):
 
 
 def virtual_threads(sojourn, samples, classes):
-    """Calls in virtual threads are counted only, and that is said; those of other threads are recorded. JDK 17 has
-    none: a class of that name is put into java.base, and the agent cannot tell."""
+    """Calls in virtual threads are only counted, which is reported. Calls of other threads are recorded. JDK 17 has
+    no virtual threads, so java.base gets a class of that name."""
     base = sojourn.path("base")
     patched = os.path.join(samples, "virtual")
     subprocess.run(["javac", "--patch-module", f"java.base={patched}", "-d", base,

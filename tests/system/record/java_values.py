@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Java: values of named methods stand in function.txt, interpreted and compiled; rules set arguments and
-results, leave calls out and throw instead of them, as rule_hits tells; what they cannot do is said.
+"""Java: function.txt has the values of named methods, interpreted and compiled. Rules set arguments and results,
+leave calls out, and throw instead of calls, which rule_hits counts. Rules that cannot apply are reported.
 
 java_values.py BUILD_FOLDER
 """
@@ -27,7 +27,7 @@ VALUES = [f"{NPC}.hit(1:int)", f"{NPC}.hit(2:string)", f"{NPC}.hit(result:int)",
           f"{NPC}.paint(4:object)", f"{NPC}.paint(result:object)", f"{NPC}.plain(1:object)",
           f"{NPC}.plain(2:object)", f"{NPC}.plain(3:object)", f"{NPC}.fail(1:int)", f"{NPC}.ask(result:bool)",
           f"{NPC}.rate(of:float) -> float"]
-# What stands in the brackets, and the result, of calls of the methods above in their order.
+# Returns the text in the brackets, and the result, of each call of the methods above, in order.
 CALLS = [
     ('hit(30,"J\u00f6rg \\"\u20ac\\" \U0001f600")', "70"),
     ("hit(-5,null)", "105"),
@@ -173,7 +173,7 @@ def what_is_not_possible_is_said(sojourn):
 
 
 def types_are_checked(sojourn):
-    """What a rule sets is of the method's type, or no call is changed; how many were not is said."""
+    """If the value that a rule sets does not fit the method's type, no call is changed, and the misfits are counted."""
     command = ["java", "-cp", sojourn.path("classes"), "Ruled"]
     rules = [{"name": "wide", "function": "Ruled.open", "result": True, "as": "long", "change": {"set": 7}},
              {"name": "whole", "function": "Ruled.scale", "argument": 1, "as": "float",
@@ -186,7 +186,7 @@ def types_are_checked(sojourn):
 
 
 def without_memory_or_stack(sojourn, classes):
-    """Overflows of the stack and of the heap, also within what records values, leave balanced calls."""
+    """Overflows of the stack and of the heap leave balanced calls, even inside the code that records values."""
     options = [part for rule in ("Faults.deep(number:int) -> int", "Faults.hungry(1:object)", "Faults.leaf(1:int)")
                for part in ("--value", rule)]
     for mode in (MIXED, INTERPRETED):
@@ -204,7 +204,7 @@ def without_memory_or_stack(sojourn, classes):
 
 
 def wait_in_probes(pid):
-    """Whether the workers, which never rest of their own, sleep."""
+    """True if the workers, which never sleep by themselves, are sleeping."""
     states = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
@@ -215,7 +215,7 @@ def wait_in_probes(pid):
 
 
 def collected_while_they_wait(sojourn, classes, number):
-    """The calls that were lost: none, when no thread gave up to wait before the collection was done."""
+    """Returns the lost calls: none, unless a thread gave up waiting before the collection ended."""
     database = sojourn.path(f"full{number}.db")
     recorder = subprocess.Popen(
         [sojourn.program, "record", "-q", "-o", database, "--block-ms", "10000", "--value",
@@ -236,13 +236,13 @@ def collected_while_they_wait(sojourn, classes, number):
 
 
 def a_full_ring_delays_no_safepoint(sojourn, classes):
-    # On a machine that stood still for ten seconds calls are lost, which shows nothing.
+    # If the machine stood still for ten seconds, calls are lost, which proves nothing.
     check(any(collected_while_they_wait(sojourn, classes, number) == 0 for number in range(4)),
           "each collection waited for threads that wait for room")
 
 
 def in_a_running_program(sojourn, classes):
-    """Attached to, and left while its threads run what has values, again and again."""
+    """Attaches and detaches repeatedly while threads run methods with values."""
     permit(sojourn, ["return"])
     program = Program(classes, arguments=["busy"])
     rule = {"name": "early", "function": "Attached.early", "argument": 1, "as": "int",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Mono: the CPU time of the calls of named methods lies between what the program itself measures inside and outside of
-each: work, waiting, recursion, two threads; by callbacks and hooked in place. Of a call that an exception ended nothing is
-said. Of more values than a method has room for the report tells.
+"""Mono: the CPU time of calls of named methods lies between what the program measures inside and outside of each
+call. The calls work, wait or recurse, in two threads, with callbacks and hooked in place. A call that ends by an
+exception has no value. A method with too many values is reported.
 
 mono_costs.py BUILD_FOLDER
 """
@@ -57,7 +57,7 @@ KINDS = ("int", "long", "uint", "ulong", "hex", "float", "double", "object")
 
 
 def check_crowded(sojourn, program):
-    """A method has room for eight: its CPU time and seven values; the rule that finds none is reported."""
+    """A method can have eight values: its CPU time and seven others. The rule that finds no free place is reported."""
     options = [part for kind in KINDS for part in ("--value", f"Costs:Wait*(1:{kind})")]
     for more, is_crowded in (([], False), (["--cpu-time", "Costs:Wait*"], True)):
         done, _ = sojourn.record(["mono", program], sojourn.path(f"crowded{len(more)}.db"), [*options, *more], text=True)

@@ -1,5 +1,5 @@
-"""Assemblies and methods that come and go: in application domains that are unloaded, from bytes, emitted,
-dynamic and freed. Each is recorded as often as it was called, and never as another that lay where it was."""
+"""Assemblies and methods that come and go: in unloaded application domains, loaded from bytes, emitted, dynamic and
+freed. Each is recorded as often as it was called, and never as another method that had its address."""
 import os
 import subprocess
 import sys
@@ -26,7 +26,8 @@ def compile_all(sojourn):
 
 
 def expected(program, first, second):
-    """By module and method. A file is loaded by path and called twice, by its bytes and called three times."""
+    """Calls by module and method. A file is loaded by path and called twice, and by its bytes and called three times.
+    """
     made = {(program, "Domains:Main(string[])"): 1, (program, "Domains:InDomain(string,bool,int)"): 4 * ROUNDS,
             (program, "Worker:.ctor()"): 4 * ROUNDS, (program, "Worker:Work(string,bool,int)"): 4 * ROUNDS,
             (program, "Worker:Here()"): 10 * ROUNDS, (program, "Domains:Dynamic(int)"): 30 * ROUNDS,

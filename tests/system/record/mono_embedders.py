@@ -1,6 +1,6 @@
-"""Programs that embed the runtime, linked with it or opening it when they need it: recorded like `mono`,
-in one tree with their native code, and attached to while they run; those of runtimes that lack what is needed
-are recorded as native code, and the reason is reported. SJ_LONG=1: counts of the one that is linked, too."""
+"""Programs that embed the runtime, linked or opened later, are recorded like `mono`, in one tree with their native
+code. They can be attached to. Programs whose runtime lacks a function are recorded as native code, and the reason is
+reported. SJ_LONG=1: counts of the linked program, too."""
 import os
 import signal
 import subprocess
@@ -22,7 +22,7 @@ WANTED = [("embedder_call", "main", "returned"), (BACK, "embedder_call", "return
           (ANSWER, BACK, "returned"), (BACK, ANSWER, "returned"), (ANSWER, BACK, "returned"),
           (BACK, ANSWER, "returned"), (ANSWER, BACK, "returned"), (MAIN, "main", "returned"),
           (FAILS, MAIN, "unwound"), *[(FAILS, FAILS, "unwound")] * 4]
-# What a runtime exports, and why its methods are not recorded.
+# The symbols that a runtime exports, and the reason why its methods are not recorded.
 OLDER = {"JIT_END": "mono_profiler_install_jit_end", "WITH_OPT": "mono_jit_compile_method",
          "BY_NAME": "mono_jit_compile_method", "SLOT": "mono_compile_method", "NEW": "profiler interface", "NONE": "nothing"}
 REFUSED = """SELECT payload ->> 'reason' AS reason, payload ->> 'missing' AS missing FROM reports
@@ -55,7 +55,7 @@ def native_and_managed_calls_make_one_tree(sojourn, embedder):
         check((alone.returncode, alone.stdout) == (9, b"at the end\n1\n"), f"{embedder} alone: {alone}")
         rows = sojourn.sql(sojourn.path(name), TREE)
         found = [(row["name"], row["parent"], row["ending"]) for row in rows]
-        # With --libs functions of the runtime lie between.
+        # With --libs, functions of the runtime lie between them.
         wanted = WANTED if not options else [(name, None, ending) for name, _, ending in WANTED]
         found = found if not options else [(name, None, ending) for name, _, ending in found]
         check(found == wanted, f"{embedder} {options}: {found}")

@@ -1,6 +1,6 @@
-"""The two engines, callbacks of the runtime and code that is hooked in place, side by side: the program does
-the same, both record what it counts of itself, every call that was entered has ended as it did, and stack
-traces and calling assemblies are what they are alone."""
+"""Compares the two engines, callbacks of the runtime and code hooked in place. The program behaves the same, and both
+engines record what it counts. Every entered call has ended in the right way. Stack traces and calling assemblies are
+the same as without us."""
 import os
 import subprocess
 import sys
@@ -23,7 +23,7 @@ UNHOOKED = """SELECT f.name FROM unhooked_functions u JOIN functions f USING (fu
 
 
 def recorded(sojourn, command, engine, number, **options):
-    """What became of the program, and its database."""
+    """Returns the result of the program, and its database."""
     database = sojourn.path(f"{engine}{number}.db")
     done, summary = sojourn.record(command, database, ["--mono-engine", engine, "--block-ms", "10000"], **options)
     check_accounts(sojourn, database)
@@ -55,21 +55,21 @@ def what_it_counts(sojourn, number, program):
         os.unlink(database)
     check(endings["callbacks"] == endings["in_place"] and len(endings["in_place"]) == 3, f"endings {endings}")
     check(not refused["callbacks"], f"callbacks left out {refused}")
-    # What cannot be hooked is listed; all else is there as often in both.
+    # Methods that cannot be hooked are listed. All others were called equally often in both.
     differ = {name for name in {*found["callbacks"], *found["in_place"]} - refused["in_place"]
               if found["callbacks"].get(name) != found["in_place"].get(name)}
-    # A machine of an async method is set only where its task has not ended yet: that depends on time.
+    # The machine of an async method is set only if its task has not ended yet, which depends on timing.
     differ = {name for name in differ if ":SetStateMachine(" not in name}
     check(not differ, f"the engines differ in { {name: [found[e].get(name) for e in ENGINES] for name in differ} }")
 
 
 def what_it_checks(sojourn, number, program):
-    """It checks stack traces, calling assemblies, traps, aborts and results itself, while it collects."""
+    """The program checks stack traces, calling assemblies, traps, aborts and results itself, during collections."""
     for engine in ENGINES:
         done, database = recorded(sojourn, ["mono", program], engine, number, stdin=subprocess.DEVNULL)
         check((done.returncode, done.stdout) == (6, b"ready\n0 wrong\n"), f"{engine}: {done}")
         found = counts(sojourn, database)
-        # A round checks each of these once; every sixteenth collects.
+        # A round checks each of these once; every sixteenth round collects.
         rounds = found.get("Busy:Round(int)", 0)
         check(rounds >= 40, f"{engine}: {rounds} rounds")
         for name in ("Busy:Caller()", "Busy:IsCalledByUs()", "Busy:Traps(object,int)", "Busy:Catch(int)"):

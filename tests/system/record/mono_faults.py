@@ -1,6 +1,6 @@
-"""What may go wrong beside a Mono program: exceptions through native frames, other profilers, a recorder
-that is slow, stopped or killed while it is asked about a method, and a program that is killed. SJ_LONG=1: each
-engine with the runtime's own functions, killed at 50 moments."""
+"""Faults beside a Mono program: exceptions through native frames, other profilers, and a killed program. The recorder
+is slow, stopped or killed while it is asked about a method. SJ_LONG=1: each engine with the runtime's own functions,
+killed at 50 moments."""
 import os
 import signal
 import subprocess
@@ -27,7 +27,7 @@ def counts(sojourn, database):
 
 
 def same_and_as_told(sojourn, command, name, options=()):
-    """Records a program that counts calls of itself; returns the database."""
+    """Records a program that counts its own calls. Returns the database."""
     database = sojourn.path(name)
     alone = subprocess.run(command, capture_output=True, check=False, timeout=PATIENCE_S)
     done, _ = sojourn.record(command, database, options)
@@ -42,7 +42,7 @@ def same_and_as_told(sojourn, command, name, options=()):
 
 
 def exceptions_through_native_frames(sojourn):
-    """In both engines, and with the functions of the runtime that unwind."""
+    """Runs in both engines, and with the runtime's functions that unwind."""
     program = compile_sample(sojourn, "Natives.cs", "Natives.exe")
     engines = ((), ("--mono-engine", "in_place", "--libs"))
     for options in (*engines, ("--libs",), ("--mono-engine", "in_place")) if IS_LONG else engines:
@@ -68,7 +68,7 @@ def beside_other_profilers(sojourn):
 
 
 def a_ring_that_is_full(sojourn):
-    """Collections stop all threads, also those that wait for room."""
+    """Collections stop all threads, also those that wait for space in the ring."""
     program = sojourn.path("Natives.exe")
     alone = subprocess.run(["mono", program], capture_output=True, check=False, timeout=PATIENCE_S)
     for how in ("drop", "block"):
@@ -76,7 +76,7 @@ def a_ring_that_is_full(sojourn):
         recorder = subprocess.Popen(
             [sojourn.program, "record", "--quiet", "-o", database, "--buffer", "1", "--when-full", how, "--", "mono",
              program], stdout=subprocess.PIPE, env=sojourn.environment)
-        # The recorder stands still now and then, so that nothing makes room.
+        # The recorder stops now and then, so that the rings fill up.
         while recorder.poll() is None:
             recorder.send_signal(signal.SIGSTOP)
             os.sched_yield()
@@ -91,7 +91,7 @@ def a_ring_that_is_full(sojourn):
 
 
 def has_socket(pid):
-    """A conversation with the recorder is under way: the agent keeps no socket open."""
+    """A request to the recorder is under way: the agent keeps no socket open."""
     for entry in os.listdir(f"/proc/{pid}/fd"):
         try:
             if os.readlink(f"/proc/{pid}/fd/{entry}").startswith("socket:"):
@@ -107,7 +107,7 @@ def ask(process, library):
 
 
 def killed_while_asked(sojourn, engine, questions, first):
-    """The recorder is killed when the program has asked it about the second of these; it has recorded `first`."""
+    """The recorder is killed after the program has asked it about the second of these. It has recorded `first`."""
     database = sojourn.path(engine + "_killed.db")
     recorder = subprocess.Popen(
         [sojourn.program, "record", "--quiet", "-o", database, "--mono-engine", engine, "--", "mono",
@@ -133,8 +133,8 @@ def killed_while_asked(sojourn, engine, questions, first):
 
 
 def the_recorder_is_killed_while_it_is_asked(sojourn):
-    """The program gets no answer, goes on, and what was recorded until then is kept: asked about an assembly,
-    and about the code of a method, while it compiles."""
+    """The recorder does not reply: the program continues, and the recording until then is kept. The request is about
+    an assembly, and about the code of a method while it is compiled."""
     compile_sample(sojourn, "Waits.cs", "Waits.exe")
     libraries = [compile_sample(sojourn, "Victim.cs", name, ["-target:library"]) for name in ("A.dll", "B.dll", "C.dll")]
     killed_while_asked(sojourn, "callbacks", [(library, "134\n") for library in libraries], "Victim:Run(int)")
@@ -143,7 +143,8 @@ def the_recorder_is_killed_while_it_is_asked(sojourn):
 
 
 def the_program_is_killed(sojourn):
-    """At moments that its own progress gives, by turns in both engines: the session ends, and its accounts hold."""
+    """The program is killed at moments of its own progress, in both engines in turn. The session ends, and its totals
+    agree."""
     program = compile_sample(sojourn, "Busy.cs", "Busy.exe", ["-r:System.Core"])
     for number, rounds in enumerate(range(0, 3000, 60) if os.environ.get("SJ_LONG") else (0, 40)):
         engine = ("callbacks", "in_place")[number % 2]
@@ -165,7 +166,7 @@ def the_program_is_killed(sojourn):
         check_accounts(sojourn, database)
         states = [row["state"] for row in sojourn.sql(database, "SELECT state FROM sessions")]
         check(states == ["killed"], f"{engine}, after {rounds} rounds: {states}")
-        # Main calls Round 20 times before it is ready; what the last chunk holds may be on its way.
+        # Main calls Round 20 times before it is ready. The content of the last chunk may be on its way.
         check(counts(sojourn, database).get("Busy:Round(int)", 0) >= 20, f"{counts(sojourn, database)}")
 
 

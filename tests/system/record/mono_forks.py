@@ -1,5 +1,5 @@
-"""A Mono program that forks, and whose objects are finalized in the runtime's own thread: in both engines, what
-it and its child count of themselves is what is recorded, of two processes."""
+"""A Mono program forks, and finalises objects in the runtime's own thread. In both engines the recorded calls of both
+processes equal what the program and its child count."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
-"""Assemblies that nobody should trust: names without a letter, with line ends, quotes and markup, or endless;
-100,000 methods; files that are cut, bent, exchanged or gone when they are read. The program does the same,
-each call is recorded, and no name breaks a line of function.txt or an export."""
+"""Hostile assemblies: names without a letter, with line ends, quotes and markup, or very long; 100,000 methods; files
+that are cut, damaged, replaced or removed while they are read. The program behaves the same, each call is recorded,
+and no name breaks a line of function.txt or an export."""
 import csv
 import io
 import os
@@ -34,7 +34,7 @@ def compile_all(sojourn):
 
 
 def recorded(sojourn, library, replacement, name, options=()):
-    """Runs methods of a copy of the library, whose file is replaced meanwhile; its calls by name."""
+    """Runs methods of a copy of the library whose file is replaced meanwhile. Returns its calls by name."""
     copy, database = sojourn.path("Copy.dll"), sojourn.path(name + ".db")
     shutil.copy(sojourn.path(library), copy)
     done, _ = sojourn.record(["mono", sojourn.path("Shelter.exe"), copy, replacement], database, options)
@@ -85,7 +85,7 @@ def files_that_are_not_what_was_loaded(sojourn):
         with open(sojourn.path(name), "wb") as file:
             file.write(data)
         recorded(sojourn, "Evil.dll", sojourn.path(name), name)
-    # Another build of the same assembly has another module id: its names are not these methods'.
+    # Another build of the assembly has another module id, so its names are not those of these methods.
     other = sojourn.path("Other.dll")
     subprocess.run(["mcs", "-target:library", os.path.join(SAMPLES, "Victim.cs"), f"-out:{other}"], check=True,
                    timeout=PATIENCE_S)

@@ -1,5 +1,5 @@
-"""Lines of Mono methods that ran, against a list made by hand from the source, by symbol files of both
-kinds; where it cannot be known, that is said, and the program is left alone."""
+"""Compares the lines of Mono methods that ran with a list made by hand from the source, for both kinds of symbol
+files. If lines cannot be known, the reason is reported, and the program is left alone."""
 import os
 import shutil
 import sqlite3
@@ -13,7 +13,7 @@ SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 SOURCE = os.path.realpath(os.path.join(SAMPLES, "Covered.cs"))
 CECIL = "/usr/lib/mono/gac/Mono.Cecil/0.11.0.0__0738eb9f132ed756"
 THERE = {8, 11, 12, 13, 21, 22, 23, 24, 30, *range(33, 50)}
-# What the words leave out: Root.Width, Box, Never, Unused, and what the other words enter.
+# Entered without any word: Root.Width, Box, Never, Unused, and what the other words enter.
 NOT_ENTERED = {("carrot", "box"): {8, 13, 24, 30}, ("leaf",): {8, 11, 12, 21, 22, 23, 24, 30, *range(39, 45), 49}}
 
 
@@ -41,7 +41,7 @@ def report(sojourn, database, *options):
 
 
 def lines(sojourn, database, *options):
-    """By line number: was it entered? None: not known."""
+    """For each line number: was it entered? None: not known."""
     rows, _ = report(sojourn, database, "--coverage=line", *options)
     check(all(row["name"].startswith(SOURCE + ":") for row in rows), f"rows {rows[:3]}")
     return {int(row["name"].rsplit(":", 1)[1]): None if row["unknown"] else bool(row["entered"]) for row in rows}
@@ -55,7 +55,7 @@ def check_lines(sojourn, database, missing, *options):
 
 
 def record(sojourn, database, command, options=("--lines",), like=None):
-    """`like`: what does alone what the program is to do; else the program itself."""
+    """Runs the program, or `like`, without us, to compare the output."""
     done, _ = sojourn.record(command, database, options)
     check_accounts(sojourn, database)
     alone = subprocess.run(like or command, capture_output=True, check=False, timeout=PATIENCE_S)
@@ -92,7 +92,7 @@ def where_it_is_not_known(sojourn, program):
     check(set(lines(sojourn, database).values()) == {None}, "lines of a program with --debug")
     _, errors = report(sojourn, database, "--coverage=file")
     check("--debug" in errors, f"it was said: {errors}")
-    # Symbols of another build, damaged ones, and none.
+    # Uses symbols of another build, damaged symbols, and none.
     database = sojourn.path("none.db")
     alone = sojourn.path("Alone.exe")
     shutil.copy(program, alone)
@@ -100,7 +100,7 @@ def where_it_is_not_known(sojourn, program):
         if symbols is not None:
             with open(alone + ".mdb", "wb") as file:
                 file.write(symbols)
-        # The runtime itself has something to say of such files.
+        # The runtime itself prints messages about such files.
         record(sojourn, database, ["mono", alone, "leaf"], like=["mono", "--debug", alone, "leaf"])
         check(lines(sojourn, database) == {}, "lines without symbols")
     with open(program + ".mdb", "rb") as file:
@@ -110,13 +110,13 @@ def where_it_is_not_known(sojourn, program):
         file.write(other)
     record(sojourn, database, ["mono", alone, "leaf"], like=["mono", "--debug", alone, "leaf"])
     check(lines(sojourn, database) == {}, "lines of another build's symbols")
-    # Without the option there are none.
+    # Without the option no lines are reported.
     record(sojourn, database, ["mono", program, "leaf"], ())
     check(lines(sojourn, database) == {}, "lines that nobody asked for")
 
 
 def killed(sojourn):
-    """What a killed program ran is not known: never told as not entered."""
+    """It is not known what a killed program ran, so no line is reported as not entered."""
     program, database = sojourn.path("Killed.exe"), sojourn.path("killed.db")
     subprocess.run(["mcs", "-debug", "-r:System", os.path.join(SAMPLES, "Killed.cs"), f"-out:{program}"], check=True, timeout=PATIENCE_S)
     sojourn.record(["mono", program], database, ["--lines"])
@@ -125,7 +125,7 @@ def killed(sojourn):
 
 
 def a_report_lost(sojourn, program):
-    """Without the report that ends what was entered, the other lines are not known."""
+    """If the report that ends the list is missing, the other lines are unknown."""
     database = sojourn.path("lost.db")
     record(sojourn, database, ["mono", program, "leaf"])
     with sqlite3.connect(database) as store:

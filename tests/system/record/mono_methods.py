@@ -1,5 +1,5 @@
-"""Mono programs: what they count of themselves is what is recorded, with and without everything else
-that Mono runs, and they do not notice."""
+"""Mono programs: the calls that they count equal the recorded ones, with and without everything else that Mono runs,
+and the programs do not notice."""
 import json
 import os
 import re
@@ -54,7 +54,7 @@ def check_counts(sojourn, database, told):
 
 
 def check_endings(sojourn, database):
-    """Throw fails 6 times as deep for each of 160; an abort goes on behind its handler."""
+    """Throw fails 6 times as deep for each of 160. An abort continues behind its handler."""
     ended = {row["name"]: (row["ending"], row["calls"]) for row in sojourn.sql(database, ENDINGS)}
     check(ended == {"Counts:Throw(int)": ("unwound", 960), "Counts:Wait()": ("unwound", 1),
                     "Counts:Aborted()": ("unwound", 1)}, f"calls ended by {ended}")
@@ -65,7 +65,7 @@ def check_tree(sojourn, database):
     wanted = {("Counts:Catch()", "Counts:Throw(int)"), ("Counts:Throw(int)", "Counts:Throw(int)"),
               ("Counts:Work()", "Counts:Catch()"), ("Counts:Catch()", "Counts:Cleanup()"),
               ("Counts:Aborted()", "Counts:Cleanup()"), ("Hidden:Answer(int)", "Hidden:Two()")}
-    # A filter runs before anything is unwound: in the call that threw.
+    # A filter runs in the call that threw, before anything is unwound.
     check(wanted <= edges, f"missing calls {wanted - edges}, there are {edges}")
     check(edges - wanted == {("Counts:Throw(int)", "Counts:Matches()")}, f"more calls: {edges - wanted}")
 
@@ -82,8 +82,8 @@ def methods_are_recorded(sojourn):
     check_counts(sojourn, database, told)
     check_endings(sojourn, database)
     check_tree(sojourn, database)
-    # A finally block is called by functions of the runtime, above calls that have ended: these
-    # functions return after it has taken their place.
+    # The runtime calls a finally block from functions above calls that have ended. These functions return after the
+    # block has taken their place.
     everything, done = recorded(sojourn, command, "all.db", ["--libs"])
     check((done.returncode, done.stdout) == (3, alone.stdout), f"--libs: it did otherwise: {done}")
     check_counts(sojourn, everything, told)
@@ -126,7 +126,7 @@ ECMA_KEY = bytes.fromhex("00000000000000000400000000000000")
 
 
 def classes_under(sojourn, library, options):
-    """The classes of a library of which methods are recorded, when it is loaded by its path."""
+    """Only methods of some classes of a library are recorded, which is loaded by its path."""
     database = sojourn.path("spaces.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -140,7 +140,7 @@ def classes_under(sojourn, library, options):
 
 
 def what_is_the_system_s_is_left_out(sojourn):
-    """By the key that an assembly is signed with, wherever it lies; by prefixes, which can be changed."""
+    """Chooses assemblies by the key that they are signed with, and by prefixes, which can be changed."""
     source, key = os.path.join(SAMPLES, "Spaces.cs"), sojourn.path("ecma.pub")
     with open(key, "wb") as file:
         file.write(ECMA_KEY)
@@ -168,7 +168,7 @@ VALUES = ["Npc:Hit(1:int)", "Npc:Hit(2:string)", "Npc:Hit(result:int)", "Npc:Joi
           "Npc:Paint(result:object)", "Npc:Meet(1:object)", "Npc:Meet(2:object)", "Npc:Meet(3:object)",
           "Npc:Meet(result:object)", "Npc:Plain(1:object)", "Npc:Plain(2:object)",
           "Npc:Plain(3:object)", "Npc:Plain(result:object)", "Npc:Swap(1:int)", "Npc:Take(1:int)", "Npc:Fail(1:int)", "Npc:Fail(result:int)"]
-# One step an exit: what stands in the brackets, and the result.
+# Returns the text in the brackets and the result, once for each exit.
 FUNCTION_TXT = [
     ("Npc:.ctor()", "-"),
     ('Npc:Hit(30,"J\u00f6rg \\"\u20ac\\"")', "70"),
@@ -213,7 +213,8 @@ def values_are_in_function_txt(sojourn):
 
 
 def rules_about_missing_parameters_take_no_place(sojourn):
-    """More rules than a method has places: those about parameters that it does not have give theirs to its result."""
+    """There are more rules than places of a method. Rules for parameters that it does not have leave their place to
+    its result."""
     rules = [f"Npc:*({position}:int)" for position in range(1, 9)] + ["Npc:*(result:int)"]
     database, done = recorded(sojourn, ["mono", sojourn.path("Values.exe")], "crowded.db",
                               [part for rule in rules for part in ("--value", rule)])
@@ -223,13 +224,13 @@ def rules_about_missing_parameters_take_no_place(sojourn):
     check(said and not any(line.endswith("ret:-") for line in said), f"results that were not recorded: {said}")
 
 
-# Of the methods whose values lie in registers, or which have none.
+# These methods have their values in registers, or have none.
 IN_PLACE = ("Npc:Hit", "Npc:Join", "Npc:Scale", "Npc:Wide", "Npc:Meet", "Npc:Plain", "Npc:Swap", "Npc:Take", "Npc:Fail",
             "Values:Guard", "Values:Deep")
 
 
 def values_of_code_hooked_in_place(sojourn):
-    """The lines are the same, and where the code of each method lies is in the database."""
+    """The lines are the same, and the database has the address of each method's code."""
     program, options = sojourn.path("Values.exe"), ["--mono-engine", "in_place"]
     for rule in VALUES:
         options += ["--value", rule] if rule.split("(")[0] in IN_PLACE else []

@@ -1,5 +1,5 @@
-"""Programs that Debian has for Mono, with every method of theirs and of the framework recorded: the compiler
-on a large source, the disassembler, the interactive shell and xbuild do and say what they do alone."""
+"""Mono programs of Debian, with every method of theirs and of the framework recorded: the compiler on a large source,
+the disassembler, the interactive shell and xbuild. They behave as without us."""
 import os
 import re
 import subprocess
@@ -54,7 +54,7 @@ def the_compiler(sojourn):
 
 
 def the_compilers_version_line_by_line(sojourn):
-    """function.txt of `mcs --version`, as it was once looked at; times stand for themselves."""
+    """Compares function.txt of `mcs --version` with a stored copy. Times are replaced."""
     database, option = sojourn.path("golden.db"), "Mono.CSharp.CommandLineParser:ParseOptionUnix"
     options = ["--function", "Mono.CSharp.*", "--allow-unmatched", "--value", f"{option}(1:string)", "--value",
                f"{option}(result:object)"]
@@ -72,7 +72,7 @@ def the_compilers_version_line_by_line(sojourn):
 
 
 def the_disassembler(sojourn):
-    """A native program that has the runtime's reader of assemblies in it, and no methods of its own."""
+    """A native program that contains the runtime's reader of assemblies, and has no methods of its own."""
     program = sojourn.path("Counts.exe")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Counts.cs"), f"-out:{program}"], check=True,
                    timeout=PATIENCE_S)
@@ -80,7 +80,7 @@ def the_disassembler(sojourn):
 
 
 def the_shell(sojourn):
-    """It compiles what it is given into assemblies that no file describes."""
+    """The shell compiles its input into assemblies that no file describes."""
     text = "var all = new System.Collections.Generic.List<int> { 3, 1, 2 }; all.Sort(); string.Join(\"+\", all);"
     found = both(sojourn, "csharp", ["csharp", "-e", text], MANAGED)
     check(found.get("Mono.CSharpShell:Evaluate(string)", 0) > 0 or

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs that clang compiled for libobjc2 (-fobjc-runtime=gnustep-2.0), stripped: every message is
-recorded once under its method's name, with the receiver's class where that is asked for.
+"""Programs that clang compiled for libobjc2 (-fobjc-runtime=gnustep-2.0), stripped. Every message is recorded once
+under its method's name, with the receiver's class if that is wanted.
 
 objc_clang.py BUILD_FOLDER
 """
@@ -21,7 +21,7 @@ BY_OWNER = {
     "-[ClangShape(Drawing) draw:]": 3,
     "-[ClangSquare area:]": 13,
 }
-# Objects of ClangMade, a class made at run time, send area: 8 times.
+# Objects of ClangMade, a class created at run time, send area 8 times.
 BY_RECEIVER = {
     **BY_OWNER,
     "+[ClangShape itself]": 1,
@@ -48,7 +48,7 @@ def messages(sojourn, database):
 
 
 def without_made(expected):
-    """How ClangMade is named where the program ended before the recorder could ask for its name."""
+    """The name of ClangMade if the program ended before the recorder could ask for it."""
     told = {}
     for name, count in expected.items():
         name = name.replace("ClangMade:", "")
@@ -69,7 +69,7 @@ def one_way(sojourn, program, way):
 
 
 def by_ancestor(sojourn, program):
-    """A class descends from one that another module defines."""
+    """The ancestor of a class is in another module."""
     database = sojourn.path("ancestor.db")
     done, _ = sojourn.record([program], database, ["--libs", "--block-ms", "10000",
                                                   "--subclasses-of", "ClangShape"])
@@ -79,7 +79,7 @@ def by_ancestor(sojourn, program):
 
 
 def not_watched(sojourn, program):
-    """Freed objects of this runtime are not kept: the account says why."""
+    """Freed objects of this runtime are not kept, and the summary says why."""
     database = sojourn.path("zombies.db")
     done, _ = sojourn.record([program], database, ["--profile", "--zombies", "objc"])
     check(done.returncode == 0, f"zombies: {done}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Code that a stripped Objective-C program puts into classes while it runs (class_addMethod,
-class_replaceMethod, method_setImplementation, method_exchangeImplementations) is recorded under the
-name of the method that it is of at that moment; what several methods share keeps its own name.
+"""A stripped Objective-C program replaces methods while it runs (class_addMethod, class_replaceMethod,
+method_setImplementation, method_exchangeImplementations). The new code is recorded under the name of its method at
+that moment. Code that several methods share keeps its own name.
 
 objc_put_in.py BUILD_FOLDER
 """
@@ -24,7 +24,7 @@ METHODS = {
     "+[PutBase shared:]": 120,
 }
 SHARED = 11
-# Code of methods in the file says its receiver; code of plain functions does not.
+# Code of methods in the file records its receiver; code of plain functions does not.
 RECEIVERS = {**METHODS, "-[PutDerived:PutBase third:]": 1}
 del RECEIVERS["-[PutBase third:]"]
 

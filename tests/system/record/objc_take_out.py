@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Running Objective-C programs are attached to and detached from again and again, and a rebound
-dispatcher is given back: the text and the references to the dispatcher are what they were, and the
-program sees nothing of it.
+"""Attaches to running Objective-C programs and detaches repeatedly, and restores a rebound dispatcher. Code and
+references to the dispatcher are the same as before, and the program does not notice.
 
-objc_take_out.py BUILD_FOLDER (SJ_LONG=1: 100 rounds, of a program that never rests; both programs)
+objc_take_out.py BUILD_FOLDER (SJ_LONG=1: 100 rounds, of a program that never sleeps; both programs)
 """
 import functools
 import json
@@ -48,7 +47,7 @@ def has_loaded(process):
 
 
 def wait_for_library(process):
-    """Until the last library is loaded and everything that it brings has run: it uses the processor."""
+    """Waits until the last library is loaded and its code has run: the program then uses the processor."""
     wait_for("the program's bundle", lambda: has_loaded(process))
     let_run(process.pid)
 
@@ -79,7 +78,7 @@ def methods_late(sojourn, program, rounds):
 
 
 def made_classes_are_learnt(sojourn, program):
-    """The class that the program makes has its name as a receiver, as long as the program runs."""
+    """The class that the program creates has its name as a receiver while the program runs."""
     process = start(sojourn, program, 1000000)
     database = sojourn.path("made.db")
     wait_for_library(process)
@@ -100,14 +99,14 @@ def made_classes_are_learnt(sojourn, program):
 
 @functools.cache
 def dispatcher_offsets(path):
-    """(offset, name) of each reference to a dispatcher in a file."""
+    """Returns (offset, name) of each reference to a dispatcher in a file."""
     table = subprocess.run(["readelf", "-rW", path], capture_output=True, text=True, check=False).stdout
     found = re.findall(r"^([0-9a-f]+) .* ([A-Za-z_]+)(?:@\S+)? \+ 0$", table, re.MULTILINE)
     return [(offset, name) for offset, name in found if name in DISPATCHERS]
 
 
 def dispatcher_slots(pid):
-    """What each reference to a dispatcher holds, by module and offset."""
+    """Returns the value of each reference to a dispatcher, by module and offset."""
     found, bases = {}, {}
     for low, _, _, path in mappings(pid):
         if path.startswith("/") and ".so" in path or "objc_torture" in path:
@@ -121,7 +120,7 @@ def dispatcher_slots(pid):
 
 
 def owners(pid, slots):
-    """The modules that the references lead to."""
+    """Returns the modules that the references point to."""
     ranges = [(low, high, path) for low, high, _, path in mappings(pid)]
     return {
         next((os.path.basename(path) for low, high, path in ranges if low <= value < high), "?")
@@ -130,7 +129,8 @@ def owners(pid, slots):
 
 
 def wait_until_bound(recorder):
-    """The program's pid and its references, as soon as its last library is loaded and all of them lead to the agent."""
+    """Returns the program's pid and its references once its last library is loaded and all of them point to the
+    agent."""
     def bound():
         for pid in children(recorder.pid):
             slots = dispatcher_slots(pid)
@@ -144,7 +144,7 @@ def wait_until_bound(recorder):
 
 
 def dispatch_given_back(sojourn, program):
-    """Its recorder is killed; `detach` takes everything out."""
+    """The recorder is killed; `detach` removes everything."""
     command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("given-back.db"), "--objc",
                "dispatch", "--libs", "--when-full", "drop", "--"]
     recorder = start(sojourn, program, 1000000, before=command)
@@ -174,7 +174,7 @@ def dispatch_given_back(sojourn, program):
 
 
 def attach_for_receivers(sojourn, pid, database):
-    """Attaches with dispatch until SmpDerived is known as a receiver; the summary."""
+    """Attaches with dispatch until SmpDerived is known as a receiver. Returns the summary."""
     summary = sojourn.path("dispatch.json")
     recorder = start_attach(sojourn, pid, database, ["--objc", "dispatch", *WAIT, "--summary", summary])
     wait_for("messages to SmpDerived", lambda: sojourn.sql(
@@ -187,7 +187,7 @@ def attach_for_receivers(sojourn, pid, database):
 
 
 def kept_bytes(pid):
-    """Bytes in memory of what Sojourn has left: its stubs, and their records right below them."""
+    """Returns the bytes in memory that Sojourn has left: its stubs, and their records before them."""
     found = []
     with open(f"/proc/{pid}/smaps", encoding="utf-8") as file:
         for line in file:
@@ -203,7 +203,7 @@ def kept_bytes(pid):
 
 
 def check_left(pid, slots, code):
-    """The dispatcher is everybody's own again, the text is as it was, the agent is gone."""
+    """Checks that the dispatcher and the code are as before, and that the agent is gone."""
     left = dispatcher_slots(pid)
     check(left.keys() == slots.keys(), f"other references: {left.keys() ^ slots.keys()}")
     names = owners(pid, left)
@@ -216,8 +216,8 @@ def check_left(pid, slots, code):
 
 
 def dispatch_late(sojourn, program, rounds):
-    """Dispatch is rebound in a running program and given back, again and again, by turns with the
-    other technique; what stays is one set of stubs, which does not grow with the rounds."""
+    """Rebinds and restores the dispatcher of a running program repeatedly, in turn with the other technique. One set
+    of stubs stays, which does not grow."""
     process = start(sojourn, program, 1000000)
     database = sojourn.path("dispatch-late.db")
     wait_for_library(process)
@@ -243,13 +243,13 @@ def dispatch_late(sojourn, program, rounds):
     output = process.communicate(timeout=PATIENCE_S)[0]
     check("FAILED" not in output, f"{program} went wrong when its dispatch was hooked:\n{output}")
     check(stubs[0] > 20, f"{program}: {stubs}")
-    # Methods that earlier rounds did not meet get a stub each.
+    # Methods that are new in a round get a stub each.
     check(max(memory) < 1 << 18, f"{program} keeps {memory} bytes")
     print(f"{program}: dispatch rebound late {rounds} times, {memory[0]} to {memory[-1]} bytes stay")
 
 
 def ask(process, line, expected):
-    """Sends a line to objc_stay and reads its answer."""
+    """Sends a line to objc_stay and reads its reply."""
     process.stdin.write(line + "\n")
     process.stdin.flush()
     answer = process.stdout.readline().strip()
@@ -257,7 +257,7 @@ def ask(process, line, expected):
 
 
 def attach_dispatching(sojourn, pid, database, options):
-    """A recorder that has attached, and goes on."""
+    """A recorder that has attached and keeps running."""
     command = [sojourn.program, "attach", "-o", database, *options, *WAIT, str(pid)]
     recorder = subprocess.Popen(command, env=sojourn.environment, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE, text=True)
@@ -271,8 +271,8 @@ def attach_dispatching(sojourn, pid, database, options):
 
 
 def calls_outlive_dispatch(sojourn, folder):
-    """Calls that were dispatched while it was recorded return, and throw, after the agent is gone;
-    code that the program kept still leads to its method; a recorder may have been killed."""
+    """Calls that were dispatched during the recording return, and throw, after the agent was unloaded. Code that the
+    program kept still leads to its method, even if a recorder was killed."""
     process = subprocess.Popen([os.path.join(folder, "objc_stay")], stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE, text=True,
                                env=dict(sojourn.environment, HOME=sojourn.folder))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Objective-C: what the torture program prints of its messages equals what was recorded, by both
-techniques, and GNUstep's own tools run the same with and without.
+"""Objective-C: the messages that the torture program prints equal the recorded ones, by both techniques, and
+GNUstep's own tools behave the same with and without us.
 
 objc_trees.py BUILD_FOLDER (SJ_LONG=1: every technique of all programs, all tools)
 """
@@ -33,18 +33,18 @@ TECHNIQUES = {
 
 
 def plain_name(name):
-    """Methods patched in place: the owner alone; the category is not part of the name."""
+    """Names of methods patched in place have the defining class only, without the category."""
     return re.sub(r"^(.\[)(?:[^ :]*:)?([^ (]*)(?:\([^)]*\))?", r"\1\2", name)
 
 
 def without_category(name):
-    """The receiver stays."""
+    """The receiver is kept."""
     return re.sub(r"^([^ (]*)\([^)]*\)", r"\1", name)
 
 
 def without_made(name):
-    """Neither has the class that the program makes: when the recorder comes to ask for its name, the
-    program may have ended (system.objc_take_out asks a program that runs)."""
+    """The class that the program creates is in neither: the program may have ended when the recorder asks for its
+    name (system.objc_take_out asks a running program)."""
     return re.sub(r"^(.\[)SmpMade:", r"\1", without_category(name))
 
 
@@ -52,8 +52,8 @@ RENAME = {"methods": plain_name, "receivers": without_made, "receivers, counted"
 
 
 def physical(sojourn, database):
-    """The calls as the machine made them, which is what the program prints: a method that ends by a
-    jump to another has left before that one enters."""
+    """Returns the calls in the machine's order, which the program prints: a method that ends by a tail call has left
+    before its target enters."""
     rows = sojourn.sql(database, PHYSICAL)
     jumped = {row["tail_caller_id"] for row in rows}
     depths = {None: -1}
@@ -77,8 +77,8 @@ def recorded(sojourn, database, rename):
 
 
 def columns_tell(sojourn, database, label):
-    """The view takes names apart, inherited methods count as entered, and a thread's run time is from
-    its first entry to its last exit."""
+    """The view splits names, counts inherited methods as entered, and measures a thread from its first entry to its
+    last exit."""
     rows = sojourn.sql(
         database, "SELECT DISTINCT kind, receiver, class, selector FROM methods "
         "JOIN function_stats USING (function_id) WHERE selector = 'recurse:'"
@@ -107,7 +107,7 @@ def columns_tell(sojourn, database, label):
 
 
 def dispatch_tells(sojourn, database, label):
-    """Methods have the category that defines them; only those that were called are stored."""
+    """Methods have the category that defines them, and only called methods are stored."""
     rows = sojourn.sql(
         database, "SELECT category FROM methods JOIN function_stats USING (function_id) "
         "WHERE receiver = 'SmpDerived' AND selector = 'classInCategory'")
@@ -155,7 +155,7 @@ def one_torture(sojourn, program, technique):
 
 
 def one_filter(sojourn, program, options, expected):
-    """The messages recorded of all modules are of these methods, and no other one is patched."""
+    """The recorded messages of all modules belong to these methods, and no other method is patched."""
     database = sojourn.path("filter.db")
     if os.path.exists(database):
         os.unlink(database)
@@ -188,9 +188,9 @@ def filters(sojourn, program):
     for technique in ("methods", "dispatch"):
         how = ["--objc", technique]
         found = one_filter(sojourn, program, [*how, "--subclasses-of", "SmpDerived"], derived)
-        # A class of a module that is loaded later, whose ancestors another module defines.
+        # A class of a module that is loaded later; another module defines its ancestors.
         check(any("[SmpLater" in name for name in found), f"SmpLater by {technique}: {found}")
-        # A class that the program makes while it runs; it defines no method itself.
+        # A class that the program creates while it runs; it defines no method itself.
         made = any("[SmpMade:SmpBase" in name for name in found)
         check(made == (technique == "dispatch"), f"SmpMade by {technique}: {found}")
         one_filter(sojourn, program, [*how, "--no-system-classes"], r".\[Smp.*\]")
@@ -230,7 +230,7 @@ def outcome(run, files):
             os.unlink(path)
     done = run()
     contents = [open(path, "rb").read() if os.path.exists(path) else None for path in files]
-    # Log lines carry the time and the process id.
+    # Log lines have the time and the process id.
     strip = lambda text: re.sub(rb"(?m)^\d{4}-\d\d-\d\d [0-9:.]+ (\S+)\[\d+:\d+\]", rb"\1", text)
     return done.returncode, strip(done.stdout), strip(done.stderr), contents
 
@@ -260,7 +260,7 @@ def one_tool(sojourn, command, files, technique):
     traced = outcome(recorded_run, files)
     check(plain == traced, f"{command} by {technique} differs:\n{plain}\n{traced}")
     check_accounts(sojourn, database)
-    # Methods that jump to functions of libraries have left by then.
+    # Methods that end by a tail call to a library function have left by then.
     gaps = sojourn.sql(database, "SELECT reason, count(*) AS n FROM gaps WHERE reason <> 'waited' GROUP BY 1")
     check(not gaps, f"{command} by {technique} has gaps: {gaps}")
     methods = sojourn.sql(
@@ -275,7 +275,7 @@ def one_tool(sojourn, command, files, technique):
     print(f"{command[0]} by {technique}: {methods} messages of {summaries[0]['calls']} calls")
 
 
-# Of each machine the programs that differ most; each technique, and dispatch by each program.
+# For each machine, the programs that differ most: all techniques, and dispatch for each program.
 CHOSEN = {
     "O0/objc_torture_sealed": ("receivers, counted", "dispatch"),
     "O2/objc_torture": ("methods", "receivers", "dispatch"),

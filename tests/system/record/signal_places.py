@@ -26,6 +26,10 @@ TINY = ["--function", "leaf", "--function", "middle"]
 UNWINDERS = ("static", "musl", "libunwind", "llvm")
 
 
+MARKED_CALLS, LEFT_CALLS = 150, 39 * 80  # of leaf, as the program says
+LIBRARY = ["--library-calls", "--function", "leaf", "--function", "libc.so.6!ldiv"]
+
+
 def run_plain(command):
     return subprocess.run(command, capture_output=True, check=False)
 
@@ -43,6 +47,24 @@ def test_recorded(sojourn, samples):
             check((done.returncode, done.stdout) == (plain.returncode, plain.stdout),
                   f"{command} with {options}: {done} instead of {plain.stdout}")
             check(summary["lost_calls"] == 0, f"{command} with {options}: {summary}")
+
+
+def test_recorder_interrupted(sojourn, samples):
+    """Handlers that interrupt the recorder's own code see the program's places and registers, and may leave it:
+    what is called later is recorded."""
+    policy = sojourn.path("library.json")
+    values = [{"name": "numerator", "function": "libc.so.6!ldiv", "argument": 1, "as": "long"},
+              {"name": "quotient", "function": "libc.so.6!ldiv", "result": True, "as": "long"}]
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "modules": {"library_calls": True}, "values": values}, file)
+    modes = (TINY[:2], LIBRARY, ["--value", "leaf(long)", *TINY[:2]], ["--policy", policy, *LIBRARY[1:]])
+    said = {word: run_plain([os.path.join(samples, "signal_places"), word]).stdout for word in ("marked", "left")}
+    for word, options in (*(("marked", options) for options in modes), ("left", modes[0]), ("left", modes[2])):
+        command, database = [os.path.join(samples, "signal_places"), word], sojourn.path("interrupted.db")
+        done, summary = sojourn.record(command, database, options)
+        check((done.returncode, done.stdout) == (0, said[word]), f"{command} with {options}: {done}, not {said[word]}")
+        wanted = LEFT_CALLS if word == "left" else (1 + ("libc.so.6!ldiv" in options)) * MARKED_CALLS
+        check((summary["lost_calls"], summary["calls"]) == (0, wanted), f"{command} with {options}: {summary}")
 
 
 def test_counts(sojourn, samples):
@@ -65,6 +87,20 @@ def test_ends(sojourn, samples):
     check(done.stdout == b"ends: called 1, outside 0, elsewhere 0\n", f"{done}")
     kept = sojourn.sql(database, "SELECT count(*) AS kept FROM arguments")[0]["kept"]
     check(0 < kept < 81, f"{kept} values: no stack ended")
+
+
+def test_ends_of_library(sojourn, samples):
+    """Where a stack ends below the first library call of a thread, the handler sees the library's function."""
+    command = [os.path.join(samples, "signal_places"), "library_ends"]
+    done, _ = sojourn.record(command, sojourn.path("library_ends.db"), LIBRARY)
+    check((done.returncode, done.stdout) == (0, b"ends: ended 1, outside 0\n"), f"{done}")
+
+
+def test_small_stack(sojourn, samples):
+    """On an alternate stack that is hardly larger than the kernel needs, nothing writes below its end."""
+    command = [os.path.join(samples, "signal_places"), "small_stack"]
+    done, _ = sojourn.record(command, sojourn.path("small_stack.db"), TINY[:2])
+    check((done.returncode, done.stdout) == (0, b"small stack: stepped 1, changed 0\n"), f"{done}")
 
 
 def stacks_of_finding(sojourn, database):
@@ -194,8 +230,11 @@ def test_held(sojourn, samples):
 
 def test(sojourn, arguments):
     test_recorded(sojourn, arguments[0])
+    test_recorder_interrupted(sojourn, arguments[0])
     test_counts(sojourn, arguments[0])
     test_ends(sojourn, arguments[0])
+    test_ends_of_library(sojourn, arguments[0])
+    test_small_stack(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_unwinders(sojourn, arguments[0])

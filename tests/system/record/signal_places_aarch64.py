@@ -11,6 +11,7 @@ from sojourn_testing import EMULATOR, PATIENCE_S, check, main
 TINY = ["--function", "leaf", "--function", "middle"]
 SITUATIONS = (("signal_places", "step", []), ("signal_places", "raw", ["--clock", "adaptive", *TINY]),
               ("signal_places", "raw", ["--value", "leaf(int)", *TINY]), ("signal_places_iterates", "raw", TINY),
+              ("signal_places", "marked", ["--value", "leaf(long)", "--function", "leaf"]),
               ("signal_places", "turns", []), ("signal_places", "fault", []), ("signal_places", "fault", ["--zombies", "heap"]))
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Allocators are watched where they are defined: jemalloc, tcmalloc and the program's own as the C
-library's; blocks that are freed by another family of functions are found.
-heap_allocators.py BUILD_FOLDER SAMPLES"""
+"""Watches allocators where they are defined: jemalloc, tcmalloc and the program's own, like the C library's. Finds
+blocks that another family of functions frees.
+
+heap_allocators.py BUILD_FOLDER SAMPLES
+"""
 import os
 import subprocess
 import sys
@@ -22,7 +24,7 @@ MISMATCHED = {("mismatched_free", "delete_malloced(void*)", 40), ("mismatched_fr
 
 
 def watch(sojourn, command, name, library):
-    """What was found in a program that does the same as without us."""
+    """Returns the findings in a program that behaves as without us."""
     database = sojourn.path(f"{name}.db")
     wrapped = ["env", f"LD_PRELOAD={library}", *command] if library else command
     plain = subprocess.run(wrapped, capture_output=True, check=False)
@@ -50,7 +52,7 @@ def test(sojourn, arguments):
     check(found == MISMATCHED, f"{found}")
     found = watch(sojourn, [mismatched, *numbers], "mismatched-jemalloc", ALLOCATORS["jemalloc"])
     check(found == MISMATCHED, f"{found}")
-    # its malloc, new and new[] are freed by one function
+    # One function frees its malloc, new and new[].
     found = watch(sojourn, [mismatched], "mismatched-tcmalloc", ALLOCATORS["tcmalloc"])
     check(found == set(), f"{found}")
     own = build(sojourn, "gcc", "own", os.path.join(SOURCES, "own_malloc.c"), "-fno-builtin", "-rdynamic")

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Freed memory is watched in processes that run: attached to, left and attached to again, or told by
-a policy while they are recorded. What is left is as it was before, but for blocks that live.
-heap_attached.py BUILD_FOLDER SAMPLES"""
+"""Watches freed memory in running processes: attached to, left and attached to again, or by a policy during a
+recording. A detach restores everything except live blocks.
+
+heap_attached.py BUILD_FOLDER SAMPLES
+"""
 import json
 import os
 import random
@@ -22,7 +24,7 @@ HEAP_NAME = "/memfd:sojourn-heap (deleted)"
 
 
 class Heap(Target):
-    """The sample, which obeys one word after the other."""
+    """The sample, which runs one command word after the other."""
 
     def __init__(self, program):
         super().__init__([program, "-"])
@@ -36,14 +38,14 @@ class Heap(Target):
 
 
 def leave(recorder, pid):
-    """Ends the recording; its summary."""
+    """Ends the recording. Returns its summary."""
     recorder.send_signal(signal.SIGINT)
     _, told = recorder.communicate(timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"leaving {pid}: {told}")
 
 
 def attached(sojourn, target, database, *words):
-    """Obeys words while attached; the number of blocks that live when it is left."""
+    """Runs words while attached. Returns the number of live blocks at the detach."""
     summary = sojourn.path("left.json")
     recorder = start_attach(sojourn, target.pid, database, ["--summary", summary, *WATCH])
     target.obey(*words)
@@ -63,14 +65,14 @@ def check_found(sojourn, database, numbers, what):
 
 
 def without_pool(looked):
-    """The pool's addresses and the code that takes blocks back stay: they have no mapping before."""
+    """The pool's addresses and the code that frees blocks stay; they have no mapping before."""
     looked["mappings"] = [row for row in looked["mappings"] if row[1] != HEAP_NAME
                           and row[:2] != ("r-xp", "")]
     return looked
 
 
 def test_comes_and_goes(sojourn, program):
-    """Everything is found, twice; leaving restores every byte and signal."""
+    """Every mistake is found, twice. A detach restores every byte and signal."""
     target = Heap(program)
     before, code = without_pool(look(target.pid)), code_bytes(target.pid)
     for turn in range(2):
@@ -87,7 +89,7 @@ def test_comes_and_goes(sojourn, program):
 
 
 def test_blocks_live(sojourn, program):
-    """Blocks that live when it is left are freed later, with nobody attached or somebody else."""
+    """Blocks that are live at the detach are freed later, without an agent or with another one."""
     target = Heap(program)
     code = code_bytes(target.pid)
     summary = attached(sojourn, target, sojourn.path("live.db"), "keep")
@@ -107,7 +109,7 @@ def test_blocks_live(sojourn, program):
 
 
 class Recorded(Heap):
-    """The sample under `record`."""
+    """Runs the sample under `record`."""
 
     def __init__(self, sojourn, program, database, *options):
         Target.__init__(self, [sojourn.program, "record", "-q", "-o", database, "--allow-unmatched",
@@ -126,7 +128,7 @@ class Recorded(Heap):
 
 
 def test_policy(sojourn, program):
-    """A policy begins and ends the watch of a program that is recorded already."""
+    """A policy starts and ends the watch of a program that is recorded already."""
     database = sojourn.path("policy.db")
     target = Recorded(sojourn, program, database, "--profile", "--exclude", "*")
     target.obey("keep", 1, 2)  # nothing is seen of these
@@ -151,8 +153,8 @@ def write_policy(sojourn, name, **heap):
 
 
 def test_memory(sojourn, program):
-    """Freed blocks keep no more memory than the policy says, and half of it when asked to:
-    what lost its content is guarded as before."""
+    """Freed blocks use no more memory than the policy allows, and half of it on command. Blocks that lost their
+    content are still guarded."""
     database = sojourn.path("memory.db")
     little = write_policy(sojourn, "little", blocks=4000, memory="1M", stack_bytes=0)
     target = Recorded(sojourn, program, database, "--policy", little)
@@ -183,7 +185,7 @@ def test_memory(sojourn, program):
 
 
 def test_share(sojourn, program):
-    """Of the sessions only a share watches; none, if it is nothing."""
+    """Only a share of the sessions is watched; none if the share is 0."""
     policy, database = sojourn.path("share.json"), sojourn.path("share.db")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "mode": "profile", "zombies": {"heap": True, "sessions": 0}}, file)
@@ -196,7 +198,7 @@ def test_share(sojourn, program):
 
 
 def test_programs(sojourn, chance):
-    """Programs that nobody here wrote are watched again and again; they say the same."""
+    """Attaches to common programs repeatedly; their output is the same."""
     database = sojourn.path("programs.db")
     policy = write_policy(sojourn, "some", one_in=20, blocks=500)
     command = ["env", "PYTHONMALLOC=malloc", "/usr/bin/python3", os.path.join(SAMPLES, "zombies/blocks.py")]
@@ -209,7 +211,7 @@ def test_programs(sojourn, chance):
 
 
 def watch_program(sojourn, command, database, policy, chance):
-    """In how many rounds it was watched, and blocks that were."""
+    """Returns in how many rounds the program was watched, and how many blocks."""
     expected, _ = run_plain(command)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as program:
         rounds = 0

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Freed ordinary blocks in quarantine: what writes to one, frees one again or calls a virtual function
-of the object in one is found, launched and attached; sizes, call sites and classes that the policy
-names are guarded however rarely others are. heap_kept.py BUILD_FOLDER SAMPLES: by gcc and clang at -O0 and -O2,
-at each level with SJ_LONG=1"""
+"""Delays frees of ordinary blocks. A write, a second free or a virtual call on such a block is found, in launched and
+attached programs. Sizes, call sites and classes that the policy names are always guarded.
+
+heap_kept.py BUILD_FOLDER SAMPLES: by gcc and clang at -O0 and -O2, at each level with SJ_LONG=1
+"""
 import json
 import os
 import subprocess
@@ -69,7 +70,7 @@ def account_of(sojourn, database):
 
 
 def common(row):
-    """What optimisation does not change: without it destructors are frames, and leave a base's table."""
+    """These do not depend on optimisation. Without it destructors are frames, and leave a base's table."""
     kind, used, freed, name, function = row
     freed = {"zoo::duck::~duck()": "drop_duck(named*)", "many<50>::~many()": "drop_many(many<50>*)"}.get(freed, freed)
     return (kind, used, freed, name, bool(function))
@@ -98,7 +99,7 @@ def test_stripped(sojourn, folder):
 
 
 def test_same(sojourn, folder):
-    """Programs without mistakes do the same; the quarantine keeps no more than the policy says."""
+    """Programs without mistakes behave the same, and no more blocks are kept than the policy says."""
     program = os.path.join(folder, "kept")
     for blocks, memory in ((4096, "16M"), (16, "16M"), (100000, "1M")):
         policy = write_policy(sojourn, f"same-{blocks}", quarantine={"blocks": blocks, "memory": memory})
@@ -118,7 +119,7 @@ def test_same(sojourn, folder):
 
 
 def test_attached(sojourn, program):
-    """The same, attached to and left, twice: nothing of it stays."""
+    """Attaches and detaches twice: nothing stays."""
     target = Heap(program)
     target.obey(0)
     code = code_bytes(target.pid)
@@ -139,7 +140,7 @@ def test_attached(sojourn, program):
 
 
 def test_set(sojourn, program):
-    """A policy begins and ends the quarantine of a program that is recorded; half is let go on command."""
+    """A policy starts and ends delayed frees of a program that is recorded. Half of the blocks are freed on command."""
     database = sojourn.path("set.db")
     target = Recorded(sojourn, program, database, "--profile")
     target.obey(0, 0)
@@ -159,8 +160,8 @@ def test_set(sojourn, program):
 
 
 def test_classes(sojourn, folder):
-    """Bare uses of instance variables of the classes that the policy names are found, with the class;
-    messages to such objects get zero."""
+    """Uses of instance variables of classes that the policy names are found, with the class. Messages to such objects
+    return zero."""
     policy = write_zombies(sojourn, "classes", {"heap": {"guard": {"class": ["Egg"]}}, "objc": True})
     done, database = record(sojourn, [os.path.join(folder, "guarded")], f"classes-{os.path.basename(folder)}", policy)
     check((done.returncode, done.stdout) == (0, b"40\n39\n2\n"), f"{done}")
@@ -176,7 +177,7 @@ def check_classes(sojourn, database, what):
 
 
 def test_classes_attached(sojourn, folder):
-    """The same in a program that is attached to, left, and attached to again."""
+    """Attaches, detaches, and attaches again."""
     policy = write_zombies(sojourn, "classes", {"heap": {"guard": {"class": ["Egg"]}}, "objc": True})
     target = Target([os.path.join(folder, "guarded"), "-"]).ready()
     for turn in range(2):

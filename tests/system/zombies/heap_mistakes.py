@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Planted mistakes with heap memory are found with their kind, their block and the program's own
-functions on all stacks, in programs of gcc and clang at -O0 and -O2, stripped or not; programs without
-mistakes print and return the same. heap_mistakes.py BUILD_FOLDER SAMPLES; SJ_LONG=1: at every level of
-optimisation, mistakes of C++ and the program with handlers and forks of its own by each compiler."""
+"""Finds planted mistakes with heap memory: their kind, their block, and the program's own functions on all stacks.
+The programs are of gcc and clang at -O0 and -O2, stripped or not. Programs without mistakes behave the same.
+
+heap_mistakes.py BUILD_FOLDER SAMPLES; SJ_LONG=1: at every level of optimisation, mistakes of C++ and the program with
+handlers and forks of its own by each compiler.
+"""
 import os
 import subprocess
 import sys
@@ -33,10 +35,10 @@ HEAP = {
     18: ("use_after_free", USE, DROP, "read_aligned_after_free", 300, 299),
     19: ("use_after_free", "read_masked", DROP, MAKE, 34, 33),
 }
-# Mistakes that come with others of the table.
+# Mistakes that cause others of the table.
 MORE = {("use_after_free", USE, DROP, "read_aligned_after_free", size) for size in (128, 77)}
 MORE.add(("use_after_free", "read_masked", DROP, MAKE, 21))
-# Of C++ only kind and use: which of the library's functions are inlined differs.
+# For C++ only kind and use are compared, because compilers inline different functions of the library.
 OBJECTS = {
     0: ("use_after_free", "count_sides"),
     1: ("use_after_free", "read_filler"),
@@ -61,7 +63,7 @@ def record(sojourn, command, name, *options):
 
 
 def check_account(sojourn, database, command):
-    """What was found was reported or counted."""
+    """Each finding was reported or counted."""
     account = sojourn.sql(database, ACCOUNT)[0]
     reports = sojourn.sql(database, REPORTS)[0]["reports"]
     check(account["not_watched"] == "", f"{command}: not watched: {account['not_watched']}")
@@ -99,7 +101,7 @@ def test_objects(sojourn, folder, label):
 
 
 def test_stripped(sojourn, folder):
-    """Without symbols the frames are offsets, and mistakes are distinguished no further than that."""
+    """Without symbols, frames are offsets, and mistakes are distinguished only by them."""
     program = sojourn.path("stripped")
     subprocess.run(["strip", "-o", program, os.path.join(folder, "heap")], check=True)
     done, database = record(sojourn, [program, "1", "4"], "stripped")
@@ -121,12 +123,12 @@ def test_same(sojourn, folder, label):
         check(done.stdout == plain.stdout, f"{command} printed {done.stdout}, not {plain.stdout}")
         account = check_account(sojourn, database, command)
         check(account["uses"] == 0, f"{command}: {account}")
-        # 20,000 in each thread and each child: rooms are used again
+        # 20,000 in each thread and each child: slots are reused
         check(account["guarded"] > 100000 and account["processes"] == 12, f"{command}: {account}")
 
 
 def test_programs(sojourn):
-    """Programs that nobody here wrote do and say the same."""
+    """Common programs behave the same."""
     for number, command in enumerate((
             ["python3", "-c", "import json,re; print(len(json.dumps([re.sub('a','b',str(i)) for i in range(500)])))"],
             ["sqlite3", ":memory:", "WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM t WHERE x<9999) "
@@ -153,7 +155,7 @@ def test_stop(sojourn, folder):
 
 
 def test_sampled(sojourn, folder):
-    """One in 100 is one in 100, of each size and from the first allocation on."""
+    """With "one in 100", one in 100 blocks of each size is guarded, from the first allocation on."""
     policy = sojourn.path("sampled.json")
     with open(policy, "w", encoding="utf-8") as file:
         file.write('{"policy": 1, "mode": "profile", "zombies": {"heap": {"one_in": 100, "blocks": 64}}}')
@@ -161,13 +163,13 @@ def test_sampled(sojourn, folder):
     done, _ = sojourn.record([os.path.join(folder, "sampled"), "400000"], database, ["--policy", policy])
     check(done.returncode == 0, f"{done}")
     guarded = check_account(sojourn, database, "sampled")["guarded"]
-    # 4,000 wanted; the standard deviation is 63: within six of them, once in 10^9 runs not
+    # 4,000 expected; the standard deviation is 63. Six of them are exceeded once in 10^9 runs.
     check(3620 <= guarded <= 4380, f"{guarded} of 400,000 were guarded")
 
 
 def test_wrapped(sojourn, samples):
-    """A finding names the caller of xmalloc and xfree, once for all depths of a recursion; functions with the
-    same code have one name, in stacks as among the calls."""
+    """A finding names the caller of xmalloc and xfree, and is one for all depths of a recursion. Functions with the
+    same code have one name, in stacks and among calls."""
     for name, done in (("wrapped", [("audio_done", 1), ("image_done", 1)]), ("wrapped_folded", [("audio_done", 2)])):
         ended, database = record(sojourn, [os.path.join(samples, name)], name)
         check(ended.returncode == 0, f"{name}: {ended}")
@@ -185,7 +187,7 @@ def test_wrapped(sojourn, samples):
 
 
 def test_life(sojourn, folder):
-    """A finding is one row over sessions; resolved, it is reopened by the next report."""
+    """A finding is one row for all sessions. After it was resolved, the next report reopens it."""
     database = sojourn.path("life.db")
     program = os.path.join(folder, "heap")
     for _ in range(2):
@@ -210,8 +212,8 @@ def calls_around(sojourn, database, finding):
 
 
 def test_calls(sojourn, folder):
-    """Where calls are recorded, a finding names those that were open when the block was allocated, freed
-    and used, and those that the thread made before; of a block that was freed before a fork, the parent's."""
+    """If calls are recorded, a finding names those that were open when the block was allocated, freed and used, and
+    earlier ones of the thread. For a block that was freed before a fork, it names the parent's calls."""
     program = os.path.join(folder, "heap")
     done, database = record(sojourn, [program, "15", "1"], "calls")
     check(done.returncode == 0, f"{done}")

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""Programs that cannot be watched for uses of freed memory run as ever, and the account says why.
-heap_refusals.py BUILD_FOLDER SAMPLES"""
+"""Programs that cannot be watched for uses of freed memory run as usual, and the summary says why.
+
+heap_refusals.py BUILD_FOLDER SAMPLES
+"""
 import os
 import subprocess
 import sys
@@ -21,7 +23,7 @@ def reasons(sojourn, database):
 
 
 def test_valgrind(sojourn, sample):
-    """What runs under valgrind is not recorded at all; output and status are the same."""
+    """A program under valgrind is not recorded; its output and status are the same."""
     command = ["valgrind", "-q", sample, "0"]
     plain = subprocess.run(command, capture_output=True, check=False)
     done, _ = sojourn.record(command, sojourn.path("valgrind.db"), WATCH)
@@ -29,7 +31,7 @@ def test_valgrind(sojourn, sample):
 
 
 def attach_refused(sojourn, command, name, reason, **environment):
-    """Attached to, the program goes on, unwatched, and the account says why."""
+    """An attached program continues unwatched, and the summary says why."""
     database = sojourn.path(f"{name}.db")
     target = Target(command, env=dict(os.environ, **environment)).ready()
     recorder = start_attach(sojourn, target.pid, database, WATCH)
@@ -51,7 +53,7 @@ def test_sanitizer(sojourn):
 
 
 def test_collector(sojourn, folder):
-    """A collector that replaces malloc would not see pointers in guarded blocks."""
+    """A garbage collector that replaces malloc would not see pointers in guarded blocks."""
     preload = os.path.join(folder, "collector.so")
     attach_refused(sojourn, [os.path.join(folder, "heap"), "-"], "collector", "malloc is a garbage collector's",
                    LD_PRELOAD=preload)
@@ -61,8 +63,8 @@ def test_collector(sojourn, folder):
 
 
 def test_two_monitors(sojourn, folder):
-    """A second recorder is refused with the reason, the first goes on watching; so is a program in which
-    another version has left its blocks."""
+    """A second recorder is refused with the reason, and the first one keeps watching. A program with blocks of
+    another version is refused, too."""
     database, second = sojourn.path("first.db"), sojourn.path("second.db")
     target = Recorded(sojourn, os.path.join(folder, "heap"), database, *WATCH)
     target.obey(0)

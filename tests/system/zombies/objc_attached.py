@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Freed Objective-C objects are kept in processes that run: attached to, left and attached to again, or
-by a policy while they are recorded. Leaving frees what was kept and restores the program's methods.
-objc_attached.py BUILD_FOLDER SAMPLES"""
+"""Keeps freed Objective-C objects in running processes: attached to, left and attached to again, or by a policy
+during a recording. A detach frees kept objects and restores the program's methods.
+
+objc_attached.py BUILD_FOLDER SAMPLES
+"""
 import os
 import signal
 import sys
@@ -17,7 +19,7 @@ WATCH = ["--zombies", "objc", *REST]
 
 
 class Objects(Target):
-    """The sample, which obeys one number after the other."""
+    """The sample, which runs one numbered command after the other."""
 
     def __init__(self, command, **options):
         super().__init__(command, **options)
@@ -62,8 +64,8 @@ def test_comes_and_goes(sojourn, program):
 
 
 def test_classes_of_every_stage(sojourn, program, options):
-    """Classes have their own methods, or those that they were swizzled with, however far the runtime and the program
-    have got with them when we come and when we are gone."""
+    """Classes have their own or swizzled methods again, whatever state the runtime and the program are in at the
+    attach and at the detach."""
     target = Objects([program])
     target.obey(0)
     for stages in ((1, 2), (3,)):
@@ -82,7 +84,7 @@ def reports_in(sojourn, database):
 
 
 class Recorded(Objects):
-    """The sample under `record`."""
+    """Runs the sample under `record`."""
 
     def __init__(self, sojourn, program, database, *options):
         super().__init__([sojourn.program, "record", "-q", "-o", database, *options, "--", program, "-"],
@@ -92,7 +94,7 @@ class Recorded(Objects):
 
 
 def test_policy(sojourn, program):
-    """A policy begins, ends and begins again to keep objects; classes change, too."""
+    """A policy starts, ends and restarts keeping objects; classes change, too."""
     database = sojourn.path("policy.db")
     target = Recorded(sojourn, program, database, *REST)
     target.obey(0)
@@ -110,7 +112,7 @@ def test_policy(sojourn, program):
 
 
 def test_heap_too(sojourn, program):
-    """Heap and objects are watched together."""
+    """Watches heap and objects together."""
     database = sojourn.path("both.db")
     target = Recorded(sojourn, program, database, "--zombies", "heap,objc", *REST)
     target.obey(0, 1, 2)
@@ -122,7 +124,7 @@ def test_heap_too(sojourn, program):
 
 
 def test_shrink(sojourn, program):
-    """The older half is let go on command, while the program idles."""
+    """The older half is freed on command, while the program sleeps."""
     database = sojourn.path("shrink.db")
     target = Recorded(sojourn, program, database, "--policy", write_policy(sojourn, "shrink"))
     target.obey(0)
@@ -135,7 +137,7 @@ def test_shrink(sojourn, program):
 
 
 def test_age(sojourn, program):
-    """What is older than the policy says is let go."""
+    """Objects older than the policy allows are freed."""
     database = sojourn.path("age.db")
     target = Recorded(sojourn, program, database, "--policy", write_policy(sojourn, "age", queue={"age": "1ms"}))
     target.obey(0, 0, 0)

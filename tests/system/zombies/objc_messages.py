@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Messages to freed Objective-C objects are found, whatever sends them, with class, selector and the
-program's own functions on both stacks; each is answered by zero. Programs without mistakes say the
-same, and instance variables of C++ are destroyed when and as often as without us.
-objc_messages.py BUILD_FOLDER SAMPLES: by gcc and clang at -O0 and -O2; at each level with SJ_LONG=1"""
+"""Finds messages to freed Objective-C objects, whatever sends them, with class, selector and the program's own
+functions on both stacks. Each message returns zero. Programs without mistakes behave the same, and C++ instance
+variables are destroyed when and as often as without us.
+
+objc_messages.py BUILD_FOLDER SAMPLES: by gcc and clang at -O0 and -O2; at each level with SJ_LONG=1
+"""
 import json
 import os
 import subprocess
@@ -101,7 +103,7 @@ def account_of(sojourn, database):
 
 
 def test_messages(sojourn, program, label):
-    """Every mistake, in a process for each dozen: as many reports have room at once."""
+    """Makes every mistake, in a process for each dozen, because a region holds only so many reports at once."""
     policy = write_policy(sojourn, "all")
     numbers = sorted(MESSAGES)
     for first in range(0, len(numbers), 12):
@@ -115,7 +117,7 @@ def test_messages(sojourn, program, label):
 
 
 def test_stripped(sojourn, program):
-    """Methods have names without symbols: the runtime's tables have them."""
+    """Methods have names without symbols, because the runtime's tables have them."""
     stripped = sojourn.path("stripped")
     subprocess.run(["strip", "-o", stripped, program], check=True)
     done, database = record(sojourn, [stripped, "31", "36"], "stripped")
@@ -125,7 +127,7 @@ def test_stripped(sojourn, program):
 
 
 def test_report(sojourn, program):
-    """A report has what is known of the object; observed ones have the class of the source."""
+    """A report has the known facts of the object. Observed objects have the class of the source."""
     done, database = record(sojourn, [program, "47", "23"], "report")
     check(done.returncode == 0, f"{done}")
     rows = sojourn.sql(database, "SELECT payload FROM reports WHERE kind = 'message_to_freed' ORDER BY report_id")
@@ -143,7 +145,7 @@ def test_report(sojourn, program):
 
 
 def test_same(sojourn, folder, parts):
-    """Programs without mistakes: the same output, nothing reported, the queue bounded."""
+    """Programs without mistakes: the same output, no report, a bounded queue."""
     messages = os.path.join(folder, "messages")
     for name, program in (("work", messages), ("parts", parts)):
         plain = subprocess.run([program], capture_output=True, check=True)
@@ -157,7 +159,7 @@ def test_same(sojourn, folder, parts):
 
 
 def test_choice(sojourn, program):
-    """Which classes: patterns, system libraries' only on request."""
+    """Classes are chosen by patterns; those of system libraries only on request."""
     for name, objc, numbers, wanted in (
             ("pattern", {"classes": ["Duck?ing", "Swan"]}, (23, 36), 2),
             ("exclude", {"exclude": ["Duck"]}, (23,), 1),
@@ -180,7 +182,7 @@ def test_choice(sojourn, program):
 
 
 def test_on_use(sojourn, program):
-    """Stop ends the program once the report is there; free keeps it no longer."""
+    """`stop` ends the program after the report; `free` frees the object."""
     done, database = record(sojourn, [program, "1", "2"], "stop", "--policy",
                             write_policy(sojourn, "stop", on_use="stop"))
     check(done.returncode == 128 + 6 and found_in(sojourn, database) == [MESSAGES[1]], f"stop: {done}")
@@ -193,7 +195,8 @@ EVENTS = "SELECT event, owners, function, partner FROM zombie_events ORDER BY re
 
 
 def test_history(sojourn, program):
-    """Allocation, retains, releases and autoreleases, each with its owner's function: what has no partner."""
+    """Records allocation, retains, releases and autoreleases with the function of each, so that a missing partner
+    shows."""
     policy = write_policy(sojourn, "history", history=True)
     for number, wanted in ((3, [("allocation", 1, "make_duck", 1), ("autorelease", 1, "drain_pool", 0),
                                 ("release", 0, "drop", None)]),
@@ -221,7 +224,7 @@ def test_history(sojourn, program):
 
 
 def test_threads(sojourn, program):
-    """More threads than slabs: none waits for another."""
+    """There are more threads than slabs: none waits for another."""
     plain = subprocess.run([program, "threads"], capture_output=True, check=True)
     for objects in (3, 40, 20000):
         policy = write_policy(sojourn, f"threads-{objects}", queue={"objects": objects}, system=objects == 40)
@@ -233,7 +236,7 @@ def test_threads(sojourn, program):
 
 
 def test_forked(sojourn, program):
-    """The child of a program with threads that free objects is watched on."""
+    """A forked child whose threads free objects is watched, too."""
     plain = subprocess.run([program], capture_output=True, check=True)
     done, database = record(sojourn, [program, "fork"], "fork")
     check((done.returncode, done.stdout) == (0, 2 * plain.stdout + b"the child returned 0\n"), f"{done}, not {plain}")
@@ -243,7 +246,7 @@ def test_forked(sojourn, program):
 
 
 def test_refused(sojourn, program):
-    """A program that keeps freed objects itself is not watched, and the account says so."""
+    """A program that keeps freed objects itself is not watched, and the summary says so."""
     done, database = record(sojourn, ["env", "NSZombieEnabled=YES", program], "own")
     check(done.returncode == 0, f"{done}")
     check("NSZombieEnabled" in account_of(sojourn, database)["not_watched"], f"{account_of(sojourn, database)}")

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Findings of freed memory in the lab: one mistake in many sessions of three devices and two builds is
-one row; people resolve it and keep notes, also over HTTP; a device lets a process keep less; whoever is
-killed, no report is lost or comes twice. zombie_findings.py BUILD_FOLDER SAMPLES: six sessions, each build on
-each device; 100 with SJ_LONG=1."""
+"""Findings of freed memory in the lab. One mistake in many sessions of three devices and two builds is one row. Users
+resolve it and keep notes, also over HTTP. A device lets a process keep less. No report is lost or doubled when a
+process is killed.
+
+zombie_findings.py BUILD_FOLDER SAMPLES: six sessions, each build on each device; 100 with SJ_LONG=1.
+"""
 import json
 import os
 import shutil
@@ -25,7 +27,7 @@ FINDING = "SELECT kind, used_in, freed_in, reports, sessions, devices, builds, s
 
 
 def another_build(program, copy):
-    """The same program with another build-id."""
+    """Returns a copy of the program with another build-id."""
     shutil.copy(program, copy)
     read = subprocess.run(["readelf", "-n", copy], capture_output=True, text=True, check=True).stdout
     old = bytes.fromhex(next(line.split()[-1] for line in read.splitlines() if "Build ID" in line))
@@ -36,7 +38,7 @@ def another_build(program, copy):
 
 
 def reports_in(collector):
-    """Straight from the file: also while no collector runs."""
+    """Reads the file directly, also while no collector runs."""
     done = subprocess.run(["sqlite3", "-cmd", ".timeout 5000", collector.database,
                            "SELECT count(*), coalesce(sum(reports), 0) FROM zombies"],
                           capture_output=True, text=True, timeout=PATIENCE_S, check=True)
@@ -50,7 +52,7 @@ def record(sojourn, collector, device, program, *words):
 
 
 def test_one_row(sojourn, collector, devices, program):
-    """Builds are distinguished by their build-id, wherever they lie."""
+    """Builds are distinguished by their build-id, not by their path."""
     os.mkdir(sojourn.path("new"))
     newer = sojourn.path("new/heap")
     another_build(program, newer)
@@ -88,7 +90,7 @@ def test_people(sojourn, collector, device, program, port):
 
 
 class Recorded(Heap):
-    """The sample under a recorder that sends to the collector."""
+    """Runs the sample under a recorder that sends to the collector."""
 
     def __init__(self, sojourn, collector, device, program):
         Target.__init__(self, [sojourn.program, "record", "-q", "--collector", collector.plain, "--wait", str(PATIENCE_S), *WATCH, "--", program, "-"],
@@ -98,7 +100,7 @@ class Recorded(Heap):
 
 
 def test_shrink(sojourn, collector, device, program):
-    """By a command for the device."""
+    """Sends the device a command."""
     target = Recorded(sojourn, collector, device, program)
     target.obey(0)
     check(collector.ask(device.name, "shrink", str(target.program)) == {"shrunk": target.program}, "shrink")
@@ -108,7 +110,7 @@ def test_shrink(sojourn, collector, device, program):
 
 
 def test_kills(sojourn, collector, device, program):
-    """Each report is there once, whoever of app, recorder and collector was killed after it was made."""
+    """App, recorder or collector is killed after a report was made: each report is there once."""
     for victim in ("app", "recorder", "collector"):
         before = reports_in(collector)[1]
         target = Recorded(sojourn, collector, device, program)

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""What makes watching freed memory hard: the use that follows is found, and the program goes on.
-zombie_hardships.py BUILD_FOLDER SAMPLES"""
+"""Difficult conditions for watching freed memory: the use is found, and the program continues.
+
+zombie_hardships.py BUILD_FOLDER SAMPLES
+"""
 import json
 import os
 import signal
@@ -34,7 +36,7 @@ def found_in(sojourn, database):
 
 
 def test_heap(sojourn, folder):
-    """With guarded blocks, and with a quarantine beside them."""
+    """Runs with guarded blocks, and with delayed frees beside them."""
     for word, (used, freed) in HEAP.items():
         for zombies in ({"heap": True}, {"heap": {"one_in": 1, "blocks": 64, "quarantine": True, "vtables": True}}):
             done, database = record(sojourn, [os.path.join(folder, "hardships"), word], word, zombies)
@@ -46,7 +48,7 @@ def test_heap(sojourn, folder):
 
 
 def record_within(sojourn, wrapper, command, name, zombies):
-    """The recorder, and so the program, within a wrapper; none: []."""
+    """Command before the recorder, and so the program; [] for none."""
     path, database = sojourn.path(f"{name}.json"), sojourn.path(f"{name}.db")
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "mode": "profile", "functions": {"exclude": ["*"]}, "zombies": zombies}, file)
@@ -56,7 +58,7 @@ def record_within(sojourn, wrapper, command, name, zombies):
 
 
 def test_pages(sojourn, folder):
-    """Content, children and locked memory, where guard regions close pages and where protection does."""
+    """Checks content, children and locked memory, with guard regions and with protection."""
     program = os.path.join(folder, "hardships")
     for word, uses in (("locked", 1), ("content", 3), ("children", 3)):
         for wrapper in ([], [os.path.join(folder, "no_guards")]):
@@ -75,7 +77,7 @@ def has_guard_regions():
 
 
 def test_alive(sojourn, folder):
-    """More blocks live than a process may have mappings; 28,000 where protection closes them."""
+    """More blocks are live than a process may have mappings; 28,000 if protection closes them."""
     program = os.path.join(folder, "hardships")
     count, word, memory = (100000, "very_many", "1G") if os.environ.get("SJ_LONG") == "1" else (40000, "many", "400M")
     for wrapper, most in (([], count if has_guard_regions() else 28000), ([os.path.join(folder, "no_guards")], 28000)):
@@ -87,7 +89,7 @@ def test_alive(sojourn, folder):
 
 
 def test_no_memory(sojourn, folder):
-    """A program without memory is not harmed, and the account says what was not guarded."""
+    """A program without memory is not harmed, and the summary says what was not guarded."""
     done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
     plain = subprocess.run([os.path.join(folder, "hardships"), "memory"], capture_output=True, check=False)
     check(done.returncode in (plain.returncode, 128 - plain.returncode), f"{done}, not {plain}")
@@ -110,7 +112,7 @@ def test_objects(sojourn, folder):
 
 
 def test_recorder_dies(sojourn, folder):
-    """A program whose recorder was killed goes on and ends by itself."""
+    """A program whose recorder was killed continues and ends by itself."""
     command = [sojourn.program, "record", "-q", "-o", sojourn.path("died.db"), "--zombies", "heap", "--profile",
                "--exclude", "*", "--", os.path.join(folder, "heap"), "-"]
     with subprocess.Popen(command, env=sojourn.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as recorder:

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Programs that nobody here wrote print and return the same while their freed memory and objects are
-watched, in every mode, and nothing is reported: python3, redis, the sqlite3 shell, git, nginx, gdb, the
-tools of GNUstep, Mono, java and a terminal under Xvfb. SJ_LONG=1 gives them more to do, samples blocks of
-all of them (by default of python3 and redis), and runs more commands of git and tools of GNUstep.
-zombie_judges.py BUILD_FOLDER SAMPLES [JUDGE...]"""
+"""Common programs behave the same while their freed memory and objects are watched, in every mode, and nothing is
+reported: python3, redis, the sqlite3 shell, git, nginx, gdb, the tools of GNUstep, Mono, java and a terminal under
+Xvfb. SJ_LONG=1 gives them more work, samples blocks of all of them (by default of python3 and redis), and runs more
+commands of git and tools of GNUstep.
+
+zombie_judges.py BUILD_FOLDER SAMPLES [JUDGE...]
+"""
 import contextlib
 import json
 import os
@@ -48,7 +50,7 @@ def watching(sojourn, mode, zombies):
 
 
 def check_nothing(sojourn, database, name, mode):
-    """No report; and the processes that were watched, of those with an account."""
+    """Checks that there is no report. Returns how many processes were watched, of those with a summary."""
     for table in ("zombies", "zombie_reports"):
         rows = sojourn.sql(database, f"SELECT * FROM {table}")
         check(rows == [], f"{name}, {mode}: {rows}")
@@ -58,13 +60,13 @@ def check_nothing(sojourn, database, name, mode):
 
 
 class Judge:
-    """A program by itself, then watched in each of some modes."""
+    """Runs a program alone, then watched in each of some modes."""
 
     def __init__(self, sojourn, name, modes):
         self.sojourn, self.name, self.modes = sojourn, name, modes
 
     def run(self, command, patterns=(), least=0, **options):
-        """`least` objects or blocks are kept in every mode but `sampled`."""
+        """In every mode except `sampled`, at least `least` objects or blocks are kept."""
         plain = self.once([], command, patterns, options)
         for mode, zombies in self.modes.items():
             wrapper, database = watching(self.sojourn, mode, zombies)
@@ -137,7 +139,7 @@ def judge_gdb(sojourn, samples):
 
 @contextlib.contextmanager
 def server(sojourn, wrapper, command, answers):
-    """Runs a server until the block ends; gives the code that it ends with by SIGTERM."""
+    """Runs a server until the block ends. Yields its exit code after SIGTERM."""
     ended = []
     with subprocess.Popen([*wrapper, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           env=sojourn.environment) as process:
@@ -245,7 +247,7 @@ def judge_java(sojourn, _):
 
 @contextlib.contextmanager
 def display(sojourn):
-    """An X server of its own; its display."""
+    """Starts an X server. Yields its display."""
     with subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", "640x480x24", "-nolisten", "tcp"],
                           stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         try:
@@ -255,7 +257,7 @@ def display(sojourn):
 
 
 def judge_x(sojourn, _):
-    """An application with windows: a terminal whose program says what it sees and ends."""
+    """Runs an application with windows: a terminal whose program prints and ends."""
     need("Xvfb", "xterm")
     program = sojourn.path("xterm")  # installed with a group of its own: the loader then preloads nothing
     shutil.copyfile(shutil.which("xterm"), program)

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""What limits the watch for freed memory: the overhead budget makes sampling rarer and stops histories,
-reports have a rate, presets watch what they say. zombie_limits.py BUILD_FOLDER SAMPLES"""
+"""Limits of the watch for freed memory: the overhead budget makes sampling rarer and stops histories, reports have a
+rate, and presets watch what they name.
+
+zombie_limits.py BUILD_FOLDER SAMPLES
+"""
 import json
 import os
 import subprocess
@@ -25,7 +28,7 @@ def record(sojourn, command, name, policy):
 
 
 def test_budget(sojourn, folder):
-    """Guarding every allocation costs many times what a program of allocations does."""
+    """Guarding every allocation costs many times what an allocating program costs."""
     command = [os.path.join(folder, "sampled"), "3000000"]
     zombies = {"heap": {"one_in": 1, "blocks": 1000, "stack_bytes": 0}}
     _, _, kept = record(sojourn, [command[0], "30000"], "no-budget", {"zombies": zombies})
@@ -35,7 +38,7 @@ def test_budget(sojourn, folder):
 
 
 def test_history_budget(sojourn, folder):
-    """Retains and releases that a history is kept of cost several times as much."""
+    """Retains and releases with a history cost several times as much."""
     program = os.path.join(folder, "guarded")
     zombies = {"objc": {"history": True}}
     _, _, kept = record(sojourn, [program, "few"], "no-history-budget", {"zombies": zombies})
@@ -45,7 +48,7 @@ def test_history_budget(sojourn, folder):
 
 
 def test_rate(sojourn, folder):
-    """More reports a minute than the policy says are counted only: two minutes at most begin meanwhile."""
+    """Reports beyond the policy's rate are only counted. At most two minutes begin meanwhile."""
     numbers = ["1", "2", "3", "4", "8", "9", "11", "12"]
     zombies = {"heap": True, "reports_per_minute": 3}
     done, database, account = record(sojourn, [os.path.join(folder, "heap"), *numbers], "rate", {"zombies": zombies})
@@ -55,7 +58,7 @@ def test_rate(sojourn, folder):
 
 
 def test_presets(sojourn, folder):
-    """`zombies` watches all that is known, `zombies-field` samples."""
+    """`zombies` watches everything; `zombies-field` samples."""
     for preset, one_in in (("zombies", 1), ("zombies-field", 5000)):
         done, database, account = record(sojourn, [os.path.join(folder, "heap"), "0", "1"], f"{preset}-heap", preset)
         check(done.returncode == 0 and account["one_in"] == one_in, f"{preset}: {account}")
@@ -72,9 +75,9 @@ def test_presets(sojourn, folder):
 
 
 def test_even(sojourn, folder):
-    """Every size, place and thread has its share of guarded blocks, over many short runs."""
+    """Every size, call site and thread has its share of guarded blocks, over many short runs."""
     runs, one_in, turns = (2000, 20, 20) if os.environ.get("SJ_LONG") == "1" else (40, 20, 20)
-    # The band that all eight stay in with 99 %; the short form is not to fail by chance.
+    # All eight stay in this band in 99 % of all runs, so that the short form does not fail by chance.
     deviations = 3.23 if runs == 2000 else 6
     zombies = {"heap": {"one_in": one_in, "blocks": 64, "stack_bytes": 0}, "reports_per_minute": 100000}
     for _ in range(runs):

@@ -6,7 +6,7 @@ import java.lang.management.MonitorInfo;
 import java.lang.management.ThreadInfo;
 import java.lang.management.ThreadMXBean;
 
-/** What all threads do, as the beginning of a JSON object in ASCII; the agent ends it. */
+/** Describes all threads as the first part of a JSON object, in ASCII. The agent adds the rest. */
 final class Threads {
     private static final int TEXT_MAX = 200000;
     private static final int FRAMES_MAX = 100;
@@ -24,7 +24,7 @@ final class Threads {
         try {
             list(text, watched);
         } catch (SecurityException | LinkageError refused) {
-            // without the module java.management there are no stacks
+            // A program without the module java.management has no stacks.
         }
         return text.append(']').toString();
     }
@@ -34,7 +34,7 @@ final class Threads {
         ThreadInfo[] all =
             bean.dumpAllThreads(bean.isObjectMonitorUsageSupported(), bean.isSynchronizerUsageSupported());
         boolean isFirst = true;
-        for (int round = 0; round < 2; round++) { // the watched thread comes first
+        for (int round = 0; round < 2; round++) { // The watched thread comes first.
             for (ThreadInfo info : all) {
                 boolean isWatched = watched != null && info.getThreadId() == watched.getId();
                 if (isWatched == (round == 0) && info.getThreadId() != Thread.currentThread().getId()

@@ -6,7 +6,7 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 
-/** Posts heartbeats to the thread of an executor, and tells the agent when one is not answered in time. */
+/** Posts heartbeats to an executor, and reports to the agent if one does not run in time. */
 final class Watch implements Runnable {
     private static final int REPORTS_MAX = 100;
 
@@ -17,9 +17,9 @@ final class Watch implements Runnable {
     private volatile int thread;
     private int reports;
 
-    /** One heartbeat. */
+    /** One heartbeat. Running it stores which thread runs the executor's tasks. */
     private final class Beat implements Runnable {
-        private final CountDownLatch answered = new CountDownLatch(1);
+        private final CountDownLatch ran = new CountDownLatch(1);
 
         @Override
         public void run() {
@@ -27,7 +27,7 @@ final class Watch implements Runnable {
             if (thread == 0) {
                 thread = Commands.thread();
             }
-            answered.countDown();
+            ran.countDown();
         }
     }
 
@@ -37,8 +37,8 @@ final class Watch implements Runnable {
         this.deadlineNanos = TimeUnit.MILLISECONDS.toNanos(deadlineMillis);
     }
 
-    /** Learns which thread it is; false: the executor takes no tasks. */
-    boolean introduce() {
+    /** Posts the first heartbeat. Returns false if the executor refuses it. */
+    boolean postFirst() {
         try {
             executor.execute(new Beat());
             return true;
@@ -52,12 +52,12 @@ final class Watch implements Runnable {
         Commands.posted();
         long posted = System.nanoTime();
         executor.execute(beat);
-        if (!beat.answered.await(deadlineNanos, TimeUnit.NANOSECONDS)) {
+        if (!beat.ran.await(deadlineNanos, TimeUnit.NANOSECONDS)) {
             if (reports++ < REPORTS_MAX) {
                 String report = Threads.describe(name, System.nanoTime() - posted, watched, thread);
                 Commands.stalled(name, System.nanoTime() - posted, report);
             }
-            beat.answered.await();
+            beat.ran.await();
         }
         TimeUnit.NANOSECONDS.sleep(deadlineNanos / 2);
     }
@@ -65,14 +65,14 @@ final class Watch implements Runnable {
     @Override
     public void run() {
         try {
-            Threads.describe(name, 0, null, 0); // its classes are loaded before there is a stall
+            Threads.describe(name, 0, null, 0); // Loads the classes before the first stall.
             while (true) {
                 beat();
             }
         } catch (InterruptedException | RejectedExecutionException ended) {
             return;
         } catch (RuntimeException | LinkageError | OutOfMemoryError failed) {
-            return; // the program's executor, or the agent has gone: nothing more is watched
+            return; // The executor failed, or the agent is gone: the watch ends.
         }
     }
 }

@@ -1,6 +1,6 @@
 package java.sojourn;
 
-/** The agent's class, which it defines in the boot loader; here for the compiler, not in the jar. */
+/** The agent defines this class in the boot loader. This copy is for the compiler; the jar does not have it. */
 public final class Commands {
     private Commands() {
     }

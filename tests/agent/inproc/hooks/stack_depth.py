@@ -27,6 +27,8 @@ def functions_of(agent):
             current = found[begin[1]] = [0, set(), 0]
         elif current is not None:
             current[0] += 8 * bool(re.search(r"\tpush", line))
+            if room := re.search(r"\tlea +-0x([0-9a-f]+)\(%rsp\),%rsp", line):
+                current[0] += int(room[1], 16)
             if changed := re.search(r"\t(sub|add) +\$0x([0-9a-f]+),%rsp", line):
                 by = int(changed[2], 16)
                 by -= (by >> 63) << 64

@@ -1,5 +1,5 @@
-/* A leaf stub records where there is room, goes on into the wrapper where there is none, and always
- * once it is closed. */
+/* A leaf stub records if the ring has space, and jumps into the wrapper if it is full. A closed
+ * stub always jumps there. */
 #include "agent/inproc/jvm/leaf.h"
 #include "agent/inproc/recorder/recorder.h"
 
@@ -12,13 +12,13 @@
 
 enum { PAGE = 4096, ENTRY_AT = 1024, FROM_WRAPPER = 42, FUNCTION = 7 };
 
-/* What a compiled wrapper begins with, and what tells that it ran. */
+/* The first instruction of a compiled wrapper, then code that shows that the wrapper ran. */
 static const uint8_t wrapper[] = {0x89, 0x84,         0x24, 0x00, 0xf0,
                                   0xff, 0xff,                        /* mov %eax, -4096(%rsp) */
                                   0xb8, FROM_WRAPPER, 0,    0,    0, /* mov $42, %eax */
                                   0xc3};                             /* ret */
 
-/* As compiled Java code calls it: the number in %esi. */
+/* Calls the stub as compiled Java code does, with the function's id in %esi. */
 static uint32_t call(const uint8_t *stub)
 {
     uint32_t result = 0;
@@ -33,7 +33,8 @@ static uint32_t call(const uint8_t *stub)
 static void test_a_stub_records_until_it_is_closed(void **state)
 {
     static uint64_t window[PAGE] __attribute__((aligned(4 * PAGE)));
-    uint64_t *room = window + PAGE / sizeof(uint64_t); /* bits of its address say: room */
+    /* Bits of this address say that the chunk has space. */
+    uint64_t *space = window + PAGE / sizeof(uint64_t);
     (void)state;
     uint8_t *code =
         mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -44,14 +45,14 @@ static void test_a_stub_records_until_it_is_closed(void **state)
 
     sj_recorder_self.cursor = 0;
     assert_int_equal(call(code), FROM_WRAPPER);
-    sj_recorder_self.cursor = (uint64_t)(uintptr_t)room;
+    sj_recorder_self.cursor = (uint64_t)(uintptr_t)space;
     (void)call(code);
-    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(room + 2));
-    assert_int_equal(room[1] >> 32, FUNCTION);
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(space + 2));
+    assert_int_equal(space[1] >> 32, FUNCTION);
 
     sj_arch_leaf_close(code);
     assert_int_equal(call(code), FROM_WRAPPER);
-    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(room + 2));
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(space + 2));
     sj_recorder_self.cursor = 0;
     munmap(code, PAGE);
 }
@@ -60,7 +61,7 @@ static void test_a_muted_function_is_not_recorded(void **state)
 {
     static uint64_t window[PAGE] __attribute__((aligned(4 * PAGE)));
     static uint8_t muted[FUNCTION + 1];
-    uint64_t *room = window + PAGE / sizeof(uint64_t);
+    uint64_t *space = window + PAGE / sizeof(uint64_t);
     (void)state;
     uint8_t *code =
         mmap(NULL, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -69,17 +70,17 @@ static void test_a_muted_function_is_not_recorded(void **state)
     sj_arch_leaf_emit(code, SJ_RECORD_LEAVE, (uint64_t)(uintptr_t)muted,
                       (uint64_t)(uintptr_t)(code + ENTRY_AT));
 
-    sj_recorder_self.cursor = (uint64_t)(uintptr_t)room;
+    sj_recorder_self.cursor = (uint64_t)(uintptr_t)space;
     muted[FUNCTION] = 1;
     assert_int_not_equal(call(code), FROM_WRAPPER);
-    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)room);
-    sj_recorder_self.cursor = 0; /* full */
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)space);
+    sj_recorder_self.cursor = 0; /* The ring is full. */
     assert_int_not_equal(call(code), FROM_WRAPPER);
     muted[FUNCTION] = 0;
-    sj_recorder_self.cursor = (uint64_t)(uintptr_t)room;
+    sj_recorder_self.cursor = (uint64_t)(uintptr_t)space;
     (void)call(code);
-    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(room + 2));
-    assert_int_equal(room[1] >> 32, sj_record_make_tag(SJ_RECORD_LEAVE, FUNCTION));
+    assert_int_equal(sj_recorder_self.cursor, (uint64_t)(uintptr_t)(space + 2));
+    assert_int_equal(space[1] >> 32, sj_record_make_tag(SJ_RECORD_LEAVE, FUNCTION));
     sj_recorder_self.cursor = 0;
     munmap(code, PAGE);
 }

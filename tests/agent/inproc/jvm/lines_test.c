@@ -1,12 +1,12 @@
-/* Lines that ran are reported once each; that the rest did not run is said only if none is missing.
- * The recorder is replaced. */
+/* Each line that ran is reported once. The report is marked complete only if no line is missing.
+ * This test replaces the recorder. */
 #include "agent/inproc/jvm/lines.h"
 
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "tests/support/check.h"
 
-enum { ROOM = (1 << 18) / 4 * 3, FUNCTIONS = 8, WORDS = 3 };
+enum { CAPACITY = (1 << 18) / 4 * 3, FUNCTIONS = 8, WORDS = 3 };
 
 sj_jvm_state sj_jvm;
 
@@ -26,11 +26,11 @@ bool sj_recorder_may_call(void)
     return true;
 }
 
-static void take_lines(const uint32_t *words, uint32_t count, bool is_last)
+static void count_lines(const uint32_t *words, uint32_t count, bool is_last)
 {
     for (uint32_t i = 0; i < count; i += WORDS) {
-        const bool is_sound = words[i] < FUNCTIONS && words[i + 1] == 1 && words[i + 2] < 1 << 16;
-        wrong += is_sound && seen[words[i]][words[i + 2]]++ == 0 ? 0 : 1;
+        const bool is_valid = words[i] < FUNCTIONS && words[i + 1] == 1 && words[i + 2] < 1 << 16;
+        wrong += is_valid && seen[words[i]][words[i + 2]]++ == 0 ? 0 : 1;
         reported++;
     }
     is_complete = is_last;
@@ -51,23 +51,23 @@ static void run_lines(uint32_t first, uint32_t end)
     }
 }
 
-static void lines_are_complete_until_one_found_no_room(void **state)
+static void lines_are_complete_until_the_table_is_full(void **state)
 {
     (void)state;
-    sj_jvm.options.lines = take_lines;
-    run_lines(0, 10); /* of a program that is not recorded */
+    sj_jvm.options.lines = count_lines;
+    run_lines(0, 10); /* The program is not recorded yet. */
     is_armed = true;
     report();
     assert_int_equal(reported, 0);
-    run_lines(0, ROOM - 1);
-    run_lines(0, 1000); /* again */
+    run_lines(0, CAPACITY - 1);
+    run_lines(0, 1000); /* These lines run again. */
     report();
-    assert_int_equal(reported, ROOM - 1);
+    assert_int_equal(reported, CAPACITY - 1);
     assert_int_equal(wrong, 0);
     assert_true(is_complete);
-    run_lines(ROOM - 1, ROOM + 5);
+    run_lines(CAPACITY - 1, CAPACITY + 5);
     report();
-    assert_int_equal(reported, ROOM);
+    assert_int_equal(reported, CAPACITY);
     assert_int_equal(wrong, 0);
     assert_false(is_complete);
 }
@@ -75,6 +75,6 @@ static void lines_are_complete_until_one_found_no_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_complete_until_one_found_no_room)};
+        cmocka_unit_test(lines_are_complete_until_the_table_is_full)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

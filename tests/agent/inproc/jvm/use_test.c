@@ -1,5 +1,5 @@
-/* What threads use of the JVM is taken away only when none uses it, and is used by none after that.
- */
+/* References of the JVM are removed only while no thread uses them, and no thread uses them
+ * afterwards. */
 #include "agent/inproc/jvm/internal.h"
 
 #include <pthread.h>
@@ -13,14 +13,14 @@ enum { USERS = 2, TIMES = 20 };
 
 sj_jvm_state sj_jvm;
 
-static _Atomic uint32_t is_there; /* what is used */
-static _Atomic uint32_t missing;  /* uses of what was gone */
+static _Atomic uint32_t is_there; /* 1 while the reference exists. */
+static _Atomic uint32_t missing;  /* How often a thread used a reference that was gone. */
 static _Atomic uint32_t uses;
-static _Atomic uint32_t is_over;
+static _Atomic uint32_t is_done;
 
 static void *use(void *unused)
 {
-    while (atomic_load(&is_over) == 0) {
+    while (atomic_load(&is_done) == 0) {
         if (sj_jvm_begin_use()) {
             atomic_fetch_add(&missing, atomic_load(&is_there) == 0 ? 1 : 0);
             sched_yield();
@@ -32,7 +32,7 @@ static void *use(void *unused)
     return unused;
 }
 
-static void test_nothing_is_taken_from_a_thread_that_uses_it(void **state)
+static void test_a_reference_in_use_is_not_removed(void **state)
 {
     pthread_t threads[USERS];
     (void)state;
@@ -46,33 +46,32 @@ static void test_nothing_is_taken_from_a_thread_that_uses_it(void **state)
         while (atomic_load(&uses) == before) {
             sched_yield();
         }
-        atomic_store(&sj_jvm.enabled, 0); /* as the agent leaves */
-        while (atomic_load(&sj_jvm.asking) != 0) {
+        atomic_store(&sj_jvm.enabled, 0); /* The agent detaches. */
+        while (atomic_load(&sj_jvm.users) != 0) {
             sched_yield();
         }
         atomic_store(&is_there, 0);
         sched_yield();
     }
-    atomic_store(&is_over, 1);
+    atomic_store(&is_done, 1);
     for (int i = 0; i < USERS; i++) {
         pthread_join(threads[i], NULL);
     }
     assert_int_equal(atomic_load(&missing), 0);
-    assert_int_equal(atomic_load(&sj_jvm.asking), 0);
+    assert_int_equal(atomic_load(&sj_jvm.users), 0);
 }
 
-static void test_who_may_not_use_it_leaves_nothing_behind(void **state)
+static void test_a_refused_use_is_not_counted(void **state)
 {
     (void)state;
     atomic_store(&sj_jvm.enabled, 0);
     assert_false(sj_jvm_begin_use());
-    assert_int_equal(atomic_load(&sj_jvm.asking), 0);
+    assert_int_equal(atomic_load(&sj_jvm.users), 0);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_is_taken_from_a_thread_that_uses_it),
-        cmocka_unit_test(test_who_may_not_use_it_leaves_nothing_behind)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_reference_in_use_is_not_removed),
+                                       cmocka_unit_test(test_a_refused_use_is_not_counted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

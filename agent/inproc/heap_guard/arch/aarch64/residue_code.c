@@ -6,8 +6,8 @@ const void *sj_residue_code(size_t *bytes)
     return NULL;
 }
 
-uint64_t sj_residue_code_offset(sj_zombie_head head)
+uint64_t sj_residue_code_offset(sj_zombie_head entry)
 {
-    (void)head;
+    (void)entry;
     return 0;
 }

@@ -50,15 +50,15 @@ static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
 enum { MOVE_FIRST = 0xf8, MOVE_SECOND = 0xf0 };
 
 /* movabs $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
-static void emit_range(sj_code_emitter *emitter, sj_zombie_head head)
+static void emit_range(sj_code_emitter *emitter, sj_zombie_head entry)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
                       0x89, 0xf8, 0x4c, 0x29, 0xd8, 0x48, 0xc1, 0xe8, 0, 0x75, CALL_BYTES};
     memcpy(code + 2, &sj_heap_pool.base, sizeof(sj_heap_pool.base));
-    code[12] = head >= SJ_HEAD_READ ? MOVE_SECOND : MOVE_FIRST;
+    code[12] = entry >= SJ_HEAD_READ ? MOVE_SECOND : MOVE_FIRST;
     code[19] = (uint8_t)sj_heap_pool.shift;
     sj_code_emit_bytes(emitter, code, sizeof(code));
-    emit_jump_through(emitter, &sj_residue_now->block_handlers[head]);
+    emit_jump_through(emitter, &sj_residue_now->block_handlers[entry]);
 }
 
 /* movabs $place, %r11; mov (%r11), %r11; test %r11, %r11; je over the jump; jmp *%r11 */
@@ -71,32 +71,32 @@ static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *p
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
-/* This jump is emitted even if counting is off now, because it cannot be added later: counts_by
- * switches it. */
+/* This jump is emitted even if counting is off now, because it cannot be added later:
+ * counting_handlers switches it. */
 static void emit_counting(sj_code_emitter *emitter, const sj_zombie_region *region,
-                          sj_zombie_head head)
+                          sj_zombie_head entry)
 {
-    if (sj_residue_now->has_counting != 0 && sj_counting_entry(region, head) != 0) {
-        emit_jump_if_set(emitter, &sj_residue_now->counting_handlers[head]);
+    if (sj_residue_now->has_counting != 0 && sj_counting_entry(region, entry) != 0) {
+        emit_jump_if_set(emitter, &sj_residue_now->counting_handlers[entry]);
         if (!emitter->measuring) {
-            sj_residue_now->uncounted[head] = emitter->at;
+            sj_residue_now->uncounted[entry] = emitter->at;
         }
     }
 }
 
 static void emit_entry(sj_code_emitter *emitter, const sj_zombie_region *region,
-                       sj_zombie_head head)
+                       sj_zombie_head entry)
 {
-    emit_counting(emitter, region, head);
-    if (head < SJ_HEAD_FREE) {
-        emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_handler(head),
-                       region->is_forwarding[head] != 0 ? COMPARE : SUBTRACT);
-    } else if (head == SJ_HEAD_SIGACTION || head == SJ_HEAD_SIGMASK) {
-        emit_jump_through(emitter, &sj_residue_now->block_handlers[head]);
+    emit_counting(emitter, region, entry);
+    if (entry < SJ_HEAD_FREE) {
+        emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_handler(entry),
+                       region->is_forwarding[entry] != 0 ? COMPARE : SUBTRACT);
+    } else if (entry == SJ_HEAD_SIGACTION || entry == SJ_HEAD_SIGMASK) {
+        emit_jump_through(emitter, &sj_residue_now->block_handlers[entry]);
     } else {
-        emit_range(emitter, head);
-        if (sj_delayed_free_entry(region, head) != 0) {
-            emit_jump_if_set(emitter, &sj_residue_now->delay_handlers[head]);
+        emit_range(emitter, entry);
+        if (sj_delayed_free_entry(region, entry) != 0) {
+            emit_jump_if_set(emitter, &sj_residue_now->delay_handlers[entry]);
         }
     }
 }
@@ -108,14 +108,14 @@ void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index)
     const sj_entries_context *heads = context;
     const sj_zombie_region *region = heads->region;
     bool is_emitted = false;
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (region->heads[head] == index + 1 && region->parts[head] == heads->part) {
+    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+        if (region->heads[entry] == index + 1 && region->parts[entry] == heads->part) {
             if (!is_emitted) {
-                emit_entry(emitter, region, (sj_zombie_head)head);
+                emit_entry(emitter, region, (sj_zombie_head)entry);
                 is_emitted = true;
             }
             if (!emitter->measuring) {
-                sj_heap_originals[head] = emitter->at;
+                sj_heap_originals[entry] = emitter->at;
             }
         }
     }

@@ -19,10 +19,10 @@ static inline __attribute__((always_inline)) sj_residue *residue_here(void)
     return (sj_residue *)(uintptr_t)(code - SJ_RESIDUE_DATA_BYTES);
 }
 
-static inline __attribute__((always_inline)) sj_pool_slot *slot_of(const sj_residue *custody,
+static inline __attribute__((always_inline)) sj_pool_slot *slot_of(const sj_residue *residue,
                                                                    uint64_t block)
 {
-    const sj_pool *pool = &custody->pool;
+    const sj_pool *pool = &residue->pool;
     const uint64_t index = (block - pool->base) / SJ_POOL_SLOT_BYTES;
     const uint64_t record = sizeof(sj_pool_slot) + 2 * (uint64_t)pool->stack_bytes;
     sj_pool_slot *slot = (sj_pool_slot *)(pool->records + index * record);
@@ -33,16 +33,16 @@ static inline __attribute__((always_inline)) sj_pool_slot *slot_of(const sj_resi
  */
 IN_COPY static void free_block(uint64_t block)
 {
-    sj_residue *custody = residue_here();
-    sj_pool_slot *slot = slot_of(custody, block);
+    sj_residue *residue = residue_here();
+    sj_pool_slot *slot = slot_of(residue, block);
     uint32_t live = SJ_SLOT_LIVE;
     if (slot != NULL && atomic_compare_exchange_strong(&slot->state, &live, SJ_SLOT_UNUSED)) {
         const uint64_t page = block & ~(uint64_t)(SJ_POOL_PAGE - 1);
         const uint64_t bytes = slot->size + (block - page);
         (void)SJ_SYS(SYS_madvise, page, bytes, MADV_DONTNEED, 0, 0, 0);
-        atomic_fetch_sub(&custody->pool.held_bytes, slot->held_bytes);
+        atomic_fetch_sub(&residue->pool.held_bytes, slot->held_bytes);
         slot->held_bytes = 0;
-        atomic_fetch_sub(&custody->shared.live, 1);
+        atomic_fetch_sub(&residue->shared.live, 1);
     }
 }
 
@@ -54,13 +54,13 @@ IN_COPY static uint64_t usable_size(uint64_t block)
 
 IN_COPY static void *resize(uint64_t block, uint64_t bytes)
 {
-    const sj_residue *custody = residue_here();
+    const sj_residue *residue = residue_here();
     const uint64_t held = usable_size(block);
     if (bytes == 0) {
         free_block(block);
         return NULL;
     }
-    void *moved = ((void *(*)(uint64_t))custody->new_block)(bytes);
+    void *moved = ((void *(*)(uint64_t))residue->new_block)(bytes);
     if (moved != NULL) {
         void *to = moved;
         uint64_t from = block;
@@ -77,10 +77,10 @@ const void *sj_residue_code(size_t *bytes)
     return __start_sj_residue_code_section;
 }
 
-uint64_t sj_residue_code_offset(sj_zombie_head head)
+uint64_t sj_residue_code_offset(sj_zombie_head entry)
 {
     const uint64_t start = (uint64_t)(uintptr_t)__start_sj_residue_code_section;
-    switch (head) {
+    switch (entry) {
     case SJ_HEAD_REALLOC:
     case SJ_HEAD_RALLOCX:
         return (uint64_t)(uintptr_t)resize - start;

@@ -32,11 +32,11 @@ enum { SJ_TRACE_STACK_POINTER = 7, SJ_TRACE_COUNTER = 16 };
 /* Fills in the registers that the kernel gave to a signal handler. */
 static inline void sj_trace_of_context(sj_zombie_trace *trace, const ucontext_t *context)
 {
-    static const uint8_t order[SJ_ZOMBIE_REGISTERS] = {
+    static const uint8_t register_order[SJ_ZOMBIE_REGISTERS] = {
         REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
         REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
     for (uint32_t i = 0; i < SJ_ZOMBIE_REGISTERS; i++) {
-        trace->registers[i] = (uint64_t)context->uc_mcontext.gregs[order[i]];
+        trace->registers[i] = (uint64_t)context->uc_mcontext.gregs[register_order[i]];
     }
 }
 

@@ -11,6 +11,7 @@
 #define LEAVE_TAG 20
 #define REGION_SHIFT 30
 #define STACK_TAIL_CALL 1
+#define RESERVE_BYTES 368 /* ends with room for all registers, as keep_registers.inc says */
 
     .text
 
@@ -34,6 +35,7 @@
     .cfi_adjust_cfa_offset 32
     stp x0, x1, [sp]
     stp x16, x30, [sp, #16]
+    .cfi_rel_offset 16, 16
     .cfi_rel_offset 30, 24
     mov w1, w12
     bl sj_arch_slow_entry
@@ -86,8 +88,8 @@ sj_arch_dispatch_entry:
     ldr w12, [x16, #ENTER_TAG]
     record
 .Lgo:
-    ldr x16, [x16, #TARGET]
-    br x16
+    ldr x17, [x16, #TARGET]
+    br x17
 
 /* A recorded call ends by jumping to another: its exit is recorded before the other's entry, and
  * both return through one slot. */
@@ -97,8 +99,8 @@ sj_arch_dispatch_entry:
     b .Lenter
 
 .Lreserve:
-    stp x29, x30, [sp, #-96]!
-    .cfi_adjust_cfa_offset 96
+    stp x29, x30, [sp, #-RESERVE_BYTES]!
+    .cfi_adjust_cfa_offset RESERVE_BYTES
     .cfi_rel_offset 29, 0
     .cfi_rel_offset 30, 8
     mov x29, sp
@@ -107,7 +109,11 @@ sj_arch_dispatch_entry:
     stp x4, x5, [sp, #48]
     stp x6, x7, [sp, #64]
     stp x8, x16, [sp, #80]
-    add x0, sp, #96
+    .irp register, 0, 1, 2, 3, 4, 5, 6, 7, 8
+    .cfi_rel_offset \register, 16 + 8 * \register
+    .endr
+    .cfi_rel_offset 16, 88
+    add x0, sp, #RESERVE_BYTES
     bl sj_return_slots_reserve
     mov w9, w0
     ldp x8, x16, [sp, #80]
@@ -115,10 +121,11 @@ sj_arch_dispatch_entry:
     ldp x4, x5, [sp, #48]
     ldp x2, x3, [sp, #32]
     ldp x0, x1, [sp, #16]
-    ldp x29, x30, [sp], #96
-    .cfi_adjust_cfa_offset -96
-    .cfi_restore 29
-    .cfi_restore 30
+    ldp x29, x30, [sp], #RESERVE_BYTES
+    .cfi_adjust_cfa_offset -RESERVE_BYTES
+    .irp register, 0, 1, 2, 3, 4, 5, 6, 7, 8, 16, 29, 30
+    .cfi_restore \register
+    .endr
     tbnz w9, #0, .Lfind
     b .Lgo
     .cfi_endproc
@@ -181,6 +188,9 @@ sj_arch_jump_entry:
  *   sp of the caller = CFA + 8;
  *   the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2. */
     .p2align 6
+    .globl sj_arch_return_block
+    .hidden sj_arch_return_block
+sj_arch_return_block:
 .Lblock:
     .cfi_startproc
     .cfi_escape 0x0f, 2, 0x8f, 0x78 /* CFA: breg31 - 8 */
@@ -202,6 +212,9 @@ sj_arch_return_thunk:
     find_slot
     ldr w12, [x10, #8]
     ldr x30, [x10]
+    .globl sj_arch_return_thunk_restored
+    .hidden sj_arch_return_thunk_restored
+sj_arch_return_thunk_restored:
     .cfi_def_cfa 31, 0
     .cfi_restore 31
     .cfi_restore 30

@@ -32,7 +32,7 @@ sj_arch_values_entry:
     hint #38 /* bti jc */
     keep_registers
     sub sp, sp, #144 /* sj_value_registers */
-    ldp x16, x17, [x29, #192]
+    ldp x16, x17, [x29, #KEPT_BYTES + 32]
     stp x16, x17, [sp]
     stp x2, x3, [sp, #16]
     stp x4, x5, [sp, #32]
@@ -42,7 +42,7 @@ sj_arch_values_entry:
     stp d4, d5, [sp, #96]
     stp d6, d7, [sp, #112]
     stp x16, x8, [sp, #128]
-    add x2, x29, #208
+    add x2, x29, #KEPT_BYTES + 48
     mov x3, sp
     bl sj_recorder_values
     cbnz w0, .Lvalues_changed
@@ -53,7 +53,7 @@ sj_arch_values_entry:
     ret
     .cfi_restore_state
 .Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
-    ldr x16, [x29, #192] /* argument 1 and the result are one register: what was set counts */
+    ldr x16, [x29, #KEPT_BYTES + 32] /* argument 1 and the result are one register: what was set counts */
     ldr x17, [sp, #128]
     ldr x1, [sp]
     cmp x17, x16
@@ -61,7 +61,7 @@ sj_arch_values_entry:
     cmp w0, #2 /* SJ_VALUES_RETURN */
     csel x16, x17, x16, eq
     ldr x17, [sp, #8]
-    stp x16, x17, [x29, #192]
+    stp x16, x17, [x29, #KEPT_BYTES + 32]
     ldp x16, x17, [sp, #16]
     stp x16, x17, [x29, #16]
     ldp x16, x17, [sp, #32]

@@ -10,6 +10,8 @@
 #define FUNCTION_MASK 0x3fffffff /* SJ_RECORD_FUNCTION_MASK */
 #define FETCH_BYTES_AHEAD 512 /* as in emit.c */
 
+#include "agent/inproc/hooks/arch/x86_64/frames.inc"
+
     .text
 
 /* Records at (%rsp): the tag is in `tag` (register or memory), `wide` is the same as 64 bits to
@@ -113,30 +115,29 @@ sj_arch_dispatch_entry:
     jmp *TARGET(%r11)
 
 .Lreserve:
-    lea -160(%rsp), %rsp
-    .cfi_adjust_cfa_offset 160
-    push %rdi
-    push %rsi
-    push %r8
-    push %r9
-    push %r11
-    push %rbp
-    .cfi_adjust_cfa_offset 48
+    lea -160 - ROOM(%rsp), %rsp
+    .cfi_adjust_cfa_offset 160 + ROOM
+    KEEP %rdi
+    KEEP %rsi
+    KEEP %r8
+    KEEP %r9
+    KEEP %r11
+    KEEP %rbp
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
-    lea 208(%rsp), %rdi
+    lea 208 + ROOM(%rsp), %rdi
     and $-16, %rsp
     call sj_return_slots_reserve
     mov %rbp, %rsp
     .cfi_def_cfa_register %rsp
-    pop %rbp
-    pop %r11
-    pop %r9
-    pop %r8
-    pop %rsi
-    pop %rdi
-    lea 160(%rsp), %rsp
-    .cfi_adjust_cfa_offset -208
+    RESTORE_KEPT %rbp
+    RESTORE_KEPT %r11
+    RESTORE_KEPT %r9
+    RESTORE_KEPT %r8
+    RESTORE_KEPT %rsi
+    RESTORE_KEPT %rdi
+    lea 160 + ROOM(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(160 + ROOM)
     test %al, %al
     jnz .Lfind
     jmp .Lgo
@@ -174,6 +175,9 @@ sj_arch_jump_entry:
  *   %rsp of the caller = CFA + 8;
  *   the return address lies at regions[CFA >> 30] + (CFA & 0x3fffffff) * 2. */
     .p2align 6
+    .globl sj_arch_return_block
+    .hidden sj_arch_return_block
+sj_arch_return_block:
 .Lblock:
     .cfi_startproc
     .cfi_escape 0x0f, 2, 0x77, 0x78 /* CFA: breg7 - 8 */
@@ -202,6 +206,9 @@ sj_arch_return_thunk:
     mov (%rdx), %rdi
     mov 8(%rdx), %esi
     push %rdi
+    .globl sj_arch_return_thunk_restored
+    .hidden sj_arch_return_thunk_restored
+sj_arch_return_thunk_restored:
     .cfi_def_cfa %rsp, 8
     .cfi_restore %rsp
     .cfi_offset %rip, -8

@@ -1,5 +1,7 @@
 /* From generated machine code into C for x86-64. That C is built -mgeneral-regs-only and
  * calls nothing of libc on the slow path, so the vector state needs no saving there. */
+#include "agent/inproc/hooks/arch/x86_64/frames.inc"
+
     .text
 
 /* Sets the status flags and the direction as %eax, of pushfq, has them; %eax and %edx are lost. Not
@@ -18,61 +20,67 @@
     sahf
 .endm
 
+.macro MAKE_ROOM
+    pushfq
+    .cfi_adjust_cfa_offset 8
+    lea -ROOM(%rsp), %rsp
+    .cfi_adjust_cfa_offset ROOM
+.endm
+
 /* In: (%rsp) return address, 8(%rsp) tag. Out: %rcx address of the record. Keeps everything but
- * %rax, %rcx and %rdx, which the stub has saved. Its unwind information leads unwinders to the
- * stub, which has none, so that they stop there; without it they would guess callers. */
+ * %rax, %rcx and %rdx, which the stub has saved. */
     .globl sj_arch_slow_entry
     .hidden sj_arch_slow_entry
     .type sj_arch_slow_entry, @function
 sj_arch_slow_entry:
     .cfi_startproc
-    pushfq
-    .cfi_adjust_cfa_offset 8
-    push %rsi
-    .cfi_adjust_cfa_offset 8
-    push %rdi
-    .cfi_adjust_cfa_offset 8
-    push %r8
-    .cfi_adjust_cfa_offset 8
-    push %r9
-    .cfi_adjust_cfa_offset 8
-    push %r10
-    .cfi_adjust_cfa_offset 8
-    push %r11
-    .cfi_adjust_cfa_offset 8
-    push %rbp
-    .cfi_adjust_cfa_offset 8
-    .cfi_rel_offset %rbp, 0
+    MAKE_ROOM
+    KEEP %rsi
+    KEEP %rdi
+    KEEP %r8
+    KEEP %r9
+    KEEP %r10
+    KEEP %r11
+    KEEP %rbp
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
-    mov 72(%rbp), %edi
+    mov 72 + ROOM(%rbp), %edi
     and $-16, %rsp
     cld
     call sj_recorder_slow
     mov %rax, %rcx
     mov %rbp, %rsp
     .cfi_def_cfa_register %rsp
-    pop %rbp
-    .cfi_adjust_cfa_offset -8
-    .cfi_restore %rbp
-    pop %r11
-    .cfi_adjust_cfa_offset -8
-    pop %r10
-    .cfi_adjust_cfa_offset -8
-    pop %r9
-    .cfi_adjust_cfa_offset -8
-    pop %r8
-    .cfi_adjust_cfa_offset -8
-    pop %rdi
-    .cfi_adjust_cfa_offset -8
-    pop %rsi
-    .cfi_adjust_cfa_offset -8
+    RESTORE_KEPT %rbp
+    RESTORE_KEPT %r11
+    RESTORE_KEPT %r10
+    RESTORE_KEPT %r9
+    RESTORE_KEPT %r8
+    RESTORE_KEPT %rdi
+    RESTORE_KEPT %rsi
+    lea ROOM(%rsp), %rsp
+    .cfi_adjust_cfa_offset -ROOM
     pop %rax
     .cfi_adjust_cfa_offset -8
     GIVE_FLAGS
     ret
     .cfi_endproc
     .size sj_arch_slow_entry, . - sj_arch_slow_entry
+
+.macro POP_VALUES
+    mov %rbp, %rsp
+    .cfi_def_cfa_register %rsp
+    RESTORE_KEPT %rbp
+    RESTORE_KEPT %r11
+    RESTORE_KEPT %r10
+    RESTORE_KEPT %r9
+    RESTORE_KEPT %r8
+    RESTORE_KEPT %rdi
+    RESTORE_KEPT %rsi
+    RESTORE_KEPT %rdx
+    RESTORE_KEPT %rcx
+    RESTORE_KEPT %rax
+.endm
 
 /* In, above the return address: the function, the descriptors, the 152 bytes that the stub stepped
  * over, and the stack address of the records. Keeps everything; the vector registers are only
@@ -81,18 +89,20 @@ sj_arch_slow_entry:
     .hidden sj_arch_values_entry
     .type sj_arch_values_entry, @function
 sj_arch_values_entry:
-    pushfq
-    push %rax
-    push %rcx
-    push %rdx
-    push %rsi
-    push %rdi
-    push %r8
-    push %r9
-    push %r10
-    push %r11
-    push %rbp
+    .cfi_startproc
+    MAKE_ROOM
+    KEEP %rax
+    KEEP %rcx
+    KEEP %rdx
+    KEEP %rsi
+    KEEP %rdi
+    KEEP %r8
+    KEEP %r9
+    KEEP %r10
+    KEEP %r11
+    KEEP %rbp
     mov %rsp, %rbp
+    .cfi_def_cfa_register %rbp
     sub $144, %rsp /* sj_value_registers */
     and $-16, %rsp
     mov %rdi, (%rsp)
@@ -113,9 +123,9 @@ sj_arch_values_entry:
     movq %xmm7, 120(%rsp)
     mov %rax, 128(%rsp)
     movq $0, 136(%rsp)
-    mov 96(%rbp), %edi
-    mov 104(%rbp), %esi
-    lea 264(%rbp), %rdx
+    mov 96 + ROOM(%rbp), %edi
+    mov 104 + ROOM(%rbp), %esi
+    lea 264 + ROOM(%rbp), %rdx
     mov %rsp, %rcx
     cld
     call sj_recorder_values
@@ -123,20 +133,14 @@ sj_arch_values_entry:
     jnz .Lvalues_changed
 .Lvalues_keep:
     mov %rbp, %rsp
-    mov 80(%rbp), %eax
+    mov 80 + ROOM(%rbp), %eax
     GIVE_FLAGS
-    pop %rbp
-    pop %r11
-    pop %r10
-    pop %r9
-    pop %r8
-    pop %rdi
-    pop %rsi
-    pop %rdx
-    pop %rcx
-    pop %rax
-    lea 8(%rsp), %rsp
+    .cfi_remember_state
+    POP_VALUES
+    lea ROOM + 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(ROOM + 8)
     ret
+    .cfi_restore_state
 .Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
     mov (%rsp), %rcx
     mov %rcx, 40(%rbp)
@@ -162,19 +166,11 @@ sj_arch_values_entry:
     movlps 120(%rsp), %xmm7
     cmp $2, %eax /* SJ_VALUES_RETURN */
     jne .Lvalues_keep
-    mov %rbp, %rsp
-    pop %rbp
-    pop %r11
-    pop %r10
-    pop %r9
-    pop %r8
-    pop %rdi
-    pop %rsi
-    pop %rdx
-    pop %rcx
-    pop %rax
-    lea 184(%rsp), %rsp /* to the address that the function would return to */
+    POP_VALUES
+    lea ROOM + 184(%rsp), %rsp /* to the address that the function would return to */
+    .cfi_def_cfa_offset 8
     ret
+    .cfi_endproc
     .size sj_arch_values_entry, . - sj_arch_values_entry
 
     .section .note.GNU-stack, "", @progbits

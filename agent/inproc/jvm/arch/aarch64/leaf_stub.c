@@ -1,4 +1,4 @@
-/* No wrapper is known here: the probes stay native methods. */
+/* No wrapper is known on this processor, so probes stay native methods. */
 #include "agent/inproc/jvm/leaf.h"
 
 uint32_t sj_arch_leaf_entry_bytes(uint64_t entry)
@@ -21,7 +21,7 @@ void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
     (void)stub;
 }
 
-bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub)
+bool sj_arch_leaf_patch(uint64_t entry, uint64_t stub)
 {
     (void)entry;
     (void)stub;

@@ -1,7 +1,7 @@
-/* Java calls pass the first int in %esi and keep no register but %rsp, %rbp, %r12 and %r15. The
- * wrapper of a native method begins with the probe of the stack's end, mov %eax, -N(%rsp), seven
- * bytes that begin at a multiple of eight: HotSpot itself replaces them by a jump when it discards
- * the wrapper. */
+/* Java calls pass the first int in %esi, and preserve only %rsp, %rbp, %r12 and %r15. The wrapper
+ * of a native method begins with a probe of the stack's end, mov %eax, -N(%rsp). These seven bytes
+ * begin at a multiple of eight. HotSpot itself replaces them by a jump when it discards the
+ * wrapper. */
 #include "agent/inproc/jvm/leaf.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -41,7 +41,7 @@ static uint32_t cursor_offset(void)
     return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
 }
 
-/* Returns when the function is muted; `at` is the stub's start. */
+/* Writes code that returns if the function is muted. `at` is the beginning of the stub. */
 static uint8_t *put_muted(uint8_t *at, uint64_t muted)
 {
     static const uint8_t load[] = {0x89, 0xf0,              /* mov %esi, %eax */
@@ -93,24 +93,24 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
 void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
 {
     enum { SHORT_JUMP = 0xeb, JUMP_IF_FULL_AT = 26 + 23, SHORT_BYTES = 2 };
-    /* Where the branch for a full ring leads, from the stub's start. */
+    /* Offset of the wrapper's jump, to which the branch for a full ring leads. */
     const uint32_t wrapper_at = JUMP_IF_FULL_AT + SHORT_BYTES + stub[JUMP_IF_FULL_AT + 1];
     const uint16_t jump = (uint16_t)(SHORT_JUMP | (wrapper_at - SHORT_BYTES) << 8);
     atomic_store((_Atomic uint16_t *)(void *)stub, jump);
 }
 
-static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t was)
+static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t instruction)
 {
     const int32_t displacement = (int32_t)(stub - (entry + JUMP_BYTES));
-    uint8_t bytes[sizeof(was)];
-    memcpy(bytes, &was, sizeof(was));
+    uint8_t bytes[sizeof(instruction)];
+    memcpy(bytes, &instruction, sizeof(instruction));
     bytes[0] = JUMP;
     memcpy(bytes + 1, &displacement, sizeof(displacement));
-    memcpy(&was, bytes, sizeof(was));
-    return was;
+    memcpy(&instruction, bytes, sizeof(instruction));
+    return instruction;
 }
 
-bool sj_arch_leaf_lead(uint64_t entry, uint64_t stub)
+bool sj_arch_leaf_patch(uint64_t entry, uint64_t stub)
 {
     const int64_t distance = (int64_t)(stub - (entry + JUMP_BYTES));
     if (distance != (int32_t)distance) {

@@ -32,7 +32,7 @@ static void write_distance(uint8_t *field, const void *target)
 static void write_shared(uint8_t *code, sj_receiver kind, int32_t to_words,
                          const sj_method_words *words)
 {
-    /* pop %r11; mov distance(%r11), %rsi or %rdx; jmp *answer(%rip) */
+    /* pop %r11; mov distance(%r11), %rsi or %rdx; jmp *handler(%rip) */
     uint8_t bytes[] = {0x41, 0x5b, 0x49, 0x8b, 0, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0};
     const int32_t distance = to_words + SELECTOR - SJ_METHOD_TRAMPOLINE_BYTES;
     bytes[4] = kind == SJ_RECEIVER_FIRST ? 0xb3 : 0x93;
