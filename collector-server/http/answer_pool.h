@@ -1,8 +1,8 @@
 /* Threads that make answers, while libmicrohttpd's own threads only move bytes. A request is
  * suspended while its answer is made, and resumed after that.
- * | At most half of the threads make answers of routes that may be slow (sj_route.is_slow), so that
- * quick routes do not wait for slow ones. Work for a client that has disconnected is cancelled.
- */
+ *
+ * At most half of the threads make answers of routes that may be slow (sj_route.is_slow), so that
+ * quick routes do not wait for slow ones. Work for a client that has disconnected is cancelled. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_ANSWER_POOL_H
 #define SJ_COLLECTOR_SERVER_HTTP_ANSWER_POOL_H
 

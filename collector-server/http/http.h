@@ -1,12 +1,13 @@
 /* The HTTP server of the collector. It has a versioned JSON API over one database, and sends events
  * while sessions are recorded. It also serves the dashboard, whose files are part of the program.
- * | GETs use connections that cannot write. Stored data is sent only to clients that send the token
- * (login.h), because a machine has several users, and any page in a browser can send requests to
- * the loopback. Requests of other sites' pages are refused before any data is read (guard.h). | On
- * loopback addresses, the Host header must name the loopback, so that no other site reaches the
+ *
+ * GETs use connections that cannot write. Stored data is sent only to clients that send the token
+ * (login.h): a machine has several users, and any page in a browser can send requests to the
+ * loopback. Requests of other sites' pages are refused before any data is read (guard.h).
+ *
+ * On loopback addresses, the Host header must name the loopback, so that no other site reaches the
  * server by a name that it controls. The dashboard's own files need no token there. Any other
- * address is served by TLS 1.2 or newer. Every change is a POST (post.h).
- */
+ * address is served by TLS 1.2 or newer. Every change is a POST (post.h). */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 #define SJ_COLLECTOR_SERVER_HTTP_HTTP_H
 
@@ -40,11 +41,11 @@ typedef struct sj_http_options {
 /* Opens the database, listens, and serves on its own threads until sj_http_stop. This program
  * answers SQL in separate processes: main() must begin with sj_question_worker_main
  * (question_worker.h). The caller owns `*server`. Blocks while it opens the database.
- * | Returns SJ_ENOTFOUND if there is no such file, and SJ_ECORRUPT if it is not a Sojourn database.
+ *
+ * Returns SJ_ENOTFOUND if there is no such file, and SJ_ECORRUPT if it is not a Sojourn database.
  * Returns SJ_EPERM if the address is not a loopback address, and token or certificate are missing.
  * Returns SJ_EIO if the port is in use, the certificate is invalid, or a thread cannot be created;
- * SJ_EINVAL; SJ_ENOMEM.
- */
+ * SJ_EINVAL; SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_http_start(const sj_http_options *options, sj_http **server,
                                       sj_error *error);
 

@@ -1,9 +1,9 @@
 /* Checks the server's token, which is in a file beside its database, or made for one run.
- * | Programs and the dashboard send `Authorization: Bearer TOKEN`. Beyond the loopback, browsers
- * ask their user for a name and a password (RFC 7617); the password is the token. Browsers then
- * send it with each request, even if the page did not ask for that. So a password only permits
- * reading, and never changes. Thread-safe.
- */
+ *
+ * Programs and the dashboard send `Authorization: Bearer TOKEN`. Beyond the loopback, browsers ask
+ * their user for a name and a password (RFC 7617); the password is the token. Browsers then send it
+ * with each request, even if the page did not ask for that. So a password only permits reading, and
+ * never changes. Thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 #define SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 

@@ -1,7 +1,7 @@
 /* Requests that change data: their checks and their bodies.
- * | A browser may send a password although no page asked for that. So a POST needs a JSON body and
- * the token in `Authorization: Bearer`, which other sites' pages do not know.
- */
+ *
+ * A browser may send a password although no page asked for that. So a POST needs a JSON body and
+ * the token in `Authorization: Bearer`, which other sites' pages do not know. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_POST_H
 #define SJ_COLLECTOR_SERVER_HTTP_POST_H
 

@@ -1,11 +1,10 @@
 /* Returns single calls of one stream in a time window, by depth: those that begin in it, and those
  * that were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
- * depth become one bar. It has their count and all their flags. So a response has at most
- * `width` bars for each depth, plus one for each wide call.
- * | The calls open at the start are the last call that began before the window, and its callers.
- * They are found from the one block that begins before the window, no matter how long ago they
- * began.
- */
+ * depth become one bar. It has their count and all their flags. So a response has at most `width`
+ * bars for each depth, plus one for each wide call.
+ *
+ * The calls open at the start are the last call that began before the window, and its callers. They
+ * are found from the one block that begins before the window, no matter how long ago they began. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/estimate_columns.h"
