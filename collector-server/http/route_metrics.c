@@ -1,5 +1,5 @@
-/* /metrics in the text format of Prometheus: what the collector counts, then what the database
- * knows. Names and labels are ours alone; nothing of a peer is ever part of them. */
+/* /metrics in the text format of Prometheus: the collector's counters, then figures from the
+ * database. Names and labels are constants, and never contain data from peers. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/reply.h"
 #include "collector-server/http/route.h"
