@@ -1,9 +1,9 @@
 /* Design notes
- * | One turn of the loop has these steps. First it serves devices, then strangers for a limited
- * time, so that many strangers cost devices little; epoll reports the rest again. Then it accepts
- * new connections and sends the answers of other threads. Four times a second, it closes overdue
- * connections. Every loop has a limit, and no call blocks.
- */
+ *
+ * One turn of the loop has these steps. First it serves devices, then strangers for a limited time,
+ * so that many strangers cost devices little; epoll reports the rest again. Then it accepts new
+ * connections and sends the answers of other threads. Four times a second, it closes overdue
+ * connections. Every loop has a limit, and no call blocks. */
 #include "collector-server/edge/edge_internal.h"
 
 #include "proto/base/address_bucket.h"

@@ -1,9 +1,9 @@
 /* The edge: a server of the SP protocols (the REP side of REQ/REP) for untrusted peers.
- * | One thread owns every connection. It passes whole messages to `take` on that thread. Any thread
+ *
+ * One thread owns every connection. It passes whole messages to `take` on that thread. Any thread
  * may send answers. The name of a connection is never used again. So an answer to a closed
  * connection is dropped, and nothing ever waits for a peer. sj_edge_limits and README.md describe
- * the limits of memory, descriptors and time per peer.
- */
+ * the limits of memory, descriptors and time per peer. */
 #ifndef SJ_COLLECTOR_SERVER_EDGE_EDGE_H
 #define SJ_COLLECTOR_SERVER_EDGE_EDGE_H
 

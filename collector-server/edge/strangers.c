@@ -2,10 +2,10 @@
  * would lock valid peers out for as long as hostile peers stay connected. A device says HELLO
  * within a few turns of the loop. It has at least `grace_ms`: no connection is accepted while all
  * strangers are younger.
- * | Silent strangers and those that have sent something are in separate lists. The larger list is
+ *
+ * Silent strangers and those that have sent something are in separate lists. The larger list is
  * displaced first. So an attacker that only connects displaces its own connections, and not the
- * valid peers of its address.
- */
+ * valid peers of its address. */
 #include "collector-server/edge/edge_internal.h"
 
 void sj_strangers_init(sj_edge *edge)

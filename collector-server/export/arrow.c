@@ -1,12 +1,14 @@
 /* arrow: an Arrow IPC file of the session's calls, with one dictionary of function names.
- * | Design notes. The file is a stream of messages, followed by a footer with their positions. So
- * it is written in one pass, and the output can be a pipe. A message consists of metadata and a
- * body. The metadata is a flatbuffer of the Arrow columnar format, version 5. The body consists of
+ *
+ * Design notes. The file is a stream of messages, followed by a footer with their positions. So it
+ * is written in one pass, and the output can be a pipe. A message consists of metadata and a body.
+ * The metadata is a flatbuffer of the Arrow columnar format, version 5. The body consists of
  * buffers, each padded to 8 bytes. The file form can be mapped, and more tools open it than the
- * bare stream. | Bodies are not compressed, because not every reader can decompress them; `parquet`
- * is the small format. The dictionary contains every function of the session's modules. It comes
- * before the calls, and readers differ in how they handle later additions.
- */
+ * bare stream.
+ *
+ * Bodies are not compressed, because not every reader can decompress them; `parquet` is the small
+ * format. The dictionary contains every function of the session's modules. It comes before the
+ * calls, and readers differ in how they handle later additions. */
 #include "collector-server/export/call_columns.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/flat_buffer.h"

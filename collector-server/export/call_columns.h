@@ -1,6 +1,7 @@
 /* The calls of a session as columns, read in batches of rows, for the exporters of columnar
  * formats.
- * | The columns are those of `calls` up to `flags`, the function's name, and entry and exit in real
+ *
+ * The columns are those of `calls` up to `flags`, the function's name, and entry and exit in real
  * time. Memory depends on the number of modules, not of calls. Not thread-safe. Uses one read
  * transaction. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H

@@ -2,14 +2,15 @@
  * ("B") and an end event ("E"), in time order on its track. Times are microseconds. Readers add and
  * round the times of complete events ("X") as floating-point numbers. Then a call can seem to end
  * after its caller, and speedscope leaves the caller open for good.
- * | A track is the own stack of a thread. Coroutines and signal stacks have tracks of their own,
+ *
+ * A track is the own stack of a thread. Coroutines and signal stacks have tracks of their own,
  * because their calls are not inside the calls of the thread. The "args" of the begin event are the
  * recorded data of the call: values by name, errno, CPU time, memory. The categories are "estimate"
  * if its times are estimates, "open" if it was open at the end of the recording, and "truncated" if
- * its exit was lost. The names of processes and threads ("M") precede the calls. | Design notes.
- * Calls are read by call id: stream by stream, in the order of entry. Only open calls are held in
- * memory.
- */
+ * its exit was lost. The names of processes and threads ("M") precede the calls.
+ *
+ * Design notes. Calls are read by call id: stream by stream, in the order of entry. Only open calls
+ * are held in memory. */
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"

@@ -28,10 +28,10 @@ void sj_function_values_close(sj_function_values *values);
 
 /* Writes the texts of a call. `name` is the function's name, or NULL if unknown. `ending` is a
  * value of `calls.ending`.
- * | In the name, recorded values replace the argument types. The result is the recorded value, or
- * "-" if none was recorded. It is "!" if an exception or a jump ended the call, and "?" if the exit
- * was lost. A recorded errno follows the result.
- */
+ *
+ * In the name, recorded values replace the argument types. The result is the recorded value, or "-"
+ * if none was recorded. It is "!" if an exception or a jump ended the call, and "?" if the exit was
+ * lost. A recorded errno follows the result. */
 void sj_function_line_make(const sj_function_values *values, int64_t call_id, const char *name,
                            const char *ending, sj_function_line *line);
 

@@ -1,7 +1,7 @@
 /* parquet: a Parquet file of the session's calls, compressed.
- * | Design notes. A row group is a batch of the reader. The footer has the least and greatest value
- * of each chunk and grows by some kilobytes per group. parquet_pages.c writes the chunks.
- */
+ *
+ * Design notes. A row group is a batch of the reader. The footer has the least and greatest value
+ * of each chunk and grows by some kilobytes per group. parquet_pages.c writes the chunks. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/parquet_pages.h"
 

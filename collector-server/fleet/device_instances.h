@@ -1,8 +1,10 @@
 /* The processes that poll with each device's identity.
- * | A daemon draws a random number when it starts. If two numbers poll in turn, two daemons have
- * the same identity. A restarted daemon does not cause this: its former number stops polling,
- * except for one poll that may still be under way. | The table is only in memory, because a copy
- * shows itself again within two polls. Not thread-safe.
+ *
+ * A daemon draws a random number when it starts. If two numbers poll in turn, two daemons have the
+ * same identity. A restarted daemon does not cause this: its former number stops polling, except
+ * for one poll that may still be under way.
+ *
+ * The table is only in memory, because a copy shows itself again within two polls. Not thread-safe.
  */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_DEVICE_INSTANCES_H
 #define SJ_COLLECTOR_SERVER_FLEET_DEVICE_INSTANCES_H

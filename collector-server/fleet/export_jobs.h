@@ -1,9 +1,9 @@
 /* The export thread. It carries out the commands `export` and `record` (record_jobs.h), one after
  * the other.
- * | Each command waits until its session has ended, and then writes a file beside the database
+ *
+ * Each command waits until its session has ended, and then writes a file beside the database
  * (<database>.files/<command_id>, mode 0600). The file is kept for a day. If the command names a
- * directory on the device, the device gets the file by a command `write`.
- */
+ * directory on the device, the device gets the file by a command `write`. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H
 #define SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H
 

@@ -1,8 +1,8 @@
 /* The fleet's part of the database: which devices may connect. The neighbouring headers handle
  * devices, commands and policies.
- * | It has its own connection beside the ingest's writer. Each call is one short transaction that
- * waits for the other writer (busy timeout). Not thread-safe.
- */
+ *
+ * It has its own connection beside the ingest's writer. Each call is one short transaction that
+ * waits for the other writer (busy timeout). Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_FLEET_H
 #define SJ_COLLECTOR_SERVER_FLEET_FLEET_H
 
@@ -29,9 +29,9 @@ SJ_MUST_CHECK sj_status sj_fleet_invite(sj_fleet *fleet, unsigned hours, int64_t
 /* Uses up an enrolment token and gives the device its own token. Returns SJ_EPERM if the enrolment
  * token is unknown, used, expired, or for another device. Also returns SJ_EPERM if it is for a new
  * device, and this one has been enrolled.
- * | A device that enrols again, by an invitation made for it, gets a new token. The old token ends,
- * and the takeover is recorded. `*namesakes` is the number of other devices with the same name.
- */
+ *
+ * A device that enrols again, by an invitation made for it, gets a new token. The old token ends,
+ * and the takeover is recorded. `*namesakes` is the number of other devices with the same name. */
 SJ_MUST_CHECK sj_status sj_fleet_enrol(sj_fleet *fleet, const Sojourn__Hello *hello,
                                        char token[SJ_SECRET_TEXT_BYTES], int64_t *namesakes,
                                        sj_error *error);

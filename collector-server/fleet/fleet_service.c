@@ -1,11 +1,13 @@
 /* Design notes
- * | The edge's thread checks tokens against a table in memory (session_grants.h), which the
- * service's thread renews. Only messages with a valid token, and enrolments, are added to the list
- * here. The list is limited in messages and bytes. The service's thread answers them with its own
- * database connection. | A POLL that finds no command is parked until its time has passed. The
- * thread checks parked polls only after another connection changed the database (PRAGMA
- * data_version). So waiting devices cost nothing.
- */
+ *
+ * The edge's thread checks tokens against a table in memory (session_grants.h), which the service's
+ * thread renews. Only messages with a valid token, and enrolments, are added to the list here. The
+ * list is limited in messages and bytes. The service's thread answers them with its own database
+ * connection.
+ *
+ * A POLL that finds no command is parked until its time has passed. The thread checks parked polls
+ * only after another connection changed the database (PRAGMA data_version). So waiting devices cost
+ * nothing. */
 #include "collector-server/fleet/fleet_service.h"
 
 #include "collector-server/fleet/device_instances.h"

@@ -1,9 +1,9 @@
 /* Passes: the devices that may send at present. They are in memory, so that each frame of each
  * connection can be checked.
- * | A pass is the number of the event that admitted a device (table `token_events`). It is valid
+ *
+ * A pass is the number of the event that admitted a device (table `token_events`). It is valid
  * until the device's token is revoked, or the device enrols again. Thread-safe, but only one thread
- * at a time may call sj_session_grants_renew.
- */
+ * at a time may call sj_session_grants_renew. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_SESSION_GRANTS_H
 #define SJ_COLLECTOR_SERVER_FLEET_SESSION_GRANTS_H
 

@@ -1,8 +1,8 @@
 /* Ingest: receives frames from the network, stores them, and acknowledges them after COMMIT.
- * | Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded queue.
+ *
+ * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded queue.
  * One writer thread commits queued frames to the sinks (sinks.h) and replies. It does not wait for
- * a timer. A watchdog pings each address over its own connection and reports missing answers.
- */
+ * a timer. A watchdog pings each address over its own connection and reports missing answers. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 #define SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 

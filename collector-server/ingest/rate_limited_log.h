@@ -1,10 +1,10 @@
 /* Log lines about peers whose frames were dropped. They are limited, so that a person can read them
  * and a peer cannot fill the disk with them.
- * | Each address has SJ_COMPLAINTS_AT_ONCE lines, and one more every SJ_COMPLAINT_EVERY_S seconds.
+ *
+ * Each address has SJ_COMPLAINTS_AT_ONCE lines, and one more every SJ_COMPLAINT_EVERY_S seconds.
  * Addresses share SJ_COMPLAINT_BUCKETS buckets by their hash. So an address that floods silences
  * few others, and all together log at most SJ_COMPLAINT_BUCKETS lines in that time. Lines that
- * concern no peer have their own bucket.
- */
+ * concern no peer have their own bucket. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_RATE_LIMITED_LOG_H
 #define SJ_COLLECTOR_SERVER_INGEST_RATE_LIMITED_LOG_H
 

@@ -1,9 +1,9 @@
 /* The sinks of an ingest. Every frame goes to all of them, and is acknowledged after all have
  * committed it.
- * | The first is the sink of record: it decides whether a frame is valid or a duplicate. The others
+ *
+ * The first is the sink of record: it decides whether a frame is valid or a duplicate. The others
  * get the frames that it accepts, including duplicates, because a crash may happen between two
- * commits. An error of another sink counts only if it ends the batch. Not thread-safe.
- */
+ * commits. An error of another sink counts only if it ends the batch. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_SINKS_H
 #define SJ_COLLECTOR_SERVER_INGEST_SINKS_H
 

@@ -1,12 +1,15 @@
 /* Design notes
- * | SQLite's backup restarts whenever another process has written, so it would not end under load.
+ *
+ * SQLite's backup restarts whenever another process has written, so it would not end under load.
  * Here, the source's connection stays in a read transaction all the time. So the copy shows the
  * start of the transaction, and never restarts. The log grows meanwhile, because the collector
- * cannot reuse it. | The copy has the bytes of moved blocks in its rows. Two databases must not
- * share a file, because a file that one of them no longer needs is deleted. | A copy gets its name
- * as a file without a log. If the file were marked as one with a log, each reader would create log
- * files beside it, which fails in a read-only folder.
- */
+ * cannot reuse it.
+ *
+ * The copy has the bytes of moved blocks in its rows. Two databases must not share a file, because
+ * a file that one of them no longer needs is deleted.
+ *
+ * A copy gets its name as a file without a log. If the file were marked as one with a log, each
+ * reader would create log files beside it, which fails in a read-only folder. */
 #include "collector-server/maintenance/database_copy.h"
 
 #include "collector-server/maintenance/moved_blocks.h"

@@ -6,7 +6,8 @@
 
 /* Stores the bytes of all moved blocks of the copy `path` in their rows, and forgets their files.
  * Deletes no file.
- * | Counts blocks whose file cannot be read in `copied->missing_blocks`, and stores the first error
+ *
+ * Counts blocks whose file cannot be read in `copied->missing_blocks`, and stores the first error
  * in `copied->why`. These blocks keep referring to their file. Updates `copied->bytes`. No other
  * process may have opened the copy. Returns SJ_EFULL, SJ_EIO, SJ_ECORRUPT or SJ_ENOMEM. Blocking.
  */

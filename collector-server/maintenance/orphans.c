@@ -1,8 +1,8 @@
 /* Design notes
- * | A new session may use the module of an orphan at any time. So an orphan first gets another
+ *
+ * A new session may use the module of an orphan at any time. So an orphan first gets another
  * digest, by which no new session finds it, unless it is in use again. Then its rows are deleted in
- * pieces, and its own row last.
- */
+ * pieces, and its own row last. */
 #include "collector-server/maintenance/orphans.h"
 
 #include "collector-server/maintenance/slices.h"

@@ -1,9 +1,9 @@
 /* Removes a session while others are stored.
- * | First it hides the session (state "removing"). Then it deletes the rows in small transactions,
- * so that the ingest's writer, in this or another process, waits for at most one of them. Then it
+ *
+ * First it hides the session (state "removing"). Then it deletes the rows in small transactions, so
+ * that the ingest's writer, in this or another process, waits for at most one of them. Then it
  * frees the disk space. If it is killed, the next sj_removal_resume continues. The table `removals`
- * records what was removed, and why.
- */
+ * records what was removed, and why. */
 #ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_REMOVAL_H
 #define SJ_COLLECTOR_SERVER_MAINTENANCE_REMOVAL_H
 

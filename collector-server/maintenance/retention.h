@@ -1,9 +1,9 @@
 /* Retention: removes sessions by age and size.
- * | A rule is "SET=LIMIT". SET is as in query/session_set.h. LIMIT is an age (30d, 12h), or a
- * maximum size of all blocks of the set (50G, 500M; proto/base/units.h). The oldest sessions are
- * removed first. The age counts from the arrival of the last frame, by the collector's clock.
- * Sessions that are pinned, still recording or annotated are kept.
- */
+ *
+ * A rule is "SET=LIMIT". SET is as in query/session_set.h. LIMIT is an age (30d, 12h), or a maximum
+ * size of all blocks of the set (50G, 500M; proto/base/units.h). The oldest sessions are removed
+ * first. The age counts from the arrival of the last frame, by the collector's clock. Sessions that
+ * are pinned, still recording or annotated are kept. */
 #ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_RETENTION_H
 #define SJ_COLLECTOR_SERVER_MAINTENANCE_RETENTION_H
 

@@ -1,9 +1,9 @@
 /* Design notes
- * | A call's function is the first function of its module plus a number. So a lost module gets a
+ *
+ * A call's function is the first function of its module plus a number. So a lost module gets a
  * substitute with its remaining functions only if none is missing, because only then the first one
  * is known. Otherwise, all functions of the substitute are substitutes, so that no call gets a
- * wrong name.
- */
+ * wrong name. */
 #include "collector-server/maintenance/salvage_repair.h"
 
 #include "collector-server/store/database.h"

@@ -1,9 +1,9 @@
 /* Design notes
- * | The source is attached. Functions, modules and plans are matched by their identity. Every other
+ *
+ * The source is attached. Functions, modules and plans are matched by their identity. Every other
  * id is shifted by an offset, so that references between rows stay valid. The names of columns tell
  * which ids they hold, as everywhere in the schema. So tables of later migrations are copied, too:
- * any table with a session_id or a stream_id belongs to a session.
- */
+ * any table with a session_id or a stream_id belongs to a session. */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/maintenance/session_check.h"
