@@ -1,16 +1,16 @@
 /* Design notes
  *
- * Every function that may end a connection says so by its result, and its caller touches the
- * connection no more. A connection is read while it may be: not more than `pending` messages
- * without an answer, nothing that the taker did not want, room in the account. What has been read
- * but may not be looked at is stashed, since with TLS bytes cannot be left in the socket. */
+ * A function that may end a connection returns false if it did; its caller must not use the
+ * connection any more. A connection is not read while it has `pending` unanswered messages, holds a
+ * message that `take` did not accept, or has used up the account. Bytes that were read but cannot
+ * be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
 #include "collector-server/edge/edge_internal.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
 
 enum {
-    TURN_BYTES = 1 << 20, /* of one connection, so that all have their turn */
+    TURN_BYTES = 1 << 20, /* limit of one connection, so that each gets its turn */
     STRANGER_READ_BYTES = 4096,
     KEPT_OUT_BYTES = 4096,
     SLOWEST_BYTES_PER_MS = 64
@@ -33,8 +33,8 @@ sj_connection *sj_connection_of(sj_edge *edge, uint64_t name)
                : NULL;
 }
 
-/* The key of a device among those that are connected; two that share one, by chance in 2^96, share
- * their connections, too. */
+/* Returns the key of a device in the map of connected devices. Two devices with the same key, by
+ * chance in 2^96, also share the limit of connections. */
 static sj_hash_entry key_of(const sj_sender *sender)
 {
     uint64_t halves[2];
@@ -57,7 +57,7 @@ static sj_byte_account *account_of(sj_edge *edge, const sj_connection *connectio
     return connection->is_stranger ? &edge->stranger_reading : &edge->reading;
 }
 
-/* What a connection holds of the account it is charged to. */
+/* Returns the bytes that a connection has charged to its account. */
 static size_t charge_of(const sj_connection *connection)
 {
     return connection->reader.room + connection->held_charge + connection->stash_end;
@@ -254,7 +254,7 @@ bool sj_connection_offer(sj_edge *edge, sj_connection *connection)
     return true;
 }
 
-/* Splits off the way back and offers the message. */
+/* Takes the complete message from the reader and offers it to `take`. */
 static bool take_whole(sj_edge *edge, sj_connection *connection)
 {
     sj_sp_whole whole;
@@ -280,13 +280,14 @@ static bool take_whole(sj_edge *edge, sj_connection *connection)
     return sj_connection_offer(edge, connection);
 }
 
-/* One connection may exceed the account, lest all wait for room that none of them frees. */
+/* True if the connection may exceed the account. One connection may, because otherwise all could
+ * wait for memory that none of them frees. */
 static bool may_exceed(sj_edge *edge, const sj_connection *connection)
 {
     return !connection->is_stranger && edge->grantee == sj_connection_name(connection);
 }
 
-/* Does what a result asks for. */
+/* Handles a result of the reader. */
 static bool take_result(sj_edge *edge, sj_connection *connection, sj_sp_result result)
 {
     switch (result) {
@@ -309,7 +310,7 @@ static bool take_result(sj_edge *edge, sj_connection *connection, sj_sp_result r
     }
 }
 
-/* Takes bytes in until they end or may not be looked at. */
+/* Parses bytes until they end or the connection must not be read. */
 static bool feed(sj_edge *edge, sj_connection *connection, sj_slice *bytes)
 {
     const sj_sp_limits device = {.message_bytes = edge->limits.message_bytes,
@@ -360,7 +361,8 @@ static bool feed_stash(sj_edge *edge, sj_connection *connection)
     return true;
 }
 
-/* Notes `got` bytes that were read; false: a stranger has sent more than strangers may. */
+/* Counts `got` bytes that were read. Returns false, with the connection closed, if a stranger has
+ * sent too much. */
 static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
 {
     connection->read_ms = edge->now_ms;
@@ -373,7 +375,7 @@ static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
            break_off(edge, connection, &edge->counters.broken);
 }
 
-/* Reads once. `*got` is 0 when there was nothing. */
+/* Reads once. `*got` is 0 if there were no bytes. */
 static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, bool *is_drained)
 {
     sj_sp_result result;
@@ -470,7 +472,8 @@ bool sj_connection_serve(sj_edge *edge, sj_connection *connection, uint32_t even
         if (sj_connection_may_read(edge, connection) && !read_turn(edge, connection)) {
             return false;
         }
-        /* epoll does not report what TLS holds; it does report what a turn left in the socket. */
+        /* epoll does not report the bytes that TLS holds. It reports bytes that this turn left in
+         * the socket. */
     } while (connection->stash_end == 0 && sj_connection_may_read(edge, connection) &&
              sj_line_holds_bytes(&connection->line));
     sj_connection_arm(edge, connection);
@@ -495,7 +498,7 @@ bool sj_connection_is_overdue(const sj_edge *edge, sj_connection *connection)
     if (!sj_sp_peer_is_within(&connection->reader)) {
         return false;
     }
-    if (!sj_connection_may_read(edge, connection)) { /* not the peer's fault */
+    if (!sj_connection_may_read(edge, connection)) { /* the edge makes the peer wait */
         connection->begun_ms = connection->read_ms = now;
         return false;
     }

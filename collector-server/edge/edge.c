@@ -1,9 +1,9 @@
 /* Design notes
  *
- * One turn of the loop: devices are served first, then strangers, for a bounded time, so that a
- * crowd at the door costs devices little; epoll reports again what was left. Then newcomers, then
- * the answers that other threads have put into the arena, then, four times a second, whatever is
- * overdue. Every loop is bounded by a limit, and no call in it blocks. */
+ * One turn of the loop has these steps. First it serves devices, then strangers for a limited time,
+ * so that many strangers cost devices little; epoll reports the rest again. Then it accepts new
+ * connections and sends the answers of other threads. Four times a second, it closes overdue
+ * connections. Every loop has a limit, and no call blocks. */
 #include "collector-server/edge/edge_internal.h"
 
 #include "proto/base/address_bucket.h"
@@ -18,8 +18,8 @@
 enum {
     TICK_MS = 250,
     EVENTS = 256,
-    ACCEPTS = 64,            /* of one endpoint in a turn */
-    STRANGERS_TURN_US = 500, /* what they may take of a turn */
+    ACCEPTS = 64,            /* limit for one endpoint in a turn */
+    STRANGERS_TURN_US = 500, /* limit for strangers in a turn */
     ANSWER_ROUNDS = 4,
     RESERVED_DESCRIPTORS = 384,
     LEAST_CONNECTIONS = 64
@@ -114,7 +114,7 @@ static void admit(sj_edge *edge, const sj_endpoint *endpoint, int descriptor,
     }
 }
 
-/* Hangs up on a stranger for a newcomer; false: there is none. */
+/* Closes a stranger to make a new connection possible. Returns false if there are none. */
 static bool make_way(sj_edge *edge)
 {
     sj_connection *victim = sj_strangers_next_to_go(edge);
@@ -131,11 +131,11 @@ static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
     for (int i = 0; i < ACCEPTS; i++) {
         sj_edge_peer peer;
         if (!sj_strangers_have_room(edge)) {
-            watch_endpoints(edge, false); /* newcomers wait in the kernel's queue */
+            watch_endpoints(edge, false); /* new connections wait in the kernel's queue */
             return;
         }
         const int descriptor = sj_endpoint_accept(endpoint, &peer);
-        if (descriptor == -2) { /* the reserve is used up by others of this process */
+        if (descriptor == -2) { /* other parts of this process use up the reserved descriptors */
             (void)make_way(edge);
             watch_endpoints(edge, false);
             return;
@@ -146,7 +146,7 @@ static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
         if (!sj_strangers_are_full(edge) || make_way(edge)) {
             admit(edge, endpoint, descriptor, &peer, endpoint->is_ipc ? 0 : bucket_of(&peer));
         } else {
-            close(descriptor); /* devices hold all connections there are */
+            close(descriptor); /* devices hold all connections */
         }
     }
 }
@@ -196,7 +196,7 @@ static void answer(sj_edge *edge, const sj_reply *reply)
     }
 }
 
-/* Sends what is to be sent to those that were answered, who may be read again now. */
+/* Sends the output of answered connections, which can then be read again. */
 static void flush_dirty(sj_edge *edge)
 {
     const uint32_t count = edge->dirty_count;
@@ -216,7 +216,7 @@ static void flush_dirty(sj_edge *edge)
     }
 }
 
-/* Offers again what found the taker full. */
+/* Offers held messages again. */
 static void offer_held(sj_edge *edge)
 {
     for (uint32_t i = 0; i < edge->slots_used; i++) {
@@ -231,7 +231,7 @@ static void offer_held(sj_edge *edge)
     }
 }
 
-/* True when something was done. */
+/* Handles answers of other threads. Returns true if there were any. */
 static bool take_replies(sj_edge *edge, bool *is_stopping)
 {
     bool goes_on = false;
@@ -258,7 +258,7 @@ static void tick(sj_edge *edge)
             edge->counters.timed_out++;
             sj_connection_hang_up(edge, connection);
         } else if (connection->is_blocked && connection->held == NULL) {
-            connection->is_blocked = false; /* waited for room in the account */
+            connection->is_blocked = false; /* it waited for the account */
             (void)sj_connection_serve(edge, connection, 0);
         }
     }
@@ -272,7 +272,8 @@ static void tick(sj_edge *edge)
     pthread_mutex_unlock(&edge->replies.lock);
 }
 
-/* How long the loop may sleep: where newcomers wait for the oldest stranger's grace, not long. */
+/* Returns the maximum sleep of the loop. It is short while new connections wait until the oldest
+ * stranger may be displaced. */
 static int sleep_ms(const sj_edge *edge)
 {
     return edge->is_accepting ? TICK_MS : (int)edge->limits.grace_ms;
@@ -293,7 +294,7 @@ static void *run(void *argument)
         (void)!read(edge->replies.wake, &woken, sizeof(woken));
         serve_events(edge, events, count);
         accept_from_all(edge, events, count);
-        is_busy = true; /* answers bring on questions; others must have their turn between */
+        is_busy = true; /* Answers cause new requests, so the number of rounds is limited. */
         for (int i = 0; i < ANSWER_ROUNDS && is_busy && !is_stopping; i++) {
             is_busy = take_replies(edge, &is_stopping);
         }
@@ -308,7 +309,8 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* As many connections as there are descriptors, less those that the rest of the process needs. */
+/* Limits the connections to the process's descriptors, minus those that the rest of the process
+ * needs. */
 static void fit_limits(sj_edge *edge)
 {
     struct rlimit files;
@@ -409,7 +411,7 @@ sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge, sj_error
     if (status == SJ_OK) {
         status = open_endpoints(made, options, error);
     }
-    *edge = made; /* before anything can come in: `take` may want to answer */
+    *edge = made; /* set before messages can arrive, because `take` may want to answer */
     if (status == SJ_OK && pthread_create(&made->thread, NULL, run, made) != 0) {
         status = sj_fail(error, SJ_EIO, "cannot start the thread of the edge");
     }
@@ -418,7 +420,7 @@ sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge, sj_error
         free_edge(made);
         return status;
     }
-    pthread_setname_np(made->thread, "edge"); /* for those who ask top or perf */
+    pthread_setname_np(made->thread, "edge"); /* shown by top and perf */
     return SJ_OK;
 }
 

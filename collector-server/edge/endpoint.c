@@ -11,8 +11,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* UNACKNOWLEDGED_MS also ends idle connections once it is over and a probe is unanswered: were it
- * no longer than IDLE_S, the loss of one packet would. */
+/* UNACKNOWLEDGED_MS also ends an idle connection if that much time has passed and a probe is
+ * unanswered. If it were not longer than IDLE_S, one lost packet would end the connection. */
 enum { BACKLOG = 4096, IDLE_S = 30, PROBE_S = 10, PROBES = 3, UNACKNOWLEDGED_MS = 55000 };
 
 static const char *const schemes[] = {"tcp://", "tls+tcp://", "ipc://", "abstract://"};
@@ -55,7 +55,7 @@ static sj_status failed(sj_endpoint *endpoint, const char *url, int problem, sj_
                    url, strerror(problem));
 }
 
-/* A socket file without anybody behind it is left by a server that was killed. */
+/* Removes a socket file that has no server, as a killed server leaves it behind. */
 static void remove_stale(const struct sockaddr_un *address, socklen_t size)
 {
     const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -92,7 +92,7 @@ static sj_status listen_locally(sj_endpoint *endpoint, const char *url, const ch
     return SJ_OK;
 }
 
-/* Splits HOST:PORT; an IPv6 host stands in brackets, "*" and "" are every address. */
+/* Splits HOST:PORT. An IPv6 host is in brackets; "*" and "" mean every address. */
 static sj_status split_host(const char *url, const char *place, char host[256], const char **port,
                             sj_error *error)
 {
@@ -154,7 +154,7 @@ sj_status sj_endpoint_open(sj_endpoint *endpoint, const char *url, sj_error *err
     return listen(endpoint->descriptor, BACKLOG) == 0 ? SJ_OK : failed(endpoint, url, errno, error);
 }
 
-/* A peer that is gone without a word is noticed within a minute, idle or not. */
+/* Detects a peer that vanished, within a minute, even if the connection is idle. */
 static void keep_alive(int descriptor)
 {
     const struct {

@@ -48,14 +48,14 @@ void sj_line_identity_deinit(sj_line_identity *identity)
 
 sj_status sj_line_secure(sj_line *line, const sj_line_identity *identity)
 {
-    /* No tickets: what they save in handshakes they cost in memory of each connection. */
+    /* No session tickets: they save handshakes but cost memory for each connection. */
     if (gnutls_init(&line->tls, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL |
                                     GNUTLS_NO_TICKETS) != GNUTLS_E_SUCCESS) {
         line->tls = NULL;
         return SJ_ENOMEM;
     }
     gnutls_transport_set_int(line->tls, line->descriptor);
-    gnutls_handshake_set_timeout(line->tls, 0); /* the edge has its own */
+    gnutls_handshake_set_timeout(line->tls, 0); /* the edge has its own timeout */
     return gnutls_priority_set(line->tls, identity->priority) == GNUTLS_E_SUCCESS &&
                    gnutls_credentials_set(line->tls, GNUTLS_CRD_CERTIFICATE,
                                           identity->credentials) == GNUTLS_E_SUCCESS

@@ -28,7 +28,7 @@ static size_t rounded(size_t size)
     return (size + 7) & ~(size_t)7;
 }
 
-/* Makes room for one more answer; NULL: no memory. */
+/* Reserves memory for another answer. Returns NULL if out of memory. */
 static uint8_t *reserve(sj_reply_arena *arena, size_t wanted)
 {
     if (arena->end + wanted > arena->room) {
@@ -70,7 +70,8 @@ void sj_replies_add(sj_replies *replies, uint64_t connection, bool is_last, cons
 void sj_replies_wake(sj_replies *replies)
 {
     const uint64_t one = 1;
-    (void)!write(replies->wake, &one, sizeof(one)); /* full: it is awake */
+    /* fails if the counter is full; then the thread wakes anyway */
+    (void)!write(replies->wake, &one, sizeof(one));
 }
 
 sj_slice sj_replies_take(sj_replies *replies, bool *goes_on, bool *is_stopping)

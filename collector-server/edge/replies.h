@@ -1,4 +1,5 @@
-/* Answers on their way from any thread to the edge's: one arena, taken as a whole. */
+/* Answers from any thread to the edge's thread. They are collected in one arena, which the edge's
+ * thread takes as a whole. */
 #ifndef SJ_COLLECTOR_SERVER_EDGE_REPLIES_H
 #define SJ_COLLECTOR_SERVER_EDGE_REPLIES_H
 
@@ -8,7 +9,7 @@
 
 typedef struct sj_reply {
     uint64_t connection;
-    uint32_t size; /* of its bytes, which follow, rounded up to 8 */
+    uint32_t size; /* size of the answer, which follows, padded to 8 bytes */
     bool is_last;
 } sj_reply;
 
@@ -19,26 +20,26 @@ typedef struct sj_reply_arena {
 
 typedef struct sj_replies {
     pthread_mutex_t lock;
-    sj_reply_arena filling; /* under the lock */
-    sj_reply_arena taken;   /* of the edge's thread */
+    sj_reply_arena filling; /* guarded by the lock */
+    sj_reply_arena taken;   /* used only by the edge's thread */
     bool goes_on, is_stopping;
     int wake; /* eventfd */
 } sj_replies;
 
-/* sj_replies_init makes an empty one; SJ_EIO. sj_replies_deinit: after all threads. */
+/* sj_replies_init returns SJ_EIO. Call sj_replies_deinit after all threads have ended. */
 SJ_MUST_CHECK sj_status sj_replies_init(sj_replies *replies);
 void sj_replies_deinit(sj_replies *replies);
 
-/* sj_replies_add puts an answer of three parts. Without memory it is dropped: its sender asks
- * again. Any thread. */
+/* Adds an answer made of three parts. Drops it if out of memory; its sender then asks again.
+ * Thread-safe. */
 void sj_replies_add(sj_replies *replies, uint64_t connection, bool is_last,
                     const sj_slice parts[3]);
 
-/* sj_replies_wake makes `wake` readable. Any thread. */
+/* Makes `wake` readable. Thread-safe. */
 void sj_replies_wake(sj_replies *replies);
 
-/* sj_replies_take gives all that came, valid until the next call; walked by sj_reply_next, which
- * returns NULL at the end. The edge's thread. */
+/* Returns all answers added so far, valid until the next call. sj_reply_next iterates over them and
+ * returns NULL at the end. Only on the edge's thread. */
 sj_slice sj_replies_take(sj_replies *replies, bool *goes_on, bool *is_stopping);
 const sj_reply *sj_reply_next(sj_slice *left);
 

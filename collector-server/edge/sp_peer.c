@@ -7,7 +7,8 @@ enum { FIRST_ROOM = 16 << 10, GROWTH = 4, WORD = 4, LAST_WORD_BIT = 0x80 };
 const uint8_t sj_sp_rep_greeting[SJ_SP_PEER_GREETING_BYTES] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 static const uint8_t req_greeting[SJ_SP_PEER_GREETING_BYTES] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 
-/* Moves bytes from the front of `bytes` to the prefix until it has `wanted`; true when it has. */
+/* Moves bytes from the front of `bytes` to the prefix until it has `wanted` bytes. Returns true
+ * when it has. */
 static bool fill_prefix(sj_sp_peer *peer, size_t wanted, sj_slice *bytes)
 {
     const size_t missing = wanted - peer->prefix_bytes;
@@ -19,7 +20,8 @@ static bool fill_prefix(sj_sp_peer *peer, size_t wanted, sj_slice *bytes)
     return part == missing;
 }
 
-/* The first wrong byte is enough: who speaks HTTP to us waits for an answer after its line. */
+/* Checks the greeting. Fails at the first wrong byte, because an HTTP client would wait for an
+ * answer after its first line. */
 static sj_sp_result greet(sj_sp_peer *peer, sj_slice *bytes)
 {
     const bool whole = fill_prefix(peer, SJ_SP_PEER_GREETING_BYTES, bytes);
@@ -67,7 +69,7 @@ static sj_sp_result grow(sj_sp_peer *peer, sj_byte_account *account, bool may_ex
     return SJ_SP_MORE;
 }
 
-/* Takes in what belongs to the message that has begun. */
+/* Adds bytes to the message that has begun. */
 static sj_sp_result fill_message(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
                                  sj_slice *bytes)
 {
@@ -128,7 +130,7 @@ sj_sp_result sj_sp_peer_placed(sj_sp_peer *peer, size_t bytes)
     return peer->got == peer->size ? SJ_SP_MESSAGE : SJ_SP_MORE;
 }
 
-/* The way back's length, 0 when it does not end where it may. */
+/* Returns the length of the way back, or 0 if it does not end within its limits. */
 static size_t way_back_of(const uint8_t *message, size_t size)
 {
     for (size_t at = 0; at + WORD <= size && at + WORD <= SJ_SP_WAY_BACK_MAX_BYTES; at += WORD) {

@@ -1,8 +1,11 @@
-/* Strangers by age. When there are too many the oldest goes: to refuse the newest would keep good
- * peers out for as long as hostile ones hold their places. A device that means it says HELLO within
- * a few turns; `grace_ms` is what it has at least, as nobody is accepted while all are younger. Who
- * has sent nothing yet and who has are two crowds, of which the larger makes way: one that only
- * connects displaces itself, and not the good peers of its address. */
+/* Strangers, sorted by age. If there are too many, the oldest is displaced. Refusing the newest
+ * would lock valid peers out for as long as hostile peers stay connected. A device says HELLO
+ * within a few turns of the loop. It has at least `grace_ms`: no connection is accepted while all
+ * strangers are younger.
+ *
+ * Silent strangers and those that have sent something are in separate lists. The larger list is
+ * displaced first. So an attacker that only connects displaces its own connections, and not the
+ * valid peers of its address. */
 #include "collector-server/edge/edge_internal.h"
 
 void sj_strangers_init(sj_edge *edge)
@@ -86,7 +89,7 @@ bool sj_strangers_are_full(const sj_edge *edge)
            edge->counters.open >= edge->limits.connections;
 }
 
-/* Who goes first of a list: the oldest of an address that has more than its share. */
+/* Returns the oldest stranger of a list whose address is over its limit, or NULL. */
 static sj_connection *find_in_excess(sj_edge *edge, const sj_stranger_list *list)
 {
     for (uint32_t i = list->oldest; i != SJ_EDGE_NOBODY; i = edge->slots[i].newer) {

@@ -1,11 +1,14 @@
 /* arrow: an Arrow IPC file of the session's calls, with one dictionary of function names.
  *
- * Design notes. The file is a stream of messages with a footer that says where they begin, so it is
- * written in one go and pipes take it. A message is metadata (a flatbuffer of the Arrow columnar
- * format, version 5) and a body of buffers, each padded to 8 bytes. The file form rather than the
- * bare stream: it can be mapped, and more tools open it. Bodies are not compressed, as not every
- * reader can; `parquet` is the small one. The dictionary has every function of the session's
- * modules, because it comes before the calls and readers do not agree about additions to it. */
+ * Design notes. The file is a stream of messages, followed by a footer with their positions. So it
+ * is written in one pass, and the output can be a pipe. A message consists of metadata and a body.
+ * The metadata is a flatbuffer of the Arrow columnar format, version 5. The body consists of
+ * buffers, each padded to 8 bytes. The file form can be mapped, and more tools open it than the
+ * bare stream.
+ *
+ * Bodies are not compressed, because not every reader can decompress them; `parquet` is the small
+ * format. The dictionary contains every function of the session's modules. It comes before the
+ * calls, and readers differ in how they handle later additions. */
 #include "collector-server/export/call_columns.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/flat_buffer.h"
@@ -18,13 +21,13 @@
 
 #define MAGIC "ARROW1"
 
-/* Numbers of the Arrow format's schemas (Schema.fbs, Message.fbs). */
+/* Constants of the Arrow format's schemas (Schema.fbs, Message.fbs). */
 enum { VERSION_5 = 4, TYPE_INT = 2, TYPE_UTF8 = 5, TYPE_TIMESTAMP = 10, UNIT_NANOSECOND = 3 };
 enum { HEADER_SCHEMA = 1, HEADER_DICTIONARY, HEADER_RECORDS };
 enum { DICTIONARY_FUNCTIONS, DICTIONARY_ENDINGS, DICTIONARIES };
 enum { PREFIX_BYTES = 8, BLOCK_BYTES = 24, BUFFER_BYTES = 16 };
 
-/* Where a message lies in the file. */
+/* The position of a message in the file. */
 typedef struct message_place {
     uint64_t offset, metadata_bytes, body_bytes;
 } message_place;
@@ -39,11 +42,11 @@ typedef struct arrow_writer {
     size_t batch_count, batch_capacity;
 } arrow_writer;
 
-/* The buffers of a body, in its order: their bytes without the padding. */
+/* The buffers of a body, in file order: their sizes in bytes without padding. */
 typedef struct body_plan {
     uint64_t buffers[2 * SJ_CALL_COLUMNS];
     size_t buffer_count;
-    uint64_t rows[SJ_CALL_COLUMNS], null_counts[SJ_CALL_COLUMNS]; /* of its columns */
+    uint64_t rows[SJ_CALL_COLUMNS], null_counts[SJ_CALL_COLUMNS]; /* by column */
     size_t column_count;
 } body_plan;
 
@@ -166,7 +169,7 @@ static size_t put_dictionary(sj_byte_buffer *out, unsigned id, const body_plan *
     return dictionary;
 }
 
-/* Writes the metadata of a message, whose body the caller writes. */
+/* Writes the metadata of a message. The caller writes the body. */
 static message_place write_message(arrow_writer *writer, unsigned header, unsigned dictionary,
                                    const body_plan *plan)
 {
@@ -192,7 +195,8 @@ static message_place write_message(arrow_writer *writer, unsigned header, unsign
     return place;
 }
 
-/* A dictionary's body: the offsets of texts in turn, then the texts. */
+/* Writes the metadata of a dictionary. Its body has two buffers: the offsets of the texts, and the
+ * texts. */
 static void write_texts(arrow_writer *writer, unsigned dictionary, uint32_t count, uint64_t bytes)
 {
     const body_plan plan = {.buffers = {0, 4 * ((uint64_t)count + 1), bytes},
@@ -234,7 +238,7 @@ static sj_status write_dictionary(arrow_writer *writer, unsigned dictionary, uin
     return offset == bytes ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Writes a column's values in as many bits as it has. */
+/* Writes a column's values, each as wide as the column's type. */
 static sj_status write_values(arrow_writer *writer, size_t column)
 {
     const sj_call_reader *calls = &writer->calls;
@@ -249,7 +253,8 @@ static sj_status write_values(arrow_writer *writer, size_t column)
         return SJ_ENOMEM;
     }
     for (size_t row = 0; row < calls->rows; ++row) {
-        memcpy(place + row * bytes, &calls->values[column][row], bytes); /* little-endian */
+        /* relies on little-endian memory */
+        memcpy(place + row * bytes, &calls->values[column][row], bytes);
     }
     write_bytes(writer, place, calls->rows * bytes);
     return SJ_OK;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Readers of JSON keep numbers as doubles. */
+/* Integers up to here are exact as doubles, which JSON readers use for numbers. */
 #define EXACT_MOST (INT64_C(1) << 53)
 
 enum { COLUMN_POSITION, COLUMN_KIND, COLUMN_VALUE, COLUMN_NOTE, COLUMN_RULES };
 
-/* Of rules that keep the same value one is taken. */
+/* Several rules may store the same value: one row stands for all of them. */
 static const char values_sql[] =
     "SELECT position, kind, value, note, nullif(group_concat(nullif(rule, ''), ', '), '') "
     "FROM arguments WHERE session_id = ?1 AND call_id = ?2 GROUP BY position, kind "
@@ -62,7 +62,7 @@ static sj_status read_names(sqlite3 *database, sj_call_arguments_reader *reader)
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-/* Prepares what reads a call's rows of a table, if the session has any there. */
+/* Prepares `sql` if the session has rows in its table. Otherwise leaves `*statement` as it is. */
 static sj_status prepare(sqlite3 *database, const char *any_sql, const char *sql,
                          int64_t session_id, sqlite3_stmt **statement)
 {
@@ -114,7 +114,7 @@ void sj_call_arguments_close(sj_call_arguments_reader *reader)
     *reader = (sj_call_arguments_reader){0};
 }
 
-/* The key of a value: its name, else which argument it is. */
+/* Writes the key of a value: its name if known, else the position of the argument. */
 static void write_key(const sj_call_arguments_reader *reader, int64_t function_id,
                       sqlite3_stmt *row, FILE *output)
 {
@@ -164,7 +164,7 @@ static void write_value(sqlite3_stmt *row, FILE *output)
     }
 }
 
-/* Writes what stands in front of the next pair of a call. */
+/* Writes the text before the next pair: `,"args":{` before the first one, else a comma. */
 static void begin_pair(bool *has_any, FILE *output)
 {
     fputs(*has_any ? "," : ",\"args\":{", output);

@@ -1,5 +1,5 @@
-/* Design notes. Names are known by their place in the order of function ids: ids of a module are
- * consecutive, so a few ranges stand for all of them. */
+/* Design notes. A name's index is its rank in the order of function ids. The ids of a module's
+ * functions are consecutive, so a few ranges describe all of them. */
 #include "collector-server/export/call_columns.h"
 
 #include "proto/base/array.h"
@@ -14,7 +14,7 @@ enum {
     COLUMN_END_NS,
     COLUMN_ENDING = 11,
     COLUMN_FLAGS,
-    SQL_COLUMNS, /* those behind are made of them */
+    SQL_COLUMNS, /* the columns from here on are computed from those before */
     COLUMN_FUNCTION = SQL_COLUMNS,
     COLUMN_START_TIME,
     COLUMN_END_TIME
@@ -110,7 +110,8 @@ sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, int64_t
             return sj_fail(error, SJ_ENOMEM, "no memory for the columns");
         }
     }
-    /* names, calls and the session's start are of one moment, also while it is recorded */
+    /* A transaction shows names, calls and the session's start at the same moment, even while the
+     * session is recorded. */
     reader->in_transaction = sqlite3_exec(database, "BEGIN", NULL, NULL, NULL) == SQLITE_OK;
     SJ_TRY(read_start(reader, error));
     SJ_TRY(read_functions(reader, error));
@@ -136,7 +137,7 @@ void sj_call_reader_close(sj_call_reader *reader)
     *reader = (sj_call_reader){0};
 }
 
-/* The range of a function's id; NULL: it is in none. */
+/* Returns the range that contains a function id, or NULL. */
 static const sj_function_range *find_range(const sj_call_reader *reader, int64_t id)
 {
     size_t low = 0;
@@ -175,12 +176,12 @@ static int64_t ending_of(const char *text)
             return i;
         }
     }
-    return 2; /* not ended, as far as is known */
+    return 2; /* open: the end is unknown so far */
 }
 
 static void put_made(sj_call_reader *reader, size_t row)
 {
-    /* unsigned: clocks that make no sense wrap */
+    /* Unsigned, because senseless clock values may overflow. */
     const uint64_t start = (uint64_t)reader->started_realtime_ns;
     put(reader, COLUMN_START_TIME, row,
         (int64_t)(start + (uint64_t)reader->values[COLUMN_START_NS][row]));
@@ -237,7 +238,7 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
 
 const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place)
 {
-    size_t low = 0; /* the last range that begins at the place or before it */
+    size_t low = 0; /* the last range that begins at or before `place` */
     size_t high = reader->range_count;
     while (low + 1 < high) {
         const size_t middle = low + (high - low) / 2;

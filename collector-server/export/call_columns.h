@@ -1,7 +1,9 @@
-/* The calls of a session as columns, some rows at a time: what columnar formats are written from.
+/* The calls of a session as columns, read in batches of rows, for the exporters of columnar
+ * formats.
  *
- * The columns are those of `calls` up to `flags`, the function's name, and entry and exit as real
- * time. Memory depends on the number of modules, not of calls. One thread, one read transaction. */
+ * The columns are those of `calls` up to `flags`, the function's name, and entry and exit in real
+ * time. Memory depends on the number of modules, not of calls. Not thread-safe. Uses one read
+ * transaction. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 
@@ -18,8 +20,8 @@ typedef enum sj_call_column_kind {
     SJ_CALL_LONG,     /* 64 bits */
     SJ_CALL_INT,      /* 32 bits */
     SJ_CALL_TIME,     /* ns since the Unix epoch */
-    SJ_CALL_FUNCTION, /* the place of a name among those of the session */
-    SJ_CALL_ENDING    /* the place in sj_call_endings */
+    SJ_CALL_FUNCTION, /* index of a name among the session's names */
+    SJ_CALL_ENDING    /* index in sj_call_endings */
 } sj_call_column_kind;
 
 typedef struct sj_call_column {
@@ -31,7 +33,7 @@ typedef struct sj_call_column {
 extern const sj_call_column sj_call_columns[SJ_CALL_COLUMNS];
 extern const char *const sj_call_endings[SJ_CALL_ENDINGS];
 
-/* Functions of consecutive ids, and their places. */
+/* Functions with consecutive ids, and the indexes of their names. */
 typedef struct sj_function_range {
     int64_t first_id;
     uint32_t count, first_place;
@@ -42,28 +44,28 @@ typedef struct sj_call_reader {
     int64_t session_id, started_realtime_ns;
     sqlite3_stmt *calls, *name;
     bool in_transaction;
-    sj_function_range *ranges; /* by rising id and place */
+    sj_function_range *ranges; /* sorted by id and by place */
     size_t range_count, range_capacity;
     uint32_t function_count;
-    uint64_t name_bytes; /* of all names, as UTF-8 */
-    /* the batch: a NULL has the value 0 and no bit in `valid` (bit 0 of byte 0: the first row) */
+    uint64_t name_bytes; /* total size of all names as UTF-8 */
+    /* The batch. A NULL has the value 0 and a clear bit in `valid`. Bit 0 of byte 0 is the first
+     * row. */
     size_t rows;
     int64_t *values[SJ_CALL_COLUMNS];
     uint8_t *valid[SJ_CALL_COLUMNS];
     size_t null_count[SJ_CALL_COLUMNS];
 } sj_call_reader;
 
-/* sj_call_reader_open prepares; close it also when that failed. SJ_EIO, SJ_ENOMEM. */
+/* Prepares a reader. Close it even if this fails. Returns SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database,
                                             int64_t session_id, sj_error *error);
 void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed one */
 
-/* sj_call_reader_next reads up to SJ_CALL_BATCH_ROWS calls, in the order of their ids; none: that
- * was all. SJ_EIO. */
+/* Reads up to SJ_CALL_BATCH_ROWS calls, sorted by id. `rows` is 0 at the end. Returns SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error);
 
-/* sj_call_reader_name gives the name at a place, borrowed until the next call; empty: there is none
- * any more. It may hold bytes that are no UTF-8. */
+/* Returns the name at `place`, or "" if it no longer exists. The text is valid until the next call.
+ * It may contain bytes that are not UTF-8. */
 const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place);
 
 #endif

@@ -1,16 +1,16 @@
-/* chrome-json: trace events for chrome://tracing, Perfetto and speedscope. A call is a begin ("B")
- * and an end ("E"), in the order in which they happened on its track; times are microseconds.
- * Readers add and round the times of complete events ("X") as floating-point numbers. Then a call
- * can seem to end behind its caller, and speedscope leaves the caller open for good.
+/* chrome-json: trace events for chrome://tracing, Perfetto and speedscope. A call is a begin event
+ * ("B") and an end event ("E"), in time order on its track. Times are microseconds. Readers add and
+ * round the times of complete events ("X") as floating-point numbers. Then a call can seem to end
+ * after its caller, and speedscope leaves the caller open for good.
  *
  * A track is the own stack of a thread. Coroutines and signal stacks have tracks of their own,
- * because their calls are not inside the calls of the thread. What was recorded of a call (values
- * by name, errno, CPU time, memory) are the "args" of its begin. Its categories are "estimate" if
- * its times are estimates, "open" if it was open at the end of the recording, and "truncated" if
- * its exit was lost. Before the calls stand the names of processes and threads ("M").
+ * because their calls are not inside the calls of the thread. The "args" of the begin event are the
+ * recorded data of the call: values by name, errno, CPU time, memory. The categories are "estimate"
+ * if its times are estimates, "open" if it was open at the end of the recording, and "truncated" if
+ * its exit was lost. The names of processes and threads ("M") precede the calls.
  *
- * Design notes. Calls come by call id: stream by stream, in the order of entry. Only open calls are
- * held. */
+ * Design notes. Calls are read by call id: stream by stream, in the order of entry. Only open calls
+ * are held in memory. */
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"
@@ -21,12 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Times are counted in hundredths of ns: an end and a begin of the same ns get different times,
- * because speedscope sorts begins and ends each for themselves, and confuses what is at the same
- * time. A double tells them apart in the first 19 hours. */
+/* Times are counted in hundredths of ns, so that an end and a begin in the same ns get different
+ * times. Speedscope sorts begins and ends separately and confuses events of the same time. A double
+ * distinguishes such times during the first 19 hours. */
 enum { PARTS_OF_NS = 100, PARTS_OF_US = 1000 * PARTS_OF_NS };
 
-/* Numbers of tracks that are not the own stack of a known thread begin behind every thread id of
+/* Tracks that are not the own stack of a known thread get numbers above every thread id of
  * Linux. */
 #define TRACK_SQL "iif(s.own_stack AND t.tid > 0, t.tid, 4194304 + s.stream_id)"
 
@@ -47,19 +47,19 @@ enum {
 
 typedef struct open_call {
     int64_t depth, end_ns;
-    size_t name_at; /* in the names of the track */
+    size_t name_at; /* offset in event_list.names */
     bool has_end;
 } open_call;
 
 typedef struct event_list {
     FILE *output;
-    bool is_begun; /* the next event follows another */
+    bool is_begun; /* true after the first event */
     int64_t stream_id, pid, track;
     open_call *open;
     size_t count, capacity;
-    char *names; /* of the open calls, one behind the other */
+    char *names; /* names of the open calls, each terminated by NUL */
     size_t names_capacity;
-    int64_t last_at; /* of the latest event of the track, in parts of a ns */
+    int64_t last_at; /* time of the track's latest event, in parts of a ns */
     char last_phase; /* B, E, or 0 if the track has no event yet */
 } event_list;
 
@@ -81,7 +81,7 @@ static void write_us(FILE *output, int64_t at)
     }
 }
 
-/* Writes what begins and ends have in common, and remembers the time. */
+/* Writes the fields that begin and end events share, and remembers the time. */
 static void write_moment(event_list *events, const char *name, char phase, int64_t at_ns)
 {
     FILE *output = next_event(events);
@@ -98,9 +98,10 @@ static void write_moment(event_list *events, const char *name, char phase, int64
     events->last_phase = phase;
 }
 
-/* Ends the innermost open call. If its end is not known, that is the end of the nearest caller
- * whose end is known, or `next_ns` (the next call beside it, NULL if there is none); without both
- * it stays open. */
+/* Ends the innermost open call. If its end is unknown, uses the end of the nearest caller with a
+ * known end. If `next_ns` (the start of the next sibling) is earlier, or no caller has a known end,
+ * uses `next_ns` instead. NULL means there is no sibling. If neither is known, the call stays
+ * open. */
 static void write_end(event_list *events, const int64_t *next_ns)
 {
     const open_call *call = &events->open[--events->count];

@@ -1,4 +1,5 @@
-/* An exporter: one file that exports one constant descriptor, listed in exporters.c. */
+/* The interface of an exporter: one file that defines one constant descriptor, listed in
+ * exporters.c. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 
@@ -12,15 +13,16 @@
 typedef struct sj_exporter {
     const char *name; /* as given to --format */
     const char *summary;
-    bool lists_calls; /* writes single calls, of which a profile has none */
-    /* Writes one session, streaming: memory does not grow with the number of calls. SJ_EIO, ... */
+    bool lists_calls; /* true if it writes single calls, which a profile does not contain */
+    /* Writes one session as a stream: memory does not grow with the number of calls. Returns SJ_EIO
+     * and other errors. */
     sj_status (*write)(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error);
 } sj_exporter;
 
-/* sj_exporters lists every exporter, NULL-terminated. */
+/* All exporters, NULL-terminated. */
 extern const sj_exporter *const sj_exporters[];
 
-/* sj_exporter_find returns the exporter of that name, or NULL. */
+/* Returns the exporter with that name, or NULL. */
 const sj_exporter *sj_exporter_find(const char *name);
 
 extern const sj_exporter sj_exporter_folded;

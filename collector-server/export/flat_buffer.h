@@ -1,5 +1,6 @@
-/* Flatbuffers, written forwards: what Arrow's metadata is made of. A table is written with the
- * places of its references, which are pointed to what is written behind it. */
+/* A forward writer of flatbuffers, the format of Arrow's metadata. A table is written before the
+ * objects that it refers to. sj_flat_table returns the positions of its fields, and sj_flat_point
+ * fills the references in later. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_FLAT_BUFFER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_FLAT_BUFFER_H
 
@@ -7,25 +8,28 @@
 
 enum { SJ_FLAT_MAX_FIELDS = 8 };
 
-/* A field of a table, in the order of the schema: 1, 2, 4 or 8 bytes; 0: it is absent. */
+/* A field of a table, in the order of the schema. `bytes` is 1, 2, 4 or 8, or 0 if the field is
+ * absent. */
 typedef struct sj_flat_field {
     unsigned bytes;
     uint64_t value;
 } sj_flat_field;
 
-/* A reference, whose value sj_flat_point sets. */
+/* A reference. sj_flat_point sets its value. */
 #define SJ_FLAT_REFERENCE ((sj_flat_field){4, 0})
 
-/* sj_flat_table writes a table of up to SJ_FLAT_MAX_FIELDS fields and returns its place; `places`
- * (may be NULL) becomes those of the fields. */
+/* Writes a table of up to SJ_FLAT_MAX_FIELDS fields and returns its position. Stores the positions
+ * of the fields in `places`, which may be NULL. */
 size_t sj_flat_table(sj_byte_buffer *buffer, const sj_flat_field *fields, size_t count,
                      size_t *places);
 
-/* sj_flat_point makes the reference at `place` lead to what was written at `target`, behind it. */
+/* Makes the reference at `place` refer to the object at `target`, which must come later in the
+ * buffer. */
 void sj_flat_point(sj_byte_buffer *buffer, size_t place, size_t target);
 
-/* sj_flat_text writes a string, sj_flat_vector the length of a vector and room for its elements,
- * which begin 4 bytes behind the place that it returns, aligned to `alignment`. */
+/* Each writes an object and returns its position. sj_flat_text writes a string. sj_flat_vector
+ * writes the length of a vector and zeros for its elements. The elements begin 4 bytes after the
+ * returned position, aligned to `alignment`. */
 size_t sj_flat_text(sj_byte_buffer *buffer, const char *text);
 size_t sj_flat_vector(sj_byte_buffer *buffer, size_t count, size_t element_bytes, size_t alignment);
 

@@ -1,5 +1,5 @@
-/* folded: one line a call path, `outer;inner;innermost SELF_NS`, as flame graph tools read it.
- * Semicolons and line ends in names become ':' and ' '. */
+/* folded: one line for each call path, `outer;inner;innermost SELF_NS`, the input of flame graph
+ * tools. Semicolons and line ends in names become ':' and ' '. */
 #include "collector-server/export/exporter.h"
 
 #include "proto/base/array.h"

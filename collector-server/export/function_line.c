@@ -31,7 +31,7 @@ void sj_function_values_close(sj_function_values *values)
     values->select = NULL;
 }
 
-/* write_value writes a value of a row: texts in quotes. */
+/* Writes a value of a row; texts in quotes. */
 static void write_value(sqlite3_stmt *row, char text[SJ_CALL_TEXT_VALUE])
 {
     sj_cut_text to = sj_cut_text_init(text, SJ_CALL_TEXT_VALUE);
@@ -49,14 +49,15 @@ static void write_value(sqlite3_stmt *row, char text[SJ_CALL_TEXT_VALUE])
     }
 }
 
-/* What was recorded of a call's end. */
+/* The recorded result and errno of a call. */
 typedef struct recorded_end {
     bool has_result, has_errno;
     char result[SJ_CALL_TEXT_VALUE];
     int64_t errno_number;
 } recorded_end;
 
-/* read_values: the last of several rules' rows counts: they are equal. */
+/* Reads the values of a call. If several rules stored a value, the rows are equal, and the last one
+ * is used. */
 static void read_values(const sj_function_values *values, int64_t call_id,
                         sj_call_arguments *arguments, recorded_end *end)
 {

@@ -1,19 +1,19 @@
-/* function.txt: one line for each entry and exit, of all threads in the order of time:
+/* function.txt: one line for each entry and exit of all threads, in time order:
  *
  *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
  *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID
  *
- * N counts the lines of the session from 1; the time is real time. NAME has the arguments in
- * brackets, values where they were recorded, else types. RESULT is the recorded result; - when
- * none was recorded; ! when an exception or a jump ended the call; ? when its end was lost;
- * " errno:N" stands behind it where errno was recorded. TID is the number that the kernel gave the
- * thread; a line whose thread is not known has none. A call that is still open has no exit. " ~"
- * stands at the end of lines whose time is an estimate, as no clock was read at the call's entry.
- * Line ends and other control characters in texts become spaces.
+ * N counts the lines of the session from 1. The time is real time. NAME has the arguments in
+ * brackets: values if they were recorded, else types. RESULT is the recorded result, "-" if none
+ * was recorded, "!" if an exception or a jump ended the call, and "?" if its exit was lost. It ends
+ * with " errno:N" if errno was recorded. TID is the kernel's number of the thread. A line of an
+ * unknown thread has no TID. A call that is still open has no exit line. A line ends with " ~" if
+ * its time is an estimate, because no clock was read at the call's entry. Line ends and other
+ * control characters in texts become spaces.
  *
- * Design notes. Within a stream calls come by call id, which is the order of entry, and an exit is
- * due before the next call that is not deeper. Each stream is read by a statement of its own; a
- * heap gives the stream whose next line is the earliest. Only open calls are held. */
+ * Design notes. Within a stream, calls are read by call id, which is the order of entry. A call's
+ * exit comes before the next call that is not deeper. Each stream has its own statement. A heap
+ * yields the stream with the earliest next line. Only open calls are held in memory. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/function_line.h"
 #include "proto/base/array.h"
@@ -29,7 +29,7 @@
 enum { THREAD_BYTES = 40 };
 
 typedef struct open_call {
-    char *name; /* and, behind its end, the result; owned */
+    char *name; /* owned; the result follows its terminating NUL */
     int64_t depth, end_ns;
     bool has_ended, is_estimate;
 } open_call;
@@ -47,18 +47,18 @@ enum {
 
 typedef struct line_stream {
     sqlite3_stmt *calls;
-    bool has_call; /* the statement stands on one */
+    bool has_call; /* the statement is at a row */
     open_call *open;
     size_t count, capacity;
-    int64_t next_ns; /* of its next line */
-    int64_t tid;     /* of its thread; 0: not known */
+    int64_t next_ns; /* time of the next line */
+    int64_t tid;     /* kernel's thread id; 0: unknown */
 } line_stream;
 
 typedef struct line_writer {
     FILE *output;
     sj_function_values values;
     int64_t started_ns, number;
-    line_stream **heap; /* by next_ns: the earliest first */
+    line_stream **heap; /* min-heap by next_ns */
     size_t heap_count;
 } line_writer;
 
@@ -69,7 +69,8 @@ static bool closes_next(const line_stream *stream)
                                      sqlite3_column_int64(stream->calls, COLUMN_DEPTH));
 }
 
-/* Drops calls without an exit that are due; false: the stream has no further line. */
+/* Finds the next line of a stream. Drops open calls without an exit that would end before it.
+ * Returns false if the stream has no further line. */
 static bool find_next(line_stream *stream)
 {
     while (closes_next(stream) && !stream->open[stream->count - 1].has_ended) {
@@ -206,7 +207,7 @@ static void free_stream(line_stream *stream)
     sqlite3_finalize(stream->calls);
 }
 
-/* One number of the session; `fallback` when there is none. */
+/* Returns a number of the session, or `fallback` if the statement returns no row. */
 static int64_t ask(sqlite3 *database, const char *sql, int64_t session_id, int64_t fallback)
 {
     sqlite3_stmt *row = NULL;

@@ -1,7 +1,7 @@
 /* parquet: a Parquet file of the session's calls, compressed.
  *
- * Design notes. A row group is a batch of the reader; the footer, with the least and greatest value
- * of each chunk, grows by some kilobytes a group. What a chunk has is in parquet_pages.c. */
+ * Design notes. A row group is a batch of the reader. The footer has the least and greatest value
+ * of each chunk and grows by some kilobytes per group. parquet_pages.c writes the chunks. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/parquet_pages.h"
 
@@ -18,7 +18,7 @@ typedef struct parquet_writer {
     int64_t rows, groups;
     sj_call_reader calls;
     sj_parquet_pages pages;
-    sj_byte_buffer footer, group_list; /* groups as they will be in the footer */
+    sj_byte_buffer footer, group_list; /* `group_list`: encoded row groups for the footer */
 } parquet_writer;
 
 static void write_bytes(parquet_writer *writer, const void *data, size_t size)
@@ -84,7 +84,7 @@ static void put_range(sj_thrift_writer *thrift, const sj_parquet_chunk *chunk,
     sj_thrift_begin(thrift, 12);
     sj_thrift_number(thrift, 3, SJ_THRIFT_I64, (int64_t)null_count);
     if (chunk->has_range) {
-        sj_thrift_bytes(thrift, 5, &chunk->greatest, bytes); /* little-endian */
+        sj_thrift_bytes(thrift, 5, &chunk->greatest, bytes); /* relies on little-endian memory */
         sj_thrift_bytes(thrift, 6, &chunk->least, bytes);
     }
     sj_thrift_end(thrift);
@@ -148,10 +148,11 @@ static sj_status write_footer(parquet_writer *writer)
     sj_thrift_list(&thrift, 4, SJ_THRIFT_STRUCT, (size_t)writer->groups);
     sj_byte_buffer_put(thrift.out, writer->group_list.bytes, writer->group_list.size);
     sj_thrift_text(&thrift, 6, "Sojourn");
-    sj_thrift_list(&thrift, 7, SJ_THRIFT_STRUCT, SJ_CALL_COLUMNS); /* how ranges are ordered */
+    /* how values are ordered for least and greatest */
+    sj_thrift_list(&thrift, 7, SJ_THRIFT_STRUCT, SJ_CALL_COLUMNS);
     for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
         sj_thrift_element_begin(&thrift);
-        sj_thrift_empty(&thrift, 1); /* as their types are */
+        sj_thrift_empty(&thrift, 1); /* in the natural order of the type */
         sj_thrift_end(&thrift);
     }
     sj_byte_buffer_put_number(thrift.out, 0, 1);

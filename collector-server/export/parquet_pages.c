@@ -1,5 +1,5 @@
-/* Design notes. Numbers are stored as differences (DELTA_BINARY_PACKED): ids and times rise. Texts
- * are stored once in a dictionary of the chunk. A chunk has one page of values. */
+/* Design notes. Numbers are stored as differences (DELTA_BINARY_PACKED), because ids and times
+ * ascend. Texts are stored once, in a dictionary of the chunk. A chunk has one page of values. */
 #include "collector-server/export/parquet_pages.h"
 
 #include "proto/base/utf8_text.h"
@@ -36,7 +36,8 @@ void sj_parquet_pages_close(sj_parquet_pages *pages)
     *pages = (sj_parquet_pages){0};
 }
 
-/* Appends a number's lowest `width` bits to a stream of bits, of which `*filled` are in `*word`. */
+/* Appends the lowest `width` bits of a number to a bit stream. `*word` holds the last `*filled`
+ * bits of the stream, which are not written yet. Returns the next position. */
 static uint8_t *pack(uint8_t *at, uint64_t value, unsigned width, uint64_t *word, unsigned *filled)
 {
     *word |= value << *filled;
@@ -44,14 +45,14 @@ static uint8_t *pack(uint8_t *at, uint64_t value, unsigned width, uint64_t *word
         *filled += width;
         return at;
     }
-    memcpy(at, word, sizeof(*word)); /* little-endian */
+    memcpy(at, word, sizeof(*word)); /* relies on little-endian memory */
     const unsigned taken = 64 - *filled;
     *word = taken < 64 ? value >> taken : 0;
     *filled = width - taken;
     return at + sizeof(*word);
 }
 
-/* Appends `count` (a multiple of 8) numbers of `width` bits. */
+/* Appends `count` numbers of `width` bits; `count` is a multiple of 8. */
 static void put_packed(sj_byte_buffer *out, const uint64_t *values, size_t count, unsigned width)
 {
     const size_t bytes = count / 8 * width;
@@ -73,14 +74,15 @@ static unsigned width_of(uint64_t value)
     return value == 0 ? 0 : 64 - (unsigned)__builtin_clzll(value);
 }
 
-/* Up to DELTA_BLOCK differences; those that lack are as the least one. */
+/* Appends up to DELTA_BLOCK differences. Pads with the smallest difference. */
 static void put_delta_block(sj_byte_buffer *out, const int64_t *values, size_t count)
 {
     uint64_t above[DELTA_BLOCK] = {0};
     unsigned widths[DELTA_MINIBLOCKS] = {0};
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < count; ++i) {
-        above[i] = (uint64_t)values[i + 1] - (uint64_t)values[i]; /* wraps, as the format says */
+        /* wraps, as the format requires */
+        above[i] = (uint64_t)values[i + 1] - (uint64_t)values[i];
         least = (int64_t)above[i] < least ? (int64_t)above[i] : least;
     }
     for (size_t i = 0; i < count; ++i) {
@@ -109,7 +111,7 @@ static void put_deltas(sj_byte_buffer *out, const int64_t *values, size_t count)
     }
 }
 
-/* Numbers of a dictionary's entries, as one run of packed bits. */
+/* Appends dictionary entry numbers as one run of packed bits. */
 static void put_entries(sj_byte_buffer *out, const int64_t *values, size_t count, size_t entries)
 {
     enum { GROUP = 8 };
@@ -126,7 +128,8 @@ static void put_entries(sj_byte_buffer *out, const int64_t *values, size_t count
     }
 }
 
-/* Which rows have a value: the length in bytes, then one run. */
+/* Appends the definition levels, which tell which rows have a value: their size in bytes, then one
+ * run. */
 static void put_levels(sj_byte_buffer *out, const sj_call_reader *calls, size_t column)
 {
     const size_t at = out->size;
@@ -142,13 +145,13 @@ static void put_levels(sj_byte_buffer *out, const sj_call_reader *calls, size_t 
     sj_byte_buffer_set(out, at, out->size - at - 4, 4);
 }
 
-/* Compresses the page and appends it behind its header. */
+/* Appends the header and the compressed page to `out`. */
 static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int encoding,
                           sj_parquet_chunk *chunk)
 {
     const size_t plain = pages->page.size;
     const size_t bound = ZSTD_compressBound(plain);
-    /* compressed behind the page itself, to know the size for the header */
+    /* Compresses into space after the plain page, because the header needs the compressed size. */
     uint8_t *room = sj_byte_buffer_add(&pages->page, bound);
     if (room == NULL) {
         return SJ_ENOMEM;
@@ -178,7 +181,8 @@ static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int 
     return pages->head.failed || pages->out.failed ? SJ_ENOMEM : SJ_OK;
 }
 
-/* The names in use become entries of a dictionary; `present` becomes their numbers. */
+/* Writes a dictionary of the names in use. Replaces the name indexes in `present` by entry
+ * numbers. */
 static sj_status add_dictionary(sj_parquet_pages *pages, sj_call_reader *calls, size_t column,
                                 size_t count, size_t *entries, sj_parquet_chunk *chunk)
 {
@@ -210,7 +214,7 @@ static sj_status add_dictionary(sj_parquet_pages *pages, sj_call_reader *calls, 
     return SJ_OK;
 }
 
-/* The values that are no NULL, and their range. */
+/* Copies the values that are not NULL to `present`, and finds their range. Returns their number. */
 static size_t take_present(sj_parquet_pages *pages, const sj_call_reader *calls, size_t column,
                            sj_parquet_chunk *chunk)
 {

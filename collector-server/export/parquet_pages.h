@@ -1,4 +1,4 @@
-/* The pages of a Parquet column chunk: values encoded, compressed, with their header. */
+/* The pages of a Parquet column chunk: encoded and compressed values, with their headers. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_PARQUET_PAGES_H
 #define SJ_COLLECTOR_SERVER_EXPORT_PARQUET_PAGES_H
 
@@ -7,7 +7,7 @@
 
 #include <zstd.h>
 
-/* Numbers of parquet.thrift. */
+/* Constants of parquet.thrift. */
 enum { SJ_PARQUET_INT32 = 1, SJ_PARQUET_INT64 = 2, SJ_PARQUET_BYTE_ARRAY = 6 };
 enum {
     SJ_PARQUET_PLAIN = 0,
@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct sj_parquet_chunk {
-    uint64_t dictionary_bytes; /* of the page with its header; 0: there is none */
+    uint64_t dictionary_bytes; /* size of the dictionary page and its header; 0: no dictionary */
     uint64_t stored_bytes, plain_bytes;
     bool has_range; /* least and greatest are set */
     int64_t least, greatest;
@@ -27,18 +27,19 @@ typedef struct sj_parquet_chunk {
 typedef struct sj_parquet_pages {
     ZSTD_CCtx *compressor;
     sj_byte_buffer out;        /* the chunk */
-    sj_byte_buffer page, head; /* room for work */
-    int64_t *present;          /* the column's values but for NULLs, SJ_CALL_BATCH_ROWS */
-    uint32_t *entries;         /* by place of a name: its entry in the dictionary, plus 1 */
-    uint32_t *used;            /* places of the names in the dictionary */
+    sj_byte_buffer page, head; /* work buffers */
+    int64_t *present;          /* the column's values without NULLs; capacity SJ_CALL_BATCH_ROWS */
+    /* by index of a name: its dictionary entry, plus 1; 0: not in the dictionary */
+    uint32_t *entries;
+    uint32_t *used; /* indexes of the names in the dictionary */
 } sj_parquet_pages;
 
-/* sj_parquet_pages_open makes room for names at `function_count` places; close it also when that
- * failed. SJ_ENOMEM. */
+/* Allocates memory for `function_count` names. Close it even if this fails. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_parquet_pages_open(sj_parquet_pages *pages, uint32_t function_count);
 void sj_parquet_pages_close(sj_parquet_pages *pages);
 
-/* sj_parquet_pages_make makes `out` the chunk of a column of the reader's batch. SJ_ENOMEM. */
+/* Writes the chunk of a column of the reader's batch to `out`, replacing the previous chunk.
+ * Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_parquet_pages_make(sj_parquet_pages *pages, sj_call_reader *calls,
                                               size_t column, sj_parquet_chunk *chunk);
 

@@ -1,4 +1,4 @@
-/* report.txt: what each function cost, the most first; times in nanoseconds. */
+/* report.txt: the cost of each function, sorted by total time, descending; times in nanoseconds. */
 #include "collector-server/export/exporter.h"
 
 #include "collector-server/query/estimate_columns.h"

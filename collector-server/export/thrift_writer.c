@@ -4,7 +4,7 @@
 
 enum { SHORT_LIST = 15, LONG_LIST = 0xf0 };
 
-/* Ids rise by less than 16: a header is one byte. */
+/* Writes a field header. Ids ascend by less than 16, so a header is one byte. */
 static void put_header(sj_thrift_writer *writer, unsigned id, sj_thrift_type type)
 {
     unsigned *last = &writer->last[writer->depth];

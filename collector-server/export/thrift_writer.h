@@ -1,5 +1,6 @@
-/* Thrift's compact protocol: what Parquet's metadata is made of. Structures nest, fields of each
- * come by rising ids. Failures are kept in the buffer. */
+/* A writer of Thrift's compact protocol, the format of Parquet's metadata. Structures can be
+ * nested. The caller writes the fields of a structure in ascending order of their ids. The buffer
+ * records failures. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_THRIFT_WRITER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_THRIFT_WRITER_H
 
@@ -16,31 +17,33 @@ typedef enum sj_thrift_type {
     SJ_THRIFT_STRUCT = 12
 } sj_thrift_type;
 
-/* Begins in a structure: `{.out = &buffer}`. */
+/* Initialise it with `{.out = &buffer}`. */
 typedef struct sj_thrift_writer {
     sj_byte_buffer *out;
     unsigned depth;
-    unsigned last[SJ_THRIFT_MAX_NESTING]; /* id of the last field of each open structure */
+    /* by nesting level: id of the previous field of that structure */
+    unsigned last[SJ_THRIFT_MAX_NESTING];
 } sj_thrift_writer;
 
-/* Fields of the open structure. */
+/* Write one field of the innermost open structure. */
 void sj_thrift_number(sj_thrift_writer *writer, unsigned id, sj_thrift_type type, int64_t value);
 void sj_thrift_true(sj_thrift_writer *writer, unsigned id);
 void sj_thrift_bytes(sj_thrift_writer *writer, unsigned id, const void *data, size_t size);
 void sj_thrift_text(sj_thrift_writer *writer, unsigned id, const char *text);
 
-/* sj_thrift_list begins a list, whose elements are put by the functions below, or as bytes of
- * structures that were written elsewhere. */
+/* Begins a list. The caller then writes its elements with the functions below, or appends the bytes
+ * of structures that were encoded elsewhere. */
 void sj_thrift_list(sj_thrift_writer *writer, unsigned id, sj_thrift_type type, size_t count);
 void sj_thrift_element_number(sj_thrift_writer *writer, int64_t value);
 void sj_thrift_element_text(sj_thrift_writer *writer, const char *text);
 void sj_thrift_element_begin(sj_thrift_writer *writer);
 
-/* sj_thrift_begin opens a structure that is a field, sj_thrift_end closes the innermost. */
+/* sj_thrift_begin opens a structure that is a field. sj_thrift_end closes the innermost
+ * structure. */
 void sj_thrift_begin(sj_thrift_writer *writer, unsigned id);
 void sj_thrift_end(sj_thrift_writer *writer);
 
-/* sj_thrift_empty is a field that is a structure without fields: a choice of a union. */
+/* Writes a field that is a structure without fields, such as a choice of a union. */
 void sj_thrift_empty(sj_thrift_writer *writer, unsigned id);
 
 #endif

@@ -46,7 +46,7 @@ static int describe(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
     uint8_t serial[8];
     uint8_t key_id[20];
     size_t key_id_bytes = sizeof(key_id);
-    /* A day back: clocks of devices may be behind. */
+    /* Valid from a day ago, because clocks of devices may be late. */
     const time_t from = time(NULL) - 86400;
     int result = gnutls_rnd(GNUTLS_RND_NONCE, serial, sizeof(serial));
     serial[0] &= 0x7f;
@@ -69,7 +69,7 @@ static int describe(gnutls_x509_crt_t certificate, gnutls_x509_privkey_t key)
                       : gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0);
 }
 
-/* Ends a PEM text, which GnuTLS counts without its end. */
+/* Terminates a PEM text with NUL, which GnuTLS does not count. */
 static int write_pem(int result, char *pem, size_t size)
 {
     if (result >= 0) {
@@ -110,7 +110,8 @@ static sj_status make_pair(char *certificate, char *key, sj_error *error)
                : sj_fail(error, SJ_EIO, "cannot make a certificate: %s", gnutls_strerror(result));
 }
 
-/* Who owns the key can sign as this collector. A key that a group may read is common (ssl-cert). */
+/* Checks that only this user or root owns a file: the owner of the key can sign as this collector.
+ * `forbidden` are mode bits. A key that a group may read is common (ssl-cert). */
 static sj_status check_owner(const char *path, mode_t forbidden, sj_error *error)
 {
     struct stat about;

@@ -1,5 +1,5 @@
-/* The collector's own certificate: self-signed, made once, pinned by every device at its enrolment.
- */
+/* The collector's own certificate. It is self-signed and created once, and every device pins it
+ * when it enrols. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_CERTIFICATE_H
 #define SJ_COLLECTOR_SERVER_FLEET_CERTIFICATE_H
 
@@ -9,18 +9,18 @@
 
 enum { SJ_PEM_MAX_BYTES = 16 * 1024, SJ_MOMENT_BYTES = 20 };
 
-/* sj_certificate_load reads `<directory>/certificate.pem` and `key.pem` (mode 0600) into buffers
- * of SJ_PEM_MAX_BYTES and makes both (P-256, ten years) when neither is there. Blocking. SJ_EIO;
- * SJ_EPERM: another user than this one and root owns the directory or one of the files, or others
- * may write to the directory or read the key. */
+/* Reads `<directory>/certificate.pem` and `key.pem` (mode 0600) into buffers of SJ_PEM_MAX_BYTES.
+ * Creates both (P-256, valid for ten years) if neither exists. Blocking. Returns SJ_EIO. Returns
+ * SJ_EPERM if the directory or a file belongs to a user other than this one and root. Also returns
+ * SJ_EPERM if other users can write to the directory or read the key. */
 SJ_MUST_CHECK sj_status sj_certificate_load(const char *directory, char *certificate, char *key,
                                             sj_error *error);
 
-/* sj_certificate_read reads a PEM file into a buffer of SJ_PEM_MAX_BYTES. SJ_ENOTFOUND, SJ_EIO. */
+/* Reads a PEM file into a buffer of SJ_PEM_MAX_BYTES. Returns SJ_ENOTFOUND or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_certificate_read(const char *path, char *pem, sj_error *error);
 
-/* sj_certificate_ends returns until when a certificate (PEM) is valid, as "2035-01-31 12:00:00" UTC
- * in `text` (SJ_MOMENT_BYTES), and whether it is valid now. SJ_ECORRUPT: it is none. */
+/* Writes the end of a certificate's validity to `text` (SJ_MOMENT_BYTES), as "2035-01-31 12:00:00"
+ * in UTC. `*is_valid`: it is valid now. Returns SJ_ECORRUPT if `pem` is not a certificate. */
 SJ_MUST_CHECK sj_status sj_certificate_ends(const char *pem, char *text, bool *is_valid,
                                             sj_error *error);
 

@@ -8,7 +8,7 @@
 
 enum { MINUTE_MS = 60000, HOUR_MS = 60 * MINUTE_MS, KINDS_MAX = 32, WORDS_MAX = 1024 };
 
-/* What can be said of a program, and of any recording. */
+/* Fields that describe a program, and fields of any recording. */
 #define PROGRAM_FIELDS                                                                             \
     {"app", SJ_FIELD_TEXT, false}, {"command", SJ_FIELD_WORDS, false},                             \
         {"directory", SJ_FIELD_PATH, false}, {"environment", SJ_FIELD_MAP, false},                 \
@@ -176,7 +176,7 @@ static bool is_map(const json_t *value, bool is_of_tags)
     return true;
 }
 
-/* check_policy reads the document as a device will. */
+/* Reads the document as a device does. */
 static sj_status check_policy(const json_t *value, sj_error *error)
 {
     sj_policy policy;
@@ -239,7 +239,7 @@ static bool is_of_type(sj_field_type type, const json_t *value)
     case SJ_FIELD_FLAG:
         return json_is_boolean(value);
     case SJ_FIELD_POLICY:
-        return true; /* check_policy says more */
+        return true; /* check_policy checks it */
     }
     return false;
 }

@@ -1,5 +1,5 @@
-/* The commands that a collector can give: names, arguments, time-outs. A wrong one is refused here,
- * before any device sees it. */
+/* The commands that a collector can give: names, arguments, timeouts. Wrong commands are refused
+ * here, before they reach a device. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_COMMAND_KINDS_H
 #define SJ_COLLECTOR_SERVER_FLEET_COMMAND_KINDS_H
 
@@ -9,23 +9,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Where a command is carried out. */
+/* The place where a command runs. */
 typedef enum sj_command_place {
     SJ_COMMAND_ON_DEVICE,
-    SJ_COMMAND_IN_COLLECTOR, /* by the collector, in the background: `export` */
-    SJ_COMMAND_AT_ONCE,      /* a change of the collector's own tables: `tags`, `policy` */
-    SJ_COMMAND_INTERNAL      /* by the device, but never given by people: `policies`, `write` */
+    SJ_COMMAND_IN_COLLECTOR, /* in the collector, in the background: `export` */
+    SJ_COMMAND_AT_ONCE, /* in the collector, at once: `tags` and `policy` change its own tables */
+    SJ_COMMAND_INTERNAL /* on the device, but only the collector gives it: `policies`, `write` */
 } sj_command_place;
 
 typedef enum sj_field_type {
     SJ_FIELD_TEXT,
-    SJ_FIELD_PATH,     /* absolute */
+    SJ_FIELD_PATH,     /* absolute path */
     SJ_FIELD_TEXTS,    /* list of texts */
     SJ_FIELD_WORDS,    /* list of at least one text */
-    SJ_FIELD_COMMANDS, /* list of lists of words */
+    SJ_FIELD_COMMANDS, /* list of lists of texts */
     SJ_FIELD_MAP,      /* object of texts */
-    SJ_FIELD_TAGS,     /* object of texts or nulls, its keys made of letters, digits, . _ - */
-    SJ_FIELD_NUMBER,   /* whole, from 1 */
+    SJ_FIELD_TAGS,     /* object of texts or nulls; its keys consist of letters, digits, . _ - */
+    SJ_FIELD_NUMBER,   /* integer, at least 1 */
     SJ_FIELD_FLAG,     /* true or false */
     SJ_FIELD_POLICY    /* a policy document, or the name of a shipped one */
 } sj_field_type;
@@ -42,19 +42,18 @@ typedef struct sj_command_kind {
     const char *name;
     const char *summary;
     sj_command_place place;
-    uint32_t timeout_ms; /* when nobody says */
+    uint32_t timeout_ms; /* default */
     sj_command_field fields[SJ_COMMAND_FIELDS];
 } sj_command_kind;
 
-/* sj_command_kinds lists every command, ended by one whose name is NULL. */
+/* All commands. The last one has the name NULL. */
 extern const sj_command_kind sj_command_kinds[];
 
-/* sj_command_kind_find returns the command of that name; NULL with SJ_EUNSUPPORTED in `error`. */
+/* Returns the command of that name, or NULL with SJ_EUNSUPPORTED in `error`. */
 const sj_command_kind *sj_command_kind_find(const char *name, sj_error *error);
 
-/* sj_command_kind_check checks arguments: SJ_EINVAL names the field and what it has to be. Any
- * thread.
- */
+/* Checks arguments. Returns SJ_EINVAL with a message that names the field and what it must be.
+ * Thread-safe. */
 SJ_MUST_CHECK sj_status sj_command_kind_check(const sj_command_kind *kind, const json_t *arguments,
                                               sj_error *error);
 

@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What one request comes to. */
+/* A request while it is carried out. */
 typedef struct giving {
     sj_fleet *fleet;
     const sj_control_request *request;
     const sj_command_kind *kind;
     const json_t *arguments;
-    const char *text; /* of the arguments */
+    const char *text; /* the arguments as JSON text */
     uint32_t timeout_ms;
     json_t *given;
 } giving;

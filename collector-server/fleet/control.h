@@ -1,4 +1,4 @@
-/* Giving commands: what the command line and the HTTP API do alike. */
+/* Giving commands, shared by the command line and the HTTP API. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_CONTROL_H
 #define SJ_COLLECTOR_SERVER_FLEET_CONTROL_H
 
@@ -11,13 +11,13 @@ typedef struct sj_control_request {
     const char *kind;
     const json_t *arguments; /* NULL: none */
     const char *requested_by;
-    int64_t timeout_ms; /* 0: as long as the command usually may take */
+    int64_t timeout_ms; /* 0: the default of the command */
 } sj_control_request;
 
-/* sj_control_give checks a request and queues, or carries out, what it asks. `*given` is
- * [{"command": id, "device_id": id, "device": name}, ...], one for each command that was made,
- * released by the caller. SJ_EINVAL, SJ_EUNSUPPORTED, SJ_ENOTFOUND (also: no device is meant),
- * SJ_ELIMIT, SJ_EIO: the sentence says what to do. */
+/* Checks a request and queues its commands, or carries them out. `*given` is [{"command": id,
+ * "device_id": id, "device": name}, ...], one for each command; the caller releases it. Returns
+ * SJ_EINVAL, SJ_EUNSUPPORTED, SJ_ENOTFOUND (also if no device matches), SJ_ELIMIT or SJ_EIO, with a
+ * message that says what to do. */
 SJ_MUST_CHECK sj_status sj_control_give(sj_fleet *fleet, const sj_control_request *request,
                                         json_t **given, sj_error *error);
 

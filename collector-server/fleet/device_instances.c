@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    RETURNS_OF_A_COPY = 2, /* polls of one process after polls of another */
+    RETURNS_OF_A_COPY = 2, /* polls of one process after polls of another one, which prove a copy */
     NEWS_MS = 600000
 };
 
@@ -17,14 +17,14 @@ typedef struct process {
 
 typedef struct device {
     int64_t device_id;
-    int64_t last_instance; /* that polled last */
-    uint64_t proved_ms;    /* 0: no copy was ever seen */
+    int64_t last_instance; /* number of the process that polled last */
+    uint64_t proved_ms;    /* time of the last proof; 0: never */
     size_t count;
     process processes[SJ_DEVICE_INSTANCES_MAX];
 } device;
 
 struct sj_device_instances {
-    device *devices; /* by device_id, ascending */
+    device *devices; /* sorted by device_id */
     size_t count, capacity;
 };
 
@@ -41,7 +41,7 @@ void sj_device_instances_free(sj_device_instances *instances)
     }
 }
 
-/* Returns the place of the first device whose id is not below `device_id`. */
+/* Returns the index of the first device whose id is not below `device_id`. */
 static size_t find_place(const sj_device_instances *instances, int64_t device_id)
 {
     size_t first = 0;
@@ -72,7 +72,7 @@ static bool reserve_one(sj_device_instances *instances)
     return true;
 }
 
-/* Returns the device's entry, a new one if it has none; NULL if out of memory. */
+/* Returns the device's entry; adds one if needed. Returns NULL if out of memory. */
 static device *take_device(sj_device_instances *instances, int64_t device_id)
 {
     const size_t place = find_place(instances, device_id);
@@ -89,7 +89,8 @@ static device *take_device(sj_device_instances *instances, int64_t device_id)
     return made;
 }
 
-/* Returns the entry of a process, and whether it is a new one. */
+/* Returns the entry of a process; adds one if needed. `*is_new`: it was added. A new entry may
+ * replace the one that polled least recently. */
 static process *take_process(device *polled, int64_t instance, bool *is_new)
 {
     process *oldest = &polled->processes[0];
@@ -121,8 +122,8 @@ sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int
     one->returns += !is_new && polled->last_instance != instance;
     one->polled_ms = now_ms;
     const bool is_copied = polled->proved_ms != 0 && now_ms - polled->proved_ms < NEWS_MS;
-    /* Daemons without a number are all the same one here: before an update and after its undoing.
-     */
+    /* A daemon without a number proves nothing. All such daemons look the same, as before an update
+     * and after its rollback. */
     verdict.is_proof = !is_new && instance != 0 && polled->last_instance != instance &&
                        one->returns >= RETURNS_OF_A_COPY;
     verdict.is_news = verdict.is_proof && !is_copied;

@@ -1,22 +1,26 @@
-/* Which processes poll with each device's identity. A daemon draws a random number when it starts;
- * two numbers that poll by turns show that two daemons have the same identity. A restarted daemon
- * does not: its former number stays away, except for one poll that may still be under way.
+/* The processes that poll with each device's identity.
  *
- * In memory only, because a copy shows itself again within two polls. One thread at a time. */
+ * A daemon draws a random number when it starts. If two numbers poll in turn, two daemons have the
+ * same identity. A restarted daemon does not cause this: its former number stops polling, except
+ * for one poll that may still be under way.
+ *
+ * The table is only in memory, because a copy shows itself again within two polls. Not thread-safe.
+ */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_DEVICE_INSTANCES_H
 #define SJ_COLLECTOR_SERVER_FLEET_DEVICE_INSTANCES_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Processes that are remembered of a device; the one that polled least recently is forgotten. */
+/* Maximum number of remembered processes per device. The one that polled least recently is
+ * forgotten. */
 enum { SJ_DEVICE_INSTANCES_MAX = 8 };
 
 typedef struct sj_device_instances sj_device_instances;
 
 typedef struct sj_instance_verdict {
     bool is_restart; /* the process polls for the first time, and the device has no known copy */
-    bool is_proof;   /* this poll shows that two processes poll by turns */
+    bool is_proof;   /* this poll shows that two processes poll in turn */
     bool is_news;    /* `is_proof`, for the first time in 10 minutes */
 } sj_instance_verdict;
 
@@ -24,8 +28,9 @@ typedef struct sj_instance_verdict {
 sj_device_instances *sj_device_instances_new(void);
 void sj_device_instances_free(sj_device_instances *instances);
 
-/* Notes that process `instance` polls for `device_id`; 0 is a daemon that sends no number, and
- * never proves anything. `now_ms` is of a monotonic clock. Out of memory, returns all false. */
+/* Notes that process `instance` polls for `device_id`. 0 is a daemon that sends no number; its
+ * polls never prove a copy. `now_ms` is from a monotonic clock. Returns all false if out of
+ * memory. */
 sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int64_t device_id,
                                              int64_t instance, uint64_t now_ms);
 

@@ -36,7 +36,7 @@ void sj_command_file_path(const char *database, uint64_t command, char *path, si
     snprintf(path, capacity, "%.4000s.files/%" PRIu64, database, command);
 }
 
-/* find_session finds an ended session of the device. SJ_EAGAIN: not all of it has come yet. */
+/* Finds an ended session of the device. Returns SJ_EAGAIN if it is not complete yet. */
 static sj_status find_session(sqlite3 *database, int64_t device_id, const char *wanted,
                               int64_t *session_id, sj_error *error)
 {
@@ -64,7 +64,7 @@ static sj_status find_session(sqlite3 *database, int64_t device_id, const char *
     return status;
 }
 
-/* write_file writes beside and renames: the file is whole or not there. */
+/* Writes a temporary file and renames it, so that the file is never partly written. */
 static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t session_id,
                             const sj_exporter *exporter, int64_t *bytes, sj_error *error)
 {
@@ -92,7 +92,7 @@ static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t se
     return status;
 }
 
-/* send_file queues the command that brings the file to the device. */
+/* Queues the command that brings the file to the device. */
 static sj_status send_file(sj_export_jobs *maker, const char *directory, const char *name,
                            int64_t bytes, int64_t *command_id, sj_error *error)
 {
@@ -113,8 +113,8 @@ static sj_status send_file(sj_export_jobs *maker, const char *directory, const c
     return status;
 }
 
-/* make exports a session of the command at hand; `directory` on the device: NULL, none. `*result`
- * is a JSON object, to which it adds what was made. */
+/* Exports a session for the current command and adds the file to the JSON object `result`.
+ * `directory` is on the device, or NULL. */
 static sj_status make(sj_export_jobs *maker, const char *session, const char *directory,
                       json_t *result, sj_error *error)
 {
@@ -159,7 +159,7 @@ static sj_status make(sj_export_jobs *maker, const char *session, const char *di
     return status;
 }
 
-/* carry_out does what can be done of the command at hand; `*result` is its JSON object. */
+/* Carries out the current command, as far as possible. `*result` is its JSON object. */
 static sj_status carry_out(sj_export_jobs *maker, json_t **result, sj_error *error)
 {
     const bool is_export = strcmp(maker->command.kind, "export") == 0;
@@ -188,14 +188,14 @@ static void finish(sj_export_jobs *maker, sj_status status, const json_t *result
 {
     sj_error error = {0};
     char *text = status == SJ_OK ? json_dumps(result, JSON_COMPACT) : NULL;
-    /* When the database cannot take it now, the command is still to be done in the next round. */
+    /* If the database fails now, the command is still open, and the next round repeats it. */
     (void)!sj_fleet_finish(maker->fleet, maker->command.device_id,
                            (uint64_t)maker->command.command_id, text == NULL,
                            text != NULL ? text : problem->text, &error);
     free(text);
 }
 
-/* do_round looks at each command that waits once. */
+/* Tries each waiting command once. */
 static void do_round(sj_export_jobs *maker)
 {
     sj_error error = {0};
@@ -207,7 +207,7 @@ static void do_round(sj_export_jobs *maker)
         after = maker->command.command_id;
         if (strcmp(maker->command.kind, "export") != 0 &&
             strcmp(maker->command.kind, "record") != 0) {
-            continue; /* of another process, which is about to finish it */
+            continue; /* another process carries it out and will finish it */
         }
         const sj_status status = carry_out(maker, &result, &problem);
         if (status != SJ_EAGAIN) {
@@ -218,7 +218,7 @@ static void do_round(sj_export_jobs *maker)
     (void)!sj_fleet_expire(maker->fleet, &error);
 }
 
-/* sweep removes files that nobody fetched within a day. */
+/* Removes files older than a day. */
 static void sweep(const sj_export_jobs *maker)
 {
     DIR *folder = opendir(maker->directory);

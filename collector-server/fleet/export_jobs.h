@@ -1,8 +1,9 @@
-/* The file maker: carries out the commands `export` and `record` (record_jobs.h), one after the
- * other, in a thread of its own. Each waits until its session has come to its end, becomes a file
- * beside the database
- * (<database>.files/<command_id>, mode 0600, kept for a day), and goes to the device as a command
- * `write` when a directory there was named. */
+/* The export thread. It carries out the commands `export` and `record` (record_jobs.h), one after
+ * the other.
+ *
+ * Each command waits until its session has ended, and then writes a file beside the database
+ * (<database>.files/<command_id>, mode 0600). The file is kept for a day. If the command names a
+ * directory on the device, the device gets the file by a command `write`. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H
 #define SJ_COLLECTOR_SERVER_FLEET_EXPORT_JOBS_H
 
@@ -13,15 +14,15 @@
 
 typedef struct sj_export_jobs sj_export_jobs;
 
-/* sj_export_jobs_start works on an existing database until sj_export_jobs_stop. SJ_EIO, SJ_ENOMEM.
- */
+/* Starts the thread for an existing database; sj_export_jobs_stop ends it. Returns SJ_EIO or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_export_jobs_start(const char *database, sj_export_jobs **maker,
                                              sj_error *error);
 
-/* sj_export_jobs_stop waits for an export that is being written. NULL is allowed. */
+/* Stops the thread. Blocks until an export under way is written. NULL is allowed. */
 void sj_export_jobs_stop(sj_export_jobs *maker);
 
-/* sj_command_file_path writes where the file of a command lies. */
+/* Writes the path of a command's file. */
 void sj_command_file_path(const char *database, uint64_t command, char *path, size_t capacity);
 
 #endif

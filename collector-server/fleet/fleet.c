@@ -108,7 +108,7 @@ sj_status sj_fleet_invite(sj_fleet *fleet, unsigned hours, int64_t for_device,
     return sj_fleet_finish_statement(fleet, statement, error);
 }
 
-/* put_device makes or renews the row of the device that says hello. */
+/* Inserts or updates the row of the device that sent the HELLO. */
 static sj_status put_device(sj_fleet *fleet, const Sojourn__Hello *hello, int64_t *device_id,
                             sj_error *error)
 {
@@ -140,7 +140,7 @@ static sj_status put_device(sj_fleet *fleet, const Sojourn__Hello *hello, int64_
     return sj_fleet_take_number(fleet, statement, device_id, error);
 }
 
-/* find_invitation looks whether this token lets a device with this UUID in; `*is_takeover` when the
+/* Finds the invitation of this token, if it admits a device with this UUID. `*is_takeover`: the
  * device has had a token before. Changes nothing. */
 static sj_status find_invitation(sj_fleet *fleet, const Sojourn__Hello *hello,
                                  int64_t *enrolment_id, bool *is_takeover, sj_error *error)
@@ -241,7 +241,7 @@ void sj_fleet_bind_text(sqlite3_stmt *statement, int place, const char *text)
     (void)sj_stored_text_bind(statement, place, text, text != NULL ? strlen(text) : 0);
 }
 
-/* note_event puts down who was let in or thrown out. */
+/* Stores that a device was admitted or revoked. */
 static sj_status note_event(sj_fleet *fleet, int64_t device_id, const char *what, const char *by,
                             sj_error *error)
 {
@@ -315,7 +315,8 @@ sj_status sj_fleet_check(sj_fleet *fleet, const ProtobufCBinaryData *uuid, const
         is_valid = true;
     }
     SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
-    /* Compared in every case: an unknown device takes as long as a wrong token. */
+    /* Hashes and compares in every case, so that an unknown device takes as long as a wrong
+     * token. */
     sj_secret_hash(token, presented);
     is_valid &= sj_secret_equal(presented, known);
     return is_valid ? SJ_OK

@@ -37,9 +37,13 @@ sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_
     SJ_TRY(sj_fleet_prepare(
         fleet,
         "INSERT INTO device_status (device_id, polled_realtime_ns, status)"
-        " VALUES (?1, ?2, ?3) ON CONFLICT (device_id) DO UPDATE SET"
+        /* Questions read its members, and one that is not an object would end them for all devices.
+         */
+        " VALUES (?1, ?2, iif(json_valid(?3) AND json_type(?3) = 'object', ?3, '{}'))"
+        " ON CONFLICT (device_id) DO UPDATE SET"
         " polled_realtime_ns = excluded.polled_realtime_ns, status = excluded.status"
-        /* A thousand devices that wait cost no transaction each time they ask. */
+        /* A poll without news writes at most once a minute, so that a thousand waiting devices cost
+         * no transactions. */
         " WHERE status <> excluded.status"
         " OR polled_realtime_ns < excluded.polled_realtime_ns - 60000000000",
         &statement, error));
@@ -62,7 +66,8 @@ sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_
     return sj_fleet_finish_statement(fleet, statement, error);
 }
 
-/* take_command takes the row of a statement that gives one command. SJ_ENOTFOUND. */
+/* Reads the command that a statement returns, and finalises the statement. Returns SJ_ENOTFOUND if
+ * there is no row. */
 static sj_status take_command(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_command *command,
                               sj_error *error)
 {
@@ -89,7 +94,7 @@ sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance, ui
     SJ_TRY(sj_fleet_prepare(
         fleet,
         "UPDATE commands SET state = 'sent', sent_realtime_ns = ?3,"
-        /* A daemon that cannot claim a command has it with the answer. */
+        /* A daemon that cannot claim commands claims this one by receiving it. */
         " claimed_by = coalesce(claimed_by, iif(?4 = 0, 0, NULL)) WHERE command_id ="
         " (SELECT min(command_id) FROM commands WHERE device_id = ?1"
         "  AND state IN ('queued', 'sent') AND command_id > ?2"
@@ -159,7 +164,7 @@ sj_status sj_fleet_finish(sj_fleet *fleet, int64_t device_id, uint64_t command_i
                           const char *result, sj_error *error)
 {
     sqlite3_stmt *statement;
-    /* A result that comes after the time-out is still worth having; one that comes twice is not. */
+    /* A result after the timeout is stored. A second result is not. */
     SJ_TRY(sj_fleet_prepare(
         fleet,
         "UPDATE commands SET state = ?3, result = ?4, finished_realtime_ns = ?5"

@@ -1,5 +1,5 @@
-/* The table `commands`: what the collector asked of whom, and what came of it. One thread at a time
- * for each connection. */
+/* The table `commands`: each command, its device and its result. Not thread-safe for the same
+ * connection. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_FLEET_COMMANDS_H
 #define SJ_COLLECTOR_SERVER_FLEET_FLEET_COMMANDS_H
 
@@ -13,10 +13,10 @@ typedef struct sj_fleet_order {
     const char *arguments; /* JSON object */
     const char *requested_by;
     uint32_t timeout_ms;
-    bool is_for_collector; /* the collector itself carries it out: it begins as "preparing" */
+    bool is_for_collector; /* the collector itself carries it out; its first state is "preparing" */
 } sj_fleet_order;
 
-/* sj_fleet_order_add queues a command. SJ_ELIMIT: it is too long. */
+/* Queues a command. Returns SJ_ELIMIT if it is too long. */
 SJ_MUST_CHECK sj_status sj_fleet_order_add(sj_fleet *fleet, const sj_fleet_order *order,
                                            int64_t *command_id, sj_error *error);
 
@@ -32,7 +32,7 @@ typedef struct sj_fleet_poll {
     int64_t instance;      /* random number of the daemon's process; 0: it sent none */
     bool is_restart;       /* the daemon's process has just started, and no other one is known */
     uint64_t last_command; /* number of the last command that it began; 0: none */
-    const char *status;    /* JSON object */
+    const char *status;    /* JSON object; anything else is stored as an empty one */
 } sj_fleet_poll;
 
 /* Stores the status that a device reports. Ends as failed the commands up to `last_command` that
@@ -40,44 +40,41 @@ typedef struct sj_fleet_poll {
 SJ_MUST_CHECK sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id,
                                            const sj_fleet_poll *poll, sj_error *error);
 
-/* Gives the next command for a process of a device's daemon and marks it as sent. Gives a command
- * again that was sent and not claimed, and skips those that another process has claimed. A process
- * without a number (`instance` 0) claims the command by this call. Errors: SJ_ENOTFOUND if there is
- * no command, or if the device's token was revoked. */
+/* Returns the next command for a process of a device's daemon and marks it as sent. Also returns a
+ * command again that was sent but not claimed. Skips those that another process has claimed. A
+ * process without a number (`instance` 0) claims the command by this call. Returns SJ_ENOTFOUND if
+ * there are none, or if the device's token was revoked. */
 SJ_MUST_CHECK sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance,
                                       uint64_t last_command, sj_fleet_command *command,
                                       sj_error *error);
 
-/* Gives the right to carry out a command that was sent to one process of a device's daemon; the
- * same process may ask again. Errors: SJ_EEXIST if another process has the right; SJ_ENOTFOUND if
- * the command has ended, was not sent, or belongs to another device. */
+/* Gives one process of a device's daemon the right to carry out a command that was sent to it. The
+ * same process may ask again. Returns SJ_EEXIST if another process has the right. Returns
+ * SJ_ENOTFOUND if the command has ended, was not sent, or belongs to another device. */
 SJ_MUST_CHECK sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance,
                                        uint64_t command_id, sj_error *error);
 
-/* Stores that two processes poll with a device's identity at present. Writes at most once a minute
- * for each device. */
+/* Stores that two processes now poll with a device's identity. Writes at most once a minute for
+ * each device. */
 SJ_MUST_CHECK sj_status sj_fleet_note_copy(sj_fleet *fleet, int64_t device_id, sj_error *error);
 
-/* sj_fleet_next_for_collector gives the next command after `after` that the collector carries out
- * itself. */
+/* Returns the next command after `after` that the collector carries out itself. */
 SJ_MUST_CHECK sj_status sj_fleet_next_for_collector(sj_fleet *fleet, int64_t after,
                                                     sj_fleet_command *command, sj_error *error);
 
-/* sj_fleet_finish stores a result; a second one for the same command changes nothing. */
+/* Stores a result. A second result for the same command changes nothing. */
 SJ_MUST_CHECK sj_status sj_fleet_finish(sj_fleet *fleet, int64_t device_id, uint64_t command_id,
                                         bool failed, const char *result, sj_error *error);
 
-/* sj_fleet_note_file notes that a command has made a file of so many bytes. */
+/* Stores the size of the file that a command has made. */
 SJ_MUST_CHECK sj_status sj_fleet_note_file(sj_fleet *fleet, int64_t command_id, int64_t bytes,
                                            sj_error *error);
 
-/* sj_fleet_may_fetch returns whether the device was sent a command that carries this file.
- * SJ_EPERM.
- */
+/* Returns SJ_OK if the device was sent a command that carries this file, else SJ_EPERM. */
 SJ_MUST_CHECK sj_status sj_fleet_may_fetch(sj_fleet *fleet, int64_t device_id, uint64_t file,
                                            sj_error *error);
 
-/* sj_fleet_expire ends commands whose time is over. */
+/* Ends commands whose timeout has passed. */
 SJ_MUST_CHECK sj_status sj_fleet_expire(sj_fleet *fleet, sj_error *error);
 
 #endif

@@ -35,7 +35,7 @@ sj_status sj_fleet_find_device(sj_fleet *fleet, const char *wanted, int64_t *dev
                                 (long long)count, wanted);
 }
 
-/* take_devices runs a statement that gives device_ids. */
+/* Reads the device_ids that a statement returns into the set. */
 static sj_status take_devices(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_set *set,
                               sj_error *error)
 {
@@ -129,7 +129,7 @@ sj_status sj_fleet_tag(sj_fleet *fleet, int64_t device_id, const json_t *changes
     json_object_foreach((json_t *)(uintptr_t)changes, key, value)
     {
         if (status == SJ_OK) {
-            /* json_set of a path, because json_patch would forget a null. */
+            /* Uses json_set, because json_patch would drop a null. */
             status = sj_fleet_prepare(fleet,
                                       "UPDATE devices SET collector_tags ="
                                       " json_set(collector_tags, '$.\"' || ?2 || '\"', ?3)"

@@ -1,6 +1,6 @@
-/* Design notes. A device never gets a difference, but all rules that concern it, the one that
- * wins first, with a digest of them. It reports that digest with each poll, so that a device that
- * was away, or whose tags changed, comes to the same end as one that was there. */
+/* Design notes. A device never gets a difference. It gets all rules that concern it, sorted by
+ * precedence, and a digest of them. It reports that digest with each poll. So a device that was
+ * offline, or whose tags changed, ends up with the same rules as every other device. */
 #include "collector-server/fleet/fleet_policies.h"
 
 #include "agent/policy/policy.h"
@@ -13,8 +13,8 @@
 
 enum { DIGEST_BYTES = 16, DIGEST_TEXT_BYTES = 2 * DIGEST_BYTES + 1 };
 
-/* A device's rule beats one of its tags, which beats one of all; then one of the app beats one of
- * every program; then the later one. */
+/* Precedence: a device's rule beats a tag's rule, which beats a rule for all. Then a rule for the
+ * app beats one for every program. Then the later rule wins. */
 static const char rules_sql[] =
     "SELECT r.rule_id, r.app, r.document FROM policy_rules r, devices d"
     " WHERE d.device_id = ?1 AND r.ended_realtime_ns IS NULL AND (r.scope = 'all'"
@@ -42,7 +42,7 @@ static sj_status read_rules(sj_fleet *fleet, int64_t device_id, json_t *rules, s
     return status;
 }
 
-/* digest_of names a list of rules; "" when there are none. */
+/* Writes the digest of a list of rules, or "" if it is empty. */
 static void digest_of(const json_t *rules, char digest[DIGEST_TEXT_BYTES])
 {
     uint8_t hash[SJ_SECRET_HASH_BYTES];
@@ -57,7 +57,7 @@ static void digest_of(const json_t *rules, char digest[DIGEST_TEXT_BYTES])
     free(text);
 }
 
-/* is_wanted returns whether the device lacks these rules and no command brings them already. */
+/* True if the device lacks these rules and no command that brings them is under way. */
 static sj_status is_wanted(sj_fleet *fleet, int64_t device_id, const char *has, const char *digest,
                            sj_error *error)
 {

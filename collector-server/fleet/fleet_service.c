@@ -1,11 +1,13 @@
 /* Design notes
  *
- * Tokens are judged in the edge's thread against a table in memory (session_grants.h), which this
- * thread renews; only then does a message come into the list here, which is bounded in messages and
- * bytes. The thread answers from the database, which it has for itself. A POLL that
- * finds no command is parked until its time is over. Whether a parked one can be answered is looked
- * up only when somebody else changed the database (PRAGMA data_version), so that devices that wait
- * cost nothing. */
+ * The edge's thread checks tokens against a table in memory (session_grants.h), which the service's
+ * thread renews. Only messages with a valid token, and enrolments, are added to the list here. The
+ * list is limited in messages and bytes. The service's thread answers them with its own database
+ * connection.
+ *
+ * A POLL that finds no command is parked until its time has passed. The thread checks parked polls
+ * only after another connection changed the database (PRAGMA data_version). So waiting devices cost
+ * nothing. */
 #include "collector-server/fleet/fleet_service.h"
 
 #include "collector-server/fleet/device_instances.h"
@@ -30,10 +32,10 @@
 #include <unistd.h>
 
 enum {
-    MAX_WAITING = 4096, /* messages in the list, and what they hold together */
+    MAX_WAITING = 4096, /* messages in the list, and their total size */
     MAX_WAITING_BYTES = 32 << 20,
-    MAX_ENROLMENTS = 64, /* of them */
-    LOOK_MS = 100,       /* how often the database is looked at for new commands */
+    MAX_ENROLMENTS = 64, /* limit of enrolments among them */
+    LOOK_MS = 100,       /* interval of checking the database for new commands */
     MAX_WAIT_MS = 25000,
     HEADER_BYTES = SJ_FLEET_ARGUMENTS_BYTES + 1024,
     PART_BYTES = 64 * 1024,
@@ -47,20 +49,20 @@ typedef struct arrival {
 } arrival;
 
 struct sj_fleet_service {
-    sj_fleet *fleet; /* of the thread */
+    sj_fleet *fleet; /* used only by the service's thread */
     bool requires_tokens;
-    pthread_mutex_t lock; /* guards those up to `stopping` */
+    pthread_mutex_t lock; /* guards the members up to `stopping` */
     pthread_cond_t arrived;
-    sj_edge *edge; /* known from the first message on, and the same ever after */
+    sj_edge *edge; /* set by the first message; it never changes after that */
     arrival *first, **last;
     size_t waiting_count, waiting_bytes, enrolment_count;
     bool stopping;
     pthread_t thread;
     bool thread_started;
-    sj_parked_polls parked; /* of the thread, as the next */
+    sj_parked_polls parked; /* used only by the service's thread */
     sj_device_instances *instances;
     int64_t data_version;
-    bool passes_changed; /* since the parked ones were looked through */
+    bool passes_changed; /* since the parked polls were last checked */
     sj_session_grants *passes;
     char database[PATH_MAX];
     uint8_t header[HEADER_BYTES];
@@ -76,7 +78,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* answer_with sends a frame back along the way that the message came. */
+/* Sends a frame to the sender of `message`. */
 static void answer_with(sj_fleet_service *service, const sj_edge_message *message,
                         sj_frame_type type, const ProtobufCMessage *body, sj_slice payload)
 {
@@ -111,7 +113,7 @@ static void answer_ack(sj_fleet_service *service, const sj_edge_message *message
     answer(service, message, SJ_FRAME_ACK, &ack.base);
 }
 
-/* give_command answers a poll with the next command; false when there is none. */
+/* Answers a poll with the next command. Returns false if there are none. */
 static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_error error = {0};
@@ -130,7 +132,7 @@ static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
     return true;
 }
 
-/* drop_older answers the poll that a new one of the same device replaces. */
+/* Answers the poll that a new one of the same device replaces. */
 static void drop_older(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_parked_poll older;
@@ -139,7 +141,7 @@ static void drop_older(sj_fleet_service *service, const sj_parked_poll *poll)
     }
 }
 
-/* sync_policies queues what the device lacks of its policies, as it says itself. */
+/* Queues the policies that the device lacks according to its status. */
 static void sync_policies(sj_fleet_service *service, int64_t device_id, const char *status)
 {
     sj_error error = {0};
@@ -153,15 +155,15 @@ static void sync_policies(sj_fleet_service *service, int64_t device_id, const ch
     json_decref(report);
 }
 
-/* note_process stores and logs that a poll shows two processes with the device's identity. Returns
- * true if the process has just started, and no other one is known. */
+/* Notes the process that polls. If it shows that two processes have the device's identity, stores
+ * and logs that. Returns true if the process has just started and no other one is known. */
 static bool note_process(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_error error = {0};
     const sj_instance_verdict verdict =
         sj_device_instances_note(service->instances, poll->device_id, poll->instance, now_ms());
     if (verdict.is_proof) {
-        /* The next poll that shows it stores it again. */
+        /* On failure, the next such poll stores it. */
         (void)!sj_fleet_note_copy(service->fleet, poll->device_id, &error);
     }
     if (verdict.is_news) {
@@ -183,7 +185,7 @@ static void take_poll(sj_fleet_service *service, const sj_edge_message *message,
                           .instance = (int64_t)(poll->instance & INT64_MAX),
                           .last_command = poll->last_command,
                           .deadline_ms = now_ms() + wait_ms};
-    one.message.memory = NULL; /* a question that waits keeps its way back only */
+    one.message.memory = NULL; /* a parked poll keeps only the reply address */
     one.message.body = (sj_slice){0};
     sj_status status =
         sj_fleet_check(service->fleet, &poll->device_id, poll->token, &one.device_id, &error);
@@ -237,7 +239,7 @@ static void take_result(sj_fleet_service *service, const sj_edge_message *messag
     answer_ack(service, message, status, error.text);
 }
 
-/* renew_passes looks who may speak at present; true when that has changed. */
+/* Renews the passes. True if they changed. */
 static bool renew_passes(sj_fleet_service *service)
 {
     const bool changed =
@@ -253,7 +255,7 @@ static void take_enrolment(sj_fleet_service *service, const sj_edge_message *mes
     int64_t namesakes = 0;
     Sojourn__Enrolled body = SOJOURN__ENROLLED__INIT;
     body.status = sj_fleet_enrol(service->fleet, hello, token, &namesakes, &error);
-    /* It will be here with its token at once. */
+    /* The device connects with its token at once. */
     service->passes_changed = renew_passes(service) || service->passes_changed;
     if (body.status == SJ_OK && namesakes != 0) {
         sj_fail(
@@ -266,7 +268,7 @@ static void take_enrolment(sj_fleet_service *service, const sj_edge_message *mes
     answer(service, message, SJ_FRAME_ENROLLED, &body.base);
 }
 
-/* read_part fills the part at hand. SJ_EIO: the file is gone. */
+/* Reads the requested part of a file. Returns SJ_EIO if the file is gone. */
 static sj_status read_part(sj_fleet_service *service, const Sojourn__Fetch *fetch,
                            Sojourn__Part *part, size_t *bytes, sj_error *error)
 {
@@ -358,7 +360,8 @@ static void take_message(sj_fleet_service *service, const sj_edge_message *messa
     protobuf_c_message_free_unpacked(body, NULL);
 }
 
-/* has_changed returns whether another connection wrote since the last look. */
+/* True if another connection wrote since the last check. Also ends commands whose timeout has
+ * passed. */
 static bool has_changed(sj_fleet_service *service)
 {
     sqlite3_stmt *statement = NULL;
@@ -370,14 +373,15 @@ static bool has_changed(sj_fleet_service *service)
         version = sqlite3_column_int64(statement, 0);
     }
     sqlite3_finalize(statement);
-    /* The next command that is wanted reports the error. */
+    /* The next read of a command reports the error. */
     (void)!sj_fleet_expire(service->fleet, &error);
     const bool changed = version != service->data_version;
     service->data_version = version;
     return changed;
 }
 
-/* has_open_commands: the ingest writes all the time; only then are the parked asked one by one. */
+/* True if a command is queued or sent. Otherwise parked polls need no check: the ingest writes to
+ * the database all the time. */
 static bool has_open_commands(sj_fleet_service *service)
 {
     sqlite3_stmt *statement = NULL;
@@ -390,7 +394,8 @@ static bool has_open_commands(sj_fleet_service *service)
     return found;
 }
 
-/* throw_out answers a parked poll of a device whose token was revoked; false: it was not. */
+/* Answers a parked poll of a device whose token was revoked. Returns false if the token is
+ * valid. */
 static bool throw_out(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     if (sj_session_grants_has_device(service->passes, poll->device_id)) {
@@ -474,7 +479,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* In the edge's thread. */
+/* Runs on the edge's thread. */
 static sj_status judge(void *context, const sj_credentials *shown, int64_t *grant, sj_error *error)
 {
     sj_fleet_service *service = context;
@@ -499,7 +504,7 @@ static bool has_room_for(const sj_fleet_service *service, const arrival *one)
            (!one->is_enrolment || service->enrolment_count < MAX_ENROLMENTS);
 }
 
-/* In the edge's thread. */
+/* Runs on the edge's thread. */
 static sj_status take_fleet_frame(void *context, sj_edge *edge, const sj_edge_message *message)
 {
     sj_fleet_service *service = context;
@@ -508,11 +513,12 @@ static sj_status take_fleet_frame(void *context, sj_edge *edge, const sj_edge_me
         return SJ_EAGAIN;
     }
     one->message = *message;
-    one->is_enrolment = message->is_stranger; /* all others have shown a token */
+    one->is_enrolment = message->is_stranger; /* other peers have shown a token */
     pthread_mutex_lock(&service->lock);
     const bool is_taken = has_room_for(service, one);
     if (is_taken) {
-        if (service->edge != edge) { /* the thread reads it without the lock */
+        /* set only once, because the service's thread reads it without the lock */
+        if (service->edge != edge) {
             service->edge = edge;
         }
         *service->last = one;

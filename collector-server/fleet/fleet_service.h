@@ -1,5 +1,5 @@
-/* The fleet service: judges HELLOs, enrols devices and hands out commands to devices that wait for
- * them. One thread; its gate is given to the ingest, whose edge carries everything. */
+/* The fleet service: checks HELLOs, enrols devices, and gives commands to devices that wait for
+ * them. It is one thread. The ingest gets its gate and carries its messages on the edge. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_FLEET_SERVICE_H
 #define SJ_COLLECTOR_SERVER_FLEET_FLEET_SERVICE_H
 
@@ -8,21 +8,21 @@
 typedef struct sj_fleet_service sj_fleet_service;
 
 typedef struct sj_fleet_service_options {
-    const char *database; /* the ingest's, already created */
-    bool requires_tokens; /* false: sessions are taken from devices that never enrolled */
+    const char *database; /* path of the ingest's database, which must exist */
+    bool requires_tokens; /* false: devices that never enrolled may send sessions */
 } sj_fleet_service_options;
 
 SJ_MUST_CHECK sj_status sj_fleet_service_start(const sj_fleet_service_options *options,
                                                sj_fleet_service **service, sj_error *error);
 
-/* sj_fleet_service_gate is what the ingest is to be started with. */
+/* Returns the gate, which the ingest must be started with. */
 sj_ingest_gate sj_fleet_service_gate(sj_fleet_service *service);
 
-/* sj_fleet_service_stop answers all that wait and ends the thread; the ingest must still run, and
- * refuses frames of the fleet from then on (they are dropped). */
+/* Answers all waiting polls and ends the thread. The ingest must still run. From then on, it drops
+ * frames for the fleet. */
 void sj_fleet_service_stop(sj_fleet_service *service);
 
-/* sj_fleet_service_free: after the ingest was stopped. */
+/* Frees the service. The ingest must have been stopped before. */
 void sj_fleet_service_free(sj_fleet_service *service);
 
 #endif

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Takes what a command has come to: `*state` of the row, and its result as an object, empty when it
- * is none. */
+/* Reads `*state` of a command and its result as an object: {"text": ...} if it is not JSON. */
 static sj_status read_row(sj_fleet *fleet, int64_t command_id, char state[16], json_t **result,
                           sj_error *error)
 {
@@ -62,8 +61,8 @@ void sj_record_job_reach(json_t *progress, const char *state)
     json_object_set_new(at, state, json_integer(sj_fleet_now_ns()));
 }
 
-/* Arguments of a step: the command's, without what is for the collector and, of a preparation,
- * without what is said of the recording. */
+/* Returns the arguments of a step. Both steps lack the arguments for the collector. "prepare" gets
+ * only those of the program. */
 static json_t *arguments_of_step(const sj_fleet_command *command, const char *kind)
 {
     static const char *const of_collector[] = {"to", "format"};
@@ -85,7 +84,7 @@ static json_t *arguments_of_step(const sj_fleet_command *command, const char *ki
     return some;
 }
 
-/* Gives the device one step, and notes its number. */
+/* Gives the device one step, and stores its command id in `progress`. */
 static sj_status give_step(sj_fleet *fleet, const sj_fleet_command *command, const char *kind,
                            json_t *progress, sj_error *error)
 {
@@ -112,7 +111,7 @@ static sj_status give_step(sj_fleet *fleet, const sj_fleet_command *command, con
     return status;
 }
 
-/* Takes the result of a step. SJ_EAGAIN: it goes on; SJ_EINVAL: it has failed. */
+/* Reads the result of a step. Returns SJ_EAGAIN while it runs, and SJ_EINVAL if it has failed. */
 static sj_status take_step(sj_fleet *fleet, const json_t *progress, const char *kind,
                            json_t **result, sj_error *error)
 {
@@ -158,7 +157,8 @@ static sj_status after_launch(sj_fleet *fleet, const sj_fleet_command *command, 
     return status == SJ_OK ? SJ_EAGAIN : status;
 }
 
-/* Looks at the session: it records once calls of it are stored, and ends. */
+/* Checks the session. It counts as recording once blocks of it are stored. Returns SJ_OK once it is
+ * complete. */
 static sj_status after_start(sj_fleet *fleet, const sj_fleet_command *command, json_t *progress,
                              sj_error *error)
 {

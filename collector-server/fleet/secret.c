@@ -26,7 +26,7 @@ void sj_secret_hash(const char *text, uint8_t hash[SJ_SECRET_HASH_BYTES])
 void sj_secret_hash_bytes(const uint8_t *bytes, size_t size, uint8_t hash[SJ_SECRET_HASH_BYTES])
 {
     if (gnutls_hash_fast(GNUTLS_DIG_SHA256, bytes, size, hash) != GNUTLS_E_SUCCESS) {
-        memset(hash, 0, SJ_SECRET_HASH_BYTES); /* out of memory: equals no stored one */
+        memset(hash, 0, SJ_SECRET_HASH_BYTES); /* out of memory: a hash that equals no stored one */
     }
 }
 

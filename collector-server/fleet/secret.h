@@ -1,4 +1,5 @@
-/* Secrets: 32 random bytes, written as 64 hexadecimal digits, kept as their SHA-256. Any thread. */
+/* Secrets: 32 random bytes, written as 64 hexadecimal digits and stored as their SHA-256.
+ * Thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_SECRET_H
 #define SJ_COLLECTOR_SERVER_FLEET_SECRET_H
 
@@ -10,15 +11,15 @@
 
 enum { SJ_SECRET_TEXT_BYTES = 65, SJ_SECRET_HASH_BYTES = 32 };
 
-/* sj_secret_make draws a secret. SJ_EIO. */
+/* Creates a random secret. Returns SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_secret_make(char text[SJ_SECRET_TEXT_BYTES], sj_error *error);
 
-/* sj_secret_hash hashes what a peer presents, of any length; sj_secret_hash_bytes likewise, without
- * an end. */
+/* sj_secret_hash hashes a peer's token of any length. sj_secret_hash_bytes hashes bytes that are
+ * not NUL-terminated. */
 void sj_secret_hash(const char *text, uint8_t hash[SJ_SECRET_HASH_BYTES]);
 void sj_secret_hash_bytes(const uint8_t *bytes, size_t size, uint8_t hash[SJ_SECRET_HASH_BYTES]);
 
-/* sj_secret_equal compares two hashes in a time that does not depend on them. */
+/* True if two hashes are equal. Takes constant time. */
 bool sj_secret_equal(const uint8_t *left, const uint8_t *right);
 
 #endif

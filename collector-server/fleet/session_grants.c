@@ -13,9 +13,9 @@ typedef struct held_pass {
 
 struct sj_session_grants {
     pthread_mutex_t lock;
-    held_pass *held; /* by device_id */
+    held_pass *held; /* sorted by device_id */
     const held_pass **by_uuid;
-    int64_t *valid; /* the passes of `held`, rising */
+    int64_t *valid; /* sorted passes of `held` */
     size_t count;
     int64_t last_event;
 };
@@ -52,7 +52,7 @@ static int64_t read_number(sqlite3 *database, const char *sql)
     return number;
 }
 
-/* read_held gives the devices that are in; NULL on any error, so that it is tried again. */
+/* Reads the devices with valid tokens. Returns NULL on any error; the caller then tries again. */
 static held_pass *read_held(sqlite3 *database, size_t *count)
 {
     static const char sql[] =

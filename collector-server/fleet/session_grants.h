@@ -1,9 +1,9 @@
-/* Passes: who may speak at present, in memory, so that each frame of each connection can be judged.
+/* Passes: the devices that may send at present. They are in memory, so that each frame of each
+ * connection can be checked.
  *
- * A pass is the number of the event by which a device was let in (table `token_events`); it is
- * valid until the device is thrown out or enrols again. Any thread; sj_session_grants_renew one at
- * a time.
- */
+ * A pass is the number of the event that admitted a device (table `token_events`). It is valid
+ * until the device's token is revoked, or the device enrols again. Thread-safe, but only one thread
+ * at a time may call sj_session_grants_renew. */
 #ifndef SJ_COLLECTOR_SERVER_FLEET_SESSION_GRANTS_H
 #define SJ_COLLECTOR_SERVER_FLEET_SESSION_GRANTS_H
 
@@ -16,24 +16,23 @@
 
 typedef struct sj_session_grants sj_session_grants;
 
-/* sj_session_grants_new begins with none. NULL: out of memory. */
+/* Returns an empty set, or NULL if out of memory. */
 sj_session_grants *sj_session_grants_new(void);
 void sj_session_grants_free(sj_session_grants *passes);
 
-/* sj_session_grants_renew reads the events that came since; true when there were any. */
+/* Reads new events from the database. True if there were any. */
 bool sj_session_grants_renew(sj_session_grants *passes, sqlite3 *database);
 
-/* sj_session_grants_judge gives the pass and the device of who shows this token; 0: the device is
- * not known, thrown out, or has another token. Takes as long in every case; asks no database. */
+/* Returns the pass of the device with this token. Returns 0 if the device is unknown or revoked, or
+ * has another token. Takes the same time in every case. Does not read the database. */
 int64_t sj_session_grants_judge(sj_session_grants *passes, const uint8_t uuid[SJ_DEVICE_ID_BYTES],
                                 const uint8_t token_hash[SJ_SECRET_HASH_BYTES]);
 
-/* sj_session_grants_has returns whether a pass is valid. */
+/* True if a pass is valid. */
 bool sj_session_grants_has(sj_session_grants *passes, int64_t pass);
 
-/* sj_session_grants_of_device returns the pass of a device, or 0; sj_session_grants_has_device
- * whether there is one.
- */
+/* sj_session_grants_of_device returns the pass of a device, or 0. sj_session_grants_has_device is
+ * true if it has one. */
 int64_t sj_session_grants_of_device(sj_session_grants *passes, int64_t device_id);
 bool sj_session_grants_has_device(sj_session_grants *passes, int64_t device_id);
 

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* A client may close its sending side and wait: only an answer that takes longer is given up. */
+/* A client may close its sending side and wait, so only an answer that takes longer than
+ * UNWATCHED_MS is cancelled. */
 enum { REQUEST_DEADLINE_MS = 5000, UNWATCHED_MS = 200, BETWEEN_LOOKS_MS = 20 };
 
 struct sj_answer_pool {
@@ -18,7 +19,7 @@ struct sj_answer_pool {
     pthread_cond_t work;
     pthread_t threads[SJ_ANSWER_THREADS];
     size_t thread_count;
-    sj_answer *first; /* waiting, in order of arrival */
+    sj_answer *first; /* waiting answers, in order of arrival */
     unsigned slow_count;
     _Atomic bool stopping;
     _Atomic uint64_t cancelled;
@@ -98,7 +99,8 @@ static sj_status run_post(sj_answer *answer, json_t **body, sj_error *error)
     return status;
 }
 
-/* An error's text may name files and what is in them. */
+/* Returns the text of an error response. On public routes without the token it says nothing,
+ * because an error's text may name files and their contents. */
 static const char *text_for(const sj_answer *answer, const sj_error *error)
 {
     const sj_http_context *context = answer->request.context;
@@ -132,7 +134,7 @@ static void make_answer(sj_answer *answer)
     }
 }
 
-/* The first answer that may be made now; the lock is held. */
+/* Returns the first answer that may be made now. The caller holds the lock. */
 static sj_answer *take_work(sj_answer_pool *pool)
 {
     sj_answer **link = &pool->first;
@@ -163,7 +165,7 @@ static void *run_thread(void *context)
         pthread_mutex_unlock(&pool->lock);
         const bool is_slow = answer->route->is_slow;
         make_answer(answer);
-        MHD_resume_connection(answer->request.connection); /* which may free `answer` */
+        MHD_resume_connection(answer->request.connection); /* this may free `answer` */
         pthread_mutex_lock(&pool->lock);
         pool->slow_count -= is_slow;
         pthread_cond_signal(&pool->work);

@@ -1,5 +1,5 @@
-/* Files of the dashboard, embedded at build time (web-static/embed.mjs writes the table). There is
- * no file system behind a URL: what is not in the table does not exist. */
+/* Files of the dashboard, embedded at build time (web-static/embed.mjs writes the table). The
+ * server reads no files for URLs: only what is in the table exists. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_ASSETS_H
 #define SJ_COLLECTOR_SERVER_HTTP_ASSETS_H
 
@@ -10,8 +10,8 @@
 typedef struct sj_asset {
     const char *path; /* exact URL path */
     const char *content_type;
-    const char *etag; /* quoted, of the content */
-    bool immutable;   /* its name holds a hash of its content */
+    const char *etag; /* quoted; depends on the content */
+    bool immutable;   /* its name contains a hash of its content */
     const uint8_t *data;
     size_t size; /* bytes */
     const uint8_t *gzip_data;
@@ -21,8 +21,8 @@ typedef struct sj_asset {
 extern const sj_asset sj_assets[];
 extern const size_t sj_asset_count;
 
-/* sj_asset_find returns the file of a decoded path, or NULL. Pages of the dashboard (its routes
- * are in the address bar) are all "/". Static storage; any thread. */
+/* Returns the file of a decoded path, or NULL. Paths of the dashboard's pages, which its script
+ * handles, all give the file of "/". Static storage; thread-safe. */
 const sj_asset *sj_asset_find(const char *path);
 
 #endif

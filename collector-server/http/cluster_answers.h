@@ -1,20 +1,19 @@
-/* What a server over a cluster of many labs does beyond one over a lab's database: sums are fetched
- * before they are read, and statements go to the cluster itself where a page says engine=cluster.
- */
+/* Additional work of a server for a cluster of many labs: it fetches sums before they are read, and
+ * sends statements with engine=cluster to the cluster. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CLUSTER_ANSWERS_H
 #define SJ_COLLECTOR_SERVER_HTTP_CLUSTER_ANSWERS_H
 
 #include "collector-server/http/route.h"
 
-/* sj_cluster_answers_prepare fetches the sums that a request reads: of the session in its path, and
- * of the sets in its parameters p.session, p.a and p.b. Sessions that nobody knows are the route's
- * to name. SJ_EAGAIN: the cluster is not reached; as sj_cluster_mirror_need. */
+/* Fetches the sums that a request reads: those of the session in its path, and of the sets in its
+ * parameters p.session, p.a and p.b. Ignores unknown sessions; the route reports them. Returns
+ * SJ_EAGAIN if the cluster cannot be reached; other errors as sj_cluster_mirror_need. */
 SJ_MUST_CHECK sj_status sj_cluster_answers_prepare(const sj_request *request, bool is_of_session,
                                                    sj_error *error);
 
-/* sj_cluster_answers_ask asks the cluster, with p.NAME for :NAME; the answer is the table `answer`
- * of a database in memory, to be closed. SJ_EINVAL: there is no cluster, no value, or it refuses.
- */
+/* Sends a statement to the cluster, with p.NAME for :NAME. The result is the table `answer` of an
+ * in-memory database, which the caller closes. Returns SJ_EINVAL if there is no cluster, a value is
+ * missing, or the cluster refuses. */
 SJ_MUST_CHECK sj_status sj_cluster_answers_ask(const sj_request *request, const char *sql,
                                                int64_t rows, int64_t time_ms, sqlite3 **answer,
                                                sj_error *error);

@@ -1,6 +1,7 @@
-/* Design notes: a socket is only shut down, under the lock under which libmicrohttpd's closing
- * notification removes it, so the descriptor cannot have become another file meanwhile; the
- * library then sees the end of the stream and closes it in its own thread. */
+/* Design notes: this component only shuts sockets down. It holds the lock under which
+ * libmicrohttpd's closing notification removes them, so a descriptor cannot belong to another file
+ * meanwhile. The library then sees the end of the stream and closes the socket on its own
+ * thread. */
 #include "collector-server/http/connection_watch.h"
 
 #include "proto/base/address_bucket.h"
@@ -12,9 +13,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { BUCKETS = 1024 }; /* of addresses; sharing one only makes the limit tighter */
+/* hash buckets of addresses; a shared bucket only makes the limit stricter */
+enum { BUCKETS = 1024 };
 
-/* In the order in which connections make way. */
+/* In the order in which connections are displaced. */
 typedef enum sj_phase {
     SJ_PHASE_REQUEST,
     SJ_PHASE_RESPONSE,
@@ -23,19 +25,19 @@ typedef enum sj_phase {
 } sj_phase;
 
 typedef struct watched {
-    struct MHD_Connection *connection; /* NULL: free */
+    struct MHD_Connection *connection; /* NULL: unused entry */
     int socket;
     uint64_t deadline_ns;
-    uint64_t since_ns; /* in this phase */
+    uint64_t since_ns; /* start of this phase */
     sj_phase phase;
-    unsigned bucket; /* its address's */
+    unsigned bucket; /* bucket of its address */
 } watched;
 
 struct sj_connection_watch {
     pthread_mutex_t lock;
     watched entries[SJ_HTTP_CONNECTIONS_AT_ONCE];
     unsigned open;             /* entries that are not gone */
-    unsigned open_of[BUCKETS]; /* those of each bucket */
+    unsigned open_of[BUCKETS]; /* the same by bucket */
 };
 
 static uint64_t in_seconds(unsigned seconds)
@@ -96,7 +98,7 @@ static void count(sj_connection_watch *watch, const watched *entry, int change)
     watch->open_of[entry->bucket] += (unsigned)change;
 }
 
-/* end_connection shuts a connection down; it keeps its entry until libmicrohttpd has closed it. */
+/* Shuts a connection down. It keeps its entry until libmicrohttpd has closed it. */
 static void end_connection(sj_connection_watch *watch, watched *entry)
 {
     shutdown(entry->socket, SHUT_RDWR);
@@ -105,7 +107,7 @@ static void end_connection(sj_connection_watch *watch, watched *entry)
     count(watch, entry, -1);
 }
 
-/* True if it is no stream and comes from an address that has too many connections. */
+/* True if it is not a stream and its address has too many connections. */
 static bool is_crowding(const sj_connection_watch *watch, const watched *entry)
 {
     return entry->phase <= SJ_PHASE_RESPONSE &&
@@ -121,7 +123,7 @@ static bool goes_before(const sj_connection_watch *watch, const watched *one, co
            (one->phase == other->phase && one->since_ns < other->since_ns);
 }
 
-/* make_way ends the connection that goes first when there are too many. */
+/* If there are too many connections, ends the first one in the order of displacement. */
 static void make_way(sj_connection_watch *watch)
 {
     watched *first = NULL;

@@ -1,8 +1,10 @@
-/* Ends connections that hold a place without making progress. libmicrohttpd's own time-out is one
- * of silence: a peer that sends a byte now and then would keep its place for ever. And when there
- * are many, the one that has been sending its request for longest goes for each that comes, else
- * the one that has been reading for longest: who asks for /healthz finds a place at once. Those
- * of an address that has too many connections go before those of others, streams excepted. */
+/* Ends connections that make no progress. libmicrohttpd's own timeout only detects silence: a peer
+ * that sends a byte now and then could stay connected for ever.
+ *
+ * If there are too many connections, each new one displaces an old one, so that a request such as
+ * /healthz always gets a connection. First goes the connection that has been sending its request
+ * longest, then the one that has been reading its response longest. Connections of an address that
+ * has too many go before those of others, except for streams. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONNECTION_WATCH_H
 
@@ -14,28 +16,28 @@
 typedef struct sj_connection_watch sj_connection_watch;
 
 enum {
-    SJ_HTTP_CONNECTIONS_MAX = 128,       /* beyond, older ones make way */
-    SJ_HTTP_CONNECTIONS_AT_ONCE = 512,   /* until those have gone */
-    SJ_HTTP_CONNECTIONS_OF_ADDRESS = 32, /* beyond, they make way first; IPv6: of a /64 */
-    SJ_HTTP_REQUEST_SECONDS = 10,        /* to send a whole request, idle keep-alive included */
-    SJ_HTTP_RESPONSE_SECONDS = 60,       /* to take a whole response that is no event stream */
+    SJ_HTTP_CONNECTIONS_MAX = 128,       /* above this, older ones are displaced */
+    SJ_HTTP_CONNECTIONS_AT_ONCE = 512,   /* including displaced ones that are still closing */
+    SJ_HTTP_CONNECTIONS_OF_ADDRESS = 32, /* above this, they are displaced first; IPv6: of a /64 */
+    SJ_HTTP_REQUEST_SECONDS = 10,  /* to send a whole request, including idle keep-alive time */
+    SJ_HTTP_RESPONSE_SECONDS = 60, /* to read a whole response that is not an event stream */
 };
 
 SJ_MUST_CHECK sj_status sj_connection_watch_new(sj_connection_watch **watch);
 void sj_connection_watch_free(sj_connection_watch *watch);
 
-/* sj_connection_watch_notify is an MHD_NotifyConnectionCallback; `context` is the watch. */
+/* An MHD_NotifyConnectionCallback. `context` is the watch. */
 void sj_connection_watch_notify(void *context, struct MHD_Connection *connection,
                                 void **socket_context, enum MHD_ConnectionNotificationCode code);
 
-/* sj_connection_watch_answering says that a whole request is there; `unlimited` for streams.
- * sj_connection_watch_answered, that its response is gone. */
+/* sj_connection_watch_answering reports that a whole request has arrived; `unlimited` is for
+ * streams. sj_connection_watch_answered reports that its response was sent. */
 void sj_connection_watch_answering(sj_connection_watch *watch, struct MHD_Connection *connection,
                                    int unlimited);
 void sj_connection_watch_answered(sj_connection_watch *watch, struct MHD_Connection *connection);
 
-/* sj_connection_watch_sweep shuts down the sockets of connections that are over time; call it
- * about once a second. Any thread, as all of the above. */
+/* Shuts down the sockets of connections whose time is over; call it about once a second.
+ * Thread-safe, like all functions above. */
 void sj_connection_watch_sweep(sj_connection_watch *watch, uint64_t now_ns);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the requests of one server share. */
+/* Data that all requests of a server share. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 
@@ -20,13 +20,14 @@ typedef struct sj_http_context {
     sj_answer_pool *answers;
     sj_connection_watch *watch;
     const char *database_path;
-    struct sj_cluster_mirror *mirror; /* that the database follows; NULL: it is a lab's own */
+    /* the cluster that the database follows; NULL: it is a lab's own database */
+    struct sj_cluster_mirror *mirror;
     sj_login login;
     uint16_t port;
-    bool is_remote; /* served to other machines: by TLS, to those who show the token */
+    bool is_remote; /* served to other machines: by TLS, to clients with the token */
     void *metrics_context;
-    void (*write_metrics)(void *context, FILE *text);   /* NULL: none */
-    sj_status (*check)(void *context, sj_error *error); /* NULL: none */
+    void (*write_metrics)(void *context, FILE *text);   /* NULL: no further metrics */
+    sj_status (*check)(void *context, sj_error *error); /* NULL: no check */
 } sj_http_context;
 
 #endif

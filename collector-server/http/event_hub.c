@@ -1,7 +1,7 @@
-/* Design notes: the last messages stand in a ring, numbered. A stream knows the number of the next
- * message that it needs; when that one has been overwritten it gets `event: resync` instead. A
- * stream with nothing to say is suspended, and resumed by the hub's thread. libmicrohttpd calls
- * give_bytes and end_stream in its own threads; the hub's lock orders all three. */
+/* Design notes: a ring holds the latest messages, which are numbered. A stream stores the number of
+ * the next message that it needs. If that message was overwritten, the stream gets `event: resync`
+ * instead. A stream without a message is suspended, and the hub's thread resumes it. libmicrohttpd
+ * calls give_bytes and end_stream on its own threads. The hub's lock orders all three. */
 #include "collector-server/http/event_hub.h"
 
 #include "collector-server/http/reply.h"
@@ -20,18 +20,18 @@
 enum { RING_SIZE = 16, HEARTBEAT_POLLS = 30 };
 
 typedef struct hub_message {
-    char *text;    /* for streams about all sessions; owned */
-    json_t *items; /* the sessions in it; NULL: it is for every stream; owned */
+    char *text;    /* for streams that report all sessions; owned */
+    json_t *items; /* its sessions; NULL: the message is for every stream; owned */
 } hub_message;
 
 typedef struct event_stream {
     sj_event_hub *hub;
     struct event_stream *next;
     struct MHD_Connection *connection;
-    int64_t session; /* the only one it is about; 0: all */
+    int64_t session; /* the only session that it reports; 0: all */
     uint64_t next_message;
-    size_t offset; /* bytes of the current text that are gone */
-    char *text;    /* being sent; owned */
+    size_t offset; /* bytes of the current text that were sent */
+    char *text;    /* text that is being sent; owned */
     int socket;
     bool suspended;
     bool peer_gone;
@@ -46,7 +46,7 @@ struct sj_event_hub {
     sj_connection_watch *watch;
     event_stream *streams;
     size_t stream_count;
-    hub_message ring[RING_SIZE]; /* message n at n % RING_SIZE */
+    hub_message ring[RING_SIZE]; /* message n is at n % RING_SIZE */
     uint64_t next_message;
     bool stopping;
 };
@@ -58,7 +58,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* The event that reports sessions ({"items": items}); NULL: no memory. */
+/* Returns the event that reports sessions ({"items": items}), or NULL if out of memory. */
 static char *event_text(json_t *items)
 {
     char *data = json_dumps(items, JSON_COMPACT);
@@ -70,7 +70,7 @@ static char *event_text(json_t *items)
     return text;
 }
 
-/* What a message says to a stream about one session; NULL: nothing. */
+/* Returns the part of a message about one session, or NULL if it has none. */
 static char *text_about(const hub_message *message, int64_t session)
 {
     char id[24];
@@ -90,7 +90,7 @@ static char *text_about(const hub_message *message, int64_t session)
     return NULL;
 }
 
-/* The next text of a stream, or NULL when there is none; the lock is held. */
+/* Returns the next text of a stream, or NULL if it has none. The caller holds the lock. */
 static char *next_text(event_stream *stream)
 {
     const sj_event_hub *hub = stream->hub;
@@ -202,7 +202,7 @@ enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection 
     return sj_reply_send(connection, MHD_HTTP_OK, response);
 }
 
-/* The lock is held. */
+/* The caller holds the lock. */
 static void resume_all(sj_event_hub *hub)
 {
     for (event_stream *stream = hub->streams; stream != NULL; stream = stream->next) {
@@ -213,8 +213,9 @@ static void resume_all(sj_event_hub *hub)
     }
 }
 
-/* libmicrohttpd does not look at suspended connections: a closed tab would keep its place until the
- * next message. A stream's socket stays open while the stream is listed. */
+/* Ends suspended streams whose client has disconnected. libmicrohttpd does not check suspended
+ * connections, so a closed tab would use a stream until the next message. A stream's socket stays
+ * open while the stream is listed. */
 static void end_streams_of_gone_peers(sj_event_hub *hub)
 {
     pthread_mutex_lock(&hub->lock);
@@ -230,7 +231,7 @@ static void end_streams_of_gone_peers(sj_event_hub *hub)
     pthread_mutex_unlock(&hub->lock);
 }
 
-/* Takes over `text` and borrows `items`. */
+/* Adds a message and resumes all streams. Takes ownership of `text` and borrows `items`. */
 static void publish(sj_event_hub *hub, char *text, json_t *items)
 {
     if (text == NULL) {
@@ -246,7 +247,7 @@ static void publish(sj_event_hub *hub, char *text, json_t *items)
     pthread_mutex_unlock(&hub->lock);
 }
 
-/* Waits for the next poll; false when the hub is to stop. */
+/* Waits for the next poll. Returns false if the hub is stopping. */
 static bool wait_for_poll(sj_event_hub *hub)
 {
     const uint64_t until_ns = now_ns() + (uint64_t)SJ_EVENT_POLL_MS * 1000000u;

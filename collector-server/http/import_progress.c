@@ -9,7 +9,7 @@
 #include <string.h>
 
 typedef struct copied_import {
-    char import[SJ_SECRET_TEXT_BYTES]; /* "": the place is free */
+    char import[SJ_SECRET_TEXT_BYTES]; /* "": unused entry */
     double part;
 } copied_import;
 
@@ -17,7 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static copied_import all[SJ_ANSWER_THREADS];
 static _Thread_local copied_import *own;
 
-/* With `lock`. NULL: there is none. */
+/* Returns the entry of an import, or NULL. The caller holds `lock`. */
 static copied_import *find(const char *import)
 {
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {

@@ -21,7 +21,7 @@ static sj_status make_token(const char *path, char token[SJ_SECRET_TEXT_BYTES], 
         close(file);
     }
     if (file >= 0 && !is_written) {
-        unlink(path); /* the next start makes a whole one */
+        unlink(path); /* so that the next start creates a complete one */
     }
     return is_written ? SJ_OK
                       : sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(problem));

@@ -1,9 +1,9 @@
-/* Who a request comes from: the server's token, in a file beside its database or made for one run.
+/* Checks the server's token, which is in a file beside its database, or made for one run.
  *
- * Programs and the dashboard show `Authorization: Bearer TOKEN`. Beyond the loopback, browsers ask
- * their user for a name and a password (RFC 7617), send them with each request to this server, and
- * the token is the password. It is enough to read, never to change something: a browser sends it
- * without being asked by the page. Any thread. */
+ * Programs and the dashboard send `Authorization: Bearer TOKEN`. Beyond the loopback, browsers ask
+ * their user for a name and a password (RFC 7617); the password is the token. Browsers then send it
+ * with each request, even if the page did not ask for that. So a password only permits reading, and
+ * never changes. Thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 #define SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 
@@ -19,27 +19,27 @@ enum { SJ_LOGIN_FILE_BYTES = 256, SJ_LOGIN_REFUSAL_BYTES = SJ_LOGIN_FILE_BYTES +
 typedef struct sj_login {
     char token[SJ_SECRET_TEXT_BYTES];
     uint8_t token_hash[SJ_SECRET_HASH_BYTES];
-    char file[SJ_LOGIN_FILE_BYTES]; /* name of the token's file beside the database; "": none */
-    char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* the answer to a request without the token */
+    /* name of the token's file beside the database; "": it is in no file */
+    char file[SJ_LOGIN_FILE_BYTES];
+    char refusal[SJ_LOGIN_REFUSAL_BYTES]; /* text of the response to a request without the token */
 } sj_login;
 
-/* sj_login_load reads the token file, or makes it (mode 0600) with a new token. SJ_EIO; SJ_EPERM:
- * others may read the file. */
+/* Reads the token file, or creates it (mode 0600) with a new token. Returns SJ_EIO, or SJ_EPERM if
+ * other users may read the file. */
 SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_error *error);
 
-/* sj_login_make makes a token that no file holds. SJ_EIO: no random bytes. */
+/* Makes a token that is in no file. Returns SJ_EIO if there are no random bytes. */
 SJ_MUST_CHECK sj_status sj_login_make(sj_login *login, sj_error *error);
 
-/* sj_login_is_shown returns whether a request shows the token: as Bearer or, beyond the loopback,
- * as password. A password is sent by the browser itself, so the loopback, which has no TLS, takes
- * none. */
+/* True if a request has the token as Bearer or, beyond the loopback, as password. Browsers send
+ * passwords by themselves, and the loopback has no TLS, so it accepts none. */
 bool sj_login_is_shown(const sj_login *login, bool is_remote, struct MHD_Connection *connection);
 
-/* sj_login_bears_token returns whether a request shows the token as Bearer. The time that it takes
- * does not depend on how much of a wrong token is right. */
+/* True if a request has the token as Bearer. The time does not depend on how much of a wrong token
+ * is correct. */
 bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection);
 
-/* sj_login_bears_password returns whether a request shows the token as password. */
+/* True if a request has the token as password. */
 bool sj_login_bears_password(const sj_login *login, struct MHD_Connection *connection);
 
 #endif

@@ -10,9 +10,9 @@
 
 enum { TIME_BYTES = 32 };
 
-static const char place[] = "{{data}}"; /* of the data in the page */
+static const char place[] = "{{data}}"; /* placeholder for the data in the page */
 
-/* What the dashboard's overview of the session holds. */
+/* Runs the dashboard's route for the overview of a session. */
 static sj_status read_overview(sqlite3 *database, int64_t session_id, json_t **overview,
                                sj_error *error)
 {
@@ -30,7 +30,7 @@ static sj_status read_questions(json_t **questions, sj_error *error)
                               : sj_fail(error, SJ_ENOTFOUND, "this program has no dashboard");
 }
 
-/* Parameters have the names of `values`, or are the session. */
+/* Binds parameters to the `values` of their names. All others are the session. */
 static void bind_values(sqlite3_stmt *statement, int64_t session_id, const json_t *values)
 {
     for (int i = 1; i <= sqlite3_bind_parameter_count(statement); i++) {
@@ -106,7 +106,7 @@ static sj_status answer_all(sqlite3 *database, int64_t session_id, const json_t 
     return SJ_OK;
 }
 
-/* Takes `overview` and `panels`. */
+/* Takes ownership of `overview` and `panels`. */
 static json_t *pack(json_t *overview, json_t *panels)
 {
     char made[TIME_BYTES];
@@ -118,7 +118,7 @@ static json_t *pack(json_t *overview, json_t *panels)
                      panels);
 }
 
-/* Names come from traced programs: as JSON without "<" they end no element. */
+/* Writes JSON without "<", so that names of traced programs cannot end the script element. */
 static void write_inert(const char *json, FILE *output)
 {
     for (const char *rest = json; *rest != '\0';) {

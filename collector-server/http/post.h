@@ -1,7 +1,7 @@
-/* Requests that change something: what they have to bring, and their bodies.
+/* Requests that change data: their checks and their bodies.
  *
- * A browser may send a password without being asked by a page. So a POST needs the token in
- * `Authorization: Bearer`, which no page of another site knows, and a body of JSON. */
+ * A browser may send a password although no page asked for that. So a POST needs a JSON body and
+ * the token in `Authorization: Bearer`, which other sites' pages do not know. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_POST_H
 #define SJ_COLLECTOR_SERVER_HTTP_POST_H
 
@@ -10,22 +10,22 @@
 
 enum { SJ_POST_MAX_BYTES = 256 * 1024 };
 
-/* A body that is being received; `bytes` are its holder's to free. */
+/* A body that is being received. Its owner frees `bytes`. */
 typedef struct sj_post_body {
     char *bytes;
     size_t size;
     bool is_too_long;
 } sj_post_body;
 
-/* sj_post_refusal returns what is wrong with a POST before its body is read, and its HTTP status;
- * NULL: nothing. The text is constant, or `login`'s. */
+/* Returns the reason to refuse a POST before its body is read, and its HTTP status. NULL: not
+ * refused. The text is constant, or belongs to `login`. */
 const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
                             unsigned *code);
 
-/* sj_post_body_add takes in a piece; what is too long is dropped and sets `is_too_long`. */
+/* Appends a piece. Drops pieces that are too long and sets `is_too_long`. */
 void sj_post_body_add(sj_post_body *body, const char *piece, size_t size);
 
-/* sj_post_parse reads a body as a JSON object, released by the caller. SJ_EINVAL with the place of
+/* Parses a body as a JSON object, which the caller releases. Returns SJ_EINVAL with the position of
  * the mistake. */
 SJ_MUST_CHECK sj_status sj_post_parse(const sj_post_body *body, json_t **object, sj_error *error);
 

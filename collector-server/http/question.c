@@ -1,4 +1,4 @@
-/* Values are as SQLite has them, so integers may pass 2^53: those come as decimal strings. */
+/* Values are as in SQLite, but integers beyond 2^53 become decimal strings. */
 #include "collector-server/http/question.h"
 
 #include "collector-server/http/parameters.h"
@@ -15,10 +15,10 @@ enum { VALUE_BYTES_MAX = 1 << 20, ANSWER_BYTES_MAX = 8 << 20, DEFAULT_BYTES = 25
 typedef struct question_answer {
     const json_t *question;
     sqlite3 *database;
-    const sj_shipped_query *query; /* whose defaults hold; NULL: none */
+    const sj_shipped_query *query; /* the shipped query whose defaults apply; NULL: none */
     json_t *columns;
     json_t *rows;
-    size_t bytes; /* of texts and blobs in `rows`, and 16 for each value */
+    size_t bytes; /* size of texts and blobs in `rows`, plus 16 for each value */
     bool is_full;
     bool is_short_of_memory;
 } question_answer;
@@ -61,7 +61,7 @@ static bool take_row(void *context, sqlite3_stmt *statement, bool values)
     return !answer->is_short_of_memory && !answer->is_full;
 }
 
-/* "last" and a number name a session. */
+/* The session of "last". A session may also be given by its number. */
 static const char latest_sql[] = "SELECT max(session_id) FROM sessions";
 
 static sj_status bind_session(const question_answer *answer, sqlite3_stmt *statement, int number,

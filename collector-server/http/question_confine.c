@@ -1,8 +1,7 @@
-/* Design notes. The list of system calls is what SQLite, the decoder of blocks and malloc need; all
- * others fail with EPERM, so that a library that tries one goes on without it. `openat` is among
- * them, for the database and temporary files: which files may be opened is the SQL guard's to say.
- * RLIMIT_DATA counts what is written, not the mapped database; sanitizers map more than it allows.
- */
+/* Design notes. SQLite, the block decoder and malloc need the listed system calls. All others fail
+ * with EPERM, so that a library that tries one can continue without it. `openat` is allowed for the
+ * database and temporary files; the SQL guard decides which files may be opened. RLIMIT_DATA counts
+ * written memory, not the mapped database. Sanitizers map more than it allows. */
 #include "collector-server/http/question_worker.h"
 
 #include <errno.h>
@@ -16,8 +15,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-/* The standard three, three of the database, one of blocks; the rest are temporary ones: a
- * statement with many materialized tables would have one of `file_bytes` for each. */
+/* Three standard files, three of the database, one of blocks; the rest are temporary files. The
+ * limit is needed because a statement with many materialized tables could have one of `file_bytes`
+ * for each. */
 enum { FILES_MAX = 16 };
 
 #if defined(__x86_64__)
@@ -37,7 +37,7 @@ static const unsigned allowed_calls[] = {
 #endif
     /* memory */
     SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise, SYS_brk,
-    /* time, locks, identity, the end */
+    /* time, locks, identity, exit */
     SYS_clock_gettime, SYS_clock_nanosleep, SYS_nanosleep, SYS_gettimeofday, SYS_futex,
     SYS_sched_yield, SYS_getrandom, SYS_getpid, SYS_gettid, SYS_getuid, SYS_geteuid,
     SYS_rt_sigreturn, SYS_rt_sigaction, SYS_rt_sigprocmask, SYS_sigaltstack, SYS_restart_syscall,
@@ -45,7 +45,8 @@ static const unsigned allowed_calls[] = {
 
 enum { CALLS = sizeof(allowed_calls) / sizeof(allowed_calls[0]), HEAD = 4, TAIL = 2 };
 
-/* A call of another machine's table, as x86-64 has of 32 bits, ends the process. */
+/* Limits the allowed system calls. A call by another ABI, such as 32-bit calls on x86-64, ends the
+ * process. */
 static sj_status forbid_calls(sj_error *error)
 {
     struct sock_filter code[HEAD + CALLS + TAIL] = {
@@ -54,7 +55,7 @@ static sj_status forbid_calls(sj_error *error)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     for (size_t i = 0; i < CALLS; i++) {
-        /* to the last statement, over the comparisons that are left and the refusal */
+        /* jumps to the last statement, over the remaining comparisons and the refusal */
         code[HEAD + i] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed_calls[i],
                                                       (uint8_t)(CALLS - i), 0);
     }
@@ -78,7 +79,7 @@ static sj_status limit(int resource, int64_t most, sj_error *error)
 
 sj_status sj_question_confine(const sj_question_limits *limits, sj_error *error)
 {
-    (void)signal(SIGXFSZ, SIG_IGN); /* a file at its limit is like a full disk */
+    (void)signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is handled like a full disk */
     (void)signal(SIGPIPE, SIG_IGN);
     SJ_TRY(limit(RLIMIT_CORE, 0, error));
     SJ_TRY(limit(RLIMIT_NOFILE, FILES_MAX, error));

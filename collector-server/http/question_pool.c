@@ -20,10 +20,11 @@
 enum {
     WORKERS = SJ_ANSWER_SLOW_AT_ONCE,
     LOOK_MS = 20,
-    GRACE_MS = 2000, /* a process says itself that a question takes too long; this is for one that
-                        does not */
+    /* A process reports by itself that a question takes too long. After this additional time it is
+     * ended. */
+    GRACE_MS = 2000,
     NUMBER_BYTES = 24,
-    ANSWER_BYTES_MAX = 64 << 20 /* of JSON; the values in it are limited (question.c) */
+    ANSWER_BYTES_MAX = 64 << 20 /* size of the JSON; question.c limits the values in it */
 };
 
 extern char **environ;
@@ -44,10 +45,10 @@ struct sj_question_pool {
     worker workers[WORKERS];
 };
 
-/* A question that a worker answers. */
+/* A question while a worker answers it. */
 typedef struct asking {
     worker *by;
-    int64_t time_ms; /* the question's limit */
+    int64_t time_ms; /* time limit of the question */
     int64_t end_ms;
     bool (*goes_on)(void *context);
     void *context;
@@ -74,7 +75,7 @@ static int spawn_program(pid_t *pid, int pipe, char *const *words)
     posix_spawnattr_init(&attributes);
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
-    /* a group of its own: Ctrl-C is the server's to hear */
+    /* an own process group, so that Ctrl-C only reaches the server */
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETPGROUP);
     const int code = posix_spawn(pid, "/proc/self/exe", &files, &attributes, words, environ);
@@ -112,7 +113,7 @@ static sj_status start_worker(const sj_question_pool *pool, worker *started, sj_
     return SJ_OK;
 }
 
-/* Returns how the process has ended, as waitpid does. */
+/* Kills and reaps a worker. Returns its exit status as from waitpid. */
 static int end_worker(worker *ended)
 {
     int status = 0;
@@ -124,8 +125,8 @@ static int end_worker(worker *ended)
     return status;
 }
 
-/* The first that is idle: while few ask, those are always the same, with what was asked before in
- * their caches. */
+/* Takes the first idle worker, or returns NULL. With few questions at a time, the same workers
+ * answer again, so their caches are useful. */
 static worker *take_worker(sj_question_pool *pool)
 {
     worker *taken = NULL;
@@ -147,7 +148,8 @@ static void give_worker(sj_question_pool *pool, worker *given)
     pthread_mutex_unlock(&pool->lock);
 }
 
-/* Seconds beyond what the worker has used already. Without them only GRACE_MS ends a question. */
+/* Limits the CPU time of the worker for this question, in addition to what it has already used. If
+ * that fails, only GRACE_MS ends a question. */
 static void limit_cpu(const asking *asked)
 {
     clockid_t clock;
@@ -159,7 +161,7 @@ static void limit_cpu(const asking *asked)
     }
 }
 
-/* Waits until the worker can be read or written. */
+/* Waits until the worker's socket is ready for `events`. */
 static sj_status wait_for(const asking *asked, short events, sj_error *error)
 {
     struct pollfd watched = {.fd = asked->by->pipe, .events = events};
@@ -186,7 +188,7 @@ static sj_status transfer(const asking *asked, bool is_sent, void *bytes, size_t
             is_sent ? send(asked->by->pipe, at, size - done, MSG_NOSIGNAL | MSG_DONTWAIT)
                     : recv(asked->by->pipe, at, size - done, MSG_DONTWAIT);
         if (moved == 0 || (moved < 0 && errno != EAGAIN && errno != EINTR)) {
-            return SJ_EIO; /* it has ended */
+            return SJ_EIO; /* the worker has ended */
         }
         done += moved > 0 ? (size_t)moved : 0;
     }
@@ -214,14 +216,16 @@ static sj_status converse(const asking *asked, char *question, sj_question_head 
     return SJ_OK;
 }
 
-/* Kills a worker that has not answered, says why, and starts another one for the next question. */
+/* Kills a worker that has not answered, and starts another one for the next question. Returns the
+ * reason. */
 static sj_status replace_worker(const sj_question_pool *pool, const asking *asked, sj_status status,
                                 sj_error *error)
 {
     const int ended = end_worker(asked->by);
     sj_error ignored;
     if (status != SJ_ECLOSED) {
-        (void)!start_worker(pool, asked->by, &ignored); /* or the next question says so */
+        /* if this fails, the next question reports it */
+        (void)!start_worker(pool, asked->by, &ignored);
     }
     if (status != SJ_EIO) {
         return status;
@@ -238,8 +242,8 @@ static sj_status replace_worker(const sj_question_pool *pool, const asking *aske
                    WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
 }
 
-/* Starts a worker where none is, or the one that was has ended while it was idle: that is no fault
- * of the next question. */
+/* Starts a worker if none is running. A worker that ended while it was idle is replaced, so that
+ * the next question does not fail. */
 static sj_status ready_worker(const sj_question_pool *pool, worker *ready, sj_error *error)
 {
     if (ready->pid != 0 && waitpid(ready->pid, NULL, WNOHANG) == ready->pid) {

@@ -36,7 +36,7 @@ static bool write_all(const void *bytes, size_t size)
     return true;
 }
 
-/* The next question, owned by the caller; NULL: there is none to come. */
+/* Reads the next question, owned by the caller. Returns NULL if the server has ended. */
 static json_t *read_question(void)
 {
     sj_question_head head;
@@ -51,8 +51,8 @@ static json_t *read_question(void)
     return question;
 }
 
-/* The answer as text, owned by the caller. A connection of its own for each question: what a guard
- * and a statement have changed ends with it. */
+/* Makes the answer as text, owned by the caller. Each question gets its own connection, so that
+ * changes by a guard or a statement end with it. */
 static sj_status make_answer(const char *path, sj_sums_cache *sums, const json_t *question,
                              const sj_question_limits *limits, char **text, sj_error *error)
 {
@@ -89,7 +89,7 @@ static bool answer(const char *path, sj_sums_cache *sums, const json_t *question
     return is_written;
 }
 
-/* Rather no answer than one without limits: each question is told why. */
+/* Answers each question with an error, because a process without limits must not answer any. */
 static void refuse_all(const sj_error *why)
 {
     sj_error error;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-/* Shorter texts fit into a packet or two as they are. */
+/* Shorter texts fit into one or two packets without compression. */
 enum { COMPRESS_FROM_BYTES = 2048, COMPRESSION_LEVEL = 2, GZIP_WINDOW = 15 + 16 };
 
 static const char *const security_headers[][2] = {
@@ -33,8 +33,8 @@ enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status
     return queued;
 }
 
-/* Is gzip among the codings that a peer accepts? Any weight that starts with 0 is taken for a
- * refusal: the plain form is always right. */
+/* True if the client accepts gzip. Treats any weight that starts with 0 as a refusal, because the
+ * plain form is always correct. */
 static bool accepts_gzip(struct MHD_Connection *connection)
 {
     const char *accepted =
@@ -43,7 +43,7 @@ static bool accepts_gzip(struct MHD_Connection *connection)
     return found != NULL && strncmp(found, "gzip;q=0", 8) != 0;
 }
 
-/* gzip of a text; NULL: it cannot be had. Owned by the caller. */
+/* Compresses a text with gzip, owned by the caller. Returns NULL on failure. */
 static char *compress_text(const char *text, size_t size, size_t *compressed_size)
 {
     z_stream stream = {0};
@@ -67,7 +67,7 @@ static char *compress_text(const char *text, size_t size, size_t *compressed_siz
     return bytes;
 }
 
-/* A response of `text`, which it takes over. */
+/* Creates a response from `text`, of which it takes ownership. */
 static struct MHD_Response *make_text(char *text, bool may_compress)
 {
     size_t size = strlen(text);

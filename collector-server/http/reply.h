@@ -1,4 +1,4 @@
-/* Responses: every one of them leaves through here and carries the security headers. */
+/* Responses. These functions send every response, with the security headers. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_REPLY_H
 #define SJ_COLLECTOR_SERVER_HTTP_REPLY_H
 
@@ -8,34 +8,35 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-/* sj_reply_send adds the security headers, queues the response and releases it. */
+/* Adds the security headers, queues the response and releases it. */
 enum MHD_Result sj_reply_send(struct MHD_Connection *connection, unsigned status,
                               struct MHD_Response *response);
 
-/* sj_reply_make_json makes a response of a body (borrowed) that is never cached, compressed where
- * the client takes gzip; NULL: no memory. Any thread, also while the connection is suspended. */
+/* Creates a response with a JSON body (borrowed). It is never cached, and compressed if the client
+ * accepts gzip. Returns NULL if out of memory. Thread-safe, also while the connection is
+ * suspended. */
 struct MHD_Response *sj_reply_make_json(struct MHD_Connection *connection, unsigned status,
                                         const json_t *body);
 
-/* sj_reply_make_text makes the same of JSON text, which it takes over: from malloc, freed also when
- * there is no memory. */
+/* Like sj_reply_make_json, from JSON text. Takes ownership of the text, which is from malloc, even
+ * on failure. */
 struct MHD_Response *sj_reply_make_text(struct MHD_Connection *connection, char *text);
 
-/* sj_reply_make_error makes {"error": message}; `challenge` (NULL: none) is for 401. */
+/* Creates {"error": message}. `challenge` is for 401; NULL: no challenge. */
 struct MHD_Response *sj_reply_make_error(struct MHD_Connection *connection, unsigned status,
                                          const char *message, const char *challenge);
 
-/* sj_reply_login sends the error of 401. With `asks_password`, browsers ask their user for one. */
+/* Sends the error 401. With `asks_password`, browsers ask their user for a password. */
 enum MHD_Result sj_reply_login(struct MHD_Connection *connection, const char *message,
                                bool asks_password);
 
-/* sj_reply_error sends {"error": message}. */
+/* Sends {"error": message}. */
 enum MHD_Result sj_reply_error(struct MHD_Connection *connection, unsigned status,
                                const char *message);
 
-/* sj_reply_asset sends an embedded file: gzip where accepted, 304 when its ETag is known. Where a
- * page of another site has led to it, it is sent whole, is not cached, and its header Server-Timing
- * says so: then the dashboard waits for its user before it asks for anything. */
+/* Sends an embedded file: compressed if the client accepts gzip, 304 if its ETag is known. If a
+ * page of another site has linked to it, the file is sent whole and is not cached. Its header
+ * Server-Timing then tells the dashboard to wait for its user before it requests any data. */
 enum MHD_Result sj_reply_asset(struct MHD_Connection *connection, const sj_asset *asset);
 
 #endif

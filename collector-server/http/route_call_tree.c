@@ -1,6 +1,6 @@
-/* Design notes: a path whose calls have not ended has no time of its own yet (main, while a
- * session is recorded). `known_ns` is then the time of its nearest descendants that have ended, so
- * that the tree of a running program is ordered by where time goes. */
+/* Design notes: a path whose calls have not ended has no time yet (such as main, while a session is
+ * recorded). Its `known_ns` is the time of its nearest descendants that have ended. So the tree of
+ * a running program is sorted by where time is spent. */
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
@@ -73,7 +73,7 @@ static const char session_sql[] =
 
 typedef struct tree_query {
     int64_t parent; /* 0: the roots */
-    int64_t focus;  /* 0: none */
+    int64_t focus;  /* 0: no focus */
     int64_t limit;
     int64_t offset;
 } tree_query;
@@ -110,7 +110,7 @@ static sj_status require_path(const sj_request *request, int64_t path, sj_error 
     return SJ_OK;
 }
 
-/* The path of a function where most of its time goes. */
+/* Finds the path on which a function spends most of its time. */
 static sj_status find_focus(const sj_request *request, int64_t function, int64_t *focus,
                             sj_error *error)
 {

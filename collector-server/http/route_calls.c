@@ -1,10 +1,10 @@
-/* Single calls of one stream in a window of time, by depth: those that begin in it, and those that
- * were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
- * depth are one bar, with their count and the flags that any of them has; so an answer has at most
- * `width` bars a depth and call.
+/* Returns single calls of one stream in a time window, by depth: those that begin in it, and those
+ * that were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
+ * depth become one bar. It has their count and all their flags. So a response has at most `width`
+ * bars for each depth, plus one for each wide call.
  *
- * Calls open at the start are the last call that began before and the calls above it: they are
- * found from the one block that begins before the window, however long ago they began. */
+ * The calls open at the start are the last call that began before the window, and its callers. They
+ * are found from the one block that begins before the window, no matter how long ago they began. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/estimate_columns.h"
@@ -20,7 +20,8 @@
 enum {
     WIDTH_DEFAULT = 1000,
     WIDTH_MAX = 4000,
-    CALLS_MAX = 1200000, /* of the blocks that a window touches: about a tenth of a second */
+    /* limit for the blocks that a window overlaps: about a tenth of a second */
+    CALLS_MAX = 1200000,
     BARS_MAX = 30000,
     DEPTH_MAX = 4096,
     DEADLINE_MS = 5000
@@ -28,7 +29,7 @@ enum {
 
 #define TIME_MAX_NS INT64_C(999999999999999999)
 
-/* ?1 session, ?2 stream, ?3 from, ?4 to: the blocks that the window touches. */
+/* Counts calls of blocks that the window overlaps. ?1 session, ?2 stream, ?3 from, ?4 to. */
 static const char touched_sql[] =
     "WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d"
     "  FROM sessions WHERE session_id = ?1)"
@@ -36,7 +37,7 @@ static const char touched_sql[] =
     "  AND b.kind = 1 AND (b.last_ticks - s.zero) * 1.0 * s.n / s.d >= ?3"
     "  AND (b.first_ticks - s.zero) * 1.0 * s.n / s.d <= ?4";
 
-/* The last call that began before the window. */
+/* Finds the last call that began before the window. */
 static const char before_sql[] =
     "WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d"
     "  FROM sessions WHERE session_id = ?1),"
@@ -51,14 +52,14 @@ static const char before_sql[] =
     "call_id, function_id, depth, start_ns, end_ns, self_ns, ending = 'unwound', flags, ending = " \
     "'open'"
 
-/* ?1: the call found by before_sql, ?2 from. */
+/* ?1: the call found by before_sql; ?2: from. */
 static const char open_sql[] =
     "SELECT " CALL_COLUMNS " FROM (SELECT call_id, function_id, depth, start_ns, end_ns, self_ns,"
     " ending, flags FROM ancestors(?1) UNION ALL SELECT call_id, function_id, depth, start_ns,"
     " end_ns, self_ns, ending, flags FROM calls WHERE call_id = ?1)"
     " WHERE end_ns IS NULL OR end_ns >= ?2 ORDER BY depth";
 
-/* ?1: the function, ?2: the session. */
+/* ?1: the function; ?2: the session. */
 static const char function_sql[] =
     "SELECT name, " SJ_CALLS_COUNTED("?2", "?1") " AS is_counting FROM functions"
                                                  " WHERE function_id = ?1";
@@ -75,18 +76,18 @@ typedef struct window {
     sqlite3 *database;
 } window;
 
-/* What has been drawn at a depth so far. */
+/* The latest bar at a depth. */
 typedef struct track {
-    json_t *bar; /* that narrow calls may still join; borrowed from `rows`; NULL: none */
+    json_t *bar; /* a bar that narrow calls may still join; borrowed from `rows`; NULL: none */
     int64_t pixel;
-    int64_t flags; /* of any of its calls */
+    int64_t flags; /* flags of all its calls */
     int64_t count;
 } track;
 
 typedef struct picture {
     json_t *rows;
-    json_t *functions; /* name by id */
-    json_t *counting;  /* ids of those that made counted calls */
+    json_t *functions; /* function names by id */
+    json_t *counting;  /* ids of functions with counted calls */
     track tracks[DEPTH_MAX];
     bool is_truncated;
 } picture;
@@ -130,7 +131,8 @@ static sj_status read_one(const window *view, const char *sql, int64_t *value, b
     return end(statement, step, error);
 }
 
-/* Narrow calls of one pixel are one bar. */
+/* Adds a call to the bar of its pixel if both are narrow. Otherwise returns false, and the caller
+ * makes a new bar. */
 static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t start_ns,
                      int64_t end_ns, int64_t flags)
 {

@@ -1,4 +1,4 @@
-/* Commands to devices: giving them, and what came of them. */
+/* Commands to devices: giving them, and their results. */
 #include "collector-server/fleet/control.h"
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/http/context.h"
@@ -20,7 +20,7 @@ enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 500 };
     " c.finished_realtime_ns, c.result, c.file_bytes FROM commands c JOIN devices d"               \
     " USING (device_id)"
 
-/* Newest first; `before` continues a list that was cut. */
+/* Lists commands, newest first. `before` continues a list. */
 static sj_status list(sj_request *request, json_t **body, sj_error *error)
 {
     int64_t limit;
@@ -57,7 +57,7 @@ static sj_status show(sj_request *request, json_t **body, sj_error *error)
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOTFOUND, "there is no such command");
 }
 
-/* as_strings turns the ids of what was given into decimal strings, as everywhere in this API. */
+/* Converts the ids of the given commands to decimal strings, as everywhere in this API. */
 static void as_strings(json_t *given)
 {
     static const char *const keys[] = {"command", "device_id"};
@@ -79,7 +79,7 @@ static sj_status take_text(const json_t *input, const char *key, const char **te
                          : sj_fail(error, SJ_EINVAL, "the body's \"%s\" has to be a text", key);
 }
 
-/* give takes {"devices": WHICH, "kind": NAME, "arguments": {...}, "timeout_ms": N}. */
+/* Handles {"devices": WHICH, "kind": NAME, "arguments": {...}, "timeout_ms": N}. */
 static sj_status give(sj_request *request, const json_t *input, json_t **body, sj_error *error)
 {
     sj_fleet *fleet = NULL;
@@ -102,7 +102,7 @@ static sj_status give(sj_request *request, const json_t *input, json_t **body, s
     return SJ_OK;
 }
 
-/* send_file gives the bytes that an export has made. */
+/* Sends the file that an export has made. */
 static enum MHD_Result send_file(sj_request *request)
 {
     char path[PATH_MAX];

@@ -5,7 +5,7 @@
 
 enum { LIMIT_DEFAULT = 500, LIMIT_MAX = 1000 };
 
-/* By name, so that namesakes stand together. */
+/* Sorted by name, so that devices with the same name are neighbours. */
 static const char sql[] =
     "SELECT d.device_id AS id, d.name, d.uuid, d.model, d.os, d.build, d.machine,"
     " d.agent_version, d.tags, d.first_seen_realtime_ns, max(d.last_seen_realtime_ns,"

@@ -1,5 +1,5 @@
-/* A session for other tools, as `sojourn export` writes it: into a file without a name beside the
- * database first, so that a slow client holds no snapshot of it. */
+/* Returns a session in the formats of `sojourn export`. It is first written to an unnamed file
+ * beside the database, so that a slow client does not keep a snapshot open. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
@@ -17,7 +17,7 @@
 
 enum { FORMAT_BYTES = 40, STEPS_BETWEEN_LOOKS = 10000 };
 
-/* More calls than that take minutes and gigabytes as text. */
+/* Limit, because more calls take minutes, and gigabytes as text. */
 #define CALLS_MAX INT64_C(20000000)
 
 static int keep_going(void *request)
@@ -42,7 +42,7 @@ static sj_status check_size(sqlite3 *database, int64_t session, sj_error *error)
                          calls);
 }
 
-/* A file that is gone when it is closed. */
+/* Opens a file that is deleted when it is closed. */
 static sj_status open_nameless(const char *database_path, FILE **file, sj_error *error)
 {
     char path[PATH_MAX];
@@ -77,7 +77,8 @@ static sj_status write_all(sj_request *request, const sj_exporter *exporter, FIL
     return status;
 }
 
-/* "chrome-json" is session-3.chrome.json, "function.txt" session-3.function.txt. */
+/* Names the downloaded file: "chrome-json" becomes session-3.chrome.json, "function.txt" becomes
+ * session-3.function.txt. */
 static void name_file(int64_t session, const char *format, char *header, size_t capacity)
 {
     char name[FORMAT_BYTES];

@@ -1,5 +1,5 @@
-/* What the sessions of a list have in common: values of device, state, app, build, tag and mark,
- * each with the number of sessions that have it, most first. The recorder's own tag is none. */
+/* Returns values that the sessions of a list have: device, state, app, build, tag and mark, each
+ * with its number of sessions, sorted by that number, descending. Omits the recorder's own tag. */
 #include "collector-server/http/session_filters.h"
 #include "collector-server/query/json_rows.h"
 

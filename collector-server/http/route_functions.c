@@ -1,5 +1,5 @@
-/* Design notes: the inner SELECT sorts and cuts on what one sort needs; quantiles (which decode
- * histograms) and the mean of the rows that are shown are made around it. */
+/* Design notes: the inner SELECT sorts and limits by one key. The outer one computes quantiles
+ * (which decode histograms) and means, only for the returned rows. */
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
@@ -16,14 +16,15 @@ enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 1000, OFFSET_MAX = 100000000, SEARCH_MAX
 typedef struct sort_key {
     const char *name;
     const char *expression;
-    const char *first; /* direction when none is asked for */
+    const char *first; /* default direction */
 } sort_key;
 
 #define MEAN SJ_MEAN_NS("x.session_id", "x.function_id")
 #define UNTIMED                                                                                    \
     "coalesce(x.untimed_calls, 0) AS untimed_calls, x.error_ns, " SJ_IS_SELF_ESTIMATE(             \
         "x.session_id", "x.function_id") " AS is_self_estimate"
-/* The middle of a bin may lie outside of what was measured. */
+/* Limits a quantile to the measured range, because the middle of a histogram bin may be outside of
+ * it. */
 #define QUANTILE(q) "histogram_ns(x.histogram, " q ", ?3, ?4, x.min_ns, x.max_ns)"
 
 static const sort_key sort_keys[] = {
@@ -75,10 +76,10 @@ typedef struct function_query {
     const char *direction;
     int64_t limit;
     int64_t offset;
-    char pattern[2 * SEARCH_MAX_BYTES + 3]; /* for LIKE */
+    char pattern[2 * SEARCH_MAX_BYTES + 3]; /* LIKE pattern */
 } function_query;
 
-/* "%search%" with LIKE's own characters escaped; "%" when there is nothing to search for. */
+/* Makes "%search%" with LIKE's special characters escaped, or "%" if `search` is NULL. */
 static void make_pattern(const char *search, char *pattern)
 {
     *pattern++ = '%';

@@ -1,7 +1,7 @@
 #include "collector-server/http/list_route.h"
 #include "collector-server/query/session_columns.h"
 
-/* A gap names its stream, or the thread's number in the session, or neither. Losses come before
+/* A gap has its stream, or the thread's number in the session, or neither. Losses are sorted before
  * waits. */
 static const char sql[] =
     "SELECT g.gap_id AS id, coalesce(t.number, g.thread_number) AS thread_number,"

@@ -9,8 +9,7 @@
 
 enum { ENGINE_BYTES = 512 };
 
-/* The one line that says which engine answers, whether changes are taken, and where the token is.
- */
+/* Adds the engine that answers, whether changes are accepted, and the token's file. */
 static sj_status add_engine(const sj_request *request, json_t *body)
 {
     char line[ENGINE_BYTES];
@@ -55,9 +54,9 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 
 const sj_route sj_route_health = {.pattern = "/api/v1/health", .run = answer_health};
 
-/* For load balancers and supervisors: 200 when the database can be read
- * and frames are stored; else 503. Who shows the token is told the reason, which may name files;
- * others are told nothing about what is stored (answer_pool.c). */
+/* For load balancers and supervisors: 200 if the database can be read and frames are stored, else
+ * 503. Clients with the token get the reason, which may name files. Other clients learn nothing
+ * about stored data (answer_pool.c). */
 static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *health = NULL;

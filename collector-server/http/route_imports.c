@@ -1,5 +1,6 @@
-/* Sessions out of a database file that a browser sends: in pieces of hexadecimal digits, each a
- * small POST, into a file beside the collector's database, whose sessions are copied at the end.
+/* Imports sessions from a database file that a browser sends. The browser sends pieces of
+ * hexadecimal digits, each as a small POST. The server writes them to a file beside the collector's
+ * database, and finally copies its sessions.
  *
  *   {"do": "begin"}                                         -> {"import": ID}
  *   {"do": "append", "import": ID, "offset": N, "hex": "..."} -> {"bytes": so far}
@@ -7,7 +8,7 @@
  *   {"do": "progress", "import": ID}                        -> {"part": while "finish" runs}
  *   {"do": "cancel", "import": ID}
  *
- * A file that nobody finishes goes when the next import begins a day later. */
+ * An unfinished file is deleted when another import begins more than a day later. */
 #include "collector-server/fleet/secret.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/import_progress.h"
@@ -33,7 +34,7 @@ enum { PIECE_BYTES_MAX = 128 << 10, FILES_AT_ONCE = 8, OLD_S = 86400, STEPS_BETW
 #define NO_DATABASE "the file is no database of sessions of this version"
 #define FILE_BYTES_MAX (INT64_C(16) << 30)
 
-/* Only what sj_secret_make draws is an import. */
+/* True if `import` has the form of an id from sj_secret_make. */
 static bool is_import(const char *import)
 {
     return import != NULL && strlen(import) == SJ_SECRET_TEXT_BYTES - 1 &&
@@ -50,7 +51,7 @@ static sj_status path_of(const sj_request *request, const char *import, char pat
                                        : sj_fail(error, SJ_ENOTFOUND, "there is no such import");
 }
 
-/* Removes a file, and what SQLite left beside it; false: there was none. */
+/* Removes a file, and SQLite's files beside it. Returns false if it did not exist. */
 static bool remove_file(const char *path)
 {
     static const char *const beside[] = {"-wal", "-shm", "-journal"};
@@ -62,8 +63,8 @@ static bool remove_file(const char *path)
     return unlink(path) == 0;
 }
 
-/* The folder of the collector's database; returns the name of the database in it, NULL: no folder.
- */
+/* Opens the folder of the collector's database. Returns the database's name in it, or NULL if the
+ * folder cannot be opened. */
 static const char *open_folder(const char *database_path, DIR **folder)
 {
     char path[PATH_MAX];
@@ -78,7 +79,7 @@ static const char *open_folder(const char *database_path, DIR **folder)
     return *folder != NULL ? database_path + length : NULL;
 }
 
-/* The import whose file has this name; NULL: it is a file of others. */
+/* Returns the import whose file has this name, or NULL if it is another file. */
 static const char *import_of(const char *name, const char *database_name)
 {
     static const char between[] = ".import.";
@@ -90,7 +91,7 @@ static const char *import_of(const char *name, const char *database_name)
                : NULL;
 }
 
-/* How many imports are there; `clean`: once those that were left are removed. */
+/* Returns the number of imports. With `clean`, first removes abandoned ones. */
 static size_t count_imports(const sj_request *request, bool clean)
 {
     DIR *folder = NULL;
@@ -141,7 +142,7 @@ static int digit_of(char letter)
                                             : -1;
 }
 
-/* The bytes of an even number of digits; false: they are none. */
+/* Decodes an even number of digits. Returns false if there are other characters. */
 static bool decode(const char *hex, size_t bytes, uint8_t *piece)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -208,7 +209,7 @@ static int stop_when_left(void *request)
     return !sj_answer_goes_on(request);
 }
 
-/* Copies every session that is not there yet; those before one that fails stay. */
+/* Copies every session that does not exist yet. If one fails, those copied before it stay. */
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
 {
@@ -242,7 +243,7 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
     return status;
 }
 
-/* Opens both files; work on them ends when the client leaves. */
+/* Opens both files. Work on them ends when the client disconnects. */
 static sj_status open_both(sj_request *request, const char *path, sqlite3 **source,
                            sqlite3 **target, sj_error *error)
 {
@@ -316,7 +317,7 @@ static sj_status take_import(sj_request *request, const json_t *input, json_t **
     return sj_fail(error, SJ_EINVAL, "\"do\" has to be begin, append, finish, progress or cancel");
 }
 
-/* What is under way, so that what was left can be seen. */
+/* Returns the number of imports under way, which shows abandoned ones, too. */
 static sj_status list_imports(sj_request *request, json_t **body, sj_error *error)
 {
     *body = json_pack("{sI}", "under_way", (json_int_t)count_imports(request, false));

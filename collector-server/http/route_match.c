@@ -3,7 +3,7 @@
 #include <string.h>
 
 /* Reads a positive number of at most 18 digits without leading zeros, so that every id has one
- * spelling. Returns where it ends, or NULL. */
+ * spelling. Returns the end of the number, or NULL. */
 static const char *read_id(const char *text, int64_t *id)
 {
     const size_t digits = strspn(text, "0123456789");

@@ -19,7 +19,7 @@ static sj_status answer_policies(sj_request *request, json_t **body, sj_error *e
     return sj_rows_list(statement, LIMIT, body, error);
 }
 
-/* Reads a document as devices do; nothing is set. */
+/* Checks a policy document as devices do; sets nothing. */
 static sj_status check_policy(sj_request *request, const json_t *input, json_t **body,
                               sj_error *error)
 {

@@ -8,7 +8,8 @@
 
 enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 500 };
 
-/* total() and not sum(): what a device claims to have lost may overflow a sum. */
+/* Uses total() instead of sum(), because the numbers of lost calls that devices report may overflow
+ * a sum. */
 static const char totals_sql[] =
     "SELECT (SELECT count(*) FROM sessions) AS sessions, count(*) AS matching,"
     " count(*) FILTER (WHERE s.state = 'recording') AS recording,"
@@ -50,8 +51,8 @@ static sj_status list_sessions(sj_request *request, const sj_session_filters *fi
     return sj_rows_list(statement, (size_t)limit, body, error);
 }
 
-/* Newest first; `before` continues a list that was cut. The totals are of all matching sessions,
- * also of those that the list leaves out. */
+/* Lists sessions, newest first. `before` continues a list. The totals count all matching sessions,
+ * including those that are not in the list. */
 static sj_status answer_sessions(sj_request *request, json_t **body, sj_error *error)
 {
     sj_session_filters filters = {0};

@@ -1,5 +1,5 @@
-/* SQL of whoever may read: one statement that reads, or a question of schema/queries, answered by a
- * process of its own (question_pool.h), with limits of time, rows and bytes. */
+/* Runs SQL for users with the token: one statement that reads, or a query of schema/queries. A
+ * separate process answers it (question_pool.h), with limits of time, rows and bytes. */
 #include "collector-server/http/cluster_answers.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
@@ -22,7 +22,7 @@ static const char of_fetched[] = "asked of what was fetched of the cluster: its 
                                  "of those that were looked at; "
                                  "single calls, threads, findings and commands are in the labs";
 
-/* The parameter :NAME of a statement is p.NAME of the address. */
+/* Adds a value: the URL's p.NAME is the statement's parameter :NAME. */
 static enum MHD_Result take_value(void *context, enum MHD_ValueKind kind, const char *key,
                                   const char *value)
 {
@@ -51,7 +51,7 @@ static sj_status find_sql(const sj_request *request, const char **sql, const cha
     return SJ_OK;
 }
 
-/* The question that a request asks (question.h); owned by the caller. */
+/* Builds the question of a request (question.h); owned by the caller. */
 static sj_status read_question(const sj_request *request, json_t **question, sj_error *error)
 {
     const char *sql = NULL;
@@ -72,7 +72,8 @@ static sj_status read_question(const sj_request *request, json_t **question, sj_
                              : sj_fail(error, SJ_EINVAL, "the statement or a value is not UTF-8");
 }
 
-/* The cluster has limits of its own; what it answers is read here. */
+/* Sends a question to the cluster, which has its own limits. Then reads the table with its
+ * result. */
 static sj_status ask_cluster(sj_request *request, json_t *question, json_t **body, sj_error *error)
 {
     const char *sql = json_string_value(json_object_get(question, "sql"));
@@ -98,7 +99,7 @@ static sj_status ask_process(sj_request *request, const json_t *question, sj_err
     return request->file != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-/* With engine=cluster the cluster is asked instead of the database. */
+/* Answers from the database, or from the cluster with engine=cluster. */
 static sj_status answer_sql(sj_request *request, json_t **body, sj_error *error)
 {
     const char *engine = NULL;
@@ -117,7 +118,7 @@ static sj_status answer_sql(sj_request *request, json_t **body, sj_error *error)
 const sj_route sj_route_sql = {
     .pattern = "/api/v1/sql", .is_slow = true, .has_own_database = true, .run = answer_sql};
 
-/* All values of one key of a question. */
+/* Returns all values of one key of a shipped query. */
 static json_t *fields_of(const sj_shipped_query *query, const char *key)
 {
     char value[1024];

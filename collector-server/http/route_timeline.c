@@ -1,8 +1,9 @@
-/* What the threads of a session did over time: of each stream the steps of the coarsest level that
- * still gives every second pixel one, or of the finest. Steps that begin in the same pixel are
- * merged into one row, so an answer has at most `width` rows a stream. With them come the call
- * paths that were open where rows begin, up to the outermost calls, so that one answer can be
- * drawn. */
+/* Returns what the threads of a session did over time. For each stream, it reads the
+ * coarsest level that has a step for at least every second pixel, or else the finest level. Steps
+ * that begin in the same pixel are merged into one row, so a response has at most `width` rows for
+ * each stream. It also
+ * contains the call paths that were open at the start of rows, with all their callers. So one
+ * response is enough to draw. */
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
 
@@ -53,7 +54,7 @@ static const char paths_sql[] =
     " FROM up JOIN call_paths AS p ON p.path_id = up.path_id"
     " LEFT JOIN functions AS f ON f.function_id = p.function_id LIMIT ?2";
 
-/* Adds the call paths of the rows, and those above them, to the answer. */
+/* Adds the call paths of the rows, and those of their callers, to the response. */
 static sj_status add_paths(sqlite3 *database, json_t *body, sj_error *error)
 {
     size_t index;

@@ -1,4 +1,4 @@
-/* Findings about freed memory, and the stacks of one's last report. */
+/* Findings about freed memory, and the stacks of a finding's last report. */
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/context.h"
@@ -69,7 +69,7 @@ static sj_status show(sj_request *request, json_t **body, sj_error *error)
                : sj_fail(error, SJ_ENOTFOUND, "there is no finding %lld", (long long)request->id);
 }
 
-/* change takes {"state": "resolved", "note": TEXT}, or one of them. */
+/* Handles {"state": "resolved", "note": TEXT}; one of the two is enough. */
 static sj_status change(sj_request *request, const json_t *input, json_t **body, sj_error *error)
 {
     sqlite3 *database = NULL;

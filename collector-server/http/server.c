@@ -25,7 +25,7 @@ struct sj_http {
     char url[96];
 };
 
-/* takes_post returns whether a path can be posted to. */
+/* True if a path accepts POST. */
 static bool takes_post(const char *path)
 {
     int64_t id = 0;
@@ -33,8 +33,8 @@ static bool takes_post(const char *path)
     return route != NULL && route->post != NULL;
 }
 
-/* needs_token returns whether a path is read by those only who show the token. On the loopback the
- * dashboard's files are not: they are the same everywhere, and a page has to ask for the token. */
+/* True if reading a path needs the token. On the loopback, the dashboard's files do not: they are
+ * the same everywhere, and a page must be able to ask for the token. */
 static bool needs_token(const sj_http_context *context, const char *path)
 {
     int64_t id;
@@ -62,8 +62,8 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* True if a header that decides whose request this is, or where it ends, is there twice: a proxy
- * in front may take the other one. */
+/* True if a header that determines the request's origin or its end occurs twice. A proxy in front
+ * might use the other one. */
 static bool is_ambiguous(struct MHD_Connection *connection)
 {
     static const char *const single[] = {
@@ -80,7 +80,7 @@ static bool is_ambiguous(struct MHD_Connection *connection)
            header_of(connection, MHD_HTTP_HEADER_TRANSFER_ENCODING) != NULL;
 }
 
-/* Returns what is wrong with where a request comes from; NULL: nothing. */
+/* Returns why a request is refused because of its origin, or NULL. */
 static const char *refuse_site(const sj_http_context *context, struct MHD_Connection *connection,
                                const char *path)
 {
@@ -99,7 +99,7 @@ static const char *refuse_site(const sj_http_context *context, struct MHD_Connec
                                                       : NULL;
 }
 
-/* What is wrong with a request before its path is looked at; NULL: nothing. */
+/* Returns why a request is refused before its path is handled, or NULL. */
 static const char *refuse_request(const sj_http_context *context, struct MHD_Connection *connection,
                                   const char *path, const char *method, unsigned *code)
 {
@@ -140,10 +140,10 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     return NULL;
 }
 
-/* What is kept of a request from one call of `answer` to the next. */
+/* State of a request between calls of `answer`. */
 typedef struct exchange {
     bool is_post;
-    bool is_asked; /* `answer` is being made, or was */
+    bool is_asked; /* `answer` was requested; it may already be made */
     sj_post_body posted;
     sj_answer answer;
 } exchange;
@@ -200,7 +200,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     unsigned code = 0;
     (void)version;
     const char *refusal = refuse_request(&server->context, connection, url, method, &code);
-    /* Answered at once, a request costs its connection; so good ones wait for their end. */
+    /* A refusal is sent at once, which costs the client its connection. Other requests are answered
+     * after they have arrived completely. */
     if (refusal == NULL && held == NULL) {
         *request_context = held = calloc(1, sizeof(*held));
         if (held != NULL) {
@@ -265,8 +266,8 @@ static sj_status resolve_address(const sj_http_options *options, struct sockaddr
     return SJ_OK;
 }
 
-/* Listens before libmicrohttpd does: the port must be known before the first request is checked,
- * and the reason why a port cannot be had is the user's to know. */
+/* Listens before libmicrohttpd starts, because the port must be known before the first request is
+ * checked. This also gives the user the reason if the port cannot be used. */
 static sj_status open_listener(sj_http *server, const struct sockaddr_storage *address,
                                int *socket_fd, sj_error *error)
 {
@@ -286,7 +287,7 @@ static sj_status open_listener(sj_http *server, const struct sockaddr_storage *a
         return sj_fail(error, SJ_EIO, "cannot listen on port %u: %s",
                        ntohs(((const struct sockaddr_in *)address)->sin_port), strerror(code));
     }
-    /* The port has the same place in both kinds of address. */
+    /* The port is at the same position in both kinds of address. */
     server->context.port = ntohs(((struct sockaddr_in *)&bound)->sin_port);
     char text[INET6_ADDRSTRLEN] = "";
     inet_ntop(bound.ss_family,
@@ -299,8 +300,8 @@ static sj_status open_listener(sj_http *server, const struct sockaddr_storage *a
     return SJ_OK;
 }
 
-/* A decoded NUL would hide the rest of a path from every check; such a path is not decoded, and
- * none of that spelling exists. */
+/* Decodes a path, unless it contains a NUL, which would hide the rest of the path from every check.
+ * No resource has a name with "%00". */
 static size_t unescape(void *context, struct MHD_Connection *connection, char *text)
 {
     (void)context;
@@ -328,7 +329,7 @@ static sj_status start_daemon(sj_http *server, const sj_http_options *options, i
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
             (is_remote ? MHD_USE_TLS : 0),
         0, NULL, NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
-        NULL, /* first: peers' mistakes are not ours */
+        NULL, /* first, so that mistakes of peers are not logged */
         MHD_OPTION_LISTEN_SOCKET, socket_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)WORKER_THREADS,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)SJ_HTTP_CONNECTIONS_AT_ONCE,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY_BYTES,
@@ -362,7 +363,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    mallopt(M_ARENA_MAX, 1); /* threads that make answers would have a heap each */
+    mallopt(M_ARENA_MAX, 1); /* one heap, because the answer threads would have one each */
     SJ_TRY(sj_question_pool_new(options->database_path, &sj_question_default_limits,
                                 &context->questions, error));
     SJ_TRY(sj_answer_pool_start(&context->answers, error));

@@ -15,19 +15,20 @@ typedef struct session_change {
     sj_request *request;
     sqlite3 *database;
     const json_t *input;
-    const char *key;               /* of a tag; NULL: none was given */
-    const char *value;             /* of a tag; a note */
-    const json_t *from_ns, *to_ns; /* of a note, or NULL */
+    const char *key;               /* key of a tag; NULL: none was given */
+    const char *value;             /* value of a tag, or text of a note */
+    const json_t *from_ns, *to_ns; /* times of a note, or NULL */
 } session_change;
 
 typedef struct change_kind {
     const char *name;
     bool needs_key;
     bool needs_value;
-    const char *sql; /* ?1 session, ?2 key, ?3 value, ?4 from_ns, ?5 to_ns; NULL: removes */
+    /* ?1 session, ?2 key, ?3 value, ?4 from_ns, ?5 to_ns; NULL: remove the session */
+    const char *sql;
 } change_kind;
 
-/* Those of a session that was imported may be anything. */
+/* SQL expression: tags of a session. An imported session may have anything there. */
 #define TAGS "iif(json_valid(tags), tags, '{}')"
 
 static const change_kind kinds[] = {
@@ -85,7 +86,7 @@ static sj_status read_id(const json_t *value, int64_t *id, sj_error *error)
     return SJ_OK;
 }
 
-/* How a session is before it is changed, so that the change can be taken back. */
+/* Appends the state of a session before it is changed, so that the change can be undone. */
 static sj_status take_before(const session_change *change, int64_t id, json_t *before,
                              sj_error *error)
 {
@@ -100,7 +101,7 @@ static sj_status take_before(const session_change *change, int64_t id, json_t *b
     return is_there ? SJ_OK : sj_fail(error, SJ_ENOTFOUND, "there is no session %" PRId64, id);
 }
 
-/* A time of a note; without one it is of the whole session. */
+/* Checks the times of a note. A note without times is about the whole session. */
 static sj_status check_time(const session_change *change, sj_error *error)
 {
     const json_int_t from = json_integer_value(change->from_ns);
@@ -194,8 +195,9 @@ static sj_status run_plain(const session_change *change, const char *sql, sj_err
                          sqlite3_errmsg(change->database));
 }
 
-/* All or none, so that what was changed can always be taken back. Removals are transactions of
- * their own: those before a refused one stay, and the error says which. */
+/* Changes all sessions or none, so that changes can always be undone. Each removal is a
+ * transaction. If one is refused, those before it stay removed, and the error names the refused
+ * session. */
 static sj_status change_all(const session_change *change, const change_kind *kind, json_t *before,
                             sj_error *error)
 {

@@ -1,13 +1,13 @@
-/* Changes of many sessions at once: pin, unpin, tag, untag, remove. */
+/* Changes many sessions at once: pin, unpin, tag, untag, note, unnote, remove. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_SESSION_CHANGES_POST_H
 #define SJ_COLLECTOR_SERVER_HTTP_SESSION_CHANGES_POST_H
 
 #include "collector-server/http/route.h"
 
-/* sj_session_changes_post takes {"sessions": [ID, ...], "do": KIND, "key": K, "value": V} and gives
- * {"before": [...]}, how each was. SJ_EINVAL, SJ_ENOTFOUND, SJ_EPERM (pinned, or recorded: not
- * removed) at the first session that is refused; those before it stay changed. Blocks on other
- * writers. */
+/* Carries out {"sessions": [ID, ...], "do": KIND, "key": K, "value": V}. Returns {"before": [...]},
+ * the previous state of each session. Returns SJ_EINVAL, SJ_ENOTFOUND or SJ_EPERM (pinned or
+ * recording: not removed) at the first session that is refused. Then no session is changed, except
+ * that sessions removed before it stay removed. Blocks on other writers. */
 SJ_MUST_CHECK sj_status sj_session_changes_post(sj_request *request, const json_t *input,
                                                 json_t **body, sj_error *error);
 

@@ -25,7 +25,7 @@ sj_status sj_session_filters_read(const sj_request *request, sj_session_filters 
 
 static void bind_text(sqlite3_stmt *statement, int number, const char *text)
 {
-    sqlite3_bind_text(statement, number, text, -1, SQLITE_STATIC); /* NULL stays NULL */
+    sqlite3_bind_text(statement, number, text, -1, SQLITE_STATIC); /* NULL is bound as NULL */
 }
 
 static void bind_number(sqlite3_stmt *statement, int number, int64_t value)

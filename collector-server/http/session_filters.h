@@ -1,16 +1,16 @@
-/* Which sessions a list is of: what the parameters of a request ask for. */
+/* The parameters of a request that select sessions for a list. */
 #ifndef SJ_COLLECTOR_SERVER_HTTP_SESSION_FILTERS_H
 #define SJ_COLLECTOR_SERVER_HTTP_SESSION_FILTERS_H
 
 #include "collector-server/http/route.h"
 
-/* File name of a path in SQL. */
+/* SQL expression: the file name of a path. */
 #define SJ_FILE_NAME(path) "replace(" path ", rtrim(" path ", replace(" path ", '/', '')), '')"
 
-/* Tags of sessions `s`; those of an imported session may be anything. */
+/* SQL expression: the tags of sessions `s`. An imported session may have anything there. */
 #define SJ_SESSION_TAGS "iif(json_valid(s.tags), s.tags, '{}')"
 
-/* A condition on sessions `s` of devices `d`, whose parameters ?1 to ?9 are the filters. */
+/* SQL condition on sessions `s` of devices `d`. Its parameters ?1 to ?9 are the filters. */
 #define SJ_SESSION_MATCHES                                                                         \
     "(?1 IS NULL OR instr(lower(s.command || char(10) || s.name || char(10) || s.state ||"         \
     " char(10) || s.tags || char(10) || d.name || char(10) || d.model || char(10) || d.os),"       \
@@ -36,23 +36,23 @@
 enum { SJ_SESSION_FILTERS = 9 };
 
 typedef struct sj_session_filters {
-    const char *search; /* texts are borrowed from the request; NULL: any */
-    int64_t device;     /* 0: any */
+    const char *search; /* texts are borrowed from the request; NULL: any value */
+    int64_t device;     /* 0: any device */
     const char *state;
     const char *app;
     const char *build; /* hexadecimal */
     const char *tag;   /* KEY=VALUE */
     const char *mark;
-    int64_t since_ms; /* of the start, since the Unix epoch by the device's clock; 0: any */
+    int64_t since_ms; /* earliest start, since the Unix epoch by the device's clock; 0: any */
     int64_t until_ms;
 } sj_session_filters;
 
-/* sj_session_filters_read reads the filters of a request. SJ_EINVAL names the wrong one. */
+/* Reads the filters of a request. Returns SJ_EINVAL with the name of the wrong one. */
 SJ_MUST_CHECK sj_status sj_session_filters_read(const sj_request *request,
                                                 sj_session_filters *filters, sj_error *error);
 
-/* sj_session_filters_bind binds ?1 to ?9 of a statement with SJ_SESSION_MATCHES. The filters have
- * to outlive its steps. */
+/* Binds ?1 to ?9 of a statement with SJ_SESSION_MATCHES. The filters must exist until the
+ * statement's last step. */
 void sj_session_filters_bind(const sj_session_filters *filters, sqlite3_stmt *statement);
 
 #endif

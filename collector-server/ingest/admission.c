@@ -17,7 +17,7 @@ static sj_admission_verdict refuse(sj_status *status, sj_error *error, sj_status
     return SJ_ADMIT_REFUSE;
 }
 
-/* bind_sender makes the connection that of the device that was shown. */
+/* Binds the connection to the device of the credentials. */
 static sj_status bind_sender(sj_edge *edge, sj_edge_message *message, const sj_credentials *shown,
                              int64_t grant, sj_error *error)
 {
@@ -37,9 +37,9 @@ static sj_status bind_sender(sj_edge *edge, sj_edge_message *message, const sj_c
     return SJ_OK;
 }
 
-/* judge_token looks at a token. Those of an address that has shown too many wrong ones are judged
- * all the same, as a device may be behind it; but who shows a wrong one is hung up on: SJ_ECLOSED.
- */
+/* Checks a token. Tokens are still checked if the address has shown too many wrong ones, because a
+ * valid device may have the same address. But then a wrong token returns SJ_ECLOSED, which closes
+ * the connection. */
 static sj_status judge_token(sj_admission *admission, const sj_edge_message *message,
                              const sj_credentials *shown, int64_t *grant, sj_error *error)
 {
@@ -54,8 +54,8 @@ static sj_status judge_token(sj_admission *admission, const sj_edge_message *mes
                : sj_fail(error, SJ_ECLOSED, "too many wrong tokens came from this address");
 }
 
-/* A device that enrolled shows its token to a collector that asks for none, too, perhaps another's:
- * there a wrong one is as good as none. */
+/* Handles HELLO. An enrolled device may show its token, perhaps another collector's, even if this
+ * collector does not require tokens. Then a wrong token counts as no token. */
 static sj_admission_verdict judge_hello(sj_admission *admission, sj_edge *edge,
                                         sj_edge_message *message, const sj_credentials *shown,
                                         sj_status *status, sj_error *error)
@@ -88,7 +88,7 @@ static sj_admission_verdict judge_enrolment(sj_admission *admission, const sj_ed
     return SJ_ADMIT_TO_FLEET;
 }
 
-/* Frames that show credentials of their own. */
+/* Handles frames that contain credentials. */
 static sj_admission_verdict judge_shown(sj_admission *admission, sj_edge *edge,
                                         sj_edge_message *message, const sj_frame_view *frame,
                                         sj_status *status, sj_error *error)
@@ -135,7 +135,8 @@ sj_admission_verdict sj_admission_judge(sj_admission *admission, sj_edge *edge,
         return judge_shown(admission, edge, message, frame, status, error);
     }
     if (message->is_stranger) {
-        /* Not final: NNG sends again over a new connection before the uplink says hello on it. */
+        /* Not final: NNG may send again over a new connection before the uplink has sent HELLO on
+         * it. */
         return refuse(status, error, SJ_EAGAIN, "say hello first");
     }
     const int64_t grant = message->sender.grant;

@@ -2,11 +2,11 @@
 
 #include "proto/base/ids.h"
 
-/* Wire types of protobuf, and the numbers of the fields (proto/wire/sojourn.proto). */
+/* Protobuf's wire types, and field numbers (proto/wire/sojourn.proto). */
 enum { VARINT = 0, FIXED64 = 1, BYTES = 2, FIXED32 = 5 };
 enum { FIELD_DEVICE_ID = 1, HELLO_TOKEN = 3, HELLO_SESSION_SECRET = 12, FLEET_TOKEN = 2 };
 
-/* Reads one field; its bytes when it has some. */
+/* Reads one field. `bytes` is its contents if it is of type BYTES, else empty. */
 static void read_field(sj_reader *reader, uint32_t *number, sj_slice *bytes)
 {
     const uint64_t key = sj_read_varint(reader);

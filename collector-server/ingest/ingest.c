@@ -1,14 +1,16 @@
 /* Design notes
  *
- * The listeners' threads bring messages, each with its way back, have admission judge them, answer
- * PINGs and refusals at once and put frames into the queue; when that holds `queue_bytes` they
- * learn it, read no more from those who have sent something, and the kernel slows the senders. The
- * writer takes all that is queued, stores it in one transaction, and sends the replies after
- * COMMIT: under load a commit covers what arrived during the one before. A commit writes whole
- * pages of every index, however few blocks it has: while many senders send (so that none waits for
- * its window), it gathers for GATHER_MS. The watchdog pings the addresses.
+ * The listeners' threads pass messages to admission, answer PINGs and refusals at once, and queue
+ * the other frames. If the queue holds `queue_bytes`, the listeners stop reading from connections
+ * that have sent something, and the kernel slows the senders.
  *
- * A reply that cannot be delivered is dropped; the sender asks again and gets "duplicate". */
+ * The writer takes all queued frames, stores them in one transaction, and sends the replies after
+ * COMMIT. So under load, a commit covers the frames that arrived during the previous commit. A
+ * commit writes whole pages of every index, even for few blocks. Therefore the writer gathers
+ * frames for GATHER_MS if there are many senders, so that none waits for its window. The watchdog
+ * pings the addresses.
+ *
+ * A reply that cannot be delivered is dropped. The sender asks again and gets "duplicate". */
 #include "collector-server/ingest/ingest.h"
 
 #include "collector-server/ingest/listener.h"
@@ -27,13 +29,13 @@
 enum {
     DEFAULT_QUEUE_BYTES = 64 << 20,
     DEFAULT_WINDOW = 16,
-    MAX_WINDOW = 48, /* the edge reads 64 ahead */
+    MAX_WINDOW = 48, /* the edge reads up to 64 frames ahead */
     DEFAULT_WATCHDOG_MS = 10000,
     DEFAULT_RECHECK_MS = 60000,
     MANY_SENDERS = 8,
     GATHER_MS = 3,
     IDLE_MAINTAIN_MS = 1000,
-    QUIET_MAINTAIN_MS = 60000, /* once all that was put off is done */
+    QUIET_MAINTAIN_MS = 60000, /* interval once all deferred maintenance is done */
     KEPT_HEAP_BYTES = 16 << 20,
     PROBE_MS = 5000,
     ACK_BYTES = 1024,
@@ -42,14 +44,14 @@ enum {
 
 typedef struct queued_frame {
     sj_inbound inbound;
-    uint64_t received_ns; /* REALTIME, for the sender */
-    uint64_t arrived_ns;  /* MONOTONIC */
+    uint64_t received_ns; /* CLOCK_REALTIME, for the sender */
+    uint64_t arrived_ns;  /* CLOCK_MONOTONIC */
     sj_status status;
     bool duplicate;
     sj_error error;
 } queued_frame;
 
-/* What a queued frame takes beside its bytes. */
+/* The memory of a queued frame besides its bytes. */
 #define MESSAGE_OVERHEAD_BYTES (2 * sizeof(queued_frame))
 
 typedef struct frame_list {
@@ -62,29 +64,30 @@ typedef struct frame_list {
 struct sj_ingest {
     sj_sinks sinks;
     sj_listener *listener;
-    char **urls; /* that the watchdog pings */
+    char **urls; /* addresses that the watchdog pings */
     size_t url_count;
-    char *certificate; /* that it trusts */
+    char *certificate; /* certificate that the watchdog trusts */
     size_t queue_bytes;
     uint32_t window;
-    uint64_t incarnation; /* of this process, as senders see it */
+    uint64_t incarnation; /* random number of this process, which senders compare */
     uint32_t watchdog_ms;
     uint32_t recheck_ms;
-    pthread_mutex_t lock;   /* the queue, the counters and the three flags */
-    pthread_cond_t arrived; /* something is queued, or stopping */
+    pthread_mutex_t lock;   /* guards the queue, the counters and the three flags */
+    pthread_cond_t arrived; /* a frame was queued, or the ingest stops */
     pthread_cond_t stopped;
     bool stopping;
     bool receiving_done;
-    bool was_full;          /* it was logged */
-    sj_admission admission; /* of the edge's thread */
+    bool was_full;          /* a full queue made a listener pause */
+    sj_admission admission; /* used only by the edge's thread */
     frame_list queue;
     pthread_t writer, watchdog;
     unsigned threads_started;
     sj_ingest_counters counters;
-    uint64_t storing_ns;  /* MONOTONIC: when the oldest frame of the batch at hand came; 0: none */
-    uint64_t refusing_ns; /* the same of the first batch that was refused; 0: the last was not */
-    sj_error problem;     /* why the last batch was refused; "": it was not */
-    uint64_t refused_ns;  /* when; the writer's */
+    /* CLOCK_MONOTONIC: arrival of the oldest frame of the current batch; 0: no batch */
+    uint64_t storing_ns;
+    uint64_t refusing_ns; /* the same for the first refused batch; 0: the last batch was stored */
+    sj_error problem;     /* why the last batch was refused; "": it was stored */
+    uint64_t refused_ns;  /* time of the last refusal; used only by the writer */
     sj_rate_limited_log complaints;
 };
 
@@ -139,7 +142,7 @@ static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, 
     sj_listener_free_message(inbound);
 }
 
-/* Puts a frame into the queue; SJ_EFULL when it holds enough. */
+/* Adds a frame to the queue. Returns SJ_EFULL if the queue is full. */
 static sj_status enqueue(sj_ingest *ingest, const sj_inbound *inbound, uint64_t received_ns)
 {
     frame_list *list = &ingest->queue;
@@ -173,7 +176,7 @@ static void count_one(sj_ingest *ingest, uint64_t *counter)
     pthread_mutex_unlock(&ingest->lock);
 }
 
-/* A message that is no whole frame of this version. */
+/* Answers a message that is not a whole frame of this version. */
 static sj_edge_verdict reject(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns,
                               sj_status status)
 {
@@ -193,14 +196,14 @@ static sj_edge_verdict hand_to_fleet(sj_ingest *ingest, sj_inbound *inbound, uin
     const sj_ingest_gate *gate = &ingest->admission.gate;
     if (gate->fleet(gate->context, sj_listener_edge(ingest->listener), &inbound->edge) != SJ_OK) {
         if (!inbound->edge.is_stranger) {
-            return SJ_EDGE_FULL; /* a device does not give its results again */
+            return SJ_EDGE_FULL; /* a device does not send its results again */
         }
         reply(ingest, inbound, received_ns, SJ_EAGAIN, "the collector is busy; ask again", false);
     }
     return SJ_EDGE_TAKEN;
 }
 
-/* In a listener's thread. */
+/* Handles a message. Runs on a listener's thread. */
 static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
 {
     sj_ingest *ingest = context;
@@ -249,7 +252,7 @@ static void refuse_all(frame_list *batch, sj_status status, const sj_error *erro
     }
 }
 
-/* Stores a batch in one transaction; every frame knows its answer afterwards. */
+/* Stores a batch in one transaction and sets the status of every frame. */
 static void store_batch(sj_ingest *ingest, frame_list *batch)
 {
     sj_error error = {0};
@@ -308,8 +311,8 @@ static void count_batch(sj_ingest *ingest, const frame_list *batch)
     pthread_mutex_unlock(&ingest->lock);
 }
 
-/* Notes why frames are not stored ("": they are), for sj_ingest_check, and logs when that changes.
- */
+/* Sets the reason why frames are not stored ("": they are stored), for sj_ingest_check. Logs
+ * changes; `if_none` is the line for "". */
 static void set_problem(sj_ingest *ingest, const char *why, const char *if_none)
 {
     char line[sizeof(ingest->problem.text) + 64];
@@ -327,7 +330,7 @@ static void set_problem(sj_ingest *ingest, const char *why, const char *if_none)
     }
 }
 
-/* Notes whether the batch was refused. */
+/* Records whether the batch was refused. */
 static void note_problem(sj_ingest *ingest, const frame_list *batch)
 {
     const char *why = "";
@@ -338,8 +341,9 @@ static void note_problem(sj_ingest *ingest, const frame_list *batch)
     set_problem(ingest, why, "frames are stored again");
 }
 
-/* Where nobody has sent for a while, what refused the last batch may be gone. Who sends asks more
- * often: what a look does not find, as a disk that fails, is not said to be well between them. */
+/* Checks the sinks again if no batch has come for a while after a refused one. While senders send,
+ * their batches are the better check: sj_sinks_check does not find every fault, such as a failing
+ * disk. */
 static void look_again(sj_ingest *ingest)
 {
     sj_error error = {0};
@@ -351,7 +355,7 @@ static void look_again(sj_ingest *ingest)
     }
 }
 
-/* How many connections a batch came from, at least: as far as it matters. */
+/* Returns a lower bound of the number of connections in a batch, up to MANY_SENDERS. */
 static unsigned count_senders(const frame_list *batch)
 {
     unsigned count = 0;
@@ -363,7 +367,8 @@ static unsigned count_senders(const frame_list *batch)
     return count;
 }
 
-/* Takes everything queued; false when the ingest has stopped and nothing is left. */
+/* Takes all queued frames; waits for one if needed. Returns false when the ingest has stopped and
+ * the queue is empty. */
 static bool take_batch(sj_ingest *ingest, frame_list *batch)
 {
     unsigned idle_ms = IDLE_MAINTAIN_MS;
@@ -377,7 +382,7 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
         deadline_after(&deadline, idle_ms);
         if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
-            /* the rest at once, unless something has come */
+            /* Continue maintenance at once, unless a frame has arrived. */
             idle_ms = sj_sinks_maintain(&ingest->sinks) ? 0
                       : ingest->refused_ns != 0         ? IDLE_MAINTAIN_MS
                                                         : QUIET_MAINTAIN_MS;
@@ -427,7 +432,7 @@ static void *run_writer(void *argument)
     return NULL;
 }
 
-/* Waits; true when the ingest is stopping. */
+/* Waits until the next ping. Returns true when the ingest is stopping. */
 static bool sleep_watchdog(sj_ingest *ingest)
 {
     struct timespec deadline;
@@ -461,8 +466,8 @@ static void *run_watchdog(void *argument)
     return NULL;
 }
 
-/* Frames come and go by the thousand: memory that is given back to the kernel is soon asked for
- * again, which costs more than the frames do. */
+/* Keeps freed memory in the process. Frames are allocated and freed by the thousand, and getting
+ * memory from the kernel again costs more than the frames. */
 static void keep_heap(void)
 {
     mallopt(M_TRIM_THRESHOLD, KEPT_HEAP_BYTES);
@@ -470,7 +475,7 @@ static void keep_heap(void)
     mallopt(M_TOP_PAD, KEPT_HEAP_BYTES / 32);
 }
 
-/* Senders only compare it: where the system has no random numbers yet, the time will do. */
+/* Senders only compare it, so the time is enough if the system has no random numbers yet. */
 static uint64_t new_incarnation(void)
 {
     uint64_t number = 0;
@@ -507,7 +512,7 @@ static sj_status start_threads(sj_ingest *ingest, sj_error *error)
         if (pthread_create(threads[i], NULL, bodies[i], ingest) != 0) {
             return sj_fail(error, SJ_EIO, "cannot start the ingest's threads");
         }
-        pthread_setname_np(*threads[i], names[i]); /* for those who ask top or perf */
+        pthread_setname_np(*threads[i], names[i]); /* shown by top and perf */
         ingest->threads_started++;
     }
     return SJ_OK;
@@ -563,7 +568,7 @@ sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *option
     return SJ_OK;
 }
 
-/* What is queued and has no writer was never acknowledged. */
+/* Frees queued frames that the writer did not read. They were never acknowledged. */
 static void free_queue(sj_ingest *ingest)
 {
     for (size_t i = 0; i < ingest->queue.count; i++) {
@@ -578,7 +583,7 @@ void sj_ingest_stop(sj_ingest *ingest)
         return;
     }
     pthread_mutex_lock(&ingest->lock);
-    ingest->stopping = true; /* from here on the queue takes nothing */
+    ingest->stopping = true; /* enqueue refuses frames from here on */
     pthread_cond_broadcast(&ingest->stopped);
     pthread_mutex_unlock(&ingest->lock);
     if (ingest->threads_started > 1) {
@@ -608,8 +613,8 @@ void sj_ingest_stop(sj_ingest *ingest)
     free(ingest);
 }
 
-/* The age of the oldest frame that was received and not acknowledged. Senders still hold those of
- * a batch that was refused. Under the lock. */
+/* Returns the age of the oldest frame that was received and not acknowledged. Senders still hold
+ * the frames of a refused batch. The caller holds the lock. */
 static uint64_t oldest_unacknowledged_ns(const sj_ingest *ingest)
 {
     const uint64_t since_ns = ingest->refusing_ns != 0  ? ingest->refusing_ns

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ANSWERS_WAITING: NNG keeps so many until its threads run. Without room an answer would be lost
- * when they get no processor for REPLY_TIMEOUT_MS, and asked for again only after seconds. */
+/* ANSWERS_WAITING: NNG's send buffer. If it were full because NNG's threads get no CPU for
+ * REPLY_TIMEOUT_MS, answers would be lost, and senders would ask again only seconds later. */
 enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20, ANSWERS_WAITING = 4 * SJ_CHANNEL_SLOTS };
 
 struct sj_listener {
@@ -26,7 +26,7 @@ struct sj_listener {
     nng_aio *receive;
     pthread_t receiver;
     bool receiver_started;
-    pthread_mutex_t lock; /* the three below */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
     bool stopping, goes_on, receiver_done;
 };
@@ -38,7 +38,7 @@ static sj_edge_verdict take_from_edge(void *context, sj_edge_message *message)
     return listener->take(listener->context, &inbound);
 }
 
-/* Offers a message until it is taken; false: the listener stops. */
+/* Offers a message until `take` accepts it. Returns false if the listener stops. */
 static bool offer(sj_listener *listener, nng_msg *message)
 {
     sj_inbound inbound = {
@@ -79,7 +79,7 @@ static void *receive_inproc(void *argument)
         if (result == 0) {
             goes_on = offer(listener, nng_aio_get_msg(listener->receive));
         } else if (result != NNG_ECANCELED) {
-            nng_msleep(10); /* out of memory or the like: do not spin */
+            nng_msleep(10); /* out of memory or a similar error: do not spin */
         }
     }
     pthread_mutex_lock(&listener->lock);
@@ -166,7 +166,7 @@ sj_status sj_listener_start(const sj_listener_options *options, sj_listener **li
     made->context = options->context;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->changed, NULL);
-    /* Before anything can come in: who takes it may want to answer. */
+    /* Set before messages can arrive, because `take` may want to answer. */
     *listener = made;
     const sj_status status = start_all(made, options, error);
     if (status != SJ_OK) {
@@ -190,7 +190,7 @@ void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice answ
     nng_msg_clear(inbound->message);
     if (nng_msg_append(inbound->message, answer.data, answer.size) == 0 &&
         nng_sendmsg(listener->inproc, inbound->message, 0) == 0) {
-        inbound->message = NULL; /* NNG's */
+        inbound->message = NULL; /* NNG owns it now */
     }
 }
 
@@ -230,7 +230,8 @@ void sj_listener_pause(sj_listener *listener)
     listener->stopping = true;
     pthread_cond_signal(&listener->changed);
     pthread_mutex_unlock(&listener->lock);
-    while (!done) { /* it may be about to wait for a message that never comes */
+    /* a cancel is lost if the thread has not started to receive yet, so repeat it */
+    while (!done) {
         nng_aio_cancel(listener->receive);
         nng_msleep(1);
         pthread_mutex_lock(&listener->lock);
@@ -251,7 +252,7 @@ void sj_listener_stop(sj_listener *listener)
     sj_listener_pause(listener);
     sj_edge_stop(listener->edge);
     if (listener->has_inproc) {
-        nng_msleep(LAST_REPLIES_MS); /* lets NNG hand the last replies over */
+        nng_msleep(LAST_REPLIES_MS); /* gives NNG time to send the last replies */
         if (!sj_socket_close(listener->inproc)) {
             return; /* NNG's threads may use the listener for ever */
         }
@@ -264,7 +265,7 @@ void sj_listener_stop(sj_listener *listener)
     free(listener);
 }
 
-/* Where to dial: "*" is for listening only. */
+/* Returns the URL to dial, because "*" is only valid for listening. */
 static const char *dialled(const char *url, char *text, size_t bytes)
 {
     const char *star = strstr(url, "://*:");

@@ -1,16 +1,16 @@
-/* Rates: how often something may happen, for each address and in all. One thread. */
+/* Rate limits, per address and in total. Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_RATE_H
 #define SJ_COLLECTOR_SERVER_INGEST_RATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A bucket that fills by `a_second` up to `most`. Zeroed is full. */
+/* A token bucket that fills by `a_second` per second up to `most`. All zero: full. */
 typedef struct sj_rate {
-    int64_t empty_ms; /* when it would have been empty, as things were */
+    int64_t empty_ms; /* time at which the bucket was empty, computed back from its contents */
 } sj_rate;
 
-/* sj_rate_take takes one at the moment `now_ms`; false: there is none. */
+/* Takes a token at the time `now_ms`. Returns false if the bucket is empty. */
 static inline bool sj_rate_take(sj_rate *rate, int64_t now_ms, int64_t a_second, int64_t most)
 {
     const int64_t each_ms = 1000 / a_second;

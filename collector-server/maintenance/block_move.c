@@ -1,9 +1,10 @@
 /* Design notes
  *
- * A file is noted before it is begun, and not needed until the first row refers to it: then it has
- * been synced, and its folder. It is locked while it is written, so that a sweep by another process
- * leaves it alone; of a mover that was killed it finds it unlocked. Rows are changed a few at a
- * time; a move that ends between two leaves the rest in the database, for a file of its own. */
+ * A file's row exists before the file, and is marked as needed when the first block refers to it.
+ * At that time, the file and its folder have been synced. The file is locked while it is written,
+ * so that another process does not sweep it. A killed mover leaves it unlocked. Rows are changed a
+ * few at a time. If a move ends between two slices, the remaining blocks stay in the database, and
+ * a later move puts them into another file. */
 #include "collector-server/maintenance/block_move.h"
 
 #include "collector-server/maintenance/slices.h"
@@ -35,7 +36,7 @@ typedef struct block_move {
     char name[NAME_BYTES];
     int64_t file_id;
     sj_place_file file;
-    uint64_t size; /* of the file */
+    uint64_t size; /* size of the file */
     moved_row *rows;
     size_t count, capacity;
     sj_progress_work work;
@@ -48,7 +49,7 @@ static sj_status fail_sql(sqlite3 *database, sj_error *error)
                    "cannot move blocks: %s", sqlite3_errmsg(database));
 }
 
-/* run_with runs one statement with numbers ?1, ?2, and a text ?3 where it has them. */
+/* Runs a statement with the numbers ?1 and ?2 and a text ?3, if it has them. */
 static sj_status run_with(sqlite3 *database, const char *sql, int64_t first, int64_t second,
                           const char *text, sj_error *error)
 {
@@ -89,7 +90,7 @@ static sj_status end(sqlite3 *database, sj_status status, sj_error *error)
     return status;
 }
 
-/* step_once runs `statement` to its end and makes it ready for the next. */
+/* Runs `statement` to its end and resets it. */
 static sj_status step_once(sqlite3 *database, sqlite3_stmt *statement, sj_error *error)
 {
     const int result = sqlite3_step(statement);
@@ -97,7 +98,8 @@ static sj_status step_once(sqlite3 *database, sqlite3_stmt *statement, sj_error 
     return result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
 }
 
-/* check_movable: what a recording still writes, and what sums are still made from, stays. */
+/* Fails for a session that is still recorded, removed, or without its sums, because these need its
+ * blocks. */
 static sj_status check_movable(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     sqlite3_stmt *row = NULL;
@@ -136,7 +138,8 @@ static sj_status read_number(sqlite3 *database, const char *sql, const char *fir
     return found ? SJ_OK : fail_sql(database, error);
 }
 
-/* note_unneeded: files of the session that no block of it refers to, as returns were killed. */
+/* Marks files of the session as unneeded if none of its blocks refers to them, as after a killed
+ * return. */
 static sj_status note_unneeded(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     return run_with(database,
@@ -159,8 +162,8 @@ static sj_status find_place(block_move *move, const char *folder)
                        move->kind->name, move->address, &move->place_id, move->error);
 }
 
-/* The name has the session for those who look at the folder, and is no other file's there: also
- * copies of this database move blocks. */
+/* Inserts the file's row. Its name begins with the session's uuid, for people who list the folder.
+ * The rest is random, because copies of this database may use the same folder. */
 static sj_status note_file(block_move *move)
 {
     sqlite3_stmt *row = NULL;
@@ -203,7 +206,7 @@ static sj_status copy_row(block_move *move, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* How many blocks of the session lie in the database, or in files. */
+/* Returns the number of the session's blocks that are in the database, or in files. */
 static uint64_t count_blocks(sqlite3 *database, int64_t session_id, bool is_inline)
 {
     sqlite3_stmt *row = NULL;
@@ -220,7 +223,7 @@ static uint64_t count_blocks(sqlite3 *database, int64_t session_id, bool is_inli
     return count;
 }
 
-/* copy_blocks fills the file; what is too much for it is left for the next. */
+/* Fills the file. Blocks beyond FILE_BYTES are left for the next file. */
 static sj_status copy_blocks(block_move *move)
 {
     sqlite3_stmt *row = NULL;
@@ -244,7 +247,7 @@ static sj_status copy_blocks(block_move *move)
     return status;
 }
 
-/* refer_slice lets some rows refer to the file. */
+/* Makes some rows refer to the file. */
 static sj_status refer_slice(block_move *move, size_t first, size_t count)
 {
     sqlite3_stmt *update = NULL;
@@ -293,7 +296,7 @@ static sj_status refer(block_move *move, sj_blocks_moved *moved)
     return SJ_OK;
 }
 
-/* move_file moves as much as one file takes. */
+/* Moves as many blocks as fit in one file. */
 static sj_status move_file(block_move *move, sj_blocks_moved *moved)
 {
     const uint64_t before = moved->blocks;
@@ -309,7 +312,7 @@ static sj_status move_file(block_move *move, sj_blocks_moved *moved)
         status = refer(move, moved);
     }
     move->kind->close(&move->file);
-    if (move->count == 0 || moved->blocks == before) { /* also where a sweep took its row away */
+    if (move->count == 0 || moved->blocks == before) { /* also if a sweep deleted its row */
         (void)move->kind->remove(move->address, move->name);
     }
     return status;
@@ -338,7 +341,7 @@ sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *fold
     while (status == SJ_OK && (status = move_file(move, moved)) == SJ_OK && move->count != 0) {
     }
     sj_progress_end(move->work);
-    sj_error ignored; /* what failed is reported; a file that is left is looked for again */
+    sj_error ignored; /* the first error is reported; the next sweep tries again */
     const sj_status swept = sj_block_files_sweep(database, status == SJ_OK ? error : &ignored);
     free(move->rows);
     free(move);
@@ -378,7 +381,7 @@ static sj_status return_row(sqlite3 *database, sj_block_files *files, int64_t bl
     return status;
 }
 
-/* next_moved gives the first blocks of a session that are in files. */
+/* Returns the first blocks of a session that are in files. */
 static sj_status next_moved(sqlite3 *database, int64_t session_id, int64_t *ids, size_t *count,
                             sj_error *error)
 {
@@ -447,7 +450,9 @@ sj_status sj_block_files_sweep(sqlite3 *database, sj_error *error)
                                     " WHERE is_needed = 0 AND file_id > ?1 ORDER BY file_id",
                                     -1, &row, NULL);
     sj_status status = result == SQLITE_OK ? SJ_OK : fail_sql(database, error);
-    while (status == SJ_OK) { /* not while rows are read: a reader holds up the log */
+    /* Resets the query before it writes, because an open reader would keep the log from being
+     * reused. */
+    while (status == SJ_OK) {
         sqlite3_bind_int64(row, 1, passed);
         if ((result = sqlite3_step(row)) != SQLITE_ROW) {
             status = result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);

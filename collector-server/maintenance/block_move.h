@@ -1,5 +1,5 @@
-/* Blocks of a session out of the database into files of a folder, and back. Whoever is killed
- * meanwhile, each block can be read from one of both. */
+/* Moves blocks of a session from the database into files of a folder, and back. If a process is
+ * killed meanwhile, each block can still be read from the database or from a file. */
 #ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_BLOCK_MOVE_H
 #define SJ_COLLECTOR_SERVER_MAINTENANCE_BLOCK_MOVE_H
 
@@ -12,19 +12,21 @@ typedef struct sj_blocks_moved {
     uint64_t blocks, bytes;
 } sj_blocks_moved;
 
-/* sj_blocks_move moves what is in the database of a session that has ended: copies, syncs, and then
- * lets the rows refer to the copies, in small transactions; `database` is a writer's, others may
- * write meanwhile. SJ_EPERM: it is recording, or its aggregates are not written; SJ_EINVAL: not a
- * folder; SJ_EFULL, SJ_EIO: what was not moved is where it was. Blocking. */
+/* Moves the blocks of an ended session that are in the database. Copies and syncs them, and then
+ * makes the rows refer to the copies, in small transactions. `database` is a writer's; other
+ * connections may write meanwhile. Returns SJ_EPERM if the session is recording, or its aggregates
+ * are not written; SJ_EINVAL if `folder` is not a folder. Returns SJ_EFULL or SJ_EIO; blocks that
+ * were not moved stay in the database. Blocking. */
 SJ_MUST_CHECK sj_status sj_blocks_move(sqlite3 *database, int64_t session_id, const char *folder,
                                        sj_blocks_moved *moved, sj_error *error);
 
-/* sj_blocks_return takes them back. SJ_EIO, SJ_ECORRUPT: a file is away or damaged. */
+/* Moves blocks back into the database. Returns SJ_EIO or SJ_ECORRUPT if a file is missing or
+ * damaged. */
 SJ_MUST_CHECK sj_status sj_blocks_return(sqlite3 *database, int64_t session_id,
                                          sj_blocks_moved *moved, sj_error *error);
 
-/* sj_block_files_sweep deletes files that no block refers to, where their places can be reached;
- * the others are looked for the next time. */
+/* Deletes files that no block refers to. A file that cannot be reached now is tried again at the
+ * next call. */
 SJ_MUST_CHECK sj_status sj_block_files_sweep(sqlite3 *database, sj_error *error);
 
 #endif

@@ -1,15 +1,15 @@
 /* Design notes
  *
- * SQLite's backup begins anew whenever another process has written, so that it would not end under
- * load. Here the source's connection is in a read transaction for the whole time: the copy is as of
- * its beginning, nothing begins anew, and only the log grows meanwhile, as the collector cannot
- * restart it.
+ * SQLite's backup restarts whenever another process has written, so it would not end under load.
+ * Here, the source's connection stays in a read transaction all the time. So the copy shows the
+ * start of the transaction, and never restarts. The log grows meanwhile, because the collector
+ * cannot reuse it.
  *
- * The copy has the bytes of moved blocks in its rows: a file that one database no longer needs is
- * deleted, so that two databases must not share it.
+ * The copy has the bytes of moved blocks in its rows. Two databases must not share a file, because
+ * a file that one of them no longer needs is deleted.
  *
- * A copy gets its name as a file without a log. A reader of a file that is marked as one with a log
- * makes the log's files beside it, and cannot where it may not write. */
+ * A copy gets its name as a file without a log. If the file were marked as one with a log, each
+ * reader would create log files beside it, which fails in a read-only folder. */
 #include "collector-server/maintenance/database_copy.h"
 
 #include "collector-server/maintenance/moved_blocks.h"
@@ -39,7 +39,7 @@ static sj_status get_number(sqlite3 *database, const char *sql, int64_t *number)
     return sqlite3_finalize(row) == SQLITE_OK && is_there ? SJ_OK : SJ_EIO;
 }
 
-/* Begins the transaction that the copy is made in, and reads a page: the snapshot is as of now. */
+/* Begins the transaction for the copy. Reads a page, so that the snapshot shows this moment. */
 static sj_status begin_reading(sqlite3 *source, const char *from, int64_t *id, sj_error *error)
 {
     sj_database_set_patience(source, true);
@@ -51,9 +51,9 @@ static sj_status begin_reading(sqlite3 *source, const char *from, int64_t *id, s
     return SJ_OK;
 }
 
-/* A connection that may write removes the log's files when it is the last one, and a read-only one
- * leaves those behind that it made. Where there is a log already, it is read only: nothing is
- * written into the file. */
+/* Returns the flags to open the source. If there is a log, the source is opened read-only, so that
+ * nothing is written into it. If there is none, a read-only connection would leave log files
+ * behind. A writable one removes them when it is closed as the last one. */
 static int source_flags(const char *from)
 {
     char log[PATH_MAX + 16];
@@ -79,8 +79,8 @@ static sj_status open_source(const char *from, sqlite3 **source, sj_error *error
         status = begin_reading(*source, from, &id, error);
     }
     SJ_TRY(status);
-    if (id != SJ_DATABASE_APPLICATION_ID ||
-        get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
+    SJ_TRY(sj_database_check_application(id, from, error));
+    if (get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
         tables == 0) {
         return sj_fail(error, SJ_ECORRUPT, "%s is no database of Sojourn", from);
     }
@@ -117,8 +117,8 @@ static int copy_pages(sqlite3 *source, sqlite3 *target)
     return result == SQLITE_DONE ? finished : result;
 }
 
-/* Copies into an empty file that no other process knows. No journal: one that is cut is thrown
- * away. */
+/* Copies into an empty file that no other process knows. Uses no journal, because an incomplete
+ * copy is deleted. */
 static sj_status copy_into(const char *from, const char *part, sj_copied *copied, sj_error *error)
 {
     sqlite3 *source = NULL;
@@ -160,7 +160,7 @@ sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied
     return status;
 }
 
-/* Brings the copy up to date, as a collector does that opens it, and looks at all of it. */
+/* Opens the copy as a collector does, which migrates it, and verifies it. */
 static sj_status verify_part(const char *part, const sj_verify_options *options,
                              bool accepts_damage, sj_error *error)
 {

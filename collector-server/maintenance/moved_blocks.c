@@ -6,7 +6,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
-/* One transaction; no journal, because a copy that is cut is thrown away. */
+/* One transaction, without a journal, because an incomplete copy is deleted. */
 typedef struct take_in {
     sqlite3 *database;
     sj_block_files *files;
@@ -48,7 +48,7 @@ static sj_status open_copy(take_in *work, const char *path)
     return sj_block_files_new(work->database, "main", &work->files);
 }
 
-/* Takes the block of the row that `next` is at. */
+/* Reads the block of the current row of `next` and stores its bytes in the row. */
 static sj_status take_block(const take_in *work)
 {
     sj_slice bytes;

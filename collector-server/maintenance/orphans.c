@@ -1,7 +1,8 @@
 /* Design notes
  *
- * A session that comes meanwhile may be of the same module. So an orphan first gets a digest by
- * which no new session finds it, if it still is one; then its rows go in pieces, and it last. */
+ * A new session may use the module of an orphan at any time. So an orphan first gets another
+ * digest, by which no new session finds it, unless it is in use again. Then its rows are deleted in
+ * pieces, and its own row last. */
 #include "collector-server/maintenance/orphans.h"
 
 #include "collector-server/maintenance/slices.h"
@@ -12,14 +13,13 @@
 enum { ROWS_A_SLICE = 1000, NOT_WATCHED = 0 };
 
 typedef struct orphan_kind {
-    const char *find; /* the first behind ?1 */
-    const char
-        *retire;       /* no new session finds it any more; changes nothing if it is in use again */
-    const char *empty; /* ?2 of its rows */
+    const char *find;   /* the first one after ?1 */
+    const char *retire; /* hides it from new sessions; changes nothing if it is in use again */
+    const char *empty;  /* deletes ?2 of its rows */
     const char *drop;
 } orphan_kind;
 
-/* In this order: a plan belongs to a module. */
+/* Plans come first, because they belong to modules. */
 static const orphan_kind kinds[] = {
     {"SELECT hook_plan_id FROM hook_plans AS p WHERE hook_plan_id > ?1 AND NOT EXISTS (SELECT 1 "
      "FROM session_modules AS s WHERE s.hook_plan_id = p.hook_plan_id) ORDER BY 1 LIMIT 1",

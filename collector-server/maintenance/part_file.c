@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Fails if there is the file, or one beside it that SQLite would take for its log. */
+/* Fails if the file exists, or one beside it that SQLite would use as its log. */
 static sj_status check_unused(const char *to, sj_error *error)
 {
     static const char *const ends[] = {"", "-wal", "-journal", "-shm"};
@@ -57,9 +57,9 @@ void sj_part_remove(const char *part)
     remove_log(part);
 }
 
-/* Writes the log's changes into the file and removes the log. The change to the file's header is
- * committed when the statement ends. The exclusive lock does without shared memory, which not all
- * file systems have. */
+/* Writes the log's changes into the file and removes the log. The change of the file's header is
+ * committed at the end of the statement. With the exclusive lock, SQLite needs no shared memory,
+ * which not all file systems support. */
 static bool leave_log(sqlite3 *copy)
 {
     sqlite3_stmt *row = NULL;
@@ -73,7 +73,7 @@ static bool leave_log(sqlite3 *copy)
     return sqlite3_finalize(row) == SQLITE_OK && is_left;
 }
 
-/* Makes the copy a file that needs no log and has none beside it. */
+/* Turns the copy into a file that needs no log, and removes its log. */
 static sj_status finish_part(const char *part, sj_error *error)
 {
     sqlite3 *copy = NULL;

@@ -13,10 +13,11 @@ enum {
     REPORTS_A_SLICE = 100 /* each with the frames of its stacks */
 };
 
-/* Rows that go first, in pieces; the rest goes with the row in `sessions` by its foreign keys. */
+/* Rows that are deleted first, in pieces. Foreign keys delete the other rows with the row in
+ * `sessions`. */
 typedef struct removed_rows {
-    const char *count;  /* how many there are */
-    const char *remove; /* so many of them */
+    const char *count;  /* SQL that counts them */
+    const char *remove; /* SQL that deletes some of them */
     int64_t piece;
 } removed_rows;
 
@@ -181,7 +182,7 @@ static sj_status check_removable(sqlite3 *database, int64_t session_id, bool for
     return SJ_OK;
 }
 
-/* Takes the session off the lists and notes why, both or neither. */
+/* Hides the session and stores the reason of the removal, in one transaction. */
 static sj_status announce(sqlite3 *database, int64_t session_id, const char *reason,
                           sj_error *error)
 {

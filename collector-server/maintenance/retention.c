@@ -12,14 +12,15 @@
 
 typedef struct candidate {
     int64_t session_id;
-    int64_t received_ns; /* last, by the clock of the collector: a device's may be wrong */
+    /* arrival of the last frame, by the collector's clock, because a device's may be wrong */
+    int64_t received_ns;
     int64_t bytes;
     bool kept; /* pinned, recording or annotated */
     bool is_old;
     bool is_due;
 } candidate;
 
-/* The limit has a unit: a bare number could be an age and a size. */
+/* Parses the limit. It must have a unit, because a bare number could be an age or a size. */
 static bool read_limit(const char *text, sj_retention_rule *rule)
 {
     uint64_t age_ns = 0;
@@ -57,7 +58,7 @@ static int compare_age(const void *left, const void *right)
     return (a->received_ns > b->received_ns) - (a->received_ns < b->received_ns);
 }
 
-/* Reads the sessions of a set, the oldest first. */
+/* Reads the sessions of a set, sorted by age, oldest first. */
 static sj_status read_candidates(sqlite3 *database, const sj_session_set *set,
                                  candidate *candidates, sj_error *error)
 {
@@ -87,7 +88,7 @@ static sj_status read_candidates(sqlite3 *database, const sj_session_set *set,
     return SJ_OK;
 }
 
-/* Decides of each, the oldest first; returns how many are to go. */
+/* Marks the sessions that must be removed, oldest first. Returns their number. */
 static size_t find_due(const sj_retention_rule *rule, candidate *candidates, size_t count)
 {
     struct timespec now;

@@ -16,7 +16,8 @@ typedef struct salvage_run {
     sj_salvage_source source;
     sqlite3 *target;
     sj_salvaged *salvaged;
-    char *profiled; /* SQL: rows of sessions whose sums no block holds; NULL: there are none */
+    /* SQL condition: sessions whose sums are not computed from blocks; NULL: none */
+    char *profiled;
     sj_error *error;
 } salvage_run;
 
@@ -32,7 +33,7 @@ static sj_status fail_memory(sj_error *error)
     return sj_fail(error, SJ_ENOMEM, "no memory to salvage a database");
 }
 
-/* Sums that are computed anew from the blocks. */
+/* True for tables of sums that are computed from the blocks again. */
 static bool is_computed(const char *table)
 {
     static const char *const computed[] = {"block_outlines", "call_edges", "call_paths",
@@ -45,7 +46,7 @@ static bool is_computed(const char *table)
     return false;
 }
 
-/* The columns of a table, as text that is equal for equal definitions. Freed with sqlite3_free. */
+/* Returns a text that is equal for tables with equal columns. Free it with sqlite3_free. */
 static char *describe_table(sqlite3 *database, const char *table)
 {
     sqlite3_stmt *row = NULL;
@@ -98,7 +99,7 @@ static sj_status list_tables(const salvage_run *run)
     return status == SJ_OK ? SJ_OK : fail_memory(run->error);
 }
 
-/* Notes which sessions have sums that came from the device, once the profiles are salvaged. */
+/* Finds the sessions whose sums came from the device, after the table `profiles` was salvaged. */
 static sj_status note_profiled(salvage_run *run)
 {
     sqlite3_stmt *row = NULL;
@@ -106,7 +107,7 @@ static sj_status note_profiled(salvage_run *run)
                            "SELECT 'session_id IN (' || group_concat(DISTINCT session_id) || ')'"
                            " FROM profiles",
                            -1, &row, NULL) != SQLITE_OK) {
-        return SJ_OK; /* an older schema has none */
+        return SJ_OK; /* an older schema lacks the table */
     }
     if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) == SQLITE_TEXT) {
         run->profiled = sqlite3_mprintf("%s", sqlite3_column_text(row, 0));
@@ -186,7 +187,8 @@ static sj_status list_sessions(sqlite3 *database, int64_t **ids, size_t *count, 
     return status == SJ_OK ? SJ_OK : fail_memory(error);
 }
 
-/* Notes that the sums of a session cannot be computed, and why; `verify` and questions say so. */
+/* Records that the sums of a session cannot be computed, and why. `verify` and queries report
+ * it. */
 static sj_status set_apart(sqlite3 *database, int64_t session_id, const char *why, sj_error *error)
 {
     char *sql = sqlite3_mprintf(
@@ -241,7 +243,7 @@ static sj_status rebuild_sums(sj_store *store, const char *part, sj_error *error
     return status;
 }
 
-/* Marks blocks that cannot be read, computes the sums of the others, and looks at all of it. */
+/* Marks blocks that cannot be read, computes the sums of the others, and verifies the database. */
 static sj_status finish_part(const char *part, const sj_verify_options *options,
                              sj_salvaged *salvaged, sj_error *error)
 {

@@ -1,22 +1,23 @@
 /* Design notes
  *
  * A call's function is the first function of its module plus a number. So a lost module gets a
- * substitute with the functions that are left only if none of them is missing: then the first is
- * known. Else all functions of the substitute are substitutes, and no call gets a wrong name. */
+ * substitute with its remaining functions only if none is missing, because only then the first one
+ * is known. Otherwise, all functions of the substitute are substitutes, so that no call gets a
+ * wrong name. */
 #include "collector-server/maintenance/salvage_repair.h"
 
 #include "collector-server/store/database.h"
 
 #include <string.h>
 
-/* No module has more functions. A damaged count must not fill the disk. */
+/* Limit of functions of a module, so that a damaged count cannot fill the disk. */
 #define MOST_FUNCTIONS "16777216"
 
 #define LOST_MODULES                                                                               \
     "(SELECT module_id, max(function_count) AS functions FROM session_modules AS s WHERE NOT "     \
     "EXISTS (SELECT 1 FROM modules AS m WHERE m.module_id = s.module_id) GROUP BY module_id)"
 
-/* Each statement inserts substitutes into `table` or drops rows of it; it is repeated until it
+/* A statement that inserts substitutes into `table` or drops rows of it. It is repeated until it
  * changes nothing. */
 typedef struct repair_step {
     const char *table;
@@ -64,7 +65,7 @@ static const repair_step steps[] = {
      " min(module_id), randomblob(24) FROM session_modules WHERE hook_plan_id NOT IN (SELECT"
      " hook_plan_id FROM hook_plans) GROUP BY hook_plan_id",
      false},
-    /* the gap of a lost block; the hole that the block leaves gets a gap of its own */
+    /* Drops the gap of a lost block. The lost block leaves a hole, which gets its own gap. */
     {"gaps",
      "DELETE FROM gaps WHERE block_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM blocks AS b WHERE"
      " b.block_id = gaps.block_id)",
@@ -101,7 +102,7 @@ static sj_status run_steps(sqlite3 *database, const sj_salvaged *salvaged, sj_er
 {
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i) {
         sj_salvaged_table *table = find_table(salvaged, steps[i].table);
-        int changes = table != NULL; /* an older schema may lack it */
+        int changes = table != NULL; /* an older schema may lack the table */
         while (changes != 0) {
             SJ_TRY(run(database, steps[i].sql, &changes, error));
             *(steps[i].drops ? &table->dropped : &table->substitutes) += changes;
@@ -110,7 +111,7 @@ static sj_status run_steps(sqlite3 *database, const sj_salvaged *salvaged, sj_er
     return SJ_OK;
 }
 
-/* Empties or drops the references of one foreign key that lead nowhere. */
+/* Sets the invalid references of one foreign key to NULL, or drops their rows. */
 static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3_stmt *key,
                             int *changes, sj_error *error)
 {
@@ -137,7 +138,7 @@ static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3
     return status;
 }
 
-/* Repairs the foreign keys of a table; adds to `*changes`. */
+/* Repairs the foreign keys of a table. Adds the number of changes to `*changes`. */
 static sj_status repair_table(sqlite3 *database, sj_salvaged_table *table, int *changes,
                               sj_error *error)
 {
@@ -172,5 +173,6 @@ sj_status sj_salvage_repair(sqlite3 *database, sj_salvaged *salvaged, sj_error *
             SJ_TRY(repair_table(database, &salvaged->tables[i], &changes, error));
         }
     }
-    return run_steps(database, salvaged, error); /* what a dropped row had needed */
+    /* adds substitutes that are needed, and drops gaps, after rows were dropped */
+    return run_steps(database, salvaged, error);
 }

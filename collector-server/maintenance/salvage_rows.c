@@ -1,18 +1,18 @@
 /* Design notes
  *
- * A scan in the order of the table's key ends with an error at a damaged page. The rows behind it
- * are read backwards from the end. Between the two places, the range of keys is halved again and
- * again, and each half is read towards its ends: rows between two damaged pages are found so. The
- * widest ranges come first, and after MOST_FAILURES failed reads the rest counts as lost.
+ * A scan in key order ends with an error at a damaged page. Then the rows after it are read
+ * backwards from the end. The range of keys between the two positions is halved again and again.
+ * Each half is read from the middle towards its outer end. This finds rows between damaged pages.
+ * The widest ranges come first. After MOST_FAILURES failed reads, the rest counts as lost.
  *
- * Where the first or the last page is damaged, an index of the table tells the least and the
- * greatest key; else the keys are guessed to begin at 1 and to end GUESSED_KEYS behind the last key
- * read; in a column that is not the last, which is the id of an owner, GUESSED_OWNERS behind it.
+ * If the first or the last page is damaged, an index of the table tells the least and the greatest
+ * key. Without an index, keys are assumed to begin at 1 and to end GUESSED_KEYS after the last
+ * known key. In a column that is not the last one, which holds an owner's id, they end
+ * GUESSED_OWNERS after it.
  *
  * Keys are the rowid, or the primary key of a table without rowids. A range is halved in the first
  * column in which its ends differ, if both are integers there. If they differ by one and one of
- * them has no more columns, the range is cut in the next column, at a guess.
- */
+ * them has no further column, the range is cut at a guess in the next column. */
 #include "collector-server/maintenance/salvage_rows.h"
 
 #include "collector-server/store/database.h"
@@ -23,20 +23,21 @@
 
 enum { MOST_KEYS = 6, MOST_FAILURES = 20000, GUESSED_KEYS = 1 << 20, GUESSED_OWNERS = 64 };
 
-/* The first `count` columns of a key; of a limit: 0 means no limit. */
+/* The first `count` columns of a key. As a limit, 0 means no limit. */
 typedef struct row_key {
     int count;
     sqlite3_value *values[MOST_KEYS];
 } row_key;
 
-/* Keys above `low` and below `high`, both exclusive. A limit of fewer columns than the key has
+/* Keys above `low` and below `high`, both exclusive. A limit with fewer columns than the key
  * excludes all keys that begin with it. */
 typedef struct key_range {
     row_key low, high;
-    bool is_far; /* beyond a guess: not cut at another one */
+    bool is_far; /* beyond a guess: not cut at another guess */
 } key_range;
 
-/* Where a range is cut: behind the keys that begin with `column` values of `of`, and `value`. */
+/* The position where a range is cut: after the keys that begin with the first `column` values of
+ * `of`, followed by `value`. */
 typedef struct range_cut {
     const row_key *of;
     int column;
@@ -50,15 +51,15 @@ typedef struct table_reader {
     sj_salvaged_table *rows;
     sj_error *error;
     int key_count, column_count;
-    char *keys[MOST_KEYS]; /* names, quoted */
-    char *columns;         /* quoted, with commas */
+    char *keys[MOST_KEYS]; /* quoted names */
+    char *columns;         /* quoted names, separated by commas */
     bool has_rowid;
     sqlite3_stmt *scans[MOST_KEYS + 1][MOST_KEYS + 1][2];
     sqlite3_stmt *insert;
-    key_range *ranges; /* that wait; from `first` on */
+    key_range *ranges; /* ranges to read; `first` is the index of the next one */
     size_t first, count, capacity;
-    int64_t there;       /* rows, as an index says; -1: no index can be read */
-    int64_t least, most; /* values of the first key column then */
+    int64_t there;       /* number of rows according to an index; -1: no index can be read */
+    int64_t least, most; /* values of the first key column, according to that index */
     int failures;
     int64_t refused, lost_ranges;
 } table_reader;
@@ -97,7 +98,7 @@ static void free_range(key_range *range)
     free_key(&range->high);
 }
 
-/* False: no memory; `*to` is empty then. */
+/* Copies the first columns of a key. Returns false if out of memory; `*to` is then empty. */
 static bool copy_key(const row_key *from, int count, row_key *to)
 {
     *to = (row_key){0};
@@ -153,7 +154,7 @@ static void append_limit(const table_reader *reader, sqlite3_str *sql, int count
     sqlite3_free(names);
 }
 
-/* A statement for limits of so many columns. NULL: it cannot be made. */
+/* Returns a statement for limits of this many columns, or NULL on failure. */
 static sqlite3_stmt *find_scan(table_reader *reader, const key_range *range, bool backwards)
 {
     sqlite3_stmt **scan = &reader->scans[range->low.count][range->high.count][backwards];
@@ -189,7 +190,7 @@ static void bind_limits(sqlite3_stmt *scan, const key_range *range)
     }
 }
 
-/* Inserts the row that `scan` is at. */
+/* Inserts the current row of `scan` into the target. */
 static sj_status save_row(table_reader *reader, sqlite3_stmt *scan)
 {
     for (int i = 0; i < reader->column_count; ++i) {
@@ -208,7 +209,7 @@ static sj_status save_row(table_reader *reader, sqlite3_stmt *scan)
                : fail_sql(reader, reader->target);
 }
 
-/* True if the row follows the row of `last`: a damaged tree may lead back. */
+/* True if the row comes after the row of `last`. In a damaged tree, a scan may go backwards. */
 static bool follows(sqlite3_stmt *scan, const row_key *last, bool backwards)
 {
     sqlite3_value *key = last->count != 0 ? last->values[0] : NULL;
@@ -233,7 +234,7 @@ static sj_status take_key(const table_reader *reader, sqlite3_stmt *scan, row_ke
     return SJ_OK;
 }
 
-/* Saves the rows of a range, until one cannot be read. `*is_read`: all of them were. Else the
+/* Saves the rows of a range until one cannot be read. `*is_read`: all were read. Otherwise, the
  * range becomes the part that was not read. */
 static sj_status read_range(table_reader *reader, key_range *range, bool backwards, bool *is_read)
 {
@@ -276,7 +277,7 @@ static sj_status read_range(table_reader *reader, key_range *range, bool backwar
     return status;
 }
 
-/* The range waits; the queue owns it. */
+/* Appends a range to the queue, which owns it then. */
 static sj_status add_range(table_reader *reader, key_range *range)
 {
     const sj_status status = sj_array_reserve(&reader->ranges, &reader->capacity, reader->count, 1,
@@ -293,7 +294,7 @@ static sj_status add_range(table_reader *reader, key_range *range)
 static bool guess_cut(const table_reader *reader, const key_range *range, int column,
                       range_cut *cut)
 {
-    const bool ends_below = range->high.count == column + 1; /* all keys begin as `low` does */
+    const bool ends_below = range->high.count == column + 1; /* all keys begin like `low` */
     const row_key *known = ends_below ? &range->low : &range->high;
     const row_key *other = ends_below ? &range->high : &range->low;
     if (range->is_far || other->count != column + 1 || known->count <= column + 1 ||
@@ -312,7 +313,7 @@ static bool guess_cut(const table_reader *reader, const key_range *range, int co
     return true;
 }
 
-/* False: the range is not cut. */
+/* Finds the position where a range is cut. Returns false if it cannot be cut. */
 static bool find_cut(const table_reader *reader, const key_range *range, range_cut *cut)
 {
     const row_key *low = &range->low;
@@ -334,7 +335,8 @@ static bool find_cut(const table_reader *reader, const key_range *range, range_c
         return guess_cut(reader, range, i, cut);
     }
     *cut = (range_cut){.of = low, .column = i, .value = (int64_t)((uint64_t)from + width / 2)};
-    if (width == 2 && high->count == i + 1) { /* else the lower half would be the whole */
+    /* otherwise the lower half would be the whole range */
+    if (width == 2 && high->count == i + 1) {
         cut->value = from;
         return low->count > i + 1;
     }
@@ -353,7 +355,7 @@ static sqlite3_value *make_integer(const table_reader *reader, int64_t number)
     return made;
 }
 
-/* Makes a limit of the first `column` values of `from` and `number`. */
+/* Makes a limit of the first `column` values of `from`, followed by `number`. */
 static bool make_limit(const table_reader *reader, const row_key *from, int column, int64_t number,
                        row_key *limit)
 {
@@ -369,7 +371,7 @@ static bool make_limit(const table_reader *reader, const row_key *from, int colu
     return true;
 }
 
-/* Reads the two halves of a range from the middle on. What is left of each waits. */
+/* Reads the two halves of a range from the middle outwards. Queues the rest of each. */
 static sj_status halve(table_reader *reader, const key_range *range, const range_cut *cut)
 {
     key_range lower = {.is_far = range->is_far || (cut->is_guess && cut->of == &range->high)};
@@ -401,7 +403,7 @@ static sj_status halve(table_reader *reader, const key_range *range, const range
     return status;
 }
 
-/* Reads how many rows the source has, and between which keys, from an index of the table. */
+/* Reads the number of rows, and the least and greatest first key, from an index of the table. */
 static void count_by_index(table_reader *reader)
 {
     sqlite3_stmt *indexes = NULL;
@@ -432,7 +434,7 @@ static void count_by_index(table_reader *reader)
     sqlite3_finalize(indexes);
 }
 
-/* Gives a range an end where it has none, so that it can be halved. */
+/* Gives a range the limits that it lacks, so that it can be halved. */
 static sj_status limit_range(const table_reader *reader, key_range *range)
 {
     const row_key *low = &range->low;

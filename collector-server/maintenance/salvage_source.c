@@ -14,7 +14,7 @@ enum {
     COPY_BYTES = 1 << 20,
     LOG_HEADER_BYTES = 32,
     FRAME_HEADER_BYTES = 24,
-    LOG_MAGIC = 0x377f0682 /* or one more: checksums of big-endian words */
+    LOG_MAGIC = 0x377f0682 /* or this plus one, if the checksums are of big-endian words */
 };
 
 static const char *const log_ends[] = {"-wal", "-journal"};
@@ -36,7 +36,7 @@ static sj_status copy_bytes(int from, int to)
     return copied == 0 ? SJ_OK : errno == ENOSPC || errno == EDQUOT ? SJ_EFULL : SJ_EIO;
 }
 
-/* Copies the file `path` with that end; one that is not there is left out. */
+/* Copies the file `path` with this suffix, if it exists. */
 static sj_status copy_file(const char *path, const char *copy, const char *end, sj_error *error)
 {
     char from_name[SJ_PART_BYTES];
@@ -83,7 +83,7 @@ static uint32_t get_word(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* Computes the two sums that end the header of a log, as SQLite's file format says. */
+/* Checks the two checksums of a log's header, as defined by SQLite's file format. */
 static bool is_header_sound(const uint8_t header[LOG_HEADER_BYTES])
 {
     const bool is_big = (get_word(header) & 1) != 0;
@@ -99,8 +99,8 @@ static bool is_header_sound(const uint8_t header[LOG_HEADER_BYTES])
            second == get_word(header + 28);
 }
 
-/* True if the log ends a change behind its first `readable` frames: one of them is damaged. Frames
- * of an earlier use of the file have other salts. */
+/* True if the log commits a change after its first `readable` frames: then one of the frames is
+ * damaged. Frames of an earlier use of the file have other salts. */
 static bool has_more_changes(int log, uint64_t readable)
 {
     uint8_t header[LOG_HEADER_BYTES];
@@ -123,7 +123,8 @@ static bool has_more_changes(int log, uint64_t readable)
     return false;
 }
 
-/* Writes the log's changes into the copy; notes whether the log has more than SQLite can read. */
+/* Writes the log's changes into the copy. Notes whether the log has more changes than SQLite can
+ * read. */
 static void read_log(const char *path, sj_salvage_source *source)
 {
     char name[SJ_PART_BYTES];
@@ -154,13 +155,13 @@ static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number
     return result == SQLITE_ROW ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* What SQLite needs before it can read any row. */
+/* Checks what SQLite needs before it can read any row. */
 static sj_status identify(const char *path, sj_salvage_source *source, sj_error *error)
 {
     int64_t application = 0;
     int64_t version = 0;
     int64_t tables = 0;
-    /* a file that is shorter than its header says can be opened with this only */
+    /* only this can open a file that is shorter than its header says */
     sqlite3_exec(source->database, "PRAGMA writable_schema=ON; PRAGMA cell_size_check=ON", NULL,
                  NULL, NULL);
     if (source->copy[0] != '\0') {
@@ -173,6 +174,9 @@ static sj_status identify(const char *path, sj_salvage_source *source, sj_error 
                        "the beginning of %s, which says where its tables are, is damaged (%s): "
                        "nothing can be salvaged; put a backup in place with `sojourn restore`",
                        path, sqlite3_errmsg(source->database));
+    }
+    if (sj_database_check_application(application, path, error) == SJ_EUNSUPPORTED) {
+        return SJ_EUNSUPPORTED;
     }
     if (application != SJ_DATABASE_APPLICATION_ID || version < 1 || tables == 0) {
         return sj_fail(error, SJ_ECORRUPT,

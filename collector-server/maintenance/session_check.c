@@ -7,18 +7,18 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Rows of a query mean that the session, ?1, cannot be so. */
+/* A query about session ?1. A row of its result means that the session is inconsistent. */
 typedef struct session_rule {
     const char *what;
     const char *sql;
 } session_rule;
 
-/* Modules of the session, as they came. */
+/* Modules of the session, as they came in the file. */
 #define ITS_MODULES                                                                                \
     "source.session_modules AS s LEFT JOIN source.modules AS m ON m.module_id = s.module_id"       \
     " WHERE s.session_id = ?1"
 
-/* True for a function id `f` that is in one of its modules. */
+/* SQL condition: the function id `f` is in one of the session's modules. */
 #define IS_ITS_FUNCTION(f)                                                                         \
     "EXISTS (SELECT 1 FROM source.session_modules AS s JOIN source.modules AS m USING (module_id)" \
     " WHERE s.session_id = ?1 AND " f " BETWEEN m.first_function_id AND m.first_function_id +"     \
@@ -28,7 +28,7 @@ typedef struct session_rule {
     "EXISTS (SELECT 1 FROM source.sessions WHERE session_id = ?1 AND"                              \
     " aggregates_valid_before_block IS NULL)"
 
-/* A span of ids that is moved as a whole must not use them up. */
+/* Query that returns a row if a span of ids is too large to be shifted as a whole. */
 #define SPAN(column, rows, most)                                                                   \
     "SELECT 1 FROM (SELECT min(" column ") < 0 OR max(" column ") / 2 - min(" column               \
     ") / 2 > " most " AS is_bad FROM " rows ") WHERE is_bad"
@@ -104,7 +104,7 @@ static sj_status fail_sql(sqlite3 *database, sj_error *error)
                    "cannot check the session: %s", sqlite3_errmsg(database));
 }
 
-/* Functions of a module, as the device named them. */
+/* Checks the digest of a module's functions against their names from the device. */
 static sj_status check_digest(sqlite3 *database, int64_t session_id, sqlite3_stmt *modules,
                               sqlite3_stmt *functions, sj_error *error)
 {
@@ -129,8 +129,8 @@ static sj_status check_digest(sqlite3 *database, int64_t session_id, sqlite3_stm
                          (long long)session_id);
 }
 
-/* Later recordings of a program find its module by this digest. One of another length is none that
- * they would look for. */
+/* Checks the digests of modules, because later recordings of a program find its module by the
+ * digest. A digest of another length is never searched for. */
 static sj_status check_digests(sqlite3 *database, int64_t session_id, sj_error *error)
 {
     sqlite3_stmt *modules = NULL;
@@ -159,13 +159,13 @@ static sj_status check_digests(sqlite3 *database, int64_t session_id, sj_error *
     return status;
 }
 
-/* Tables whose numbers are added up. */
+/* Tables with numbers that are added up. */
 static const char *const measured[] = {
     "sessions", "threads",        "streams", "call_paths", "call_edges",     "slow_calls",
     "timeline", "function_stats", "gaps",    "profiles",   "filtered_calls", "call_costs"};
 
-/* Runs a query about session ?1; a row, or a number that SQLite cannot compute with, is SJ_EINVAL.
- */
+/* Runs a query about session ?1. Returns SJ_EINVAL if it has a row, or a number that SQLite cannot
+ * compute with. */
 static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, const char *what,
                      sj_error *error)
 {
@@ -186,8 +186,8 @@ static sj_status ask(sqlite3 *database, const char *sql, int64_t session_id, con
     return status;
 }
 
-/* Adds to `sql` what is wrong with one column: a number beyond 62 bits, or a sum of calls, events
- * or own times that is; those are never negative. */
+/* Adds conditions for one column to `sql`: a number beyond 62 bits, and for counts and own times
+ * also a negative one, or a sum beyond 62 bits. */
 static void add_column(sqlite3_str *sql, const char *column, bool is_sum)
 {
     sqlite3_str_appendf(sql, " OR max(\"%w\") > 1 << 62 OR min(\"%w\") < -(1 << 62)", column,
@@ -251,7 +251,7 @@ static sj_status check_block(sj_block_checker *checker, int64_t session_id, int6
                          (long long)session_id, (long long)block_id, verdict.fault);
 }
 
-/* Checks the bytes of the blocks that questions read: those that are not marked. */
+/* Checks the bytes of the blocks that queries read: the unmarked ones. */
 static sj_status check_blocks(sqlite3 *database, int64_t session_id, sj_progress_work work,
                               sj_error *error)
 {

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The source is attached. Functions, modules and plans are matched by what identifies them; every
- * other id is moved by an offset, so that relations between rows hold. Which columns hold which ids
- * follows from their names, as everywhere in the schema, so tables that come with later migrations
- * are copied, too: any table with a session_id or a stream_id belongs to a session. */
+ * The source is attached. Functions, modules and plans are matched by their identity. Every other
+ * id is shifted by an offset, so that references between rows stay valid. The names of columns tell
+ * which ids they hold, as everywhere in the schema. So tables of later migrations are copied, too:
+ * any table with a session_id or a stream_id belongs to a session. */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/maintenance/session_check.h"
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* Changes when others write to the source. */
+/* Changes when another connection writes to the source. */
 #define SOURCE_VERSION_SQL "PRAGMA source.data_version"
 
 typedef struct session_copy {
@@ -23,22 +23,22 @@ typedef struct session_copy {
     int64_t from; /* session_id in the source */
     int64_t to;
     int64_t checked_version; /* the source's data_version when the session was checked */
-    sj_block_files *files;   /* the source's */
-    sj_progress_work work;   /* two parts for each block: it is checked, then copied */
+    sj_block_files *files;   /* reads moved blocks of the source */
+    sj_progress_work work;   /* two steps for each block: check and copy */
     sj_error *error;
 } session_copy;
 
 typedef struct column_rule {
-    const char *table; /* NULL: of any */
+    const char *table; /* NULL: any table */
     const char *column;
-    const char *value; /* of the row `r` of the source */
+    const char *value; /* SQL value; `r` is the row of the source */
 } column_rule;
 
-/* Those who read tags rely on what they are: an object. */
+/* Readers of tags expect an object. */
 #define DEVICE_TAGS "iif(iif(json_valid(d.tags), json_type(d.tags), '') = 'object', d.tags, '{}')"
 #define ROW_TAGS "iif(iif(json_valid(r.tags), json_type(r.tags), '') = 'object', r.tags, '{}')"
 
-/* Offsets and ids are in the temporary table `moved`, one row. */
+/* The temporary table `moved` has one row with the offsets and ids. */
 static const column_rule rules[] = {
     {NULL, "session_id", "m.session_id"},
     {NULL, "parent_session_id", "NULL"},
@@ -51,7 +51,7 @@ static const column_rule rules[] = {
     {NULL, "aggregates_valid_before_block", "r.aggregates_valid_before_block + m.block_offset"},
     {NULL, "call_id",
      "coalesce((SELECT new_id << 38 FROM temp.moved_streams WHERE old_id = r.call_id >> 38), 0) | "
-     "(r.call_id & 274877906943)"}, /* a note may be of any number */
+     "(r.call_id & 274877906943)"}, /* a note may have any number */
     {NULL, "path_id", "(m.session_id << 32) | (r.path_id & 4294967295)"},
     {NULL, "parent_path_id",
      "iif(r.parent_path_id IS NULL, NULL, (m.session_id << 32) | "
@@ -78,7 +78,7 @@ static sj_status run(const session_copy *copy, const char *what, const char *sql
                                                                           : fail_sql(copy, what);
 }
 
-/* Runs SQL made by sqlite3_mprintf, which it frees. */
+/* Runs SQL from sqlite3_mprintf, and frees it. */
 static sj_status run_made(const session_copy *copy, const char *what, char *sql)
 {
     if (sql == NULL) {
@@ -108,7 +108,7 @@ static sj_status read_number(const session_copy *copy, const char *sql, int64_t 
     return status;
 }
 
-/* Modules, their functions and plans: found by identity, or copied. */
+/* Finds modules, their functions and plans by their identity, or copies them. */
 static sj_status copy_modules(const session_copy *copy)
 {
     static const char modules_sql[] =
@@ -118,7 +118,7 @@ static sj_status copy_modules(const session_copy *copy)
         "coalesce(sum(sm.function_count) OVER (ORDER BY sm.module_id ROWS BETWEEN UNBOUNDED "
         "PRECEDING AND 1 PRECEDING), 0) AS free_first FROM source.modules AS sm WHERE sm.module_id "
         "IN (SELECT module_id FROM source.session_modules WHERE session_id = %lld);"
-        /* one that a file brought before its digest was checked: see store/modules.c */
+        /* a module of a file that was imported before digests were checked: see store/modules.c */
         "UPDATE main.modules AS t SET functions_digest = randomblob(24) WHERE length("
         "functions_digest) = 16 AND EXISTS (SELECT 1 FROM temp.moved_modules AS v JOIN "
         "source.modules AS s ON s.module_id = v.old_id WHERE s.build_id = t.build_id AND "
@@ -160,7 +160,7 @@ static sj_status copy_modules(const session_copy *copy)
     return run_made(copy, "plans", sqlite3_mprintf(plans_sql, (long long)copy->from));
 }
 
-/* The device, and how far the ids of this session move. */
+/* Finds the device, and computes the offsets of this session's ids. */
 static sj_status prepare_ids(session_copy *copy)
 {
     static const char device_sql[] =
@@ -183,7 +183,7 @@ static sj_status prepare_ids(session_copy *copy)
         "x.session_id = s.session_id)), 1) AS block_offset "
         "FROM source.sessions AS s WHERE s.session_id = %lld";
     SJ_TRY(run_made(copy, "device", sqlite3_mprintf(device_sql, (long long)copy->from)));
-    /* a call's id has 25 bits of its stream: streams get the next numbers, without holes */
+    /* A call's id has 25 bits for its stream, so streams get consecutive numbers. */
     static const char streams_sql[] =
         "CREATE TEMP TABLE moved_streams (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL CHECK"
         " (new_id < 1 << 25)); INSERT INTO temp.moved_streams SELECT stream_id, (SELECT "
@@ -209,7 +209,8 @@ static bool is_function_column(const char *name)
     return false;
 }
 
-/* Appends the value of a column of the copied row; false: the column is left to the target. */
+/* Appends the value of a column of the copied row. Returns false if the target generates the
+ * column. */
 static bool append_value(sqlite3_str *values, const char *table, const char *column, bool own_key)
 {
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); ++i) {
@@ -234,7 +235,7 @@ static bool append_value(sqlite3_str *values, const char *table, const char *col
     return true;
 }
 
-/* Copies the rows of one table that belong to the session, by its session_id or stream_id. */
+/* Copies the rows of one table that belong to the session, by session_id or stream_id. */
 static sj_status copy_table(const session_copy *copy, const char *table, bool by_session)
 {
     sqlite3_stmt *columns = NULL;
@@ -272,7 +273,7 @@ static sj_status copy_table(const session_copy *copy, const char *table, bool by
     return status;
 }
 
-/* All tables of a session: those that others refer to first. */
+/* Copies all tables of a session, in the order of their references. */
 static sj_status copy_tables(const session_copy *copy)
 {
     static const char sql[] =
@@ -295,7 +296,7 @@ static sj_status copy_tables(const session_copy *copy)
     return status;
 }
 
-/* Fails unless the session is in the source, and not in the target yet. */
+/* Fails unless the session is in the source, and not yet in the target. */
 static sj_status check_is_new(const session_copy *copy)
 {
     int64_t there = 0;
@@ -319,7 +320,7 @@ static sj_status copy_all(session_copy *copy)
     int64_t version = 0;
     SJ_TRY(check_is_new(copy));
     SJ_TRY(read_number(copy, SOURCE_VERSION_SQL, &version));
-    if (version != copy->checked_version) { /* another process writes to the source */
+    if (version != copy->checked_version) { /* another process has written to the source */
         SJ_TRY(sj_session_check(copy->target, copy->from, copy->work, copy->error));
     }
     SJ_TRY(run_made(
@@ -342,8 +343,9 @@ static sj_status check_name(const session_copy *copy, sqlite3_stmt *tables, cons
                : fail_sql(copy, "checking");
 }
 
-/* What is no table can run for ever, with the target locked: a view that calls itself. The PRAGMA
- * tells what SQLite made of the schema, and no name in the file can stand for it. */
+/* Checks that all names are tables. Another object can run for ever, with the target locked, such
+ * as a view that calls itself. The PRAGMA returns SQLite's view of the schema, which no object in
+ * the file can replace. */
 static sj_status check_attached(const session_copy *copy)
 {
     sqlite3_stmt *found = NULL;
@@ -372,7 +374,8 @@ static sj_status check_attached(const session_copy *copy)
     return status;
 }
 
-/* Reads all rows of the session, before the target is locked: others would wait for it. */
+/* Checks all rows of the session before the target is locked, so that other connections do not wait
+ * for that. */
 static sj_status check_source(session_copy *copy)
 {
     SJ_TRY(run(copy, "begin", "BEGIN"));
@@ -390,7 +393,8 @@ static sj_status check_source(session_copy *copy)
 static sj_status copy_attached(session_copy *copy)
 {
     SJ_TRY(check_source(copy));
-    /* BEGIN IMMEDIATE would lock the source for writing, too; the empty UPDATE locks the target */
+    /* BEGIN IMMEDIATE would lock the source for writing, too. The empty UPDATE locks only the
+     * target. */
     SJ_TRY(run(copy, "begin", "BEGIN; PRAGMA defer_foreign_keys=ON"));
     sj_status status = run(copy, "begin", "UPDATE main.sessions SET pinned = pinned WHERE 0");
     if (status == SJ_OK) {
@@ -413,7 +417,8 @@ static sj_status copy_attached(session_copy *copy)
 static sj_status attach(const session_copy *copy, const char *source_path)
 {
     sqlite3 *checked = NULL;
-    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error)); /* of ours? */
+    /* checks that it is a Sojourn database */
+    SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error));
     sqlite3_close(checked);
     SJ_TRY(run_made(copy, "attach", sqlite3_mprintf("ATTACH %Q AS source", source_path)));
     const sj_status status = check_attached(copy);
@@ -430,7 +435,7 @@ sj_status sj_session_copy_check(const char *source_path, sqlite3 *target, sj_err
     return run(&copy, "detach", "DETACH source");
 }
 
-/* block_bytes(storage, data): the copy has in its rows what the source has in files. */
+/* SQL function block_bytes(storage, data): returns a block's bytes, from the row or from a file. */
 static void block_bytes(sqlite3_context *context, int count, sqlite3_value **values)
 {
     sj_slice bytes;
@@ -445,7 +450,8 @@ static void block_bytes(sqlite3_context *context, int count, sqlite3_value **val
         (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(values[1])}, &bytes, &error);
     if (status == SJ_OK) {
         sqlite3_result_blob64(context, bytes.data, bytes.size, SQLITE_TRANSIENT);
-    } else if (status != SJ_ENOTFOUND) { /* what is missing in the source is so in the copy */
+        /* a block that is missing in the source is missing in the copy, too */
+    } else if (status != SJ_ENOTFOUND) {
         sqlite3_result_error(context, error.text, -1);
     }
 }

@@ -5,7 +5,7 @@
 #include <time.h>
 
 enum {
-    LEAST_PAUSE_NS = 2000000, /* lets a waiting writer in */
+    LEAST_PAUSE_NS = 2000000, /* enough for a waiting writer to get the lock */
     VACUUM_PAGES_A_SLICE = 64 /* 1 MB */
 };
 
@@ -99,7 +99,8 @@ sj_status sj_slices_give_space_back(sqlite3 *database, sj_error *error)
     int64_t left = first;
     sj_status status = SJ_OK;
     const sj_progress_work work = sj_progress_begin((uint64_t)first);
-    while (status == SJ_OK && left != 0 && left < before) { /* else another writer took them */
+    /* stops if another writer uses the pages */
+    while (status == SJ_OK && left != 0 && left < before) {
         before = left;
         status = give_slice_back(database, error);
         if (status == SJ_OK) {

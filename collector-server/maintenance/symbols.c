@@ -22,9 +22,9 @@ typedef struct symbol_run {
     sqlite3_stmt *prepared[STATEMENTS];
     int64_t module_id;
     const char *module_path;
-    char *name; /* SJ_DEMANGLE_MAX_BYTES */
+    char *name; /* capacity SJ_DEMANGLE_MAX_BYTES */
     sj_late_symbols *added;
-    uint64_t function; /* whose inlined functions come now */
+    uint64_t function; /* the function whose inlined functions follow */
     int64_t inlined_number;
     sj_error *error;
 } symbol_run;
@@ -40,7 +40,7 @@ static void bind_text(sqlite3_stmt *statement, int place, const char *text)
     (void)sj_stored_text_bind(statement, place, text, text != NULL ? strlen(text) : 0);
 }
 
-/* Runs a prepared statement that has ?1 = module and ?2 = offset bound last. */
+/* Binds the module to ?1 and the offset to ?2, and runs a prepared statement. */
 static sj_status step(symbol_run *run, symbol_statement which, uint64_t offset)
 {
     sqlite3_stmt *statement = run->prepared[which];
@@ -115,7 +115,8 @@ static sj_status prepare(symbol_run *run)
     return SJ_OK;
 }
 
-/* Every module with the build-id: planners of several versions may have listed its functions. */
+/* Adds the symbols to every module with the build-id, because planners of several versions may have
+ * listed its functions. */
 static sj_status add_to_modules(symbol_run *run, sj_symbol_file *file)
 {
     const sj_symbol_visitor visitor = {

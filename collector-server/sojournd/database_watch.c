@@ -9,7 +9,7 @@
 
 struct sj_database_watch {
     const char *path;
-    struct stat about; /* as it was opened */
+    struct stat about; /* its state when it was opened */
     sqlite3 *database;
     sj_file_watch file;
     pthread_mutex_t lock; /* guards the connection and `file` */

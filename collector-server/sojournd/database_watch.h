@@ -1,4 +1,5 @@
-/* Whether the database's file is still the one that was opened, also while nothing is stored. */
+/* Checks whether the database's file is still the one that was opened, even if nothing is
+ * stored. */
 #ifndef SJ_COLLECTOR_SERVER_SOJOURND_DATABASE_WATCH_H
 #define SJ_COLLECTOR_SERVER_SOJOURND_DATABASE_WATCH_H
 
@@ -12,8 +13,8 @@ SJ_MUST_CHECK sj_status sj_database_watch_open(const char *path, sj_database_wat
                                                sj_error *error);
 void sj_database_watch_close(sj_database_watch *watch);
 
-/* Looks at the file. Thread-safe. Does not block. Errors: SJ_EIO if the file was removed, replaced
- * or overwritten; the sentence says what to do. */
+/* Checks the file. Thread-safe. Does not block. Returns SJ_EIO if the file was removed, replaced or
+ * overwritten; the message says what to do. */
 SJ_MUST_CHECK sj_status sj_database_watch_look(sj_database_watch *watch, sj_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Says that a disk is getting full before recordings have to wait for it. */
+/* Warns that a disk is getting full, before recordings have to wait for it. */
 #ifndef SJ_COLLECTOR_SERVER_SOJOURND_DISK_WATCH_H
 #define SJ_COLLECTOR_SERVER_SOJOURND_DISK_WATCH_H
 
@@ -9,16 +9,16 @@ typedef enum sj_disk_state { SJ_DISK_ROOMY, SJ_DISK_SHORT, SJ_DISK_FULL } sj_dis
 
 typedef struct sj_disk_watch {
     const char *path;       /* a file on the disk; borrowed */
-    uint64_t reserve_bytes; /* less is full; 0: nothing is ever said */
-    sj_disk_state state;    /* that was said last */
+    uint64_t reserve_bytes; /* the disk counts as full below this; 0: no warnings */
+    sj_disk_state state;    /* the last reported state */
 } sj_disk_watch;
 
-/* sj_disk_free_bytes returns what is free for this user on the disk of `path`; UINT64_MAX when that
- * cannot be read. */
+/* Returns the free bytes for this user on the disk of `path`, or UINT64_MAX if that cannot be
+ * read. */
 uint64_t sj_disk_free_bytes(const char *path);
 
-/* sj_disk_watch_look writes a sentence into `text` when the state is another than was said last,
- * and returns whether it did: short below four times the reserve, full below it. */
+/* Writes a message to `text` if the state differs from the last reported one. Returns true if it
+ * did. The disk is short below four times the reserve, and full below the reserve. */
 int sj_disk_watch_look(sj_disk_watch *watch, uint64_t free_bytes, char *text, size_t capacity);
 
 #endif

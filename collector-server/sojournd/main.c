@@ -39,16 +39,16 @@ typedef struct server_options {
     const char *urls[URLS_MAX];
     size_t url_count;
     const char *database;
-    const char *http; /* ADDRESS:PORT of the dashboard; NULL: none */
+    const char *http; /* ADDRESS:PORT of the dashboard; NULL: no dashboard */
     uint64_t max_bytes;
-    uint64_t reserve_bytes; /* of the disk */
+    uint64_t reserve_bytes; /* minimum of free disk space */
     sj_retention_rule rules[RULES_MAX];
     size_t rule_count;
     unsigned retain_period_s;
     unsigned lost_after_s;
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
-    bool is_open;    /* sessions are taken from devices that never enrolled */
-    sj_forward_options forward; /* url NULL: to nowhere */
+    bool is_open;    /* devices that never enrolled may send sessions */
+    sj_forward_options forward; /* forwards sessions, unless its `url` is NULL */
 } server_options;
 
 static void print_help(void)
@@ -108,13 +108,14 @@ static int take_rule(server_options *options)
     return -1;
 }
 
-/* Reads the argument of an option as bytes; -1 to go on, else the exit code. */
+/* Parses the argument of an option as bytes. Returns -1 to continue, else the exit code. */
 static int read_bytes(uint64_t *bytes)
 {
     return sj_size_parse(optarg, bytes) ? -1 : usage_error("not a size as 4096, 64k or 2G", optarg);
 }
 
-/* The same of a time, rounded to whole seconds, at least one. */
+/* Parses the argument of an option as a time, rounded to whole seconds, at least one. Returns -1 to
+ * continue, else the exit code. */
 static int read_seconds(unsigned *seconds)
 {
     const uint64_t second_ns = 1000000000;
@@ -124,7 +125,7 @@ static int read_seconds(unsigned *seconds)
     return is_read ? -1 : usage_error("not a time as 60, 10m or 1h", optarg);
 }
 
-/* take_option returns -1 to go on, else the exit code. */
+/* Handles an option. Returns -1 to continue, else the exit code. */
 static int take_option(server_options *options, int option, const char *word)
 {
     switch (option) {
@@ -223,7 +224,7 @@ static int parse_options(int argc, char **argv, server_options *options)
     return -1;
 }
 
-/* What the collector shows to devices and browsers. */
+/* The collector's certificate for devices and browsers, and its key. */
 static struct {
     char certificate[SJ_PEM_MAX_BYTES];
     char key[SJ_PEM_MAX_BYTES];
@@ -249,7 +250,7 @@ static void write_gauge(FILE *text, const char *name, const char *help, double v
             name, name, value);
 }
 
-/* How far the collector is behind what devices send. */
+/* Writes metrics of the delay between receiving and storing frames. */
 static void write_lag_metrics(FILE *text, const sj_ingest_counters *counters)
 {
     write_gauge(text, "refusing", "1: the last batch of frames was refused, and devices keep it.",
@@ -275,7 +276,7 @@ static void write_edge_metrics(FILE *text, const sj_edge_counters *edge)
                   edge->slow);
 }
 
-/* write_metrics prints what the ingest counts. */
+/* Writes the ingest's counters. */
 static void write_metrics(void *context, FILE *text)
 {
     sj_ingest_counters counters;
@@ -300,7 +301,7 @@ static void write_metrics(void *context, FILE *text)
                   counters.writer_cpu_ns / 1000000000);
 }
 
-/* Looks at the database's file, between batches, too; NULL until it is opened. */
+/* Checks the database's file, also between batches. NULL until it is opened. */
 static sj_database_watch *database_watch;
 
 static sj_status check_ingest(void *context, sj_error *error)
@@ -309,7 +310,7 @@ static sj_status check_ingest(void *context, sj_error *error)
                                                                   : SJ_EAGAIN;
 }
 
-/* read_place reads --http ADDRESS:PORT. */
+/* Parses --http ADDRESS:PORT. */
 static sj_status read_place(const char *place, char address[64], uint16_t *port_number,
                             sj_error *error)
 {
@@ -329,7 +330,7 @@ static sj_status read_place(const char *place, char address[64], uint16_t *port_
     return SJ_OK;
 }
 
-/* start_http starts the dashboard at --http ADDRESS:PORT, if it was given. */
+/* Starts the dashboard at --http ADDRESS:PORT, if given. */
 static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_http **http,
                             sj_error *error)
 {
@@ -356,7 +357,7 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
     return sj_http_start(&options, http, error);
 }
 
-/* Logs why nothing can be stored in the database's file, once. */
+/* Logs once why the database's file cannot be written. */
 static void look_at_database(bool *is_said)
 {
     sj_error error = {0};
@@ -394,7 +395,7 @@ static void wait_for_end(const server_options *options, const sj_http *http,
            signal_number == SIGINT ? "interrupted" : "asked to end");
 }
 
-/* is_local returns whether only this machine's own users reach an address. */
+/* True if only users of this machine can reach an address. */
 static bool is_local(const char *url)
 {
     static const char *const starts[] = {"inproc://",  "ipc://",      "abstract://",
@@ -418,7 +419,7 @@ static bool needs_tls(const server_options *options)
     return false;
 }
 
-/* requires_tokens: loopback needs no login, anything else does. */
+/* True unless all addresses are local, or --open was given. */
 static bool requires_tokens(const server_options *options)
 {
     for (size_t i = 0; i < options->url_count; i++) {
@@ -530,14 +531,14 @@ int main(int argc, char **argv)
         return code;
     }
     sj_log_open("sojournd");
-    /* Before any thread starts, so that all of them leave these signals to this one. */
+    /* Blocked before any thread starts, so that only this thread handles these signals. */
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
     sigaddset(&signals, SIGINT);
     sigprocmask(SIG_BLOCK, &signals, NULL);
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* a file at its limit is like a full disk */
-    /* What devices send is for the collector only, whatever the shell's umask is. */
+    signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is handled like a full disk */
+    /* Only the collector's user may read the files, whatever the shell's umask is. */
     umask(0077);
     return serve(&options, &signals);
 }

@@ -34,8 +34,8 @@ static bool go_on(void *held, int64_t session_id, int64_t bytes)
     return !stopping;
 }
 
-/* A rule that fails, as of a set that nobody can read, is tried again next time; it holds up no
- * other. */
+/* Applies all rules. A rule that fails, for example because its set cannot be parsed, is tried
+ * again next time. It does not prevent the others. */
 static void apply_all(sj_retainer *retainer)
 {
     sj_error error = {0};

@@ -1,4 +1,4 @@
-// From a device's apps to what they did, with a real device beside the collector: all by the page.
+// Uses the apps of a real device through the page only: preparation, recording and results.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -54,14 +54,14 @@ test("an app of a device is prepared, started and recorded by clicks, and its fi
     const page = await openPage("/fleet");
     await page.getByRole("button", { name: "phone7" }).click();
     await page.waitForURL(/device=\d+/);
-    await page.getByRole("button", { name: "Ask for its apps" }).click();
+    await page.getByRole("button", { name: "List apps" }).click();
     const apps = rowsOf(page, "Apps of the device");
     await apps.nth(1).waitFor();
     assert.deepEqual(
         (await texts(apps)).map((row) => row.slice(0, 3)),
         [
             ["words", "native", `${program} 40 0`],
-            ["gone", "not known", "/nowhere/at/all"],
+            ["gone", "unknown", "/nowhere/at/all"],
         ],
     );
     await page.getByRole("button", { name: "Prepare words" }).click();
@@ -108,7 +108,7 @@ test("the table of devices says what a device says, and what the collector knows
     assert.equal(cell("Clock"), clock ? `± ${format.duration(clock.uncertainty_ns)}` : "not compared");
     assert.ok(clock, "the device's clock was compared with the collector's");
     await page.getByRole("button", { name: "phone7" }).click();
-    await page.getByText("2 in its catalogue").waitFor();
+    await page.getByText("2 known").waitFor();
     await page.getByText(/(ahead of|behind) the collector's, ± /).waitFor();
     await page.close();
 });
@@ -149,10 +149,10 @@ test("a device whose identity two daemons use is named", async () => {
     mkdirSync(copied.XDG_RUNTIME_DIR, { mode: 0o700 });
     const copy = spawn(path.join(bin, "sojourn-device"), ["run"], { env: copied, stdio: "ignore" });
     const page = await openPage("/fleet");
-    const named = rowsOf(page, "Devices").getByText("▲ two daemons have its identity");
+    const named = rowsOf(page, "Devices").getByText("▲ two daemons use this identity");
     assert.equal(await named.count(), 0);
     try {
-        do { // each command ends the wait of both
+        do { // each command wakes both daemons
             run("sojourn", "device", "--database", database, "phone7", "status");
         } while ((await sql("SELECT 1 AS n FROM copied_devices")).length === 0);
         await named.waitFor();

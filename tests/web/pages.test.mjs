@@ -1,4 +1,4 @@
-// The pages about calls, on real recordings: what they show is what SQL answers.
+// Tests the pages about calls on real recordings: they show what SQL answers.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -32,7 +32,7 @@ test("the overview shows what SQL answers", async () => {
         compact(row.calls),
     ]);
     assert.ok(hot.some(([name]) => name === "fibonacci"));
-    await checkPanel(page, "Single calls with most time of their own", (row) => [
+    await checkPanel(page, "Calls with the most self time", (row) => [
         `▸ ${row.name}${row.given ? ` (${row.given})` : ""}${row.flags ? " ▲" : ""}`,
         row.thread,
         duration(row.self_ns),
@@ -51,21 +51,21 @@ test("the overview shows what SQL answers", async () => {
         count(row.functions),
         row.example,
     ]);
-    const slow = page.getByRole("region", { name: "Single calls with most time of their own" });
+    const slow = page.getByRole("region", { name: "Calls with the most self time" });
     const [slowest] = await sql(`SELECT call_id FROM calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
     const callers = await sql(
         `SELECT f.name, a.duration_ns FROM ancestors(${slowest.call_id}) a JOIN functions f USING (function_id)`,
     );
     await slow.getByRole("button", { name: /^Callers of / }).first().click();
     const said = callers.map((row) => `← ${row.name} (${duration(row.duration_ns)})`).join(" ");
-    await slow.getByText(said || "called by nothing that was recorded", { exact: true }).waitFor();
+    await slow.getByText(said || "no recorded callers", { exact: true }).waitFor();
     await page.close();
 });
 
-// The six longest calls of serve() have their time below them, the shortest one has its own.
-test("the overview finds the calls with most time of their own among all calls", async () => {
+// The six longest calls of serve() spend their time in callees. The shortest call has self time.
+test("the overview finds the calls with the most self time among all calls", async () => {
     const { duration } = format;
-    const title = "Single calls with most time of their own";
+    const title = "Calls with the most self time";
     const [whole] = await sql(`SELECT max(end_ns) AS ends FROM calls WHERE session_id = ${DEEP}`);
     for (const [area, where] of [["", "1"], [`&area=1-${whole.ends}`, "c.start_ns >= 1"], ["&functions=serve", "f.name = 'serve'"]]) {
         const wanted = await sql(
@@ -88,7 +88,7 @@ test("a deep recursion says where each picture cuts it", async () => {
     const [{ deep, long }] = await sql(
         `SELECT sum(depth >= 120) AS deep, sum(depth >= 16 AND self_ns > 0) AS long FROM call_paths WHERE session_id = ${DEEP}`,
     );
-    assert.equal(deep, LEVELS + 2 - 120); // main, descend() from LEVELS to 0
+    assert.equal(deep, LEVELS + 2 - 120); // main, and descend() from LEVELS to 0
     const page = await openPage(`/sessions/${DEEP}?view=flame`);
     await page.getByText(`${deep} frames lie below the 120 levels that are drawn`).waitFor();
     const [path] = await sql(`SELECT path_id, left_ns, left_ns + total_ns AS right_ns FROM flame(${DEEP}) WHERE depth = 110`);
@@ -140,7 +140,7 @@ test("a crashed session shows its open stack, its last calls and what it did to 
         duration(row.duration_ns),
         row.ending,
     ]);
-    await checkPanel(page, "Uses of freed memory and other heap mistakes", (row) => [
+    await checkPanel(page, "Uses of freed memory and other heap errors", (row) => [
         row.kind.replaceAll("_", " "),
         row.used_in,
         row.freed_in,
@@ -161,7 +161,7 @@ test("a crashed session shows its open stack, its last calls and what it did to 
 });
 
 test("findings of a selected time are those of all threads, also of one without recorded calls", async () => {
-    const title = "Uses of freed memory and other heap mistakes";
+    const title = "Uses of freed memory and other heap errors";
     const [{ tid, at }] = await sql(`SELECT max(tid) AS tid, max(at_ns) AS at FROM zombie_reports WHERE session_id = ${FALLEN}`);
     const [{ thread }] = await sql(`SELECT thread_id AS thread FROM threads WHERE session_id = ${FALLEN} AND is_main`);
     change(`UPDATE zombie_reports SET tid = 0 WHERE session_id = ${FALLEN}`);
@@ -217,7 +217,7 @@ test("flame graphs show call paths, callers and callees as SQL has them", async 
          JOIN functions f USING (function_id) JOIN function_stats s USING (session_id, function_id)
          WHERE p.session_id = ${VALUED} GROUP BY f.function_id`,
     );
-    // Each path is rounded to whole ns from the clock's ticks, and so is the function's own sum.
+    // Each path and the function's sum are rounded separately from clock ticks to whole ns.
     stats.forEach((row) => assert.ok(Math.abs(row.self_ns - row.stated) <= row.paths, JSON.stringify(row)));
     const roots = (await texts(rowsOf(page, up))).filter((row) => row[1] === "0");
     assert.equal(roots.length, stats.filter((row) => row.self_ns > 0).length);
@@ -275,7 +275,7 @@ test("calls of a function are grouped by the values that they had, the slow ones
         duration(row.cpu_ns),
     ]);
     const slow = rows.findIndex((row) => row[0] === "number" && row[1] === 77);
-    assert.ok(slow >= 0 && slow < 20, `it is row ${slow}`); // behind calls that the machine interrupted, at most
+    assert.ok(slow >= 0 && slow < 20, `it is row ${slow}`); // only calls that the machine interrupted may come before it
     const panel = page.getByRole("region", { name: "By value", exact: true });
     await panel.locator("tbody tr").nth(slow).getByRole("link", { name: duration(call.duration_ns) }).click();
     await page.waitForURL(new RegExp(`call=${call.call_id}$`));
@@ -318,7 +318,7 @@ test("Enter waits for the answers to what was typed", async () => {
         await route.continue();
     });
     await page.getByRole("combobox", { name: "Go to" }).fill("fibon");
-    await page.keyboard.press("Enter"); // only the sessions of the answer before are there
+    await page.keyboard.press("Enter"); // only the sessions of the previous answer are shown
     await page.waitForURL(/view=function&function=\d+/);
     await page.close();
 });
@@ -331,7 +331,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     const run = async (text) => {
         await editor(page).click();
         await page.keyboard.press("Control+a");
-        await page.keyboard.press("Delete"); // typed over, Chromium tries to keep the words' style
+        await page.keyboard.press("Delete"); // Chromium would otherwise keep the style of the replaced words
         await page.keyboard.insertText(text);
         await page.keyboard.press("Control+Enter");
     };
@@ -372,7 +372,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     await page.waitForURL(/p\.limit=20/);
     await page.getByText("Running…").waitFor();
     await page.getByLabel(":session").fill(String(VALUED));
-    answer(); // what is typed stays when an answer comes
+    answer(); // an answer does not overwrite what the user types
     await page.getByText(/^\d+ rows? in/).waitFor();
     await page.getByLabel(":session").press("Enter");
     await page.waitForURL(new RegExp(`p\\.session=${VALUED}`));
@@ -399,11 +399,11 @@ test("the fleet page shows devices and takes commands", async () => {
     assert.equal(shown[0][0], wanted[0].name);
     assert.equal(shown[0][4], wanted[0].agent_version || "–");
     await page.getByLabel(/^Command for/).selectOption("policy");
-    await page.getByLabel("Its arguments, JSON").fill('{"policy": {"policy": 1, "name": "x", "no_such_key": 1}}');
-    await page.getByRole("button", { name: "Give it" }).click();
+    await page.getByLabel("Arguments (JSON)").fill('{"policy": {"policy": 1, "name": "x", "no_such_key": 1}}');
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText(/no_such_key/).last().waitFor();
-    await page.getByLabel("Its arguments, JSON").fill("{ not json");
-    await page.getByRole("button", { name: "Give it" }).click();
+    await page.getByLabel("Arguments (JSON)").fill("{ not json");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText(/JSON at position|property name/).waitFor();
     assert.deepEqual(await sql("SELECT * FROM commands"), []);
     await page.getByLabel("p95 of a function by device and build").fill("spin");

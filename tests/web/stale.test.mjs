@@ -1,4 +1,4 @@
-// Answers that come late: what a page shows and does is of what it was asked last, not of what it was asked before.
+// Late answers: a page shows and does what was requested last, not what was requested before.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { base, change, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts } from "./lab.mjs";
@@ -23,8 +23,9 @@ before(async () => {
 
 after(stop);
 
-// hold keeps the answers to requests whose address and parameters `wanted` names, until they are let go; `asked` when
-// the first is there, as things were then. Let go, they have come to the page, or it has given them up.
+// Holds back the answers to requests that `wanted` selects by address and parameters. `asked`
+// resolves when the first answer is ready, with the data of that moment. After release, the page
+// has received the answers or has cancelled the requests.
 async function hold(page, wanted) {
     let open;
     let seen;
@@ -42,7 +43,7 @@ async function hold(page, wanted) {
         const response = await route.fetch({ timeout: 0 });
         seen();
         await opened;
-        await route.fulfill({ response }).catch(() => undefined); // nobody waits for it any more
+        await route.fulfill({ response }).catch(() => undefined); // the page has cancelled the request
         await (await route.request().response())?.finished();
         if (--held === 0) {
             come();
@@ -57,7 +58,7 @@ async function hold(page, wanted) {
     };
 }
 
-// refuse answers requests that `wanted` names with an error.
+// Answers requests that `wanted` selects with an error.
 async function refuse(page, wanted) {
     await page.route("**/api/v1/**", (route) =>
         wanted(new URL(route.request().url())) ? route.fulfill({ status: 400, json: { error: REFUSED } }) : route.fallback(),
@@ -67,7 +68,7 @@ async function refuse(page, wanted) {
 const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(`${url.searchParams.get("sql")} ${url.search}`);
 const idOf = async (name) =>
     (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} AND f.name = '${name}'`))[0].id;
-// What a page does with an answer it has done when it has drawn twice.
+// A page has handled an answer once it has drawn two frames.
 const drawnTwice = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 test("Enter in the table of functions waits for the rows of the search", async () => {
@@ -153,7 +154,7 @@ test("the list of sessions ticks all of those that match, not those that were sh
     await late.letGo();
     await comesTo(() => page.locator("table.sessions tbody tr").count(), 1);
     await all.check();
-    await page.getByRole("group", { name: "What to do with the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
+    await page.getByRole("group", { name: "Actions for the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
     await page.close();
 });
 
@@ -336,9 +337,9 @@ test("what cannot be known of devices is said to be so, and why", async () => {
     await page.goto(new URL(`/fleet?device=${own.id}`, base).href);
     const about = page.getByRole("region", { name: own.name, exact: true });
     await about.getByRole("alert").getByText(REFUSED).waitFor();
-    await comesTo(() => about.getByText("not known", { exact: true }).count(), 2);
+    await comesTo(() => about.getByText("unknown", { exact: true }).count(), 2);
     await page.locator(".page > [role=alert]").waitFor();
-    await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "not known").length === 2), true);
+    await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "unknown").length === 2), true);
     await page.close();
 });
 
@@ -419,7 +420,7 @@ test("Enter in the palette goes to what the arrows chose, before and after the a
 
 test("findings are asked anew each time", async () => {
     const page = await openPage("/zombies");
-    await page.getByText("None was reported.", { exact: false }).waitFor();
+    await page.getByText("No findings yet.", { exact: false }).waitFor();
     change(`INSERT INTO zombies (zombie_id, fingerprint, kind, used_in, freed_in, allocated_in, state, reports, first_seen_realtime_ns, last_seen_realtime_ns)
         SELECT 1, 'f', 'use_after_free', 'use', 'drop', 'make', 'open', 1, 1, 1`);
     await page.getByRole("link", { name: "Fleet", exact: true }).click();
