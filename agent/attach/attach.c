@@ -22,7 +22,7 @@ enum {
     COMMIT_ATTEMPTS = 50,
     CLEAN_ATTEMPTS = 50,
     BIND_ATTEMPTS = 50,
-    PATIENT_ATTEMPTS = 4, /* in which threads run between the choice and the stop */
+    PATIENT_ATTEMPTS = 4, /* First attempts: threads run between the choice and the stop. */
     STACK_COPY_BYTES = 256 * 1024,
     FRAMES_MAX = 65536,
     PAUSE_NS = 1000000
@@ -32,7 +32,7 @@ struct sj_attach {
     sj_tracee target;
     sj_unwinder *unwinder;
     sj_remote_agent agent;
-    sj_remote_choice choice; /* all hooks */
+    sj_remote_choice choice; /* All hooks. */
     sj_stack_copy *copies;
     size_t copy_count;
     sj_attach_report report;
@@ -44,7 +44,8 @@ static void sleep_a_little(void)
     nanosleep(&pause, NULL);
 }
 
-/* refuse_recorded names who records the process already, and cleans up after the dead. */
+/* Refuses a process that is recorded already, and names its recorder. Cleans up after a recorder
+ * that was killed. */
 static sj_status refuse_recorded(pid_t pid, sj_error *error)
 {
     sj_recorded recorded;
@@ -68,7 +69,7 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
                        "`sojourn detach %d` ends that",
                        (int)pid, session, (int)recorded.recorder, (int)pid);
     }
-    /* What a thread stands in goes when the thread has left it. */
+    /* Code in which a thread stands can be removed once the thread has left it. */
     for (uint32_t attempt = 0; attempt < CLEAN_ATTEMPTS; attempt++) {
         SJ_TRY(sj_detach_process(pid, &left, error));
         if (left.left_bytes == 0) {
@@ -122,7 +123,7 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
     return SJ_OK;
 }
 
-/* prepare_agent tells the agent where its session is, and what an earlier one left for it. */
+/* Writes to the agent where its session is, and which stubs an earlier agent left for it. */
 static sj_status prepare_agent(const sj_attach *attach, const char *runtime_directory)
 {
     const sj_tracee *target = &attach->target;
@@ -194,8 +195,8 @@ static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *err
     }
 }
 
-/* claim keeps everybody else from attaching meanwhile: two that choose different threads to begin
- * with would not meet in ptrace. The kernel gives the lock back when this process ends. */
+/* Keeps other processes from attaching meanwhile. ptrace alone would not exclude two tracers that
+ * begin with different threads. The kernel releases the lock when this process ends. */
 static sj_status claim(const sj_tracee *target, sj_error *error)
 {
     if (flock(target->memory, LOCK_EX | LOCK_NB) == 0) {
@@ -207,8 +208,8 @@ static sj_status claim(const sj_tracee *target, sj_error *error)
                    (int)target->pid);
 }
 
-/* explain replaces what an attach failed of by its cause where the process ended or executed
- * another program: what is found then, half a program, says nothing. */
+/* If the process has ended or executed another program, replaces the error by that cause. The
+ * original error, found in half a program, would mislead. */
 static sj_status explain(const sj_attach *attach, sj_status status, sj_error *error)
 {
     if (status == SJ_OK || attach->target.memory < 0 || sj_tracee_is_there(&attach->target)) {
@@ -261,18 +262,18 @@ sj_status sj_attach_begin(pid_t pid, const char *agent_path, const char *runtime
     return status;
 }
 
-/* choose_current reads what the agent has prepared; SJ_EAGAIN when that has changed meanwhile. */
+/* Chooses what the agent has prepared. Returns SJ_EAGAIN if that has changed meanwhile. */
 static sj_status choose_current(sj_attach *attach)
 {
     SJ_TRY(sj_remote_agent_reload(&attach->target, &attach->agent));
     const sj_status status =
         sj_remote_agent_choose(&attach->target, &attach->agent, true, NULL, NULL, &attach->choice);
-    /* A module was unloaded meanwhile, or the process has ended: the next turn decides. */
+    /* A module was unloaded meanwhile, or the process has ended: the next attempt decides. */
     return status == SJ_EIO ? SJ_EAGAIN : status;
 }
 
-/* announce_again lets the agent report modules that were loaded after it prepared; the thread that
- * was made to do so stays stopped, the others run. */
+/* Lets the agent report modules that were loaded after it prepared. The thread that reported stays
+ * stopped; the others run. */
 static sj_status announce_again(sj_attach *attach, sj_error *error)
 {
     size_t thread = 0;
@@ -287,8 +288,8 @@ static sj_status announce_again(sj_attach *attach, sj_error *error)
                    (int)attach->target.pid, sj_status_text(status));
 }
 
-/* stop_if_current stops all threads, and lets them go again unless the agent knows every module.
- * With `choose`, what it prepared is chosen only then. */
+/* Stops all threads, and resumes them unless the agent knows every module. With `choose`, the
+ * prepared changes are chosen during the stop. */
 static sj_status stop_if_current(sj_attach *attach, bool choose, sj_stop_clock *clock,
                                  bool *is_current, sj_error *error)
 {
@@ -302,7 +303,7 @@ static sj_status stop_if_current(sj_attach *attach, bool choose, sj_stop_clock *
     return SJ_OK;
 }
 
-/* stop_chosen chooses what the agent prepared while the threads run, and stops them then. */
+/* Chooses the prepared changes while the threads run, and then stops the threads. */
 static sj_status stop_chosen(sj_attach *attach, sj_stop_clock *clock, bool *is_current,
                              sj_error *error)
 {
@@ -321,7 +322,7 @@ static sj_status stop_chosen(sj_attach *attach, sj_stop_clock *clock, bool *is_c
     return SJ_OK;
 }
 
-/* stop_announced stops all threads right after the agent has reported the modules. */
+/* Stops all threads right after the agent has reported the modules. */
 static sj_status stop_announced(sj_attach *attach, sj_stop_clock *clock, bool *is_current,
                                 sj_error *error)
 {
@@ -329,7 +330,7 @@ static sj_status stop_announced(sj_attach *attach, sj_stop_clock *clock, bool *i
     return stop_if_current(attach, true, clock, is_current, error);
 }
 
-/* stop_current stops all threads at a moment at which the agent knows every module. */
+/* Stops all threads at a moment when the agent knows every module. */
 static sj_status stop_current(sj_attach *attach, sj_stop_clock *clock, sj_error *error)
 {
     for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS; attempt++) {
@@ -365,7 +366,7 @@ static sj_status write_hooks(sj_tracee *target, sj_remote_agent *agent, sj_remot
 {
     const uint32_t off = 0;
     SJ_TRY(sj_remote_agent_toggle(target, agent, choice, done));
-    /* Modules that are loaded from now on are hooked by the agent itself, before they run. */
+    /* From now on, the agent itself hooks modules that are loaded, before they run. */
     return sj_tracee_write(target, agent->state_address + offsetof(sj_agent_state, prepare_only),
                            &off, sizeof(off));
 }
@@ -414,7 +415,7 @@ static sj_status call_bind(sj_attach *attach, sj_error *error)
         sj_remote_agent_call(&attach->target, &attach->agent, thread, SJ_AGENT_STATE_BIND);
     sj_tracee_resume_all(&attach->target);
     if (status == SJ_OK) {
-        /* Tables that change meanwhile are not what is asked for. */
+        /* Tables that change meanwhile do not matter here. */
         status = sj_remote_agent_reload(&attach->target, &attach->agent);
         status = status == SJ_EAGAIN ? SJ_OK : status;
     }
@@ -427,7 +428,7 @@ static sj_status bind_references(sj_attach *attach, sj_error *error)
     for (uint32_t attempt = 0; status == SJ_OK && attempt < BIND_ATTEMPTS &&
                                atomic_load(&attach->agent.state.bind_again) != 0;
          attempt++) {
-        sleep_a_little(); /* another thread is found then */
+        sleep_a_little(); /* Another thread may be found later. */
         status = call_bind(attach, error);
     }
     if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
@@ -455,10 +456,10 @@ void sj_attach_end_joining(pid_t pid)
         return;
     }
     const sj_status status = sj_remote_agent_find(&target, &agent);
-    if (status == SJ_OK || status == SJ_EAGAIN) { /* the tables of modules do not matter */
+    if (status == SJ_OK || status == SJ_EAGAIN) { /* The tables of modules do not matter here. */
         (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, is_joining),
                                &no, sizeof(no));
-        /* The session records no methods: the JVM was not asked to join it. */
+        /* The session does not record methods, so the JVM was not asked to join it. */
         if (atomic_load(&agent.state.jvm) == SJ_AGENT_JVM_AWAITED) {
             const uint32_t none = SJ_AGENT_JVM_NONE;
             (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, jvm),

@@ -1,14 +1,16 @@
 /* Design notes
  *
- * First the text is restored, all threads stopped; from then on nobody enters a stub. A thread in
- * one leaves it within nanoseconds, so a few moments later all threads are stopped again, and when
- * none stands in a stub or in the agent, the agent gives its memory back. Then its fork handlers
- * are unregistered, and then it is unloaded, each by one thread while all others are stopped and
- * none is about to come to it (quiet.h). In two steps, because the others run on where one of them
- * holds a lock that is needed: fork copies a handler's address, lets its lock go and calls it, and
- * dlclose both unregisters and unmaps. A thread that stays there (a signal handler that interrupted
- * a stub and blocks) keeps the agent, its stubs and its arena mapped, harmless; they are counted
- * and go when somebody attaches or detaches again. */
+ * First the text is restored while all threads are stopped. From then on no thread enters a stub. A
+ * thread in a stub leaves it within nanoseconds. So all threads are stopped again a few moments
+ * later. If none is in a stub or in the agent, the agent gives its memory back. Then its fork
+ * handlers are unregistered, and then it is unloaded. One thread does each while all others are
+ * stopped and none is about to enter the agent (quiescence.h).
+ *
+ * These are two steps because the others run if one of them holds a lock that is needed. fork
+ * copies a handler's address, releases its lock and calls the handler, and dlclose both unregisters
+ * and unmaps. A thread may stay there: a signal handler that interrupted a stub and blocks. Then
+ * the agent, its stubs and its arena stay mapped and harmless. They are counted, and a later attach
+ * or detach removes them. */
 #include "agent/attach/detach.h"
 #include "agent/attach/quiescence.h"
 #include "agent/attach/return_slots.h"
@@ -41,8 +43,8 @@ enum {
 
 #define SECOND_NS UINT64_C(1000000000)
 #define RESTORE_NS (10 * SECOND_NS)
-#define LEAVE_NS (2 * SECOND_NS) /* for each step */
-#define ROOM_NS (10 * SECOND_NS) /* a thread waits so long for room, at most */
+#define LEAVE_NS (2 * SECOND_NS) /* For each step. */
+#define ROOM_NS (10 * SECOND_NS) /* Longest wait of a thread for space in its buffer. */
 
 typedef struct detaching {
     sj_tracee target;
@@ -54,7 +56,7 @@ typedef struct detaching {
     sj_detach_process_report *report;
 } detaching;
 
-/* pause_between lets the threads run for no less than they have just been stopped. */
+/* Lets the threads run at least as long as they were just stopped. */
 static void pause_between(const detaching *detach, uint32_t attempt)
 {
     uint64_t pause_ns = attempt < 20 ? PAUSE_NS / 10 : PAUSE_NS;
@@ -64,18 +66,19 @@ static void pause_between(const detaching *detach, uint32_t attempt)
     nanosleep(&pause, NULL);
 }
 
-/* is_due: one more attempt, at least one; none in a process that has ended. */
+/* True if another attempt is due. There is at least one, and no further one if the process has
+ * ended. */
 static bool is_due(const detaching *detach, uint32_t attempt, uint64_t deadline_ns)
 {
     return attempt == 0 || (attempt < ATTEMPTS && sj_clock_ns(CLOCK_MONOTONIC) < deadline_ns &&
                             sj_tracee_is_there(&detach->target));
 }
 
-/* When a step of leaving gives up. */
+/* Deadlines of one step of leaving. */
 typedef struct leave_limits {
     uint64_t deadline_ns;
-    uint64_t room_ns;  /* until then, threads that wait for room are given time to leave */
-    uint64_t grace_ns; /* the end of that time; 0: no thread has waited for room */
+    uint64_t room_ns;  /* Until then, threads that wait for space are given time to leave. */
+    uint64_t grace_ns; /* End of that time. 0: no thread has waited for space. */
 } leave_limits;
 
 static leave_limits begin_step(void)
@@ -84,8 +87,8 @@ static leave_limits begin_step(void)
     return (leave_limits){.deadline_ns = deadline_ns, .room_ns = deadline_ns + ROOM_NS};
 }
 
-/* may_leave returns true if a step of leaving has one more attempt. A thread that waits for room
- * leaves the agent some time after its wait, on a busy machine later than the next look. */
+/* True if a step of leaving has another attempt. A thread that waited for space leaves the agent
+ * some time after its wait. On a busy machine that may be after the next check. */
 static bool may_leave(const detaching *detach, uint32_t attempt, leave_limits *limits)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -107,7 +110,7 @@ static void record_stop(detaching *detach, sj_stop_clock *clock)
     }
 }
 
-/* is_no_giver leaves the entries that take guarded blocks back to leave_heap. */
+/* True except for the entries that free guarded blocks, which leave_heap handles. */
 static bool is_no_giver(void *context, const sj_hook_change *change)
 {
     (void)context;
@@ -119,15 +122,16 @@ static bool is_giver(void *context, const sj_hook_change *change)
     return !is_no_giver(context, change);
 }
 
-/* restore_stopped does so while all threads are stopped. The agent hooks nothing from then on: a
- * thread may be in it for a module that is being loaded, and has not changed the tables yet. */
+/* Restores the text while all threads are stopped. From then on the agent adds no hooks. Otherwise
+ * a thread in the agent for a module that is being loaded could still add some. */
 static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
 {
     const uint32_t yes = 1;
     if (!sj_remote_agent_is_unchanged(&detach->target, &detach->agent)) {
         return SJ_EAGAIN;
     }
-    /* While sigaction still answers for the gates. What is left is taken away at the end. */
+    /* Called while sigaction still reports the program's own handlers. The rest is removed at the
+     * end. */
     (void)!sj_remote_agent_call_any(&detach->target, &detach->agent, SJ_AGENT_STATE_LEAVE_SIGNALS);
     SJ_TRY(sj_remote_agent_toggle(&detach->target, &detach->agent, &detach->choice, done));
     detach->report->restored += done->changed;
@@ -136,8 +140,8 @@ static sj_status restore_stopped(detaching *detach, sj_text_patch_report *done)
                            &yes, sizeof(yes));
 }
 
-/* list_overwritten names the functions whose hooks the program has overwritten. What it may have
- * copied elsewhere leads to their stubs, so that those stay. */
+/* Lists the functions whose hooks the program has overwritten. Their stubs stay, because the
+ * program may have copied jumps to them elsewhere. */
 static void list_overwritten(detaching *detach)
 {
     const sj_text_change *change = &detach->choice.change;
@@ -149,7 +153,7 @@ static void list_overwritten(detaching *detach)
     }
 }
 
-/* restore_text takes every change back; what could not be is counted. */
+/* Restores every change, and counts those that could not be restored. */
 static sj_status restore_text(detaching *detach, sj_error *error)
 {
     sj_text_patch_report done = {0};
@@ -169,7 +173,7 @@ static sj_status restore_text(detaching *detach, sj_error *error)
             status = restore_stopped(detach, &done);
             sj_tracee_resume_all(&detach->target);
             record_stop(detach, &clock);
-            /* A thread that could not be moved out of a window may be elsewhere a moment later. */
+            /* A thread that could not be moved out of a window may have left it a moment later. */
             status = status == SJ_OK && done.refused != done.foreign ? SJ_EAGAIN : status;
         }
         if (status != SJ_OK) {
@@ -189,7 +193,8 @@ static bool is_released(const detaching *detach)
     return atomic_load(&detach->agent.state.binding) == SJ_AGENT_STATE_RELEASED;
 }
 
-/* is_left: nobody is in the agent or returns to it. Calls that a dispatcher has recorded would. */
+/* True if no thread is in the agent or will return to it. Calls that a dispatcher has recorded
+ * return through its thunk, so they count as inside. */
 static bool is_left(const detaching *detach)
 {
     return sj_remote_agent_is_unchanged(&detach->target, &detach->agent) &&
@@ -198,8 +203,9 @@ static bool is_left(const detaching *detach)
            sj_quiescence_is_left(&detach->target, &detach->agent, detach->unwinder);
 }
 
-/* call_when_left has a thread call such a function when nobody is in the agent; its tables are read
- * again where threads have changed them meanwhile. SJ_EAGAIN somebody always is. */
+/* Makes a thread call the function when no thread is in the agent. Reads the tables again if
+ * threads have changed them meanwhile. Returns SJ_EAGAIN if there is always a thread in the
+ * agent. */
 static sj_status call_when_left(detaching *detach, const char *function)
 {
     sj_tracee *target = &detach->target;
@@ -225,7 +231,7 @@ static sj_status call_when_left(detaching *detach, const char *function)
     return status;
 }
 
-/* restore_givers takes the changes of what takes guarded blocks back, when none lives. */
+/* Restores the entries that free guarded blocks once no guarded block is live. */
 static sj_status restore_givers(detaching *detach)
 {
     sj_text_patch_report done = {0};
@@ -266,9 +272,10 @@ static sj_status leave_heap(detaching *detach)
     return SJ_OK;
 }
 
-/* call_quietly has a thread that holds no lock of the C library call what takes some, while all
- * others are stopped and none has to do with the agent. SJ_EAGAIN some thread always has, SJ_EIO
- * the thread has crashed in it or is still there; errors of sj_safepoint_find. */
+/* Makes a thread call a function that takes locks of the C library. The thread holds none of them,
+ * all others are stopped, and none is in the agent. Returns SJ_EAGAIN if a thread always is.
+ * Returns SJ_EIO if the calling thread has crashed in the function or is still in it. Also returns
+ * errors of sj_safepoint_find. */
 static sj_status call_quietly(detaching *detach, const sj_inferior_call *call)
 {
     sj_tracee *target = &detach->target;
@@ -295,14 +302,14 @@ static sj_status call_quietly(detaching *detach, const sj_inferior_call *call)
 
 static sj_status unload(detaching *detach)
 {
-    /* The agent may still be in its loading by a tracer that is gone. */
+    /* A tracer that was killed may have left the agent in the middle of its loading. */
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
     for (uint32_t i = 0; is_due(detach, i, deadline_ns) && detach->agent.state.handle == 0; i++) {
         pause_between(detach, i);
         (void)!sj_remote_agent_reload(&detach->target, &detach->agent);
     }
     if (detach->agent.state.handle == 0) {
-        return SJ_EUNSUPPORTED; /* forked in the middle of that */
+        return SJ_EUNSUPPORTED; /* The process was forked in the middle of the loading. */
     }
     sj_inferior_call unregistering = {.restorer = detach->agent.restorer, .alone_ms = ALONE_MS};
     sj_inferior_call unloading = {.restorer = detach->agent.restorer,
@@ -316,8 +323,8 @@ static sj_status unload(detaching *detach)
     return call_quietly(detach, &unloading);
 }
 
-/* unbind gives the modules their dispatcher back, and runtimes their callbacks; as for dlclose, no
- * thread may be in the loader. */
+/* Restores the modules' dispatcher and the runtimes' callbacks. As for dlclose, no thread may be in
+ * the loader. */
 static sj_status unbind(detaching *detach, sj_error *error)
 {
     size_t thread = 0;
@@ -341,7 +348,7 @@ static sj_status unbind(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-/* count_resident returns how much memory the mappings of the session's files take. */
+/* Returns the memory of the mappings of the session's files, in bytes. */
 static uint64_t count_resident(const detaching *detach)
 {
     char path[64];
@@ -369,12 +376,12 @@ static uint64_t count_resident(const detaching *detach)
     return kib * 1024;
 }
 
-/* count_left sums up what is still mapped; of the arena, which is sparse, what it takes. */
+/* Sums the memory that is still mapped. The arena is sparse, so only its resident memory counts. */
 static uint64_t count_left(const detaching *detach, bool given_back)
 {
     sj_remote_module module;
     if (sj_remote_module_find(detach->target.pid, "libsojourn-agent", &module) != SJ_OK) {
-        return 0; /* unloaded, or the process has ended with all that was in it */
+        return 0; /* The agent was unloaded, or the process has ended. */
     }
     uint64_t bytes = module.high - module.low + count_resident(detach);
     for (size_t i = 0; i < detach->agent.table_count && !given_back; i++) {
@@ -384,19 +391,20 @@ static uint64_t count_left(const detaching *detach, bool given_back)
     return bytes;
 }
 
-/* is_final: the report says what stays, and whether it stays for good. */
+/* True if the report says what stays, and whether it stays forever. */
 static bool is_final(sj_status status)
 {
     return status == SJ_OK || status == SJ_EAGAIN || status == SJ_ETIMEDOUT ||
            status == SJ_EUNSUPPORTED || status == SJ_ECLOSED;
 }
 
-/* take_out gives everything back that the agent has, then the agent. */
+/* Removes everything that the agent has, then the agent. */
 static sj_status take_out(detaching *detach, bool *given_back)
 {
     const uint32_t phase = atomic_load(&detach->agent.state.phase);
-    /* A preloaded agent is there for good: its thread-local variables may not start afresh. So is
-     * one whose thunk calls return through and whose slots cannot be read. */
+    /* A preloaded agent stays forever, because its thread-local variables may not be initialised
+     * again. An agent also stays if calls return through its thunk and their slots cannot be
+     * read. */
     if (phase != SJ_AGENT_STATE_DETACHED) {
         SJ_TRY(leave_heap(detach));
     }
@@ -409,7 +417,7 @@ static sj_status take_out(detaching *detach, bool *given_back)
     }
     if (phase != SJ_AGENT_STATE_DETACHED) {
         SJ_TRY(call_when_left(detach, SJ_AGENT_STATE_DETACH));
-        (void)!sj_remote_agent_reload(&detach->target, &detach->agent); /* nothing is in it now */
+        (void)!sj_remote_agent_reload(&detach->target, &detach->agent); /* Nothing is in it now. */
     }
     *given_back = true;
     return unload(detach);
@@ -441,7 +449,8 @@ static sj_status detach_process(detaching *detach, sj_error *error)
                          (int)detach->target.pid, sj_status_text(status));
 }
 
-/* has_ended waits a moment for the end of a process that could not be left: it may be about to. */
+/* Waits a moment for the end of a process that could not be left, because it may be about to
+ * end. */
 static bool has_ended(const sj_tracee *target)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -451,7 +460,7 @@ static bool has_ended(const sj_tracee *target)
     return !sj_tracee_is_there(target);
 }
 
-/* forget_rest: nothing stays in a process that has ended. */
+/* Clears what stays, because the process has ended. */
 static void forget_rest(sj_detach_process_report *report)
 {
     report->kept = 0;
@@ -465,7 +474,8 @@ bool sj_detach_is_replaced(pid_t pid)
 {
     sj_remote_module agent;
     sj_proc_status facts;
-    /* In this order: one that ends has no modules any more, and a moment later no life. */
+    /* The order matters: a process that ends first loses its modules, and a moment later its
+     * life. */
     return sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_ENOTFOUND &&
            sj_proc_status_read(pid, &facts) == SJ_OK && !facts.is_ending && sj_proc_is_alive(pid);
 }
@@ -501,8 +511,8 @@ sj_status sj_detach_process(pid_t pid, sj_detach_process_report *report, sj_erro
     return status;
 }
 
-/* find_recorder asks the socket of the session whether somebody listens, and who. A recorder that
- * takes no connections (it is stopped, and many have asked) must not hold up who asks. */
+/* Asks the session's socket which process listens. Does not wait for a recorder that takes no
+ * connections: it may be stopped, with a full queue. */
 static pid_t find_recorder(const char *runtime_directory, bool *is_silent)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -549,7 +559,7 @@ sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
     if (status == SJ_OK || status == SJ_EAGAIN) {
         agent.state.runtime_directory[SJ_AGENT_STATE_PATH_BYTES - 1] = '\0';
         recorded->has_agent = true;
-        /* Tables that change: of a module that is loaded, or, as long as nothing is written, at
+        /* Tables change if a module is being loaded or, before the hooks are written, during an
          * attach. */
         const uint32_t phase = atomic_load(&agent.state.phase);
         const bool is_committed = phase != SJ_AGENT_STATE_IDLE && agent.state.prepare_only == 0;

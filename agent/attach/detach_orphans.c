@@ -29,8 +29,9 @@ static bool is_child(const orphan_search *search, pid_t pid)
     return sj_proc_status_read(pid, &facts) == SJ_OK && is_parent(search, facts.parent);
 }
 
-/* is_orphan: a child that was forked before the agent knew its session is recognized by its parent.
- * `*half_bytes`: of an agent that was only half loaded then, or cannot be asked; it stays. */
+/* True for an orphan of the session. A child that was forked before the agent knew its session is
+ * recognized by its parent. `*half_bytes` is the size of an agent that stays, because it was only
+ * half loaded or cannot be read. */
 static bool is_orphan(const orphan_search *search, pid_t pid, uint64_t *half_bytes)
 {
     static const sj_session_id none;
@@ -83,7 +84,8 @@ size_t sj_detach_orphans(const sj_session_id *session, const pid_t *parents, siz
     return found;
 }
 
-/* has_agent_of: what began before this process is of no session of it, and costs no closer look. */
+/* True if the process has an agent of the session. A process older than this one cannot have, so it
+ * costs no further check. */
 static bool has_agent_of(const sj_session_id *session, pid_t pid, unsigned long long since_ticks)
 {
     sj_proc_thread thread;
@@ -100,7 +102,8 @@ size_t sj_detach_list(const sj_session_id *session, pid_t *pids, size_t capacity
 {
     sj_proc_thread own = {0};
     size_t count = 0;
-    (void)!sj_proc_thread_read(getpid(), getpid(), &own); /* or all are looked at */
+    /* If it fails, all processes are checked. */
+    (void)!sj_proc_thread_read(getpid(), getpid(), &own);
     DIR *folder = opendir("/proc");
     for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL;
          entry != NULL && count < capacity; entry = readdir(folder)) {

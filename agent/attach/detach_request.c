@@ -8,8 +8,8 @@
 
 enum { WAIT_ATTEMPTS = 600, PAUSE_NS = 50000000 };
 
-/* ask_recorder ends the recording that is under way, so that its session ends properly; false when
- * the process is not left in time. */
+/* Ends the running recording, so that its session ends properly. Returns false if the recorder does
+ * not leave the process in time. */
 static bool ask_recorder(pid_t pid, pid_t recorder)
 {
     sj_recorded recorded;

@@ -1,15 +1,15 @@
-/* Runtimes that a process has loaded, as /proc shows from outside. Any thread. */
+/* Finds the runtimes that a process has loaded, from /proc. Thread-safe. */
 #ifndef SJ_AGENT_ATTACH_LIVE_RUNTIMES_H
 #define SJ_AGENT_ATTACH_LIVE_RUNTIMES_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* sj_live_runtimes_are_bound returns whether a process has a runtime whose monitor is to run
- * whatever the policy asks for (sj_runtime.binds_attached); false also when that cannot be read. */
+/* True if a process has a runtime whose monitor always runs, whatever the policy asks for
+ * (sj_runtime.binds_attached). Returns false also if that cannot be read. */
 bool sj_live_runtimes_are_bound(pid_t pid);
 
-/* sj_live_runtimes_are_joined does so for sj_runtime.joins_attached. */
+/* Does the same for sj_runtime.joins_attached. */
 bool sj_live_runtimes_are_joined(pid_t pid);
 
 #endif

@@ -15,8 +15,8 @@ static bool may_trace_all(const sj_preflight_facts *facts)
     return has_capability(facts, CAPABILITY_PTRACE);
 }
 
-/* advise_user names the command that becomes the user of the process. The memory of one that has
- * changed its user belongs to root, so ptrace alone does not open it. */
+/* Names the command that becomes the user of the process. If the process has changed its user, its
+ * memory belongs to root, so SYS_PTRACE alone is not enough. */
 static void advise_user(const sj_preflight_facts *facts, char *advice, size_t capacity)
 {
     const uint32_t user = facts->process.effective_user;
@@ -32,7 +32,8 @@ static void advise_user(const sj_preflight_facts *facts, char *advice, size_t ca
              (int)facts->pid);
 }
 
-/* check_user: the agent works as the user of its process, and reaches only that user's session. */
+/* Checks the user: the agent works as the user of its process, and reaches only that user's
+ * session. */
 static sj_status check_user(const sj_preflight_facts *facts, sj_error *error)
 {
     const uint32_t user = facts->process.effective_user;

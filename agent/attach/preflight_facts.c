@@ -1,4 +1,4 @@
-/* What is asked of /proc before a process is attached to. */
+/* Reads facts from /proc before a process is attached to. */
 #include "agent/abi/machine.h"
 #include "agent/attach/preflight.h"
 #include "agent/ptrace/tracee_modules.h"
@@ -41,7 +41,7 @@ static int read_yama(void)
     return scope;
 }
 
-/* is_in_other_namespace: the process is numbered in another PID namespace than this one. */
+/* True if the process is in another PID namespace than this one. */
 static bool is_in_other_namespace(pid_t pid)
 {
     char path[64];
@@ -52,7 +52,7 @@ static bool is_in_other_namespace(pid_t pid)
            readlink(path, there, sizeof(there) - 1) > 0 && strcmp(here, there) != 0;
 }
 
-/* is_emulator: the programs of qemu-user, named after the machine of the program that they run. */
+/* True for the programs of qemu-user, which are named after the machine that they emulate. */
 static bool is_emulator(pid_t pid)
 {
     static const char *const others[] = {"system-", "img", "nbd", "io", "ga", "storage-daemon"};
@@ -72,7 +72,7 @@ static bool is_emulator(pid_t pid)
     return true;
 }
 
-/* read_program looks at the ELF file that runs. */
+/* Reads the ELF file that runs. */
 static sj_program_kind read_program(pid_t pid)
 {
     char path[64];
@@ -102,7 +102,7 @@ static sj_program_kind read_program(pid_t pid)
     return has_loader ? SJ_PROGRAM_FITS : SJ_PROGRAM_STATIC;
 }
 
-/* is_hidden compares the agent's file here with what the process would open. */
+/* True if the process would open another file than the agent's file here, or none. */
 static bool is_hidden(pid_t pid, const char *agent_path)
 {
     char path[PATH_MAX];
@@ -123,7 +123,7 @@ sj_status sj_preflight_facts_read(pid_t pid, const char *agent_path, sj_prefligh
                                   .own_capabilities = read_own_capabilities(),
                                   .yama = read_yama()};
     SJ_TRY(sj_proc_status_read(pid, &facts->process));
-    /* The files of a process that may not be inspected belong to root, whatever its user. */
+    /* If a process may not be inspected, its files belong to root, whatever its user. */
     snprintf(path, sizeof(path), "/proc/%d/mem", (int)pid);
     facts->is_closed = stat(path, &status) == 0 && status.st_uid != facts->process.effective_user;
     facts->is_other_pid_namespace = is_in_other_namespace(pid);

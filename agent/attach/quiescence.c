@@ -11,14 +11,14 @@ enum {
     STACK_MAX_BYTES = 64 * 1024 * 1024
 };
 
-/* What one look at all threads carries along. */
+/* Arguments of one check of all threads. */
 typedef struct quiet_look {
     const sj_tracee *target;
     const sj_remote_agent *agent;
     const sj_quiescence_regions *places;
     sj_unwinder *unwinder;
-    /* The library that follows stacks for exceptions: it may be about to look up a thunk's address
-     * that stood on a stack. Empty: nobody looks at that now. */
+    /* The library that unwinds stacks for exceptions. A thread in it may be about to look up a
+     * thunk's address that was on a stack. Empty: this need not be checked now. */
     sj_remote_range exceptions;
 } quiet_look;
 
@@ -51,8 +51,8 @@ static bool is_ours(const quiet_look *look, uint64_t pc)
     return false;
 }
 
-/* is_interrupted: the `count` bytes at `address` begin with the return address of a signal handler
- * that interrupted code of ours. */
+/* True if the `count` bytes at `address` begin with the return address of a signal handler that
+ * interrupted the agent's code. */
 static bool is_interrupted(const quiet_look *look, const void *bytes, size_t count,
                            uint64_t address)
 {
@@ -67,7 +67,7 @@ static bool is_interrupted(const quiet_look *look, const void *bytes, size_t cou
            sj_tracee_read(look->target, pc_at, &pc, sizeof(pc)) == SJ_OK && is_ours(look, pc);
 }
 
-/* has_interrupted_context looks for signal handlers that interrupted code of ours, or may have. */
+/* True if a signal handler has interrupted the agent's code, or may have. */
 static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy *copy)
 {
     const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);
@@ -79,9 +79,9 @@ static bool has_interrupted_context(const quiet_look *look, const sj_stack_copy 
     return found;
 }
 
-/* may_hide: words of a stack that cannot be followed to its end may be return addresses into fork,
- * or of a signal handler that interrupted us. What is left there of earlier calls looks the same.
- */
+/* Scans a stack that could not be unwound to its end. Returns true if a word may be a return
+ * address into fork, or into a signal frame that interrupted the agent. Stale words of earlier
+ * calls count, too. */
 static bool may_hide(const quiet_look *look, uint64_t low)
 {
     static uint64_t words[(COPY_BYTES + SJ_SIGNAL_FRAME_BYTES) / sizeof(uint64_t)];
@@ -103,7 +103,8 @@ static bool may_hide(const quiet_look *look, uint64_t low)
     return found;
 }
 
-/* is_in_place: where the loader's lock is known, it says more than frames do. */
+/* True if `pc` is in fork or, only if the loader's lock is unknown, in the loader. The lock is more
+ * reliable than frames. */
 static bool is_in_place(const quiet_look *look, uint64_t pc)
 {
     const sj_quiescence_regions *places = look->places;
@@ -111,8 +112,9 @@ static bool is_in_place(const quiet_look *look, uint64_t pc)
                               (places->loader_lock == 0 && sj_remote_is_in(&places->loader, pc)));
 }
 
-/* gives_return_back has a signal handler return to the C library's restorer instead of to the
- * agent's; its return address lies at `at`. False: it is none, or has interrupted code of ours. */
+/* Makes a signal handler return to the C library's restorer instead of the agent's. Its return
+ * address is at `at`. Returns false if it is not a signal handler's, or if that has interrupted the
+ * agent's code. */
 static bool gives_return_back(const quiet_look *look, uint64_t pc, uint64_t at)
 {
     const sj_signal_returns returns = sj_remote_agent_signal_returns(look->agent);

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A region serves 1 GiB of addresses, its pages come with use: the kernel says which there are, so
- * what is read grows with the depth that the stacks have had and not with their room. A slot whose
- * word no longer holds the thunk's address is of a call that has returned. */
+ * A region serves 1 GiB of addresses, and its pages are created on use. The kernel reports which
+ * pages exist, so the cost depends on the depth of the stacks, not on their size. If a word no
+ * longer holds the thunk's address, the call of its slot has returned. */
 #include "agent/attach/return_slots.h"
 
 #include "agent/abi/return_slots.h"
@@ -32,7 +32,7 @@ typedef struct slot_restore {
     uint64_t regions[REGIONS_AT_ONCE];
 } slot_restore;
 
-/* Memory that is gone has no calls. */
+/* A stack that was unmapped has no calls. */
 static sj_status restore_page(const slot_restore *run, uint64_t slots_at, uint64_t stack)
 {
     sj_return_slot slots[SLOTS_PER_PAGE];

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* has_waiters looks at what may be the first page of an arena. */
+/* True if the page at `address` is the first page of an arena with waiting threads. */
 static bool has_waiters(const sj_tracee *target, uint64_t address)
 {
     sj_arena_header header;

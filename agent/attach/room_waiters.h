@@ -1,12 +1,12 @@
-/* Threads of a recorded process that wait for room for their records. */
+/* Finds threads of a recorded process that wait for space for their records. */
 #ifndef SJ_AGENT_ATTACH_ROOM_WAITERS_H
 #define SJ_AGENT_ATTACH_ROOM_WAITERS_H
 
 #include "agent/abi/agent_state.h"
 #include "agent/ptrace/tracee.h"
 
-/* sj_room_waiters_exist returns true if a thread of the process waits in the agent for room, which
- * it does at most as long as the policy allows (10 s). Reads /proc; threads may run. One thread. */
+/* True if a thread of the process waits in the agent for buffer space. It waits at most as long as
+ * the policy allows (10 s). Reads /proc; threads may run. Not thread-safe. */
 bool sj_room_waiters_exist(const sj_tracee *target, const sj_agent_state *state);
 
 #endif

@@ -23,9 +23,8 @@ typedef struct sj_hook_functions_report {
     uint64_t stopped_ns; /* From the stop of the first thread to the resumption of the last. */
     uint32_t threads;
     uint32_t changed; /* Pieces of text that were written: the entry and each exit of a function. */
-    uint32_t
-        /* Pieces that were not changed: other bytes were there, or a thread could not be moved. */
-        refused;
+    /* Pieces that were not changed: other bytes were there, or a thread could not be moved. */
+    uint32_t refused;
     uint32_t moved; /* Threads that stood in bytes to be written. */
 } sj_hook_functions_report;
 

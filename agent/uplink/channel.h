@@ -33,9 +33,8 @@ typedef struct sj_channel_event {
 
 typedef struct sj_channel_options {
     const char *url; /* Borrowed for the call. */
-    const char
-        /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
-        *certificate;
+    /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
+    const char *certificate;
     uint32_t slots;     /* At most SJ_CHANNEL_SLOTS. */
     uint32_t resend_ms; /* A question without an answer is repeated after this time. */
 } sj_channel_options;

@@ -15,9 +15,8 @@ typedef struct sj_uplink_options {
     uint32_t window;    /* Most frames in flight; the collector's ACK may lower it. 0: 8. */
     uint32_t resend_ms; /* 0: 10 s. */
     bool waits;         /* Sends no frames of the spool before sj_uplink_release. */
-    const char
-        /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
-        *certificate;
+    /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
+    const char *certificate;
     bool threadless; /* The owner runs the steps, and all calls come from its thread. */
 } sj_uplink_options;
 

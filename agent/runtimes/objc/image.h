@@ -9,9 +9,8 @@
 typedef struct sj_image_pointer {
     uint64_t place;
     uint64_t value; /* Module offset. 0: the target is in another module. */
-    const char
-        /* The symbol that another module defines, borrowed from the file, or NULL. */
-        *name;
+    /* The symbol that another module defines, borrowed from the file, or NULL. */
+    const char *name;
 } sj_image_pointer;
 
 typedef struct sj_image {

@@ -1,5 +1,4 @@
-/* Each reason not to attach, by the facts alone: no kernel setting is needed to see its sentence.
- */
+/* Tests each reason not to attach by the facts alone, so that kernel settings need not change. */
 #include "agent/attach/preflight.h"
 
 #include <setjmp.h>
