@@ -1,5 +1,5 @@
-// api_types.mjs DESCRIPTION: the TypeScript types of what the API answers, from openapi.json: `Schemas`
-// by name, and `Answers` by method and path.
+// api_types.mjs DESCRIPTION: prints the TypeScript types of the API's answers, made from openapi.json:
+// `Schemas` by name, and `Answers` by method and path.
 import { readFileSync } from "node:fs";
 
 const plain = { string: "string", integer: "number", number: "number", boolean: "boolean", null: "null" };

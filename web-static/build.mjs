@@ -1,6 +1,6 @@
-// build.mjs SOURCE_DIR BUILD_DIR OPENAPI: makes the types of the API, type-checks the sources and bundles them into BUILD_DIR/dist.
-// Node finds packages beside the importing file, and the sources stay free of installed packages,
-// so what is built is a copy inside BUILD_DIR.
+// build.mjs SOURCE_DIR BUILD_DIR OPENAPI: generates the types of the API, type-checks the sources and
+// bundles them into BUILD_DIR/dist. Node finds packages beside the importing file. To keep installed
+// packages out of the sources, it builds a copy in BUILD_DIR.
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -31,8 +31,8 @@ if (check.status !== 0) {
 
 const esbuild = require("esbuild");
 const outputs = [];
-const imported = {}; // scripts that each script needs to run
-const entries = {}; // of sources whose code comes when it is first shown: their scripts
+const imported = {}; // by script: the scripts that it imports
+const entries = {}; // by page that is loaded lazily: its script
 
 async function bundle(names, options) {
     const result = await esbuild.build({
@@ -75,14 +75,14 @@ await bundle(["app.tsx", "theme.css"], {
     chunkNames: "assets/chunk-[name].[hash]",
     define: { EVENTS_WORKER: JSON.stringify(nameOf("events_worker.", ".js")) },
 });
-// The browser learns of all scripts of the first page at once, not of each from the one before.
+// Returns all scripts that a script needs. The page lists them, so that the browser loads them at once.
 function neededBy(name, needed = new Set()) {
     imported[name]?.forEach((part) => needed.has(part) || (needed.add(part), neededBy(part, needed)));
     return needed;
 }
 const needed = neededBy(path.basename(nameOf("app.", ".js")));
 const preloads = [...needed].map((name) => `<link rel="modulepreload" href="/assets/${name}">`).join("\n");
-// And of those of the page that the address names: first_paint.ts.
+// first_paint.ts preloads the scripts of the page in the address.
 const ofPages = Object.fromEntries(
     Object.entries(entries).map(([page, name]) => [page, [name, ...neededBy(name)].filter((part) => !needed.has(part))]),
 );
@@ -94,7 +94,7 @@ const page = readFileSync(path.join(copy, "index.html"), "utf8")
     .replace("{{style}}", nameOf("theme.", ".css"));
 writeFileSync(path.join(dist, "index.html"), page);
 
-// The page that a session is saved as: everything inside, and a policy that runs this script only.
+// Bundles the page that a session is saved as. It contains everything, and its policy runs only this script.
 async function bundleText(name) {
     const { outputFiles } = await esbuild.build({
         entryPoints: [path.join(copy, name)],
@@ -119,8 +119,8 @@ writeFileSync(
     path.join(dist, "one_file.html"),
     readFileSync(path.join(copy, "one_file.html"), "utf8").replace(/{{(script|hash|style)}}/g, (_, part) => parts[part]),
 );
-// The questions that such a page answers, for the program. Their text needs no browser, but the
-// modules that it comes from look at one when they are loaded.
+// Writes the SQL questions of that page for the program. Their modules read browser objects when they
+// are loaded, so stubs stand in for these.
 const questions = path.join(buildDir, "one_file_questions.mjs");
 await esbuild.build({
     entryPoints: [path.join(copy, "one_file_questions.ts")],

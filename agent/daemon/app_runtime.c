@@ -1,8 +1,8 @@
 /* Design notes
  *
- * An app is started by its program, by a launcher (`mono shop.exe`), or by a script that executes
- * one of these. Programs that embed a runtime load its library. One that opens the library only
- * while it runs is taken for a native one; it is recorded all the same. */
+ * An app is started by its program, by a launcher (`mono shop.exe`), or by a script that runs one
+ * of these. A program that embeds a runtime loads its library. If the program opens the library
+ * only at run time, it counts as native; it is recorded all the same. */
 #include "agent/daemon/app_runtime.h"
 
 #include "agent/launch/program.h"
@@ -20,7 +20,7 @@ enum { HEAD_BYTES = 4096, LIBRARIES_MAX = 8 };
 
 static const char native[] = "native";
 
-/* Launchers whose runtime has no file of this name among its own. */
+/* Launchers and libraries of runtimes whose descriptors lack them. */
 static const struct {
     const char *program;
     const char *library;
@@ -87,7 +87,7 @@ static const char *of_libraries(const sj_elf *elf)
     return found;
 }
 
-/* The first launcher among the words of a script. */
+/* Returns the runtime of the first launcher among the words of a script, or NULL. */
 static const char *of_script(char *text)
 {
     char *rest = NULL;
@@ -118,7 +118,7 @@ static const char *of_file(const char *path)
     if (strncmp(head, "#!", 2) == 0) {
         found = of_script(head);
     } else if (strncmp(head, "MZ", 2) == 0) {
-        found = "mono"; /* which the kernel starts it with (binfmt_misc) */
+        found = "mono"; /* The kernel starts the program with it (binfmt_misc). */
     } else if (found == NULL && sj_elf_open(path, &elf, &unused) == SJ_OK) {
         found = of_libraries(&elf);
         sj_elf_close(&elf);
@@ -131,7 +131,7 @@ static const char *first_word(const json_t *app)
     return json_string_value(json_array_get(json_object_get(app, "command"), 0));
 }
 
-/* A path is relative to where the app starts. */
+/* Resolves the app's program. A relative path begins at the app's directory. */
 static sj_status resolve(const json_t *app, char path[PATH_MAX], sj_error *error)
 {
     char in_place[PATH_MAX];
@@ -189,8 +189,8 @@ static void add_need(json_t *needs, const char *need, bool ok, const char *said)
                           json_pack("{ss sb ss}", "need", need, "ok", (int)ok, "said", said));
 }
 
-/* Methods are recorded through the runtime's profiler interface; a program that embeds the runtime
- * loads it with its library. */
+/* Methods are recorded through the runtime's profiler interface. A program that embeds the runtime
+ * loads the interface with the library. */
 static void check_mono(const char *program, json_t *needs)
 {
     static const char interface[] = "mono_profiler_create";

@@ -1,4 +1,4 @@
-/* What an app of the catalogue runs on, found from its files without starting it. */
+/* Finds the runtime of an app of the catalogue from its files, without starting the app. */
 #ifndef SJ_AGENT_DAEMON_APP_RUNTIME_H
 #define SJ_AGENT_DAEMON_APP_RUNTIME_H
 
@@ -6,14 +6,14 @@
 
 #include <jansson.h>
 
-/* sj_app_runtime_find returns "mono", "java", "objc", "native", or "" when its program is not
- * there: by the launcher that its command or its script names, and by the libraries that its
- * program loads. Static. Blocking: reads files. Any thread. */
+/* Returns "mono", "java", "objc" or "native", or "" if the app's program is missing. It decides by
+ * the launcher that the command or its script names, and by the libraries that the program loads.
+ * The text is static. Blocking: reads files. Thread-safe. */
 const char *sj_app_runtime_find(const json_t *app);
 
-/* sj_app_runtime_needs lists what recording needs of the app's files, each {"need", "ok", "said"};
- * the caller releases it. SJ_EINVAL: something is missing, as `error` says; the list is there
- * nevertheless. SJ_ENOMEM. */
+/* Lists which of the app's files recording needs, each as {"need", "ok", "said"}. The caller
+ * releases the list. Returns SJ_EINVAL if something is missing; `error` names it, and the list is
+ * written nevertheless. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_app_runtime_needs(const json_t *app, json_t **needs, sj_error *error);
 
 #endif

@@ -86,7 +86,7 @@ sj_status sj_apps_check(const json_t *app, sj_error *error)
     return SJ_OK;
 }
 
-/* check_entry checks what only entries of the catalogue have: a name, and no key but the known. */
+/* Checks the keys that only entries of the catalogue have: a name. Unknown keys are errors. */
 static sj_status check_entry(const json_t *apps, size_t place, sj_error *error)
 {
     static const char *const keys[] = {"name",      "command", "directory", "environment",

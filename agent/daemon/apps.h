@@ -1,12 +1,11 @@
-/* The catalogue of apps: device/apps.json in the state directory, read anew each time.
+/* The catalogue of apps: device/apps.json in the state directory. It is read again at each use.
  *
  *   {"apps": [{"name": "shop", "command": ["/opt/shop/shop", "--kiosk"], "directory": "/opt/shop",
  *              "environment": {"LANG": "C"}, "prepare": [["/usr/bin/rm", "-f", "/tmp/cart"]],
  *              "policy": "jank"}]}
  *
- * Before the app is started each step of "prepare" has to end with status 0. "policy" is a document
- * or the name of a shipped one; policies of the collector come before it.
- */
+ * Each step of "prepare" has to end with status 0 before the app is started. "policy" is a document
+ * or the name of a shipped policy. Policies of the collector take precedence over it. */
 #ifndef SJ_AGENT_DAEMON_APPS_H
 #define SJ_AGENT_DAEMON_APPS_H
 
@@ -15,15 +14,15 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-/* sj_apps_load gives the array of apps, checked; an empty one when there is no file. The caller
- * releases it. SJ_ECORRUPT names line and field. */
+/* Reads and checks the array of apps. It is empty if there is no file. The caller releases it.
+ * Returns SJ_ECORRUPT; `error` names line and field. */
 SJ_MUST_CHECK sj_status sj_apps_load(json_t **apps, sj_error *error);
 
-/* sj_apps_check_catalogue checks a whole catalogue: known keys only, names given once. SJ_ECORRUPT.
- */
+/* Checks a whole catalogue: only known keys, and each name once. Returns SJ_ECORRUPT if it is
+ * wrong. */
 SJ_MUST_CHECK sj_status sj_apps_check_catalogue(const json_t *catalogue, sj_error *error);
 
-/* sj_apps_check checks one app, or the arguments of a launch that have the same fields. */
+/* Checks one app, or the arguments of a launch, which have the same fields. */
 SJ_MUST_CHECK sj_status sj_apps_check(const json_t *app, sj_error *error);
 
 #endif

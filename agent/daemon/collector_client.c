@@ -10,7 +10,8 @@
 #include <string.h>
 #include <time.h>
 
-/* Longer than any answer takes: NNG itself asks again when a connection breaks. */
+/* RESEND_MS is longer than any answer takes. NNG itself repeats the question if a connection
+ * breaks. */
 enum {
     RESEND_MS = 60000,
     RECONNECT_MIN_MS = 500,
@@ -21,18 +22,19 @@ enum {
 struct sj_server_client {
     nng_socket socket;
     sj_dialing dialing;
-    nng_aio *aio; /* of what is asked */
+    nng_aio *aio; /* The question that is being asked. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    bool is_done; /* `aio` */
+    bool is_done; /* True once `aio` is done. */
     int connections;
-    uint64_t connected; /* see sj_dialing_state, as the next two */
-    nng_pipe pipe;      /* all above under the mutex */
-    uint64_t answers;   /* of the thread that asks */
-    bool is_stuck;      /* NNG has not ended its socket in time; of the thread that stops it */
+    uint64_t connected; /* See sj_dialing_state. */
+    nng_pipe pipe;      /* See sj_dialing_state. The mutex protects the members above. */
+    uint64_t answers;   /* See sj_dialing_state. Only the asking thread uses it. */
+    /* True if NNG did not close its socket in time. Only the stopping thread uses it. */
+    bool is_stuck;
 };
 
-/* Runs on a thread of NNG, as the next. */
+/* Runs on a thread of NNG. So does on_connection. */
 static void on_completion(void *argument)
 {
     sj_server_client *client = argument;
@@ -97,7 +99,7 @@ sj_status sj_server_client_open(const char *url, const char *certificate, sj_ser
 
 void sj_server_client_stop(sj_server_client *client)
 {
-    /* When NNG does not end the socket, what is being asked ends by its time-out. */
+    /* If NNG does not close the socket, the current question ends by its timeout. */
     if (!client->is_stuck && !sj_socket_close(client->socket)) {
         client->is_stuck = true;
     }
@@ -110,7 +112,7 @@ void sj_server_client_close(sj_server_client *client)
     }
     sj_server_client_stop(client);
     if (client->is_stuck) {
-        return; /* NNG's threads may still come to the client */
+        return; /* Leaked, because NNG's threads may still use the client. */
     }
     if (client->aio != NULL) {
         nng_aio_stop(client->aio);
@@ -122,7 +124,7 @@ void sj_server_client_close(sj_server_client *client)
     free(client);
 }
 
-/* await waits until `aio` is done, and sees to it that there is a connection; NNG's result. */
+/* Waits until `aio` is done, and redials meanwhile if necessary. Returns NNG's result. */
 static int await(sj_server_client *client)
 {
     pthread_mutex_lock(&client->mutex);

@@ -4,14 +4,14 @@
 
 #include <string.h>
 
-/* What is sent to the recordings that are meant. */
+/* A request to all recordings of a session prefix. */
 typedef struct live_request {
-    const char *session; /* beginning of its id; "": all */
+    const char *session; /* Beginning of the session's id. "": all sessions. */
     sj_link_type type;
     bool is_end;
     const char *name;
     json_t *reached;
-    sj_error refusal; /* of the last that refused */
+    sj_error refusal; /* The latest refusal. */
 } live_request;
 
 static bool ask_session(void *context, const sj_listed_session *session)
@@ -27,7 +27,7 @@ static bool ask_session(void *context, const sj_listed_session *session)
     return true;
 }
 
-/* send_to_all fails when none of the recordings took it. */
+/* Sends the request. Fails if no recording accepts it. */
 static sj_status send_to_all(const sj_device_command *command, live_request *all, json_t **result,
                              sj_error *error)
 {

@@ -32,8 +32,8 @@ static sj_status find_app(const char *name, json_t **app, sj_error *error)
                          "the catalogue has no app \"%s\"; the command `apps` lists it", name);
 }
 
-/* add_policy: what the command says comes before the collector's rules, and those before the
- * catalogue. */
+/* Selects the policy. The command's own precedes the collector's, which precedes the
+ * catalogue's. */
 static sj_status add_policy(json_t *order, const json_t *arguments, const char *app,
                             sj_error *error)
 {
@@ -52,7 +52,7 @@ static sj_status add_policy(json_t *order, const json_t *arguments, const char *
     return SJ_OK;
 }
 
-/* add_limits gives the recording what the spool still may hold. */
+/* Adds the limit of the spool's disk space. Fails if the spool is full. */
 static sj_status add_limits(json_t *order, const sj_device_command_context *context,
                             sj_error *error)
 {
@@ -73,7 +73,7 @@ static sj_status add_limits(json_t *order, const sj_device_command_context *cont
     return SJ_OK;
 }
 
-/* start makes an order for a worker out of the catalogue's app and the arguments. */
+/* Starts a worker with the catalogue's app and the command's arguments. */
 static sj_status start(const sj_device_command *command, const char *name, const json_t *app,
                        bool only_prepare, json_t **result, sj_error *error)
 {
@@ -83,7 +83,7 @@ static sj_status start(const sj_device_command *command, const char *name, const
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (app != NULL && json_object_get(command->arguments, "name") == NULL) {
-        json_object_del(work, "name"); /* the app's, not the session's */
+        json_object_del(work, "name"); /* This is the app's name, not the session's. */
     }
     json_object_set_new(work, "only_prepare", json_boolean(only_prepare));
     sj_status status = add_limits(work, command->context, error);
@@ -97,7 +97,7 @@ static sj_status start(const sj_device_command *command, const char *name, const
     return status;
 }
 
-/* launch starts an app or a program, or, with `only_prepare`, does what comes before that. */
+/* Starts an app or a program. With `only_prepare` it only runs the steps that precede the start. */
 static sj_status launch(const sj_device_command *command, bool only_prepare, json_t **result,
                         sj_error *error)
 {
@@ -143,7 +143,8 @@ sj_status sj_device_command_run_attach(const sj_device_command *command, json_t 
     pid_t pid = 0;
     sj_recorded recorded;
     SJ_TRY(read_pid(command, &pid, error));
-    /* Asked before a session is begun, which the collector would see without an end. */
+    /* Checked before the session begins. The collector would see a session without an end
+     * otherwise. */
     if (sj_detach_look(pid, &recorded, NULL) == SJ_OK && recorded.recorder != 0) {
         return sj_fail(error, SJ_EEXIST,
                        "process %d is recorded already, by process %d; `detach` ends that",
@@ -178,7 +179,7 @@ sj_status sj_device_command_run_shrink(const sj_device_command *command, json_t 
 }
 
 typedef struct stop_request {
-    const char *session; /* beginning of its id; NULL: all */
+    const char *session; /* Beginning of the session's id. NULL: all sessions. */
     json_t *stopped;
 } stop_request;
 
@@ -194,8 +195,8 @@ static bool stop_session(void *context, const sj_listed_session *session)
     return true;
 }
 
-/* sj_device_command_run_stop ends recordings: launched programs get SIGTERM, attached ones are
- * left. */
+/* Ends recordings by SIGTERM to their recorders. Launched programs get SIGTERM; attached ones
+ * continue without the recorder. */
 sj_status sj_device_command_run_stop(const sj_device_command *command, json_t **result,
                                      sj_error *error)
 {

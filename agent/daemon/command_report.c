@@ -19,7 +19,7 @@ enum { PROCESSES_MAX = 2000 };
 
 typedef struct session_sums {
     uint64_t recording, undelivered, bytes;
-    uint64_t refused; /* sessions of which the collector refused something for good */
+    uint64_t refused; /* Sessions of which the collector finally refused a frame. */
 } session_sums;
 
 static bool count_session(void *context, const sj_listed_session *session)
@@ -53,7 +53,7 @@ json_t *sj_device_command_status(const sj_device_command_context *context)
         sj_fail(&error, SJ_ECORRUPT, "the collector refused frames of %s: see its doctor",
                 SJ_COUNTED(sums.refused, "session"));
     }
-    /* Whole megabytes: what is reported changes the collector's database each time. */
+    /* Whole megabytes, because each change of the status writes to the collector's database. */
     return json_pack("{ss sI sI sI sI sb sI ss ss}", "version", SJ_VERSION, "recording",
                      (json_int_t)sums.recording, "undelivered", (json_int_t)sums.undelivered,
                      "refused", (json_int_t)sums.refused, "spool_mb",
@@ -126,9 +126,7 @@ static void read_command(const char *pid, char *text, size_t capacity)
     }
 }
 
-/* sj_device_command_run_ps lists the processes that this daemon may trace: its own user's, or all
- * for root.
- */
+/* Lists the processes that this daemon may trace: those of its own user, or all for root. */
 sj_status sj_device_command_run_ps(const sj_device_command *command, json_t **result,
                                    sj_error *error)
 {

@@ -1,5 +1,4 @@
-/* The command `write`: a file that the collector has made, in a directory that the collector has
- * named. */
+/* The command `write` stores a file of the collector in a directory that the collector names. */
 #include "agent/daemon/command_kinds.h"
 
 #include <errno.h>
@@ -13,7 +12,7 @@
 
 enum { PART_BYTES = 64 * 1024 };
 
-/* A file name of one word, so that it stays in the directory. */
+/* True if the name is a single path component, so that the file stays in the directory. */
 static bool is_file_name(const char *name)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -1,4 +1,4 @@
-/* What the collector can ask of a device. */
+/* Commands of the collector to a device. */
 #ifndef SJ_AGENT_DAEMON_COMMANDS_H
 #define SJ_AGENT_DAEMON_COMMANDS_H
 
@@ -9,22 +9,21 @@
 
 typedef struct sj_device_command_context {
     const char *spool_root;
-    uint64_t spool_bytes; /* of all sessions together */
-    void *collector;      /* for `fetch` */
-    /* gives at most `capacity` bytes from `offset` on of a file that the collector has made */
+    uint64_t spool_bytes; /* Limit of the spool's disk space for all sessions together. */
+    void *collector;      /* Argument of `fetch`. */
+    /* Reads at most `capacity` bytes of a file of the collector, from `offset` on. */
     sj_status (*fetch)(void *collector, uint64_t file, uint64_t offset, uint8_t *bytes,
                        size_t capacity, size_t *got, sj_error *error);
 } sj_device_command_context;
 
-/* sj_device_command_run carries out one command and gives its result, released by the caller.
- * SJ_EUNSUPPORTED: this device does not know the command. Blocking for as long as the command
- * takes. */
+/* Runs one command and returns its result, which the caller releases. Returns SJ_EUNSUPPORTED if
+ * the device does not know the command. Blocks until the command ends. */
 SJ_MUST_CHECK sj_status sj_device_command_run(const sj_device_command_context *context,
                                               const char *kind, const char *arguments,
                                               int timeout_ms, json_t **result, sj_error *error);
 
-/* sj_device_command_status describes the device in a few words that change only when something
- * happens. */
+/* Returns a short status object. It equals the previous one unless the state of the device has
+ * changed. */
 json_t *sj_device_command_status(const sj_device_command_context *context);
 
 #endif

@@ -46,12 +46,13 @@ typedef struct sj_daemon {
     sj_shipper shipper;
     sj_server_client *client;
     pthread_mutex_t hello_lock;
-    sj_server_client *hello; /* while it is asked over; guarded by hello_lock */
-    uint64_t instance;       /* random, of this process; see Poll */
+    sj_server_client *hello; /* Connection of the current hello; hello_lock protects it. */
+    uint64_t instance;       /* Random number of this process; see Poll. */
     uint64_t last_command;
     bool told_refusal;
-    bool is_away;                /* the collector does not answer */
-    struct timespec names_known; /* of the file with name and tags, as the collector knows them */
+    bool is_away; /* True if the collector does not answer. */
+    /* Time of the file with name and tags that the collector knows. */
+    struct timespec names_known;
 } sj_daemon;
 
 static void pause_ms(const sj_daemon *daemon, int ms)
@@ -72,8 +73,8 @@ static void load_last_command(sj_daemon *daemon)
     json_decref(kept);
 }
 
-/* keep_last_command comes before the command is carried out: it is carried out once or, when this
- * process is killed right now, not at all; never twice. */
+/* Stores the command's number before the command is run. So a command never runs twice; it does not
+ * run at all if this process is killed right now. */
 static sj_status keep_last_command(sj_daemon *daemon, uint64_t command, sj_error *error)
 {
     json_t *kept = json_pack("{sI}", "command", (json_int_t)command);
@@ -97,7 +98,7 @@ static sj_status ask(sj_daemon *daemon, sj_frame_type type, const ProtobufCMessa
     return status;
 }
 
-/* send_result tries until the collector has it or the daemon ends. */
+/* Repeats the result until the collector has it or the daemon ends. */
 static void send_result(sj_daemon *daemon, uint64_t command, bool failed, const char *text)
 {
     Sojourn__CommandResult result = SOJOURN__COMMAND_RESULT__INIT;
@@ -119,7 +120,7 @@ static void send_result(sj_daemon *daemon, uint64_t command, bool failed, const 
     }
 }
 
-/* fetch asks for a part of a file that the collector has made; see commands.h. */
+/* Reads a part of a file of the collector; see commands.h. */
 static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *bytes,
                        size_t capacity, size_t *got, sj_error *error)
 {
@@ -145,8 +146,8 @@ static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *b
     return status;
 }
 
-/* Returns true if this process may carry the command out: another machine may have the device's
- * identity, too. Asks again at the next poll if the collector did not say. */
+/* Returns true if this process may run the command: another machine may have the same identity. If
+ * the collector did not decide, the next poll asks again. */
 static bool claim_command(sj_daemon *daemon, const Sojourn__Command *command)
 {
     Sojourn__Claim claim = SOJOURN__CLAIM__INIT;
@@ -215,8 +216,8 @@ static void take_answer(sj_daemon *daemon, const sj_server_answer *answer)
     }
 }
 
-/* Lets the end of the daemon break off what is asked over the client (NULL: nothing more is).
- * Returns false, and nothing may be asked, if it ends already. */
+/* Registers the client of a hello, so that the end of the daemon can interrupt it. NULL: the hello
+ * is over. Returns false if the daemon is ending; then nothing may be asked. */
 static bool note_hello(sj_daemon *daemon, sj_server_client *client)
 {
     pthread_mutex_lock(&daemon->hello_lock);
@@ -235,8 +236,8 @@ static void break_off_hello(sj_daemon *daemon)
     pthread_mutex_unlock(&daemon->hello_lock);
 }
 
-/* say_hello reports to the collector who this is: at the start, and when name or tags were changed.
- */
+/* Reports the device's identity to the collector: at the start, and after a change of name or
+ * tags. */
 static sj_status say_hello(sj_daemon *daemon, sj_error *error)
 {
     sj_device device;
@@ -246,7 +247,7 @@ static sj_status say_hello(sj_daemon *daemon, sj_error *error)
     size_t hello_bytes = 0;
     SJ_TRY(sj_enrolment_device(&device, error));
     SJ_TRY(sj_device_hello(&device, daemon->enrolment.token, (sj_slice){0}, &hello, &hello_bytes));
-    /* Over a connection of its own: the other one waits for commands. */
+    /* Uses a separate connection, because the other one waits for commands. */
     sj_status status = sj_server_client_open(daemon->enrolment.collector,
                                              daemon->enrolment.certificate, &client, error);
     if (status == SJ_OK) {
@@ -262,7 +263,7 @@ static sj_status say_hello(sj_daemon *daemon, sj_error *error)
     return status;
 }
 
-/* report_names says hello when the file with name and tags is another than the collector knows. */
+/* Says hello if the file with name and tags has changed since the last hello. */
 static void report_names(sj_daemon *daemon)
 {
     char path[PATH_MAX];
@@ -279,7 +280,7 @@ static void report_names(sj_daemon *daemon)
     }
 }
 
-/* log_reach logs when the collector goes and when it is back. */
+/* Logs when the collector becomes unreachable, and when it answers again. */
 static void log_reach(sj_daemon *daemon, bool is_away, const char *text)
 {
     if (is_away && !daemon->is_away) {
@@ -413,7 +414,7 @@ sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
     signal(SIGPIPE, SIG_IGN);
     sj_file_limit_ignore();
     sj_own_limits_raise();
-    /* Workers are nobody's to wait for. */
+    /* The kernel reaps workers, because the daemon does not wait for them. */
     signal(SIGCHLD, SIG_IGN);
     sj_log_open("sojourn-device");
     sj_status status = prepare(&daemon, options, error);

@@ -1,5 +1,5 @@
-/* The daemon's two loops: asking the collector for commands, and shipping what lies in the spool.
- */
+/* The daemon's two loops: one asks the collector for commands, the other ships sessions of the
+ * spool. */
 #ifndef SJ_AGENT_DAEMON_DAEMON_H
 #define SJ_AGENT_DAEMON_DAEMON_H
 
@@ -8,12 +8,12 @@
 #include <stdint.h>
 
 typedef struct sj_daemon_options {
-    uint64_t spool_bytes; /* of all sessions together; 0: 4 GiB */
+    uint64_t spool_bytes; /* Limit of disk space for all sessions together. 0: 4 GiB. */
 } sj_daemon_options;
 
-/* sj_daemon_run works until SIGTERM or SIGINT; recordings go on without it. SJ_ENOTFOUND: not
- * enrolled; SJ_EEXIST: another daemon of this state directory runs. To be called before any thread
- * is started. */
+/* Runs until SIGTERM or SIGINT. Recordings continue without the daemon. Returns SJ_ENOTFOUND if the
+ * device is not enrolled, and SJ_EEXIST if another daemon uses the state directory. Call it before
+ * any thread is started. */
 SJ_MUST_CHECK sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error);
 
 #endif

@@ -1,7 +1,6 @@
 /* The policies that the collector has set for this device: device/policies.json in the state
- * directory,
- * {"digest": TEXT, "rules": [{"rule": N, "app": NAME or "", "policy": DOCUMENT}, ...]}, the one
- * that wins first. */
+ * directory. {"digest": TEXT, "rules": [{"rule": N, "app": NAME or "", "policy": DOCUMENT}, ...]}.
+ * The first rule that matches wins. */
 #ifndef SJ_AGENT_DAEMON_DEVICE_POLICIES_H
 #define SJ_AGENT_DAEMON_DEVICE_POLICIES_H
 
@@ -12,18 +11,20 @@
 
 enum { SJ_POLICIES_DIGEST_BYTES = 65 };
 
-/* sj_device_policies_check checks the object, each document included. SJ_EINVAL names the rule. */
+/* Checks the object and each document. Returns SJ_EINVAL; `error` names the rule. */
 SJ_MUST_CHECK sj_status sj_device_policies_check(const json_t *policies, sj_error *error);
 
-/* sj_device_policies_keep checks and keeps it; it holds for what is started from then on. SJ_EIO.
- */
+/* Checks and stores the object. It applies to recordings that start afterwards. Returns SJ_EINVAL
+ * or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_device_policies_keep(const json_t *policies, sj_error *error);
 
-/* sj_device_policies_digest returns what is kept: "" nothing, "?" a file that cannot be read. */
+/* Writes the digest of the stored policies. It is "" if there are none, and "?" if the file cannot
+ * be read. */
 void sj_device_policies_digest(char digest[SJ_POLICIES_DIGEST_BYTES]);
 
-/* sj_device_policies_find gives the document that holds for an app of the catalogue (NULL: a
- * program that is none), released by the caller; NULL when there is none. SJ_ECORRUPT. */
+/* Finds the policy document for an app of the catalogue (NULL: a program outside the catalogue).
+ * The caller releases it. Writes NULL if no rule matches. Returns SJ_ECORRUPT if the file is
+ * damaged. */
 SJ_MUST_CHECK sj_status sj_device_policies_find(const char *app, json_t **policy, sj_error *error);
 
 #endif

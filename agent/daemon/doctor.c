@@ -12,7 +12,7 @@
 
 enum { ANSWER_MS = 5000, FILES_WANTED = 1024 };
 
-/* check_answer says hello as the daemon does: TLS with the pinned certificate, token, versions. */
+/* Says hello like the daemon: with TLS and the pinned certificate, token and versions. */
 static void check_answer(json_t *checks, const sj_enrolment *collector)
 {
     sj_device device;

@@ -48,7 +48,7 @@ void sj_enrolment_deinit(sj_enrolment *enrolment)
     *enrolment = (sj_enrolment){0};
 }
 
-/* take_names fills in what the device was called at its enrolment, or since. */
+/* Copies the name and the tags of the enrolment to `*device`. */
 static void take_names(const json_t *object, sj_device *device)
 {
     const char *key;
@@ -83,7 +83,7 @@ static bool is_tag_key(const char *key, size_t size)
     return size != 0 && size <= 64 && strspn(key, letters) >= size;
 }
 
-/* set_tag changes one tag of the object "tags". */
+/* Sets or removes one tag of the object "tags". */
 static sj_status set_tag(json_t *tags, const char *text, sj_error *error)
 {
     char key[65];
@@ -110,7 +110,7 @@ static sj_status set_tag(json_t *tags, const char *text, sj_error *error)
                : sj_fail(error, SJ_ELIMIT, "a device has at most %d tags", SJ_DEVICE_TAGS);
 }
 
-/* set_names puts name and tags into the object that is kept. */
+/* Writes name and tags to the stored object. */
 static sj_status set_names(json_t *object, const sj_enrolment_names *names, sj_error *error)
 {
     if (names->name != NULL) {
@@ -171,7 +171,7 @@ sj_status sj_invitation_check(const json_t *invitation, sj_error *error)
     return SJ_OK;
 }
 
-/* ask_collector sends the invitation's token and puts the device's own into `object`. */
+/* Sends the invitation's token, and writes the device's own token to `object`. */
 static sj_status ask_collector(json_t *object, const sj_device *device, const char *token,
                                char *hint, sj_error *error)
 {

@@ -1,4 +1,4 @@
-/* sojourn-device: the collector daemon of one device. */
+/* sojourn-device: the daemon of a device that a collector manages. */
 #include "agent/daemon/daemon.h"
 #include "agent/daemon/doctor.h"
 #include "agent/daemon/enrolment.h"
@@ -54,7 +54,7 @@ typedef struct named_options {
     sj_enrolment_names names;
 } named_options;
 
-/* take_names reads the options; returns -1 to go on, else the exit code. */
+/* Parses the options. Returns -1 to continue, or the exit code. */
 static int take_names(int argc, char **argv, bool is_enrolment, named_options *options)
 {
     static const struct option long_options[] = {{"name", required_argument, NULL, 'n'},

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* read_recorder takes the third line of a .to file: the recorder's pid. */
+/* Reads the recorder's pid from the third line of a .to file. */
 static pid_t read_recorder(int file)
 {
     char text[2 * PATH_MAX] = "";

@@ -1,5 +1,5 @@
-/* The sessions of this device that are not delivered yet, as the spool shows them: also those of
- * recorders that an earlier daemon started. */
+/* The sessions of this device that are not delivered yet, read from the spool. They include
+ * sessions whose recorder was started by an earlier daemon. */
 #ifndef SJ_AGENT_DAEMON_SESSION_LIST_H
 #define SJ_AGENT_DAEMON_SESSION_LIST_H
 
@@ -11,14 +11,16 @@
 
 typedef struct sj_listed_session {
     char session[SJ_SESSION_TEXT_BYTES];
-    char path[4096];      /* of its .to file */
-    bool is_recording;    /* its recorder lives */
-    pid_t recorder;       /* 0: not known */
-    bool is_set_aside;    /* all of it was delivered but what the collector refused for good */
-    uint64_t spool_bytes; /* on the disk, with what was put aside */
+    char path[4096];   /* Path of its .to file. */
+    bool is_recording; /* True if its recorder is alive. */
+    pid_t recorder;    /* 0: unknown. */
+    /* True if all of it was delivered except what the collector finally refused. */
+    bool is_set_aside;
+    uint64_t spool_bytes; /* On the disk, with frames that were set aside. */
 } sj_listed_session;
 
-/* sj_session_list calls `visit` for each; stops when it returns false. SJ_EIO. */
+/* Calls `visit` for each session until it returns false. Returns SJ_EIO if the spool cannot be
+ * read. */
 SJ_MUST_CHECK sj_status sj_session_list(const char *spool_root,
                                         bool (*visit)(void *context,
                                                       const sj_listed_session *session),

@@ -17,7 +17,8 @@ typedef struct shipping {
     unsigned kept;
 } shipping;
 
-/* wait_for_delivery waits as long as the collector takes frames; false: it does not (any more). */
+/* Waits while the collector accepts frames. Returns true if all were delivered, false if it refuses
+ * or stops. */
 static bool wait_for_delivery(const sj_shipper *shipper, sj_uplink *uplink)
 {
     uint64_t last = 0;
@@ -74,7 +75,7 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
     return status != SJ_OK ? status : SJ_ETIMEDOUT;
 }
 
-/* was_refused logs what the collector refused of a session for good; false: nothing. */
+/* Logs frames of a session that the collector finally refused. Returns false if there are none. */
 static bool was_refused(const sj_listed_session *session, const char *directory)
 {
     sj_spool_aside aside;
@@ -113,7 +114,7 @@ static bool ship_session(void *context, const sj_listed_session *session)
     }
     const bool is_over = status == SJ_OK && !was_refused(session, claim.spool_directory);
     sj_recovery_release(&claim, is_over);
-    /* When the collector is away, the others would wait as long in vain. */
+    /* If the collector is away, the other sessions would wait just as long in vain. */
     return status != SJ_ETIMEDOUT && !atomic_load(&all->shipper->stop);
 }
 

@@ -1,7 +1,5 @@
-/* The shipper: finishes sessions of killed recorders and delivers what recorders left in the spool,
- * again and again, one session at a time. Also right after a reboot and after days without a
- * collector.
- */
+/* The shipper finishes sessions of killed recorders and delivers what recorders left in the spool.
+ * It repeats this, one session at a time, also after a reboot or after days without a collector. */
 #ifndef SJ_AGENT_DAEMON_SHIPPER_H
 #define SJ_AGENT_DAEMON_SHIPPER_H
 
@@ -18,8 +16,8 @@ typedef struct sj_shipper {
     atomic_bool stop;
 } sj_shipper;
 
-/* sj_shipper_round looks at every session once; returns how many could not be delivered. Blocking;
- * ends early when `stop` is set. */
+/* Tries each session once. Returns how many could not be delivered. Blocking; ends early if `stop`
+ * is set. */
 unsigned sj_shipper_round(sj_shipper *shipper);
 
 #endif

@@ -14,7 +14,7 @@ enum { LINE_BYTES = 4096 };
 
 extern char **environ;
 
-/* spawn_worker starts this very program again; signals are as for a fresh process. */
+/* Starts this program again as a worker, with default signal handlers. */
 static int spawn_worker(pid_t *pid, int input, int output)
 {
     static char *arguments[] = {(char *)(uintptr_t) "sojourn-device", (char *)(uintptr_t) "session",
@@ -120,7 +120,8 @@ sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session,
     }
     close(from[0]);
     if (status == SJ_ETIMEDOUT) {
-        /* Its group: a step of the preparation as well. The worker leads a session of its own. */
+        /* Ends the worker's process group, with a preparation step if one runs. The worker leads a
+         * session of its own. */
         kill(-pid, SIGTERM);
     }
     return status;

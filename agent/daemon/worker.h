@@ -1,11 +1,16 @@
-/* The worker: one process a session. The daemon has NNG's threads and cannot fork a program itself;
- * a worker is `sojourn-device session` anew, records one launch or attach and outlives the daemon.
- * It reads what to do from standard input and answers one line on standard output, when the
- * recording goes on or why it does not: in:  {"command": [...] or "pid", "name", "directory",
- * "environment", "prepare", "policy", "policy_from", "libs", "modules", "functions", "exclude",
- * "max_bytes", "spool_bytes", "duration_ms", "stamp", "only_prepare", "prepared"} out: {"session":
- * TEXT, "policy": NAME, "policy_from": WHERE}, of "only_prepare" {"runtime": NAME, "needs": [...]}
- * (app_runtime.h), or {"error": TEXT}. What was "prepared" before skips the steps of that. */
+/* The worker: one process per session. The daemon has threads of NNG and cannot fork a program
+ * itself. So it starts `sojourn-device session`, which records one launch or attach and outlives
+ * the daemon. The worker reads its task from standard input. It answers one line on standard output
+ * when the recording runs, or says why it does not run.
+ *
+ *   in:  {"command": [...] or "pid", "name", "directory", "environment", "prepare", "policy",
+ *         "policy_from", "libs", "modules", "functions", "exclude", "max_bytes", "spool_bytes",
+ *         "duration_ms", "stamp", "only_prepare", "prepared"}
+ *   out: {"session": TEXT, "policy": NAME, "policy_from": WHERE}
+ *        or, with "only_prepare", {"runtime": NAME, "needs": [...]} (app_runtime.h)
+ *        or {"error": TEXT}
+ *
+ * "prepared" skips the preparation steps, because they were run before. */
 #ifndef SJ_AGENT_DAEMON_WORKER_H
 #define SJ_AGENT_DAEMON_WORKER_H
 
@@ -13,13 +18,13 @@
 
 #include <jansson.h>
 
-/* sj_worker_start spawns a worker and waits for its answer, at most `timeout_ms`. `*session` is the
- * line's object, released by the caller. SJ_EINVAL: the worker says why it cannot; SJ_EIO;
- * SJ_ETIMEDOUT: it was given up and is ended. */
+/* Starts a worker and waits for its answer, at most `timeout_ms`. `*session` is the answer's
+ * object, which the caller releases. Returns SJ_EINVAL with the worker's reason if it cannot
+ * record. Returns SJ_EIO, or SJ_ETIMEDOUT after it has ended the worker. */
 SJ_MUST_CHECK sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session,
                                         sj_error *error);
 
-/* sj_worker_main is the worker itself; returns the exit code. */
+/* Runs the worker. Returns the exit code. */
 int sj_worker_main(void);
 
 #endif

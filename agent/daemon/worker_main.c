@@ -20,10 +20,10 @@ enum { DELIVER_MS = 5000, WORDS_MAX = 1024 };
 
 extern char **environ;
 
-/* One worker: its work and the recording that it makes. */
+/* A worker, its task and its recording. */
 typedef struct worker {
     const json_t *order;
-    int answer; /* -1: the daemon has its answer */
+    int answer; /* -1: the daemon has been answered. */
     char *words[WORDS_MAX + 1];
     char spool_root[PATH_MAX];
     sj_program program;
@@ -75,7 +75,7 @@ static sj_status fill_draft(const json_t *order, sj_policy_draft *draft, sj_erro
     return append_all(order, "exclude", draft, "functions.exclude", error);
 }
 
-/* take_policy reads everything that the order says of what is recorded, as one document. */
+/* Reads all parts of the task that select what is recorded, as one document. */
 static sj_status take_policy(const json_t *order, sj_policy *policy, sj_error *error)
 {
     sj_policy_draft *draft = NULL;
@@ -99,7 +99,7 @@ static void fill_words(const json_t *command, char **words)
     words[json_array_size(command)] = NULL;
 }
 
-/* prepare_app does what the catalogue wants done before the program starts. */
+/* Runs the steps that the catalogue wants before the program starts. */
 static sj_status prepare_app(const json_t *order, sj_error *error)
 {
     size_t index;
@@ -132,7 +132,8 @@ static sj_status prepare_app(const json_t *order, sj_error *error)
     return SJ_OK;
 }
 
-/* redirect gives the program a log file of its own and keeps the daemon's pipe for the answer. */
+/* Redirects the program's output to a log file of its own, and keeps the daemon's pipe for the
+ * answer. */
 static sj_status redirect(const json_t *order, int *answer, sj_error *error)
 {
     char directory[PATH_MAX];
@@ -152,7 +153,7 @@ static sj_status redirect(const json_t *order, int *answer, sj_error *error)
     return SJ_OK;
 }
 
-/* answer_daemon answers the daemon, once. */
+/* Answers the daemon. Later answers are dropped. */
 static void answer_daemon(worker *self, json_t *line)
 {
     if (line != NULL && self->answer >= 0) {
@@ -169,7 +170,7 @@ static void report_error(worker *self, const char *text)
     answer_daemon(self, json_pack("{ss}", "error", text));
 }
 
-/* report_session says that the recording goes on, and under which policy. */
+/* Reports that the recording runs, and under which policy. */
 static void report_session(void *context, const sj_recording_progress *progress)
 {
     worker *self = context;
@@ -232,7 +233,7 @@ static sj_status prepare_recording(worker *self, sj_error *error)
     return sj_recording_prepare(&options, &self->recording, error);
 }
 
-/* Only prepares, and says what the program runs on. */
+/* Only prepares, and reports the runtime of the program. */
 static int prepare(worker *self)
 {
     sj_error error = {0};
@@ -268,7 +269,7 @@ static int record(worker *self)
         status = sj_recording_run(self->recording, &link, &self->summary, &exec_errno, &error);
     }
     if (status == SJ_OK) {
-        report_session(self, NULL); /* when it ended before its first progress */
+        report_session(self, NULL); /* The recording may end before its first progress report. */
     } else {
         report_error(self, error.text);
         fprintf(stderr, "sojourn-device: %s\n", error.text);

@@ -8,11 +8,11 @@
 
 enum { READING_ATTEMPTS = 16, PROBE_LOOPS = 20000, RATE_SHIFT = 24 };
 
-/* Parts of the loop are short, so that others on the core interrupt few of them. */
+/* Parts of the loop are short, so that few of them are interrupted. */
 enum { PART_LOOPS = 1000, PARTS = 120 };
 enum { STEP_ROUNDS = 5, STEP_SAMPLES = 200, STEP_PAUSE_LOOPS = 200 };
 
-/* QEMU's user mode makes cntvct_el0 of the real-time clock, at the rate that it claims. */
+/* QEMU's user mode derives cntvct_el0 from the real-time clock, at the rate that it claims. */
 enum { EMULATED_NS_PER_TICK = 16 };
 
 static bool follows_emulator;
@@ -101,8 +101,8 @@ static uint64_t greatest_divisor(uint64_t left, uint64_t right)
     return left;
 }
 
-/* A processor raises readings of the same step by one so that no two are equal: readings that are
- * some way apart do not show that. */
+/* A processor adds one to the second of two readings in the same step, so that no two are equal.
+ * Distant readings do not show that. */
 static uint64_t read_raw_apart(void)
 {
     for (volatile int i = 0; i < STEP_PAUSE_LOOPS; i++) {
@@ -118,7 +118,7 @@ uint32_t sj_clock_step(void)
 uint32_t sj_clock_step_of(uint64_t (*read_apart)(void))
 {
     uint64_t greatest = 1;
-    /* A thread that is moved to another processor meanwhile may see a step of nothing. */
+    /* A thread that moves to another processor in between may see no step. */
     for (int round = 0; round < STEP_ROUNDS; round++) {
         uint64_t step = 0;
         uint64_t last = read_apart();
@@ -142,13 +142,13 @@ uint32_t sj_clock_kept_step(uint32_t clock_step, uint64_t resolution_ns, double 
     return steps < 1 ? clock_step : clock_step * (uint32_t)(steps < most ? steps : most);
 }
 
-/* Where a made-up probe writes: as much as a thread has by default. */
+/* Memory that a simulated probe writes: as much as a thread has by default. */
 typedef struct probe_room {
     volatile uint64_t cursor;
     uint64_t records[PROBE_LOOPS * 4];
 } probe_room;
 
-/* What a stub does; volatile, so that each step is done. */
+/* The work of a stub; volatile, so that no step is optimised away. */
 static __attribute__((noinline)) void run_probe(probe_room *room, uint32_t tag)
 {
     volatile uint64_t saved[4] = {tag, tag + 1, tag + 2, tag + 3};

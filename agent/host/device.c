@@ -25,7 +25,7 @@ static void read_line(const char *path, char *line, size_t capacity)
     }
 }
 
-/* read_os_release takes one value; `value` stays as it is when there is none. */
+/* Reads one value; `value` does not change if there is none. */
 static void read_os_release(const char *key, char *value, size_t capacity)
 {
     char line[256];
@@ -73,7 +73,8 @@ static sj_status read_id(const char *path, uint8_t *id)
     return got == SJ_DEVICE_ID_BYTES ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* make_id writes beside and links into place: of two that race, one wins and both use its id. */
+/* Writes a temporary file and links it into place. Of two processes that race, one wins, and both
+ * use its id. */
 static sj_status make_id(const char *path, uint8_t *id, sj_error *error)
 {
     char fresh[PATH_MAX];

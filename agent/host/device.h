@@ -1,4 +1,4 @@
-/* Who this device is, as reported to the collector. */
+/* Identity of this device, as reported to the collector. */
 #ifndef SJ_AGENT_HOST_DEVICE_H
 #define SJ_AGENT_HOST_DEVICE_H
 
@@ -11,24 +11,22 @@
 enum { SJ_DEVICE_TAGS = 32, SJ_DEVICE_TAG_BYTES = 128 };
 
 typedef struct sj_device {
-    uint8_t id[SJ_DEVICE_ID_BYTES]; /* random, made once and kept in the state directory */
+    uint8_t id[SJ_DEVICE_ID_BYTES]; /* random, generated once and kept in the state directory */
     char name[128];                 /* host name */
-    char model[128];                /* of the hardware, as its firmware says; "": it does not */
+    char model[128];                /* model of the hardware, from its firmware; "": unknown */
     char os[128];
-    char build[128]; /* of the system software: kernel, and the image's build id */
+    char build[128]; /* system software: kernel, and the image's build id */
     char machine[32];
     char boot_id[64];
     char tags[SJ_DEVICE_TAGS][SJ_DEVICE_TAG_BYTES]; /* key=value */
     size_t tag_count;
 } sj_device;
 
-/* sj_device_read finds out who this device is; makes its id the first time. It has no tags. SJ_EIO.
- */
+/* Reads the identity of this device; generates its id the first time. Sets no tags. SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_device_read(sj_device *device, sj_error *error);
 
-/* sj_device_hello builds the HELLO frame; `*frame` is allocated, the caller frees it. `token` may
- * be NULL, and `secret`, that of the session which follows (agent/uplink/spool_secret.h), empty.
- * SJ_ENOMEM. */
+/* Builds the HELLO frame; the caller frees `*frame`. `token` may be NULL. `secret` is that of the
+ * session that follows (agent/uplink/spool_secret.h), or empty. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_device_hello(const sj_device *device, const char *token, sj_slice secret,
                                         uint8_t **frame, size_t *size_bytes);
 

@@ -20,7 +20,7 @@ enum { SAID_BYTES = 2048, MORE_ENTRIES = 8, PLACE_BYTES = 60 };
 typedef struct direct_trial {
     char folder[PLACE_BYTES + 32]; /* for spool and log */
     char library[PATH_MAX];
-    char said[SAID_BYTES]; /* by the library's log, and on standard error */
+    char said[SAID_BYTES]; /* text of the library's log and of standard error */
 } direct_trial;
 
 static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
@@ -31,7 +31,7 @@ static int remove_one(const char *path, const struct stat *about, int type, stru
     return remove(path);
 }
 
-/* set_up makes this process, a child, what a user makes for direct mode. */
+/* Sets up this process, a child, like a user does for direct mode. */
 static bool set_up(const direct_trial *trial)
 {
     char value[PATH_MAX + 96];
@@ -64,7 +64,7 @@ static bool run_subject(const direct_trial *trial)
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* read_said adds a file's text, without its last line's end. */
+/* Appends a file's text, without its last newline. */
 static void read_said(direct_trial *trial, const char *name)
 {
     char path[PLACE_BYTES + 64];
@@ -78,7 +78,7 @@ static void read_said(direct_trial *trial, const char *name)
     }
 }
 
-/* message_of gives what the log's last line says to the user. */
+/* Returns the message for the user in the log's last line. */
 static const char *message_of(char *said)
 {
     static const char begin[] = "message=\"";
@@ -98,7 +98,7 @@ static void try_it(json_t *checks, direct_trial *trial)
     const bool ran = run_subject(trial);
     read_said(trial, "said");
     read_said(trial, "log");
-    /* Nobody collects: that this is what it complains of says that it recorded. */
+    /* No collector runs, so this complaint shows that the program was recorded. */
     if (ran && strstr(trial->said, "event=undelivered") != NULL) {
         sj_doctor_add(checks, "direct mode", true, trial->library, "");
         return;
@@ -113,7 +113,7 @@ void sj_doctor_check_direct(json_t *checks)
 {
     direct_trial trial = {.said = ""};
     const char *place = getenv("TMPDIR");
-    /* A socket's path may have a hundred characters. */
+    /* A socket's path may have about a hundred characters. */
     const bool is_usual = place == NULL || place[0] != '/' || strlen(place) > PLACE_BYTES;
     sj_error error = {0};
     if (sj_library_find("libsojourn-direct.so", trial.library, sizeof(trial.library), &error) !=

@@ -70,7 +70,7 @@ static sj_status join_path(char *path, size_t capacity, sj_error *error, const c
     return SJ_OK;
 }
 
-/* Whether nobody else can put anything into a directory. */
+/* True if no other user can create files in a directory. */
 static bool is_own(const char *path)
 {
     struct stat about;
@@ -78,8 +78,8 @@ static bool is_own(const char *path)
            (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* may_make: this user, without capabilities, may write to the nearest folder of `path` that is
- * there. What only a capability allows would put folders of this user into another one's home. */
+/* True if this user, without capabilities, may write to the nearest existing folder of `path`. With
+ * capabilities, a process could create folders of this user in another user's home. */
 static bool may_make(const char *path)
 {
     char partial[PATH_MAX];
@@ -93,14 +93,14 @@ static bool may_make(const char *path)
         }
         char *slash = strrchr(partial, '/');
         if (slash == NULL || slash[1] == '\0') {
-            return true; /* making it says what is wrong */
+            return true; /* creating it reports the error */
         }
         slash[slash == partial ? 1 : 0] = '\0';
     }
 }
 
-/* find_home returns where this user may make usual/sojourn. HOME may be another user's, and the
- * home of a server's user root's; then it is a directory in /var/tmp. */
+/* Finds the folder in which this user may make usual/sojourn. HOME may belong to another user, and
+ * the home of a server's user may belong to root; then it is a folder in /var/tmp. */
 static sj_status find_home(const char *usual, char *own, size_t capacity, const char **home,
                            sj_error *error)
 {
@@ -117,7 +117,7 @@ static sj_status find_home(const char *usual, char *own, size_t capacity, const 
         user = i == 0 ? getpwuid(geteuid()) : NULL;
         *home = user != NULL ? user->pw_dir : NULL;
     }
-    /* Everybody may write there: what lies under our name must be ours. */
+    /* Every user may write there, so a file with our name must belong to us. */
     snprintf(own, capacity, "/var/tmp/sojourn-%u", (unsigned)geteuid());
     *home = own;
     return mkdir(own, 0700) == 0 || is_own(own)
@@ -152,7 +152,7 @@ sj_status sj_cache_directory(const char *name, char *path, size_t capacity, sj_e
     return user_directory("XDG_CACHE_HOME", "/.cache", name, path, capacity, error);
 }
 
-/* /run is root's own, but on some machines it lies on a disk. */
+/* /run belongs to root, but on some machines it is on a disk. */
 static bool is_memory(const char *path)
 {
     struct statfs about;
@@ -170,7 +170,7 @@ sj_status sj_runtime_root(char *path, size_t capacity, sj_error *error)
     if (geteuid() == 0 && is_own("/run") && is_memory("/run")) {
         return join_path(path, capacity, error, "/run", "/sojourn", "");
     }
-    /* Everybody may write to /dev/shm: what lies there under our name must be ours. */
+    /* Every user may write to /dev/shm, so a file with our name must belong to us. */
     snprintf(user, sizeof(user), "/sojourn-%u", (unsigned)geteuid());
     snprintf(shared, sizeof(shared), "/dev/shm%s", user);
     if (is_own(shared) || (access(shared, F_OK) != 0 && errno == ENOENT)) {
@@ -186,7 +186,7 @@ sj_status sj_runtime_directory_make(const sj_session_id *session, char *path, si
     char parent[PATH_MAX];
     sj_session_text(session, text);
     SJ_TRY(sj_runtime_root(parent, sizeof(parent), error));
-    /* Its owner is checked by making it; who was faster with another one is gone round once. */
+    /* Making the folder checks its owner. If another user was faster, retries once. */
     if (sj_directory_make(parent, error) != SJ_OK) {
         SJ_TRY(sj_runtime_root(parent, sizeof(parent), error));
         SJ_TRY(sj_directory_make(parent, error));

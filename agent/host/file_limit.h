@@ -2,12 +2,12 @@
 #ifndef SJ_AGENT_HOST_FILE_LIMIT_H
 #define SJ_AGENT_HOST_FILE_LIMIT_H
 
-/* sj_file_limit_ignore has such writes fail with EFBIG, as a full disk has them, instead of ending
- * the process by SIGXFSZ. Call it before threads start; again, it does nothing. */
+/* Makes such writes fail with EFBIG, like on a full disk, instead of ending the process by SIGXFSZ.
+ * Call it before threads start; a second call does nothing. */
 void sj_file_limit_ignore(void);
 
-/* sj_file_limit_restore gives the process the SIGXFSZ that it began with: for a child that is to
- * execute another program. Async-signal-safe. */
+/* Restores the SIGXFSZ that the process started with, for a child that will execute another
+ * program. Async-signal-safe. */
 void sj_file_limit_restore(void);
 
 #endif

@@ -20,7 +20,7 @@ enum { CONNECT_MS = 3000 };
 
 static const uint64_t wanted_bytes = UINT64_C(256) << 20;
 
-/* No device's clock is before this program was written: 2025-01-01. */
+/* No device's clock is earlier than this program: 2025-01-01. */
 static const time_t earliest = 1735689600;
 
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
@@ -30,7 +30,7 @@ void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found
                                             found, "advice", ok ? "" : advice));
 }
 
-/* read_word reads the first line of a file; "" when there is none. */
+/* Reads the first line of a file; "" if there is none. */
 static void read_word(const char *path, char *word, size_t capacity)
 {
     FILE *file = fopen(path, "re");
@@ -106,7 +106,8 @@ void sj_doctor_check_room(json_t *checks, const char *check, const char *directo
     sj_doctor_add(checks, check, bytes >= wanted_bytes, found, "free at least 256 MB there");
 }
 
-/* What was refused of the sessions of a spool: the last one's account, and how many there are. */
+/* Refused frames of the sessions of a spool: the last session's data, and the number of
+ * sessions. */
 typedef struct refused_sessions {
     unsigned count;
     char text[SJ_ASIDE_TEXT_BYTES + 64];
@@ -144,7 +145,7 @@ void sj_doctor_check_agent(json_t *checks)
     sj_doctor_add(checks, "agent", ok, ok ? path : error.text, "reinstall Sojourn");
 }
 
-/* can_connect tries one address. */
+/* Tries one address. */
 static bool can_connect(const struct addrinfo *place)
 {
     int problem = 1;

@@ -1,12 +1,12 @@
-/* Design notes
+/* Design notes.
  *
- * Blocks can be read alone, so a dump is any set of them. STACK blocks, which others refer to, give
- * way only when memory is short. A dump leaves the blocks where they are: the next one may overlap
- * it. The child session begins with the metadata frames of its parent (modules, threads, ...) under
- * its own id, which the frame writer kept.
+ * A block can be read alone, so a dump is any set of blocks. STACK blocks, which other blocks refer
+ * to, are deleted only if memory is short. A dump leaves the blocks in place, because the next dump
+ * may overlap it. The child session starts with the metadata frames of its parent (modules,
+ * threads, ...) under its own id, which the frame writer kept.
  *
- * A block lies in a file of its own in the runtime directory (memory, as that is a tmpfs), so that
- * the blocks of a recorder that was killed are still there. */
+ * Each block is a file in the runtime directory (a tmpfs, so in memory). So the blocks of a killed
+ * recorder still exist. */
 #include "agent/modes/flight_recorder.h"
 
 #include "proto/base/array.h"
@@ -28,8 +28,8 @@ typedef struct kept_block {
     struct kept_block *newer;
     sj_block_header header;
     size_t size;
-    uint8_t *bytes;  /* mapped when it has a file, else allocated */
-    uint64_t number; /* of its file; 0: none */
+    uint8_t *bytes;  /* mapped if it has a file, else allocated */
+    uint64_t number; /* number of its file; 0: none */
 } kept_block;
 
 struct sj_flight_recorder {
@@ -96,7 +96,8 @@ static uint64_t earliest(const sj_flight_recorder *flight, uint64_t ticks)
     return ticks > flight->options.before_ticks ? ticks - flight->options.before_ticks : 0;
 }
 
-/* make_room drops what is too old for any dump, then what does not fit. */
+/* Deletes the blocks that are too old for any dump, then the oldest ones until `wanted` bytes
+ * fit. */
 static void make_room(sj_flight_recorder *flight, uint64_t now_ticks, size_t wanted)
 {
     const uint64_t base = flight->pending ? flight->dump_ticks : now_ticks;
@@ -114,13 +115,13 @@ static void make_room(sj_flight_recorder *flight, uint64_t now_ticks, size_t wan
     }
 }
 
-/* map_file maps the block's file, made with `size` bytes when `flags` say so; NULL when that fails.
- */
+/* Maps the block's file. Creates it with `size` bytes if `flags` say so. Returns NULL if that
+ * fails. */
 static uint8_t *map_file(const char *path, int flags, size_t size)
 {
     const int fd = open(path, flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
     void *bytes = MAP_FAILED;
-    /* Reserved, not sparse: a full tmpfs is an error here and not a SIGBUS later. */
+    /* Reserved, not sparse, so that a full tmpfs is an error here instead of a SIGBUS later. */
     if (fd >= 0 && ((flags & O_CREAT) == 0 || posix_fallocate(fd, 0, (off_t)size) == 0)) {
         bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
@@ -133,7 +134,7 @@ static uint8_t *map_file(const char *path, int flags, size_t size)
     return bytes != MAP_FAILED ? bytes : NULL;
 }
 
-/* take_room gives a block its bytes: in a file, else in memory. */
+/* Allocates the bytes of a block: in a file, else in memory. */
 static bool take_room(sj_flight_recorder *flight, kept_block *kept)
 {
     char path[PATH_MAX];
@@ -182,7 +183,7 @@ static int compare_numbers(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* list_files finds the numbers of the blocks, oldest first. `*numbers` is the caller's. */
+/* Lists the numbers of the blocks, oldest first. The caller frees `*numbers`. */
 static sj_status list_files(const char *directory, uint64_t **numbers, size_t *count)
 {
     DIR *folder = opendir(directory);
@@ -210,7 +211,7 @@ static sj_status list_files(const char *directory, uint64_t **numbers, size_t *c
     return status;
 }
 
-/* is_whole: its checksum, the last four bytes, is right. */
+/* True if its checksum, the last four bytes, is right. */
 static bool is_whole(sj_slice bytes)
 {
     uint32_t checksum;
@@ -219,7 +220,7 @@ static bool is_whole(sj_slice bytes)
     return sj_crc32c(0, bytes.data, checked) == checksum;
 }
 
-/* load_file takes one block; one that was being written is none. */
+/* Loads one block. Ignores a block that was being written. */
 static sj_status load_file(sj_flight_recorder *flight, uint64_t number)
 {
     char path[PATH_MAX];

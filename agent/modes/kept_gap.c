@@ -23,7 +23,8 @@ static void keep(sj_kept_gap *kept, uint64_t thread, uint32_t stream, const sj_g
         return;
     }
     sj_gap *sum = &kept->gap;
-    sum->reason = gap->events != 0 ? gap->reason : sum->reason; /* of one that lost something */
+    /* the reason of a gap with losses */
+    sum->reason = gap->events != 0 ? gap->reason : sum->reason;
     sum->calls += gap->calls;
     sum->events += gap->events;
     sum->start_ticks = gap->start_ticks < sum->start_ticks ? gap->start_ticks : sum->start_ticks;

@@ -1,23 +1,22 @@
-/* Design notes
+/* Design notes.
  *
- * Least information for its cost has the function that is called most: its calls are many and
- * short, and one function less keeps the most others. So functions are unhooked in the order of
- * what their calls cost in the last interval until what is left fits; calls without a clock cost
- * SJ_UNTIMED_PRICE.
+ * The function that is called most gives the least information for its cost: its calls are many and
+ * short, and without it most other functions can stay. So functions are unhooked in the order of
+ * the cost of their calls in the last interval, until the rest fits the budget. A call without a
+ * clock costs SJ_UNTIMED_PRICE.
  *
- * What a program does changes from one moment to the next, and until the first look at a new hot
- * function everything of it is recorded. So the drain, which counts the calls, wakes the governor
- * when they may have used up what was left (the quota); between such moments it looks a few times a
- * second only.
+ * A program's behaviour changes quickly, and a new hot function is recorded completely until the
+ * next check. So the drain, which counts the calls, wakes the governor when they may have used up
+ * the rest (the quota). Otherwise the governor checks only a few times a second.
  *
- * CPU time is that of the process's clock, which includes what recording spends; the rest is the
- * program's own, and the budget is a share of that. `balance_ns` is what may be spent: it grows
- * with the program's own time, up to a cap, so that a long quiet time does not pay for a slow
- * second, and falls with every call; debts are never forgotten. It pays for bursts and for attempts
- * to hook a function again.
+ * CPU time is that of the process's clock, which includes the cost of recording. The rest is the
+ * program's own time, and the budget is a share of that. `balance_ns` is what may be spent. It
+ * grows with the program's own time, up to a limit, so that a long quiet time does not pay for a
+ * slow second. It falls with every call; debts are never cancelled. It pays for bursts, and for
+ * attempts to hook a function again.
  *
- * Methods of a runtime may take it seconds to change. The mutex is free meanwhile, so that the
- * drain takes processes on and lets them go; one that goes stays in the list until that is done. */
+ * Changing methods of a runtime may take seconds. The mutex is free meanwhile, so that the drain
+ * can add and remove processes. A removed process stays in the list until the change is done. */
 #include "agent/modes/overhead_governor.h"
 
 #include "agent/host/clock.h"
@@ -34,34 +33,35 @@
 enum {
     FIRST_TICK_NS = 4 * 1000 * 1000,
     LAST_TICK_NS = 250 * 1000 * 1000,
-    LEAST_CPU_NS = 500 * 1000,    /* less says nothing */
-    LEAST_QUOTA_NS = 250 * 1000,  /* of recording: calls worth so much are worth a look */
-    NOTICED_NS = 4 * 1000 * 1000, /* of CPU time, until a function that became hot is free again */
-    TOGGLE_NS = 200 * 1000,       /* CPU time that a stop costs the program, about */
+    LEAST_CPU_NS = 500 * 1000,   /* less means nothing */
+    LEAST_QUOTA_NS = 250 * 1000, /* of recording: calls worth this much need a check */
+    /* of CPU time, until a function that became hot is unhooked again */
+    NOTICED_NS = 4 * 1000 * 1000,
+    TOGGLE_NS = 200 * 1000, /* approximate CPU time that a stop costs the program */
     SUSPENDED_TICK_NS = 20 * 1000 * 1000,
-    MUTED_CALL_NS = 4, /* of two probes that find their function muted, about */
-    CHOSEN_MAX = 4096, /* in one decision */
+    MUTED_CALL_NS = 4, /* approximate cost of two probes whose function is muted */
+    CHOSEN_MAX = 4096, /* per decision */
     RETRIED_MAX = 256
 };
 
 #define FIRST_BACK_OFF_NS UINT64_C(1000000000)
 #define LAST_BACK_OFF_NS UINT64_C(64000000000)
 #define REFUSED_PAUSE_NS UINT64_C(5000000000)
-#define SHARE_WANTED 0.85 /* of the budget: room for what the estimate misses */
+#define SHARE_WANTED 0.85 /* share of the budget; the rest covers errors of the estimate */
 #define SHARE_WHEN_IN_DEBT 0.3
 #define SHARE_OF_MUTED 0.25
-#define BALANCE_CAP_NS 1e9 /* of the program's own time: what that earns can be saved */
+#define BALANCE_CAP_NS 1e9 /* in ns of the program's own time: its savings can be kept */
 
 typedef struct function_state {
     uint64_t last_calls;
-    uint64_t last_untimed; /* among them */
+    uint64_t last_untimed; /* number of untimed ones among them */
     uint64_t retry_ns;
     uint64_t back_off_ns;
-    double calls_per_ns; /* of CPU time, when it was unhooked */
-    double price_per_ns; /* the same, of what they cost in calls that are timed */
+    double calls_per_ns; /* per ns of CPU time, when it was unhooked */
+    double price_per_ns; /* cost of these, in timed calls */
     bool is_free;
     bool is_rare;  /* see sj_governed_process_is_rare */
-    bool is_muted; /* free, and its probes are still there */
+    bool is_muted; /* unhooked, but its probes are still there */
 } function_state;
 
 struct sj_governed_process {
@@ -69,37 +69,38 @@ struct sj_governed_process {
     uint64_t process;
     pid_t pid;
     clockid_t clock;
-    uint64_t *calls;           /* [SJ_GOVERNED_PROCESS_FUNCTIONS], of the drain */
-    uint64_t *untimed;         /* [SJ_GOVERNED_PROCESS_FUNCTIONS], of these; of the drain */
+    uint64_t *calls; /* [SJ_GOVERNED_PROCESS_FUNCTIONS], written by the drain */
+    /* [SJ_GOVERNED_PROCESS_FUNCTIONS], untimed ones among these; written by the drain */
+    uint64_t *untimed;
     function_state *functions; /* [SJ_GOVERNED_PROCESS_FUNCTIONS] */
-    sj_unhooked_set *freed;    /* of the process; shared */
-    bool is_changing;          /* by the thread that looks, without the mutex */
-    bool is_gone;              /* meanwhile: to be let go */
-    _Atomic uint32_t highest;  /* id counted so far, and one */
+    sj_unhooked_set *freed;    /* unhooked functions of the process; shared */
+    bool is_changing;          /* a thread is changing it without the mutex */
+    bool is_gone;              /* removed meanwhile: delete it later */
+    _Atomic uint32_t highest;  /* highest counted id, plus one */
     uint64_t last_cpu_ns;
     double own_ns; /* CPU time without recording */
     double spent_ns;
-    double balance_ns;       /* what may be spent; below 0: debt */
-    double muted_share;      /* of the program's own time, for probes that are muted */
-    double unsaved_share;    /* the same where the budget has no room for them */
-    sem_t *wake;             /* the governor's */
-    double pending;          /* timed calls since the governor was woken last; of the drain */
-    _Atomic uint64_t quota;  /* timed calls that are worth a look */
-    uint64_t retry_after_ns; /* after toggling was refused */
+    double balance_ns;    /* may be spent; below 0: debt */
+    double muted_share;   /* share of the program's own time for muted probes */
+    double unsaved_share; /* share for those that do not fit the budget */
+    sem_t *wake;          /* semaphore of the governor */
+    double pending;       /* timed calls since the governor was last woken; written by the drain */
+    _Atomic uint64_t quota;  /* timed calls that need a check */
+    uint64_t retry_after_ns; /* after a refused change */
 };
 
 typedef struct candidate {
     uint32_t function;
     uint64_t calls; /* in the interval */
-    double price;   /* of these, in calls that are timed */
+    double price;   /* cost of these, in timed calls */
 } candidate;
 
 /* One interval of one process. */
 typedef struct budget_interval {
-    double price;     /* of all calls, in calls that are timed */
-    double passed_ns; /* of CPU time */
+    double price;     /* cost of all calls, in timed calls */
+    double passed_ns; /* CPU time of the interval */
     double own_ns;
-    double spent_ns; /* that is governed */
+    double spent_ns; /* of governed functions */
     double overhead; /* share of the program's own CPU time */
     candidate *candidates;
     size_t count;
@@ -111,15 +112,15 @@ struct sj_overhead_governor {
     bool thread_started;
     atomic_bool finish;
     sem_t wake;
-    pthread_mutex_t looking; /* held for a whole look; taken before `mutex` */
-    candidate *candidates;   /* of the thread that looks */
+    pthread_mutex_t looking; /* held during a whole check; locked before `mutex` */
+    candidate *candidates;   /* only the checking thread uses it */
     size_t candidate_capacity;
-    pthread_mutex_t mutex; /* guards everything below */
+    pthread_mutex_t mutex; /* guards the members below */
     bool is_suspended;
     double budget_percent;
     sj_governed_process *processes;
     sj_overhead_governor_counters counters;
-    double own_ns; /* of processes that are gone */
+    double own_ns; /* of removed processes */
     double spent_ns;
     uint64_t next_decision;
 };
@@ -223,7 +224,7 @@ static void earn(const sj_overhead_governor *governor, sj_governed_process *gove
     governed->balance_ns = governed->balance_ns < cap_ns ? governed->balance_ns : cap_ns;
 }
 
-/* set_quota: a part of what is left may be spent before the next look. */
+/* Sets the quota: a part of the rest that may be spent before the next check. */
 static void set_quota(const sj_overhead_governor *governor, sj_governed_process *governed)
 {
     const double quarter_ns = governed->balance_ns / 4;
@@ -233,11 +234,11 @@ static void set_quota(const sj_overhead_governor *governor, sj_governed_process 
     atomic_store_explicit(&governed->quota, quota, memory_order_relaxed);
 }
 
-/* take_calls adds what a function was called since the last look to the interval. */
+/* Adds the calls of a function since the last check to the interval. */
 static void take_calls(const sj_governed_process *governed, uint32_t id, budget_interval *interval)
 {
     function_state *state = &governed->functions[id];
-    /* In this order: the drain counts a call first, then that it was untimed. */
+    /* In this order, because the drain counts a call before it counts that it was untimed. */
     const uint64_t untimed = __atomic_load_n(&governed->untimed[id], __ATOMIC_ACQUIRE);
     const uint64_t now = __atomic_load_n(&governed->calls[id], __ATOMIC_RELAXED);
     const uint64_t calls = now - state->last_calls;
@@ -253,7 +254,7 @@ static void take_calls(const sj_governed_process *governed, uint32_t id, budget_
         (candidate){.function = id, .calls = calls, .price = price};
 }
 
-/* measure takes the interval since the last one; SJ_EAGAIN when too little happened. */
+/* Measures the interval since the last check; returns SJ_EAGAIN if too little happened. */
 static sj_status measure(sj_overhead_governor *governor, sj_governed_process *governed,
                          budget_interval *interval)
 {
@@ -272,7 +273,7 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
     const double spent_ns =
         interval->price * governor->options.call_ns + governed->muted_share * passed_ns;
     const double unsaved_ns = governed->unsaved_share * passed_ns;
-    /* Calls that were read late can seem to have cost more than there was. */
+    /* Calls that are read late can seem to cost more than there was. */
     const double own_ns = passed_ns - spent_ns - unsaved_ns;
     interval->passed_ns = passed_ns;
     interval->own_ns = own_ns > passed_ns / 20 ? own_ns : passed_ns / 20;
@@ -280,7 +281,7 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
     interval->overhead = (spent_ns + unsaved_ns) / interval->own_ns;
     governed->last_cpu_ns = cpu_ns;
     governed->own_ns += interval->own_ns;
-    governed->spent_ns += unsaved_ns; /* but nothing else is unhooked for it */
+    governed->spent_ns += unsaved_ns; /* but no other function is unhooked for it */
     spend(governed, spent_ns);
     earn(governor, governed, interval->own_ns);
     return SJ_OK;
@@ -300,13 +301,13 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* What a change took. */
+/* Duration of a change. */
 typedef struct change_cost {
     double spent_ns;
     uint64_t stopped_ns;
 } change_cost;
 
-/* change_methods does so with methods of runtimes. */
+/* Changes methods of runtimes. */
 static sj_status change_methods(const sj_overhead_governor_options *options,
                                 sj_method_change *change, change_cost *cost, sj_error *error)
 {
@@ -319,7 +320,7 @@ static sj_status change_methods(const sj_overhead_governor_options *options,
     return status;
 }
 
-/* change_all hooks or unhooks functions. Without the mutex. */
+/* Hooks or unhooks functions. Without the mutex. */
 static sj_status change_all(const sj_overhead_governor_options *options, sj_method_change *change,
                             change_cost *cost, sj_error *error)
 {
@@ -334,7 +335,7 @@ static sj_status change_all(const sj_overhead_governor_options *options, sj_meth
                                          change->freed, &report, error);
         cost->spent_ns += status == SJ_OK ? TOGGLE_NS : 0;
     }
-    if (status != SJ_OK) { /* no decision says that the methods are recorded otherwise */
+    if (status != SJ_OK) { /* no decision is sent that contradicts the state of the methods */
         sj_error ignored = {0};
         sj_method_change back = *change;
         back.on = !change->on;
@@ -346,7 +347,7 @@ static sj_status change_all(const sj_overhead_governor_options *options, sj_meth
     return status;
 }
 
-/* change_unlocked is change_all with the mutex free; it spends what that costs. */
+/* Calls change_all with the mutex free, and subtracts its cost. */
 static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_process *governed,
                                  sj_method_change *change, sj_error *error)
 {
@@ -361,8 +362,8 @@ static sj_status change_unlocked(sj_overhead_governor *governor, sj_governed_pro
     return status;
 }
 
-/* note_muted notes what the functions cost whose probes were muted, or are so no more. Those that
- * are not rare are muted where their probes cannot be taken out. */
+/* Records the cost of functions whose probes were muted or unmuted. Functions that are not rare are
+ * muted if their probes cannot be removed. */
 static void note_muted(sj_governed_process *governed, const sj_method_change *change)
 {
     const uint32_t *muted = change->functions + change->count;
@@ -375,7 +376,7 @@ static void note_muted(sj_governed_process *governed, const sj_method_change *ch
     }
 }
 
-/* toggle changes the functions; false when it was refused, or when nobody asks any more. */
+/* Changes the functions; returns false if that was refused, or if the process is gone. */
 static bool toggle(sj_overhead_governor *governor, sj_governed_process *governed,
                    const uint32_t *ids, size_t count, bool on, uint64_t now_ns)
 {
@@ -418,13 +419,13 @@ static void record_unhooked(sj_governed_process *governed, const candidate *chos
     state->retry_ns = now_ns + state->back_off_ns;
 }
 
-/* mark_rare decides which of the functions that are to be unhooked may keep probes: those that are
- * called least, as far as the budget has room for them. */
+/* Decides which of the functions to unhook may keep their probes: the least called ones, as far as
+ * the budget allows. */
 static void mark_rare(const sj_overhead_governor *governor, sj_governed_process *governed,
                       const budget_interval *interval, size_t count)
 {
     double share = governed->muted_share;
-    /* Where next to nothing of it is its own, many calls were read late. */
+    /* If almost none of the time is the program's own, many calls were read late. */
     const double least_ns = interval->passed_ns / 3;
     const double own_ns = interval->own_ns > least_ns ? interval->own_ns : least_ns;
     for (size_t i = count; i-- > 0;) {
@@ -436,7 +437,7 @@ static void mark_rare(const sj_overhead_governor *governor, sj_governed_process 
     }
 }
 
-/* reduce unhooks functions until the interval would have been inside of `wanted`. */
+/* Unhooks functions until the interval would have been within `wanted`. */
 static void reduce(sj_overhead_governor *governor, sj_governed_process *governed,
                    budget_interval *interval, double wanted, uint64_t now_ns)
 {
@@ -471,7 +472,7 @@ static void reduce(sj_overhead_governor *governor, sj_governed_process *governed
     }
 }
 
-/* retry hooks functions again whose pause is over, as many as the balance pays for. */
+/* Hooks functions again whose pause is over, as many as the balance pays for. */
 static void retry(sj_overhead_governor *governor, sj_governed_process *governed,
                   const budget_interval *interval, uint64_t now_ns)
 {
@@ -504,7 +505,7 @@ static void govern(sj_overhead_governor *governor, sj_governed_process *governed
     if (now_ns < governed->retry_after_ns || measure(governor, governed, &interval) != SJ_OK) {
         return;
     }
-    /* What was saved pays for a short burst, not for a lasting one. */
+    /* Savings pay for a short burst, not for a lasting one. */
     const bool in_debt = governed->balance_ns < 0;
     const double wanted = budget_of(governor) * (in_debt ? SHARE_WHEN_IN_DEBT : SHARE_WANTED);
     const double burst_ns = in_debt ? 0 : governed->balance_ns / 8;
@@ -527,7 +528,7 @@ static void publish(sj_overhead_governor *governor)
     governor->counters.overhead_percent = own_ns > 0 ? 100 * spent_ns / own_ns : 0;
 }
 
-/* wait_for_calls sleeps until the drain has counted many calls, or for `pause_ns`. */
+/* Sleeps until the drain has counted many calls, or for `pause_ns`. */
 static void wait_for_calls(sj_overhead_governor *governor, uint64_t pause_ns)
 {
     const uint64_t until_ns = read_clock_ns(CLOCK_MONOTONIC) + pause_ns;
@@ -538,7 +539,7 @@ static void wait_for_calls(sj_overhead_governor *governor, uint64_t pause_ns)
     }
 }
 
-/* let_go forgets a process, but not what it spent. */
+/* Deletes a process, but keeps what it spent. */
 static void let_go(sj_overhead_governor *governor, sj_governed_process *governed)
 {
     for (sj_governed_process **at = &governor->processes; *at != NULL; at = &(*at)->next) {
@@ -575,7 +576,7 @@ bool sj_overhead_governor_look(sj_overhead_governor *governor)
     return changed;
 }
 
-/* choose_pause: after a change its effect is looked at soon; else ever more seldom. */
+/* After a change the effect is checked soon; otherwise checks become less frequent. */
 static uint64_t choose_pause(sj_overhead_governor *governor, uint64_t last_ns, bool changed)
 {
     pthread_mutex_lock(&governor->mutex);
@@ -647,7 +648,7 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor)
     free(governor);
 }
 
-/* lock_within returns whether the mutex is locked after so long at most. */
+/* True if the mutex could be locked within the limit. */
 static bool lock_within(pthread_mutex_t *mutex, uint64_t limit_ns)
 {
     const uint64_t until_ns = read_clock_ns(CLOCK_MONOTONIC) + limit_ns;
@@ -664,11 +665,11 @@ bool sj_overhead_governor_suspend(sj_overhead_governor *governor, uint64_t limit
     if (!lock_within(&governor->looking, limit_ns)) {
         return false;
     }
-    pthread_mutex_unlock(&governor->looking); /* the last look has ended */
+    pthread_mutex_unlock(&governor->looking); /* the last check has ended */
     return true;
 }
 
-/* start_afresh forgets the past of a process; its calls are counted on. */
+/* Discards the past of a process; its calls continue to count. */
 static void start_afresh(const sj_overhead_governor *governor, sj_governed_process *governed)
 {
     const uint32_t highest = atomic_load_explicit(&governed->highest, memory_order_relaxed);

@@ -1,10 +1,9 @@
-/* Design notes
+/* Design notes.
  *
- * A block is decoded and replayed by the same code that the collector runs, so a profile is what
- * the collector would have summed up from the blocks. Each report begins with an empty graph: a
- * block knows the calls that were open before it, so sums of calls that ended can be added
- * anywhere. STACK blocks, which later blocks of deep stacks refer to, are kept while they may be
- * needed. */
+ * A block is decoded and replayed by the collector's code, so a profile equals the sums that the
+ * collector would make of the blocks. Each report starts with an empty graph: a block has the calls
+ * that were open before it, so sums of ended calls can be added anywhere. STACK blocks, which later
+ * blocks of deep stacks refer to, are kept while they may be needed. */
 #include "agent/modes/profile.h"
 
 #include "agent/host/clock.h"
@@ -25,7 +24,7 @@
 #include <zstd.h>
 
 enum {
-    LARGE_NODES = 16 * 1024, /* some 100 bytes each when sent */
+    LARGE_NODES = 16 * 1024, /* about 100 bytes each when sent */
     STACKS_MAX_BYTES = 32 << 20,
     COMPRESSION_LEVEL = 3
 };
@@ -43,14 +42,14 @@ struct sj_profiler {
     sj_callgraph *graph;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
-    kept_stack *stacks; /* the newest first */
+    kept_stack *stacks; /* newest first */
     size_t stacks_bytes;
     sj_profile_sums sums;
-    sj_profile_open_call *open_calls; /* of the sums, those that ended as open */
+    sj_profile_open_call *open_calls; /* calls in the sums that ended as open */
     size_t open_count, open_capacity;
-    sj_open_stacks open_stacks; /* the open calls of streams that go on */
-    sj_kept_gap kept_gap;       /* is reported with the next */
-    uint64_t checkpoint_events; /* of all that was summed up when a checkpoint was written last */
+    sj_open_stacks open_stacks; /* open calls of streams that continue */
+    sj_kept_gap kept_gap;       /* reported with the next sums */
+    uint64_t checkpoint_events; /* number of summed events at the last checkpoint */
 };
 
 static bool name_checkpoint(const char *directory, const char *suffix, char path[PATH_MAX])
@@ -59,7 +58,7 @@ static bool name_checkpoint(const char *directory, const char *suffix, char path
     return written > 0 && written < PATH_MAX;
 }
 
-/* begin_sums: another mode may have sent calls before; a checkpoint of that time is none. */
+/* Another mode may have sent calls before, so a checkpoint of that time is not valid. */
 static void begin_sums(const sj_profiler_options *options)
 {
     char path[PATH_MAX];
@@ -133,7 +132,7 @@ static sj_status keep_stack(sj_profiler *profiler, const sj_block_header *header
     return SJ_OK;
 }
 
-/* forget_stacks drops those of a stream that ended. */
+/* Deletes the stacks of a stream that ended. */
 static void forget_stacks(sj_profiler *profiler, uint32_t stream)
 {
     kept_stack **at = &profiler->stacks;
@@ -214,7 +213,7 @@ static sj_status keep_open_call(void *context, const sj_stack_frame *frame, uint
     return SJ_OK;
 }
 
-/* keep_open_calls lists the calls that the block ends as open: the sums do not tell them apart. */
+/* Lists the calls that the block ends as open, because the sums do not distinguish them. */
 static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
 {
     const sj_block_header *header = &block->header;
@@ -243,10 +242,10 @@ static sj_status keep_open_calls(sj_profiler *profiler, const sj_block *block)
     return status;
 }
 
-/* apply adds a decoded block to the sums. A block that is refused is offered again in part: the
- * steps beside the graph fail before it, and nothing fails once the graph has the block. The graph
- * itself may run out of memory in the middle of a block: calls of it that are counted then stay in
- * the sums, and may be counted as lost, too. */
+/* Adds a decoded block to the sums. A refused block is offered again in part: the steps besides the
+ * graph fail before it, and nothing fails after the graph has the block. The graph may run out of
+ * memory in the middle of a block. Calls that it has counted then stay in the sums, and may also be
+ * counted as lost. */
 static sj_status apply(sj_profiler *profiler, const sj_block *block)
 {
     sj_block_summary summary;
@@ -310,7 +309,7 @@ static sj_status compress(const uint8_t *raw, size_t size, uint8_t **packed, siz
     return SJ_OK;
 }
 
-/* pack gives the sums as they are sent; `*packed` is the caller's. */
+/* Packs the sums for sending; the caller frees `*packed`. */
 static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_size)
 {
     uint8_t *raw = NULL;
@@ -324,7 +323,7 @@ static sj_status pack(sj_profiler *profiler, uint8_t **packed, size_t *packed_si
     return status;
 }
 
-/* send_sums sends the packed sums, and gives the graph for the next ones. */
+/* Sends the packed sums, and returns the graph for the next ones. */
 static sj_status send_sums(sj_profiler *profiler, sj_slice payload, sj_callgraph **next)
 {
     SJ_TRY(sj_callgraph_new(next));
@@ -355,11 +354,11 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
 }
 
-/* The head of a checkpoint; the packed sums and the open stacks follow. Read on the same
- * machine only. */
+/* Header of a checkpoint, followed by the packed sums and the open stacks. Only for the same
+ * machine. */
 typedef struct checkpoint_header {
     uint64_t magic;
-    uint64_t events_before; /* that were sent before these */
+    uint64_t events_before; /* events that were sent before these */
     sj_profile_sums sums;
     uint64_t payload_bytes;
     uint64_t stack_bytes;
@@ -385,7 +384,7 @@ static bool write_checkpoint(const char *path, const checkpoint_header *header, 
     return is_written;
 }
 
-/* keep_checkpoint replaces the last checkpoint. */
+/* Replaces the last checkpoint. */
 static bool keep_checkpoint(const sj_profiler *profiler, uint64_t events, sj_slice payload,
                             sj_slice stacks)
 {
@@ -427,8 +426,7 @@ void sj_profiler_checkpoint(sj_profiler *profiler)
     free(packed);
 }
 
-/* read_checkpoint reads a whole one; `*bytes`, its sums and its stacks, are the caller's.
- * SJ_ENOTFOUND. */
+/* Reads a complete checkpoint. The caller frees `*bytes`, its sums and stacks. SJ_ENOTFOUND. */
 static sj_status read_checkpoint(const char *directory, checkpoint_header *header, uint8_t **bytes)
 {
     char path[PATH_MAX];
@@ -456,8 +454,8 @@ static sj_status read_checkpoint(const char *directory, checkpoint_header *heade
     return status;
 }
 
-/* send_checkpoint sends what has not been sent after all. Events decide: sums of exits alone have
- * no calls. The stacks are those behind the sums, and are nothing once others were sent. */
+/* Sends the sums that were not sent. The number of events decides, because sums of exits alone have
+ * no calls. The stacks belong to these sums, and are not valid after others were sent. */
 static sj_status send_checkpoint(const checkpoint_header *header, const uint8_t *bytes,
                                  sj_frame_writer *writer)
 {

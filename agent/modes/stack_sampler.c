@@ -14,10 +14,10 @@
 enum {
     WAITING_MAX = 4,
     PROCESSES_MAX = 64,
-    THREADS_MAX = 256, /* of a process */
+    THREADS_MAX = 256, /* per process */
     FRAMES_MAX = 128,
     PATHS_MAX = 64,
-    NAME_BYTES = 160, /* FRAMES_MAX of them and PATHS_MAX paths fit the header of a frame */
+    NAME_BYTES = 160, /* FRAMES_MAX names and PATHS_MAX paths fit into the header of a frame */
     COPY_BYTES = 64 * 1024,
     CAUSE_BYTES = 160
 };
@@ -28,14 +28,14 @@ struct sj_stack_sampler {
     pthread_t thread;
     uint64_t next_stack;
     uint64_t next_taken;
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
     bool finish;
     size_t waiting;
     char causes[WAITING_MAX][CAUSE_BYTES];
 };
 
-/* One process at one moment. */
+/* One process at one time. */
 typedef struct stack_visit {
     sj_stack_sampler *stacks;
     sj_tracee target;
@@ -48,7 +48,7 @@ typedef struct stack_visit {
     size_t count;
 } stack_visit;
 
-/* Copies the stacks of the stopped threads as the program would have them without the agent. */
+/* Copies the stacks of the stopped threads as they would be without the agent. */
 static void copy_all(stack_visit *visit)
 {
     const size_t count = visit->target.count < THREADS_MAX ? visit->target.count : THREADS_MAX;
@@ -66,7 +66,7 @@ static void copy_all(stack_visit *visit)
     }
 }
 
-/* What a Stack message points to. */
+/* Texts that a Stack message points to. */
 typedef struct stack_texts {
     char functions[FRAMES_MAX][NAME_BYTES];
     char *function_list[FRAMES_MAX];
@@ -77,7 +77,7 @@ typedef struct stack_texts {
     size_t path_count;
 } stack_texts;
 
-/* number_path gives the number of a module's path, from 1; 0 when there are too many. */
+/* Returns the number of a module's path, from 1; 0 if there are too many. */
 static uint32_t number_path(stack_texts *texts, const char *path)
 {
     char cut[NAME_BYTES];
@@ -118,7 +118,7 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     size_t count = 0;
     (void)sj_thread_read_name(visit->target.pid, (uint32_t)copy->tid, name);
     texts->path_count = 0;
-    /* What lies behind code of no file (code made at run time) would be guessed. */
+    /* Frames after code that is in no file (generated code) would be guesses. */
     bool is_lost = false;
     while (count < found && count < FRAMES_MAX && !is_lost) {
         describe(visit, &frames[count], count, texts);
@@ -142,13 +142,13 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     return sj_frame_writer_send(stacks->writer, SJ_FRAME_STACK, &message.base, no_payload);
 }
 
-/* follow walks the copies while the process runs again. */
+/* Walks the copies while the process runs again. */
 static void follow(stack_visit *visit)
 {
     stack_texts *texts = malloc(sizeof(*texts));
     for (size_t i = 0; i < visit->count; i++) {
         if (texts != NULL) {
-            /* A stack that cannot be sent is one less: those of the others count on. */
+            /* If one stack cannot be sent, the other threads' stacks are still sent. */
             (void)!send_stack(visit, &visit->copies[i], texts);
         }
         sj_stack_copy_deinit(&visit->copies[i]);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 typedef struct trigger_state {
-    uint64_t window_ticks; /* begin of the window */
-    uint64_t count;        /* in the window; NTH_CALL: in all */
+    uint64_t window_ticks; /* start of the window */
+    uint64_t count;        /* in the window; NTH_CALL: in total */
     uint64_t fired;
     uint64_t fired_ticks;
     uint64_t suppressed; /* since it fired last */
@@ -78,7 +78,7 @@ static void act(sj_triggers *triggers, const sj_trigger *trigger, const char *su
                                     message->thread, "trigger");
     }
     if ((trigger->actions & SJ_ACTION_STACKS) != 0 && triggers->options.stacks != NULL) {
-        /* Too many at once: the trigger itself is reported, the stacks are not. */
+        /* If there are too many at once, only the trigger itself is reported. */
         (void)!sj_stack_sampler_take(triggers->options.stacks, cause);
     }
     if ((trigger->actions & SJ_ACTION_DUMP) != 0 && triggers->options.flight != NULL &&
@@ -99,7 +99,7 @@ static void send(sj_triggers *triggers, size_t place, Sojourn__Trigger *message)
     (void)!sj_frame_writer_trigger(triggers->options.writer, message);
 }
 
-/* fire acts unless it did so too recently or too often. */
+/* Carries out the actions, unless the trigger fired too recently or too often. */
 static void fire(sj_triggers *triggers, size_t place, const char *subject, uint64_t value,
                  uint64_t now_ticks, uint64_t thread)
 {
@@ -137,7 +137,7 @@ void sj_triggers_finish(sj_triggers *triggers, uint64_t now_ticks)
     }
 }
 
-/* count_in_window counts one more; true when there were `times` within the window. */
+/* Counts one more; returns true if there were `times` within the window. */
 static bool count_in_window(sj_triggers *triggers, const sj_trigger *trigger, trigger_state *state,
                             uint64_t now_ticks)
 {

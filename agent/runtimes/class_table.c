@@ -17,11 +17,11 @@
 enum { BUCKETS = 4096 };
 
 typedef struct class_entry {
-    struct class_entry *next; /* of the bucket */
+    struct class_entry *next; /* Next entry of the same bucket. */
     sj_known_class class;
 } class_entry;
 
-/* Where a class lies in a file. */
+/* The place of a class in a file. */
 typedef struct class_place {
     uint64_t address;
     const class_entry *entry;
@@ -30,8 +30,8 @@ typedef struct class_place {
 
 typedef struct class_file {
     char *path;
-    uint64_t start;      /* address of its first byte */
-    class_place *places; /* sorted by address when it has been read */
+    uint64_t start;      /* Address of the file's first byte. */
+    class_place *places; /* Sorted by address once the file has been read. */
     size_t place_count;
     size_t place_capacity;
     bool is_system;
@@ -44,12 +44,12 @@ typedef struct class_module {
 } class_module;
 
 struct sj_class_table {
-    pthread_mutex_t mutex; /* guards everything below */
+    pthread_mutex_t mutex; /* Protects all members below. */
     class_entry *buckets[BUCKETS];
     class_file *files;
     size_t file_count;
     size_t file_capacity;
-    class_module *modules; /* those with classes */
+    class_module *modules; /* Only modules that have classes. */
     size_t module_count;
     size_t module_capacity;
 };
@@ -229,7 +229,7 @@ sj_status sj_class_table_learn(sj_class_table *table, sj_slice lineage)
     while (name < end && status == SJ_OK) {
         const class_entry *entry = NULL;
         const char *super = name + strlen(name) + 1;
-        /* A root class follows itself where the metaclasses were gone through. */
+        /* In a lineage of metaclasses, the root class follows itself. */
         const bool has_super = super < end && strcmp(super, name) != 0;
         const sj_runtime_class class = {.name = name, .super = has_super ? super : NULL};
         status = add_name(table, &class, sj_runtimes_is_system_class(name), &entry);
@@ -259,7 +259,7 @@ static sj_status read_classes(sj_class_table *table, class_file *file, const cha
     return status;
 }
 
-/* Reads a file that was not read before; `*number` is its place among all. */
+/* Reads a file if it is new. Writes its index among all files to `*number`. */
 static sj_status read_file(sj_class_table *table, const char *path, const char *sysroot,
                            size_t *number)
 {
@@ -283,7 +283,7 @@ static sj_status read_file(sj_class_table *table, const char *path, const char *
     return read_classes(table, file, is_in_root ? in_root : path);
 }
 
-/* A module of a process, whose first byte lies at `low`. */
+/* Adds a module of a process whose first byte is mapped at `low`. */
 static sj_status add_module(sj_class_table *table, uint64_t process, const char *path,
                             const char *sysroot, uint64_t low)
 {
@@ -294,7 +294,7 @@ static sj_status add_module(sj_class_table *table, uint64_t process, const char 
     for (size_t i = 0; i < table->module_count; i++) {
         class_module *known = &table->modules[i];
         if (known->process == process && known->bias == module.bias) {
-            *known = module; /* it may have taken the place of one that is gone */
+            *known = module; /* It may replace a module that was unmapped. */
             return SJ_OK;
         }
     }
@@ -307,7 +307,8 @@ static sj_status add_module(sj_class_table *table, uint64_t process, const char 
     return SJ_OK;
 }
 
-/* One line of /proc/PID/maps; `*low` is where the file's first byte was mapped last. */
+/* Parses a line of /proc/PID/maps. `*low` is the latest address where a file's first byte was
+ * mapped. */
 static sj_status take_line(sj_class_table *table, uint64_t process, char *line, const char *sysroot,
                            uint64_t *low)
 {
@@ -323,8 +324,8 @@ static sj_status take_line(sj_class_table *table, uint64_t process, char *line, 
     if (offset == 0) {
         *low = start;
     }
-    /* Code is what a module has; data files that are mapped are none. An emulator maps the code of
-     * its program to be read only, and a module's first bytes before all others. */
+    /* Only modules have code; mapped data files do not. An emulator maps its program's code
+     * read-only, and a module's first bytes before the others. */
     const bool is_code =
         sysroot != NULL && sysroot[0] != '\0' ? offset == 0 : access_text[2] == 'x';
     return is_code ? add_module(table, process, path, sysroot, *low) : SJ_OK;

@@ -200,8 +200,7 @@ static const sj_option verify_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(verify_request, rebuild),
      .help = "rebuild the aggregates of a session (or `all`) from its blocks\n"
-             "first; also slow calls and timeline of sessions that were\n"
-             "stored by older versions"},
+             "first"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(verify_request, as_json),

@@ -79,8 +79,8 @@ static sj_status open_source(const char *from, sqlite3 **source, sj_error *error
         status = begin_reading(*source, from, &id, error);
     }
     SJ_TRY(status);
-    if (id != SJ_DATABASE_APPLICATION_ID ||
-        get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
+    SJ_TRY(sj_database_check_application(id, from, error));
+    if (get_number(*source, "SELECT count(*) FROM sqlite_schema", &tables) != SJ_OK ||
         tables == 0) {
         return sj_fail(error, SJ_ECORRUPT, "%s is no database of Sojourn", from);
     }

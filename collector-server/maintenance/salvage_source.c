@@ -175,6 +175,9 @@ static sj_status identify(const char *path, sj_salvage_source *source, sj_error 
                        "nothing can be salvaged; put a backup in place with `sojourn restore`",
                        path, sqlite3_errmsg(source->database));
     }
+    if (sj_database_check_application(application, path, error) == SJ_EUNSUPPORTED) {
+        return SJ_EUNSUPPORTED;
+    }
     if (application != SJ_DATABASE_APPLICATION_ID || version < 1 || tables == 0) {
         return sj_fail(error, SJ_ECORRUPT,
                        "%s is no database of Sojourn, or its header is damaged; put a backup in "

@@ -194,12 +194,10 @@ static sj_status check_set(const sj_compare *compare, const sj_session_set *set,
 /* A session that did not measure it must not count as 0 beside sessions that did. */
 static sj_status refuse_sample(const sj_compare *compare, int64_t session_id, sj_error *error)
 {
-    return sj_fail(error, SJ_ENOTFOUND,
-                   "session %lld has no %s of calls: record with --%s FUNCTION; of one that an "
-                   "older version stored, `sojourn verify --rebuild` adds it up",
-                   (long long)session_id,
-                   compare->options.of == SJ_COMPARE_CPU ? "CPU time" : "memory",
-                   compare->options.of == SJ_COMPARE_CPU ? "cpu-time" : "memory");
+    return sj_fail(
+        error, SJ_ENOTFOUND, "session %lld has no %s of calls: record with --%s FUNCTION",
+        (long long)session_id, compare->options.of == SJ_COMPARE_CPU ? "CPU time" : "memory",
+        compare->options.of == SJ_COMPARE_CPU ? "cpu-time" : "memory");
 }
 
 sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, sj_error *error)

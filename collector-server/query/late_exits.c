@@ -2,8 +2,7 @@
  * end in the next block. The other lists wait for the next question, so that a scan reads each list
  * once. A question about an earlier block restarts there. A second such question restarts at the
  * first block, so that questions in falling order do not each read all lists. The index blocks_late
- * alone answers both statements. A file before version 17, which only the SQLite extension opens,
- * is read through its other indexes. */
+ * alone answers both statements. */
 #include "collector-server/query/late_exits.h"
 
 #include "collector-server/store/deferred_exits.h"

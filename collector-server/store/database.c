@@ -11,9 +11,11 @@
 #include <unistd.h>
 
 #include "collector-server/store/migrations.inc"
-#include "collector-server/store/schema.inc"
 
 enum { MIGRATIONS = sizeof(migrations) / sizeof(migrations[0]) };
+
+/* "SJDB": the databases of development versions before 0.1.0. */
+enum { DEVELOPMENT_APPLICATION_ID = 0x534a4442 };
 
 enum { LOCK_LOOK_NS = 500000, LOCK_LOOKS = 10000 };
 
@@ -87,6 +89,20 @@ static sj_status read_number(sqlite3 *database, const char *sql, int64_t *number
     return result == SQLITE_DONE ? SJ_ECORRUPT : sj_database_status(result);
 }
 
+sj_status sj_database_check_application(int64_t application, const char *path, sj_error *error)
+{
+    if (application == SJ_DATABASE_APPLICATION_ID) {
+        return SJ_OK;
+    }
+    if (application == DEVELOPMENT_APPLICATION_ID) {
+        return sj_fail(error, SJ_EUNSUPPORTED,
+                       "%s was written by a development version of Sojourn from before 0.1.0, "
+                       "which no release reads; record again into another file",
+                       path);
+    }
+    return sj_fail(error, SJ_ECORRUPT, "%s is a database, but not one of Sojourn", path);
+}
+
 /* Returns whether the file is a store of ours, and of which version; 0: an empty file. Another
  * process may be making it: what says that it is ours comes with all the rest, so it is read last.
  */
@@ -100,9 +116,7 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     if (application == 0 && *version == 0 && tables == 0) {
         return SJ_OK;
     }
-    if (application != SJ_DATABASE_APPLICATION_ID) {
-        return sj_fail(error, SJ_ECORRUPT, "%s is a database, but not one of Sojourn", path);
-    }
+    SJ_TRY(sj_database_check_application(application, path, error));
     if (*version > MIGRATIONS) {
         return sj_fail(error, SJ_EVERSION,
                        "%s has schema version %lld, written by a newer Sojourn; this one knows "
@@ -112,13 +126,10 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     return SJ_OK;
 }
 
-/* Brings an empty file, or one of an older version, to this one. */
-static sj_status change_schema(sqlite3 *database, int64_t version, sj_error *error)
+/* Brings an empty file (version 0), or one of an older version, to version `to`. */
+static sj_status change_schema(sqlite3 *database, int64_t version, int64_t to, sj_error *error)
 {
-    if (version == 0) {
-        return run(database, schema, error);
-    }
-    for (int64_t i = version; i < MIGRATIONS; ++i) {
+    for (int64_t i = version; i < to; ++i) {
         SJ_TRY(run(database, migrations[i], error));
     }
     return SJ_OK;
@@ -142,7 +153,7 @@ static sj_status migrate(sqlite3 *database, const char *path, int64_t version, s
     SJ_TRY(run(database, "BEGIN IMMEDIATE", error));
     sj_status status = identify(database, path, &version, error);
     if (status == SJ_OK) {
-        status = change_schema(database, version, error);
+        status = change_schema(database, version, MIGRATIONS, error);
     }
     if (status == SJ_OK) {
         status = set_version(database, MIGRATIONS, error);
@@ -324,12 +335,7 @@ sj_status sj_database_create_at(const char *path, int version, sqlite3 **databas
                "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=OFF;"
                "PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-32768",
                error));
-    if (version == MIGRATIONS) {
-        SJ_TRY(change_schema(*database, 0, error));
-    }
-    for (int i = 0; i < version && version != MIGRATIONS; ++i) {
-        SJ_TRY(run(*database, migrations[i], error));
-    }
+    SJ_TRY(change_schema(*database, 0, version, error));
     return set_version(*database, version, error);
 }
 

@@ -7,9 +7,10 @@
 
 #include <sqlite3.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 enum {
-    SJ_DATABASE_APPLICATION_ID = 0x534a4442, /* "SJDB" */
+    SJ_DATABASE_APPLICATION_ID = 0x534a4c42, /* "SJLB" */
     SJ_DATABASE_PAGE_BYTES = 16384
 };
 
@@ -20,10 +21,11 @@ typedef enum sj_database_mode {
 } sj_database_mode;
 
 /* sj_database_open opens a store with its pragmas. A writer brings an older schema up to date in
- * one transaction. SJ_ENOTFOUND: no such file; SJ_ECORRUPT: not a Sojourn store; SJ_EVERSION:
- * written by a newer Sojourn, or older than this reader and so to be opened by a writer first;
- * SJ_EIO. A reader opens a file on a read-only medium, or in a folder that nobody may write to, as
- * one that does not change; SJ_EIO when its last changes are still in its log. The caller closes
+ * one transaction. SJ_ENOTFOUND: no such file; SJ_ECORRUPT: not a Sojourn store; SJ_EUNSUPPORTED:
+ * written by a development version before 0.1.0; SJ_EVERSION: written by a newer Sojourn, or older
+ * than this reader and so to be opened by a writer first; SJ_EIO. A reader opens a file on a
+ * read-only medium, or in a folder that nobody may write to, as one that does not change; SJ_EIO
+ * when its last changes are still in its log. The caller closes
  * `*database` with sqlite3_close. */
 SJ_MUST_CHECK sj_status sj_database_open(const char *path, sj_database_mode mode,
                                          sqlite3 **database, sj_error *error);
@@ -56,6 +58,12 @@ SJ_MUST_CHECK sj_status sj_database_create_at(const char *path, int version, sql
  * SJ_ENOTFOUND: the file is empty; SJ_ECORRUPT: it is not a Sojourn store; SJ_EVERSION: it was
  * written by a newer Sojourn, or an older one; SJ_EIO. `path` is for the message. */
 SJ_MUST_CHECK sj_status sj_database_check(sqlite3 *database, const char *path, sj_error *error);
+
+/* Returns SJ_OK if `application`, the application_id of a database, is that of a Sojourn store.
+ * SJ_EUNSUPPORTED: it is that of development versions before 0.1.0, whose schemas no release reads.
+ * SJ_ECORRUPT: another program wrote the file. `path` is for the message. Thread-safe. */
+SJ_MUST_CHECK sj_status sj_database_check_application(int64_t application, const char *path,
+                                                      sj_error *error);
 
 /* sj_database_set_patience makes a connection wait for locks that others hold, up to five seconds,
  * and look twice a millisecond: SQLite's own waiting sleeps longer and longer, and would miss the

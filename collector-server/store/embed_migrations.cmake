@@ -1,6 +1,6 @@
 # Writes OUTPUT: an array of the migrations in FOLDER as C strings, in order of their numbers. A number
-# that nobody has used yet is an empty migration. SQLite keeps the text of each table in the file, so
-# comments (schema/README.md says more) and indents are left out.
+# that nobody has used yet is an empty migration. SQLite keeps the text of each table in the
+# database, so comments and indents are left out.
 #   cmake -DFOLDER=schema/migrations -DOUTPUT=migrations.inc -P embed_migrations.cmake
 file(GLOB files "${FOLDER}/*.sql")
 list(SORT files)

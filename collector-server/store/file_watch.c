@@ -79,12 +79,20 @@ static bool is_successor(const sj_file_watch *before, const sj_file_watch *after
             (int32_t)(read_be32(new + CHANGE_COUNTER) - read_be32(old + CHANGE_COUNTER)) >= 0);
 }
 
+/* A checkpoint that failed half-way leaves its frame count as it is, and so does the next attempt:
+ * until one has ended well, each look may find more pages in the file. */
+static bool has_checkpoint(const sj_file_watch *before, const sj_file_watch *after)
+{
+    return memcmp(before->log, after->log, sizeof(before->log)) != 0 ||
+           before->log[2] != before->log[3];
+}
+
 static bool is_consistent(const sj_file_watch *before, const sj_file_watch *after)
 {
-    const bool has_checkpoint = memcmp(before->log, after->log, sizeof(before->log)) != 0;
-    return has_checkpoint ? is_successor(before, after)
-                          : before->file_bytes == after->file_bytes &&
-                                memcmp(before->header, after->header, sizeof(before->header)) == 0;
+    return has_checkpoint(before, after)
+               ? is_successor(before, after)
+               : before->file_bytes == after->file_bytes &&
+                     memcmp(before->header, after->header, sizeof(before->header)) == 0;
 }
 
 sj_status sj_file_watch_look(sj_file_watch *watch, sqlite3 *database, const char *path,

@@ -152,31 +152,6 @@ static sj_status add_function(module_run *run, uint32_t number, const sj_functio
                       sj_text_of_symbol_source(entry->source), (int64_t)entry->fingerprint);
 }
 
-/* Adds what an older version did not know of a function without a name. */
-static sj_status mend_function(module_run *run, uint32_t number, const sj_function_entry *entry)
-{
-    return entry->fingerprint == 0 ? SJ_OK
-                                   : sj_sql_run(&run->store->sql, SJ_SQL_FUNCTION_MEND, run->error,
-                                                "iii", run->first_function_id + number,
-                                                key_of(run, entry), (int64_t)entry->fingerprint);
-}
-
-/* A module that an older version stored has no fingerprints: its functions are matched by address
- * until a newer recorder describes it again. */
-static sj_status mend_functions(module_run *run)
-{
-    int64_t unknown = 0;
-    SJ_TRY(gather_fingerprints(run));
-    if (run->fingerprint_count == 0) {
-        return SJ_OK;
-    }
-    const sj_status status = sj_sql_get_number(&run->store->sql, SJ_SQL_FUNCTION_UNKNOWN, &unknown,
-                                               run->error, "i", run->module_id);
-    return status == SJ_ENOTFOUND ? SJ_OK
-           : status != SJ_OK      ? status
-                                  : visit_functions(run, mend_function);
-}
-
 /* A cold part is no function that was left alone: it is recorded with its function. */
 static sj_status add_plan_function(module_run *run, uint32_t number, const sj_function_entry *entry)
 {
@@ -212,7 +187,7 @@ static sj_status put_module(module_run *run)
         run->first_function_id = sqlite3_column_int64(row, 1);
         const bool is_whole = sqlite3_column_int64(row, 2) == (int64_t)run->module->function_count;
         sj_sql_reset(sql, SJ_SQL_MODULE_FIND);
-        status = is_whole ? mend_functions(run) : disown_module(run);
+        status = is_whole ? SJ_OK : disown_module(run);
     }
     if (status != SJ_ENOTFOUND) {
         return status;

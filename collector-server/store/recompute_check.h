@@ -9,7 +9,7 @@ typedef void sj_recompute_report(void *context, int64_t session_id, const char *
 
 /* sj_store_check_recomputed recomputes the aggregates of each of the sessions and compares times
  * and calls row by row. Sessions whose aggregates are not written yet, that have marked blocks or
- * profiles, that were stored by older versions, or that are gone are left out. Changes no table of
+ * profiles, that have no timeline, or that are gone are left out. Changes no table of
  * the file and takes no lock that a writer waits for. The store holds no batch, and may not be used
  * by another thread. Blocking: decodes all blocks. SJ_EIO, SJ_ENOMEM, SJ_EFULL (temporary files).
  */

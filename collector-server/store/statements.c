@@ -174,11 +174,6 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_FUNCTION_ADD] =
         "INSERT INTO functions (function_id, module_id, offset, size_bytes, name, symbol,"
         " symbol_key, source, fingerprint) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,nullif(?9, 0))",
-    [SJ_SQL_FUNCTION_UNKNOWN] =
-        "SELECT 1 FROM functions WHERE module_id = ?1 AND symbol = '' AND fingerprint IS NULL"
-        " AND NOT EXISTS (SELECT 1 FROM functions WHERE module_id = ?1 AND fingerprint NOT NULL)",
-    [SJ_SQL_FUNCTION_MEND] = "UPDATE functions SET symbol_key = ?2, fingerprint = ?3"
-                             " WHERE function_id = ?1 AND symbol = ''",
     [SJ_SQL_PLAN_FIND] = "SELECT hook_plan_id FROM hook_plans WHERE module_id = ?1 AND digest = ?2",
     [SJ_SQL_PLAN_ADD] = "INSERT INTO hook_plans (module_id, digest) VALUES (?1,?2)",
     [SJ_SQL_PLAN_FUNCTION_ADD] =

@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 
 /* The first function id that is free, of the schema `main`. A module or a function whose numbers
- * nobody gave out, as an import of an older version could bring, does not use up the others. */
+ * nobody gave out, as a file that lies could bring, does not use up the others. */
 #define SJ_NEXT_FUNCTION_SQL                                                                       \
     "SELECT max(coalesce((SELECT max(first_function_id + function_count) FROM main.modules WHERE"  \
     " first_function_id BETWEEN 1 AND 1 << 60 AND function_count BETWEEN 0 AND 4294967295), 1),"   \
@@ -56,8 +56,6 @@ typedef enum sj_statement {
     SJ_SQL_MODULE_NEXT_FUNCTION,
     SJ_SQL_MODULE_ADD,
     SJ_SQL_FUNCTION_ADD,
-    SJ_SQL_FUNCTION_UNKNOWN,
-    SJ_SQL_FUNCTION_MEND,
     SJ_SQL_PLAN_FIND,
     SJ_SQL_PLAN_ADD,
     SJ_SQL_PLAN_FUNCTION_ADD,

@@ -85,6 +85,17 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     return sj_store_explain(open_store(options, store, error), error);
 }
 
+/* SQLite writes the log's pages into the file when the last connection closes. They belong to the
+ * file that was there. */
+static void leave_overwritten(sj_store *store)
+{
+    sj_error ignored;
+    if (store->watch.is_known &&
+        sj_file_watch_look(&store->watch, store->database, store->path, &ignored) != SJ_OK) {
+        sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
+    }
+}
+
 void sj_store_close(sj_store *store)
 {
     if (store == NULL) {
@@ -100,9 +111,7 @@ void sj_store_close(sj_store *store)
     sj_statements_finalize(&store->sql);
     sj_block_files_free(store->files);
     sj_block_files_free(store->stack_files);
-    if (store->watch.is_overwritten) { /* pages of the log belong to the file that was there */
-        sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    }
+    leave_overwritten(store);
     sqlite3_close(store->database);
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);

@@ -47,7 +47,6 @@ int64_t sj_store_code_key(const char *module_path, uint64_t fingerprint)
     return (int64_t)(digest[0] ^ digest[1]);
 }
 
-/* Migration 40 computes the same number. */
 int64_t sj_store_address_key(sj_slice build_id, uint64_t offset)
 {
     uint64_t build = 0;

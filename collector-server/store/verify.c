@@ -249,7 +249,7 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
         report_other(run, session_id, text);
     } else if (of[9] != 0) {
         report_other(run, session_id,
-                     "it has no timeline and no slow calls: it was stored by an older version");
+                     "it has no timeline and no slow calls; `sojourn verify --rebuild` makes them");
     }
 }
 

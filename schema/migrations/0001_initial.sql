@@ -1,320 +1,1689 @@
--- Sojourn store, version 1. See schema/README.md for each column with its unit.
--- Times `*_ns` of calls, threads, marks and gaps are nanoseconds since the start of their session
--- (sessions.started_ticks); `*_realtime_ns` are nanoseconds since the Unix epoch, device clock.
+-- Sojourn's database, version 1. schema/README.md is generated from the comments of this file: the
+-- comment above a table describes it, the one above a column describes the column. Comments of
+-- indexes and of statements are for those who work on the schema, and are not shown there. The build
+-- leaves comments out, so that they need no space in databases.
+--
+-- Times `*_ns` are nanoseconds since the start of their session (sessions.started_ticks) unless their
+-- column says otherwise; `*_realtime_ns` are nanoseconds since the Unix epoch.
 
+-- ## Devices and what the collector asks of them
+
+-- Machines that recorded.
 CREATE TABLE devices (
+    -- The key.
     device_id INTEGER PRIMARY KEY,
-    uuid BLOB NOT NULL UNIQUE,           -- 16 bytes, persisted on the device
+    -- 16 random bytes: the identity.
+    uuid BLOB NOT NULL UNIQUE,
+    -- The name.
     name TEXT NOT NULL,
+    -- Hardware model, as its firmware says.
     model TEXT NOT NULL DEFAULT '',
+    -- Operating system.
     os TEXT NOT NULL DEFAULT '',
+    -- The machine: `x86_64` or `aarch64`.
     machine TEXT NOT NULL DEFAULT '',
+    -- The version of the sender.
     agent_version TEXT NOT NULL DEFAULT '',
-    tags TEXT NOT NULL DEFAULT '{}',     -- JSON object
+    -- JSON object of key=value tags: those of the device and of the collector.
+    tags TEXT NOT NULL DEFAULT '{}',
+    -- Nanoseconds since the Unix epoch, clock of the collector.
     first_seen_realtime_ns INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch, clock of the collector.
+    last_seen_realtime_ns INTEGER NOT NULL,
+    -- Build of the system software: kernel, image.
+    build TEXT NOT NULL DEFAULT '',
+    -- JSON object: as the device says.
+    own_tags TEXT NOT NULL DEFAULT '{}',
+    -- JSON object: set in the collector; they win, and null hides one.
+    collector_tags TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+-- Who may speak to the collector. Secrets are kept as SHA-256 of 32 random bytes;
+-- `enrolment_tokens` holds those of invitations in the same way.
+CREATE TABLE device_tokens (
+    -- The device (`devices`).
+    device_id INTEGER PRIMARY KEY REFERENCES devices,
+    -- SHA-256 of its token.
+    token_hash BLOB NOT NULL,
+    -- When it was let in.
+    enrolled_realtime_ns INTEGER NOT NULL,
+    -- When its token ended; NULL: it is valid.
+    revoked_realtime_ns INTEGER
+) STRICT;
+
+-- Who was let in and thrown out: the audit.
+CREATE TABLE token_events (
+    -- The key; it rises.
+    event_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The device (`devices`).
+    device_id INTEGER NOT NULL REFERENCES devices,
+    -- What happened: `enrolled` or `revoked`.
+    what TEXT NOT NULL,
+    -- The user of the collector's machine.
+    done_by TEXT NOT NULL DEFAULT '',
+    -- When it happened.
+    realtime_ns INTEGER NOT NULL
+) STRICT;
+
+-- What a device said last about itself.
+CREATE TABLE device_status (
+    -- The device (`devices`).
+    device_id INTEGER PRIMARY KEY REFERENCES devices,
+    -- When it asked for commands, a minute late at most.
+    polled_realtime_ns INTEGER NOT NULL,
+    -- JSON object: version, recording, undelivered, refused (sessions of which the collector
+    -- refused frames for good), spool_mb, spool_full, apps, policies, problem.
+    status TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+-- Devices of which two daemons polled by turns: two machines, or two state directories, have the
+-- same identity and token. The view `copied_devices` shows those of the last 10 minutes.
+CREATE TABLE device_copies (
+    -- The device (`devices`).
+    device_id INTEGER PRIMARY KEY REFERENCES devices,
+    -- When the collector noticed it, ns since the Unix epoch.
+    first_seen_realtime_ns INTEGER NOT NULL,
+    -- When both polled last, a minute late at most.
     last_seen_realtime_ns INTEGER NOT NULL
 ) STRICT;
 
-CREATE TABLE sessions (
-    session_id INTEGER PRIMARY KEY,
-    uuid BLOB NOT NULL UNIQUE,           -- 16 bytes
+-- A view: devices of which two daemons polled within the last 10 minutes.
+--
+-- - device_id INTEGER: The device (`devices`).
+-- - first_seen_realtime_ns INTEGER: When the collector noticed it, ns since the Unix epoch.
+-- - last_seen_realtime_ns INTEGER: When both polled last, a minute late at most.
+CREATE VIEW copied_devices AS
+SELECT device_id, first_seen_realtime_ns, last_seen_realtime_ns FROM device_copies
+WHERE last_seen_realtime_ns > (unixepoch('now') - 600) * 1000000000;
+
+-- Every command ever given to a device: the audit.
+CREATE TABLE commands (
+    -- The key; it rises.
+    command_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The device (`devices`).
     device_id INTEGER NOT NULL REFERENCES devices,
+    -- Status, launch, record, attach, export, ...; `policies` and `write` are the collector's own.
+    kind TEXT NOT NULL,
+    -- A JSON object.
+    arguments TEXT NOT NULL DEFAULT '{}',
+    -- Preparing (by the collector), queued, sent, done, failed, timed_out.
+    state TEXT NOT NULL DEFAULT 'queued',
+    -- The user of the collector's machine; http; collector (by itself).
+    requested_by TEXT NOT NULL DEFAULT '',
+    -- How long the command is tried, from its creation on.
+    timeout_ms INTEGER NOT NULL,
+    -- When the command was given.
+    created_realtime_ns INTEGER NOT NULL,
+    -- When the device got it.
+    sent_realtime_ns INTEGER,
+    -- When it came to its end.
+    finished_realtime_ns INTEGER,
+    -- JSON when done, of `record` also what it has come to while it is preparing (`state`:
+    -- preparing, prepared, started, recording, finished; `at`: when, CLOCK_REALTIME in ns); else
+    -- what went wrong.
+    result TEXT NOT NULL DEFAULT '',
+    -- The size of the file that an export or a recording has made; NULL: none.
+    file_bytes INTEGER,
+    -- A random number of the daemon's process that carries it out; 0: a daemon that claims no
+    -- commands; NULL: no daemon.
+    claimed_by INTEGER
+) STRICT;
+CREATE INDEX commands_open ON commands (state, device_id) WHERE state IN ('queued', 'sent');
+CREATE INDEX commands_preparing ON commands (command_id) WHERE state = 'preparing';
+
+-- Which policy holds where; those that ended are the audit.
+CREATE TABLE policy_rules (
+    -- The key; it rises.
+    rule_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- The devices that the rule is for: `all`, `tag` or `device`.
+    scope TEXT NOT NULL,
+    -- KEY or KEY=VALUE; the device_id.
+    subject TEXT NOT NULL DEFAULT '',
+    -- App of the devices' catalogues; empty: everything.
+    app TEXT NOT NULL DEFAULT '',
+    -- JSON document of the policy.
+    document TEXT NOT NULL,
+    -- The user of the collector's machine; http.
+    set_by TEXT NOT NULL DEFAULT '',
+    -- When it was set.
+    set_realtime_ns INTEGER NOT NULL,
+    -- When it was replaced or removed; NULL: it holds.
+    ended_realtime_ns INTEGER
+) STRICT;
+CREATE UNIQUE INDEX policy_rules_in_force ON policy_rules (scope, subject, app) WHERE
+    ended_realtime_ns IS NULL;
+
+-- ## Sessions and what ran in them
+
+-- Recordings: one device, one or more processes.
+CREATE TABLE sessions (
+    -- The key.
+    session_id INTEGER PRIMARY KEY,
+    -- 16 random bytes: the identity.
+    uuid BLOB NOT NULL UNIQUE,
+    -- The device (`devices`).
+    device_id INTEGER NOT NULL REFERENCES devices,
+    -- The name.
     name TEXT NOT NULL DEFAULT '',
+    -- The command line.
     command TEXT NOT NULL DEFAULT '',
+    -- `trace`, `profile` or `flight`.
     mode TEXT NOT NULL DEFAULT 'trace',
-    state TEXT NOT NULL DEFAULT 'recording', -- recording completed interrupted crashed killed lost
+    -- The state: `recording`, `completed`, `interrupted`, `crashed`, `killed`, `lost` (its recorder
+    -- was killed) or `lost contact` (nothing came for a day, or for `sojournd --lost-after`; it is
+    -- `recording` again when its device comes back).
+    state TEXT NOT NULL DEFAULT 'recording',
+    -- Nanoseconds since the Unix epoch, clock of the device.
     started_realtime_ns INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch, clock of the device.
     ended_realtime_ns INTEGER,
+    -- Raw clock at time 0 of the session.
     started_ticks INTEGER NOT NULL,
+    -- Raw clock at the end.
     ended_ticks INTEGER,
-    tick_ns_numerator INTEGER NOT NULL,  -- duration_ns = ticks * numerator / denominator
+    -- Ns = ticks x numerator / denominator.
+    tick_ns_numerator INTEGER NOT NULL,
+    -- See `tick_ns_numerator`.
     tick_ns_denominator INTEGER NOT NULL,
+    -- The steps in which times of calls are kept when the session begins, ticks: those of the
+    -- clock, or of the policy's `calls.resolution` where they are coarser.
     clock_step INTEGER NOT NULL DEFAULT 1,
+    -- The clock: `tsc`, `cntvct` or `monotonic`.
     clock_name TEXT NOT NULL DEFAULT '',
+    -- The session that a flight dump was cut from.
     parent_session_id INTEGER REFERENCES sessions,
+    -- Why a flight dump was made.
     cause TEXT NOT NULL DEFAULT '',
+    -- The version of the policy in force.
     policy_version INTEGER NOT NULL DEFAULT 0,
+    -- JSON object of key=value tags.
     tags TEXT NOT NULL DEFAULT '{}',
+    -- 1: never removed by retention.
     pinned INTEGER NOT NULL DEFAULT 0,
-    -- sums over what is stored, kept at ingest
+    -- Blocks stored.
     stored_blocks INTEGER NOT NULL DEFAULT 0,
+    -- Bytes of those blocks.
     stored_bytes INTEGER NOT NULL DEFAULT 0,
+    -- Calls entered in them.
     stored_calls INTEGER NOT NULL DEFAULT 0,
+    -- Entries and exits in them.
     stored_events INTEGER NOT NULL DEFAULT 0,
+    -- Entries lost, counted.
     lost_calls INTEGER NOT NULL DEFAULT 0,
+    -- Entries and exits lost, counted.
     lost_events INTEGER NOT NULL DEFAULT 0,
-    -- what the device says it sent; NULL until the session has ended
+    -- Calls that the device counted; NULL until it says.
     sent_calls INTEGER,
+    -- Raw records that the device counted.
     sent_records INTEGER,
+    -- Blocks that the device sent, and those that the collector made to end calls of streams that
+    -- no recorder ended.
     sent_blocks INTEGER,
+    -- Entries that the device counted as lost.
     device_lost_calls INTEGER,
+    -- Entries and exits that the device counted as lost.
     device_lost_events INTEGER,
+    -- CPU time of the traced processes, ns; of a process that was attached to its own, meanwhile;
+    -- 0: not known.
     traced_cpu_ns INTEGER,
-    estimated_probe_ns INTEGER
+    -- The part of it spent in probes, ns, estimated.
+    estimated_probe_ns INTEGER,
+    -- The first block (`block_id`) that the aggregates (`stored_*`, `call_paths`, `function_stats`,
+    -- `call_edges`, `streams`) do not count yet: a recording in progress is about a second behind,
+    -- and a file left by a crash is recomputed when it is next opened; NULL: none.
+    aggregates_valid_before_block INTEGER,
+    -- Why the session is quarantined: its aggregates cannot be read back or computed from that
+    -- block on; its blocks are still stored, `sojourn verify --rebuild` rebuilds them; NULL: it is
+    -- not.
+    quarantine_reason TEXT,
+    -- SHA-256 of the secret by which its recorder is known where no tokens are asked; NULL: it had
+    -- none.
+    secret_digest BLOB,
+    -- Rarest call paths that were folded, because the session has more than are kept (524,288);
+    -- folded again when called again.
+    folded_paths INTEGER NOT NULL DEFAULT 0,
+    -- Calls that ended on them: `call_paths` gives them by caller only; `function_stats`,
+    -- `call_edges` and `calls` are exact.
+    folded_calls INTEGER NOT NULL DEFAULT 0,
+    -- Of `lost_calls`, those of an ended session that the device sent and this database does not
+    -- hold: frames were refused, or an older copy of the database was restored; their gaps have the
+    -- reason `not_stored`.
+    missing_calls INTEGER NOT NULL DEFAULT 0,
+    -- Of `lost_events`, likewise; at least so many.
+    missing_events INTEGER NOT NULL DEFAULT 0,
+    -- Blocks that the device sent and this database does not hold.
+    missing_blocks INTEGER NOT NULL DEFAULT 0,
+    -- Nanoseconds since the Unix epoch, clock of the collector: when a frame of it came last, 10 s
+    -- late at most, or when it was imported; retention counts from it.
+    received_realtime_ns INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX sessions_by_device ON sessions (device_id, started_realtime_ns);
+CREATE INDEX sessions_stale_aggregates ON sessions (session_id) WHERE aggregates_valid_before_block
+    IS NOT NULL;
+-- Without this index each removal of a session reads all sessions.
+CREATE INDEX sessions_by_parent ON sessions (parent_session_id);
 
+-- Processes of a session.
 CREATE TABLE processes (
+    -- The key.
     process_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    number INTEGER NOT NULL,             -- in the session, from 1
+    -- The number that the device gave, from 1, within the session.
+    number INTEGER NOT NULL,
+    -- The number that the device's kernel gave.
     pid INTEGER NOT NULL,
+    -- The number of the parent process; 0: none.
     parent_number INTEGER NOT NULL DEFAULT 0,
+    -- The path of the program.
     executable TEXT NOT NULL DEFAULT '',
+    -- The command line.
     command TEXT NOT NULL DEFAULT '',
-    how TEXT NOT NULL DEFAULT '',        -- launched forked exec attached
+    -- How it came to be recorded: `launched`, `forked`, `exec` or `attached`.
+    how TEXT NOT NULL DEFAULT '',
+    -- Nanoseconds since the session's start.
     started_ns INTEGER NOT NULL DEFAULT 0,
+    -- Nanoseconds since the session's start; NULL: still running.
     ended_ns INTEGER,
+    -- The exit code, when the process exited.
     exit_code INTEGER,
+    -- The signal, when a signal killed the process.
     exit_signal INTEGER,
+    -- 1: a core was written.
     core_dumped INTEGER NOT NULL DEFAULT 0,
+    -- Why the agent took itself out; empty: it did not. `confined`: it stayed, but makes no system
+    -- calls, because the process has a filter of them (seccomp): it drops calls where it would
+    -- wait, and leaves modules alone that were loaded since. `no room for records`: it recorded
+    -- nothing, because a limit of its address space or of a file's size leaves no room, or because
+    -- it ended at once. `left running`: it went on when the recording of its program ended.
+    -- `executed a program that is not recorded`: the recorded program ended by running another one
+    -- in its place; exit code and signal are those of the other one.
     disarm_reason TEXT NOT NULL DEFAULT '',
     UNIQUE (session_id, number)
 ) STRICT;
 
+-- Threads of a session.
 CREATE TABLE threads (
+    -- The key.
     thread_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    number INTEGER NOT NULL,             -- in the session, from 1
+    -- The number that the device gave, from 1, within the session.
+    number INTEGER NOT NULL,
+    -- Process, as numbered by the device.
     process_number INTEGER NOT NULL DEFAULT 0,
+    -- The number that the device's kernel gave.
     tid INTEGER NOT NULL DEFAULT 0,
+    -- The name.
     name TEXT NOT NULL DEFAULT '',
+    -- 1: it is the main thread.
     is_main INTEGER NOT NULL DEFAULT 0,
+    -- Nanoseconds since the session's start.
     started_ns INTEGER,
+    -- Nanoseconds since the session's start; NULL: still running.
     ended_ns INTEGER,
+    -- Entries dropped before any block, counted.
     dropped_calls INTEGER NOT NULL DEFAULT 0,
+    -- Entries and exits dropped, counted.
     dropped_events INTEGER NOT NULL DEFAULT 0,
+    -- Time the thread waited for the drain, ns.
     waited_ns INTEGER NOT NULL DEFAULT 0,
+    -- CPU time of the whole thread, for those that live when their process ends or the agent
+    -- leaves, and Java threads; NULL: not known.
+    cpu_ns INTEGER,
+    -- What it allocated in the Java heap, for threads of OpenJDK 17 that started under us, or
+    -- ended; NULL: not known.
+    allocated_bytes INTEGER,
+    -- Blocks that it got from malloc's family, from its begin or that of the counting on (`record
+    -- --thread-memory`, `--memory`); NULL: nobody counted.
+    malloc_allocations INTEGER,
+    -- The usable bytes of these blocks.
+    malloc_bytes INTEGER,
+    -- Blocks that it gave back.
+    malloc_frees INTEGER,
+    -- The bytes of these blocks.
+    malloc_freed_bytes INTEGER,
     UNIQUE (session_id, number)
 ) STRICT;
 
-CREATE TABLE streams ( -- one execution stack; normally one per thread
-    stream_id INTEGER PRIMARY KEY,       -- the high bits of call ids
+-- Execution stacks; normally one a thread. `stream_id` is the high part of call ids.
+CREATE TABLE streams (
+    -- The key.
+    stream_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    number INTEGER NOT NULL,             -- in the session, from 1
+    -- The number that the device gave, from 1, within the session.
+    number INTEGER NOT NULL,
+    -- The thread (`threads`); NULL until the device has reported it.
     thread_id INTEGER REFERENCES threads ON DELETE CASCADE,
-    own_stack INTEGER NOT NULL DEFAULT 1, -- 0: coroutine or alternate signal stack
+    -- 1: the thread's own stack; 0: coroutine or alternate signal stack.
+    own_stack INTEGER NOT NULL DEFAULT 1,
+    -- The number of calls.
     calls INTEGER NOT NULL DEFAULT 0,
+    -- First entry, ns since the session's start.
     first_enter_ns INTEGER,
+    -- Last exit, ns since the session's start.
     last_leave_ns INTEGER,
+    -- Deepest nesting, counted from 1.
     max_depth INTEGER NOT NULL DEFAULT 0,
+    -- 1: the stream has ended.
     ended INTEGER NOT NULL DEFAULT 0,
     UNIQUE (session_id, number)
 ) STRICT;
+-- Without this index SQLite searches all streams for each thread that is removed.
+CREATE INDEX streams_by_thread ON streams (thread_id);
 
-CREATE TABLE modules ( -- a file of code, known by build-id; shared by all sessions
+-- ## Code
+
+-- Files of code, shared by all sessions that loaded them.
+CREATE TABLE modules (
+    -- The key.
     module_id INTEGER PRIMARY KEY,
+    -- ELF build-id or hash of the contents.
     build_id BLOB NOT NULL,
-    functions_digest BLOB NOT NULL,      -- of offsets, sizes and names: two planners may see more
+    -- A digest of offsets, sizes and names.
+    functions_digest BLOB NOT NULL,
+    -- Where the device found the file.
     path TEXT NOT NULL,
+    -- The machine: `x86_64` or `aarch64`.
     machine TEXT NOT NULL DEFAULT '',
-    first_function_id INTEGER NOT NULL,  -- functions of a module have consecutive ids
+    -- Functions.function_id of the first; the others follow.
+    first_function_id INTEGER NOT NULL,
+    -- Functions in the table.
     function_count INTEGER NOT NULL,
     UNIQUE (build_id, functions_digest)
 ) STRICT;
 
+-- Functions of modules.
 CREATE TABLE functions (
+    -- The key.
     function_id INTEGER PRIMARY KEY,
+    -- The module (`modules`).
     module_id INTEGER NOT NULL REFERENCES modules,
-    offset INTEGER NOT NULL,             -- in the module
+    -- Bytes from the module's load bias.
+    offset INTEGER NOT NULL,
+    -- The size of its code, bytes.
     size_bytes INTEGER NOT NULL,
-    name TEXT NOT NULL,                  -- demangled; module+0xoffset when it has none
-    symbol TEXT NOT NULL,                -- as in the symbol table; '' when it has none
-    symbol_key INTEGER NOT NULL,         -- 64-bit hash of module file name and name: same function
-                                         -- in another build
-    source TEXT NOT NULL DEFAULT ''      -- symtab dynsym debug_file mini_debug_info map_file eh_frame
+    -- Demangled; module+0xoffset when it has none.
+    name TEXT NOT NULL,
+    -- As in the symbol table; empty when it has none.
+    symbol TEXT NOT NULL,
+    -- The same function in another build: 64-bit hash of module file name and name; without a name,
+    -- of its code if no other function of the module has that, else of build-id and offset.
+    symbol_key INTEGER NOT NULL,
+    -- Where the entry comes from.
+    source TEXT NOT NULL DEFAULT '',
+    -- Hash of the code of a function without a name, wherever it lies; NULL: it has a name, or is
+    -- too short.
+    fingerprint INTEGER
 ) STRICT;
 CREATE INDEX functions_by_module ON functions (module_id, offset);
 CREATE INDEX functions_by_name ON functions (name);
 CREATE INDEX functions_by_key ON functions (symbol_key);
 
-CREATE TABLE hook_plans ( -- which functions of a module were hooked; shared by equal sessions
+-- Which functions of a module were hooked; shared by sessions with equal plans.
+CREATE TABLE hook_plans (
+    -- The key.
     hook_plan_id INTEGER PRIMARY KEY,
+    -- The module (`modules`).
     module_id INTEGER NOT NULL REFERENCES modules,
+    -- A digest of technique and reason of every function.
     digest BLOB NOT NULL,
     UNIQUE (module_id, digest)
 ) STRICT;
 
-CREATE TABLE hook_plan_functions ( -- functions whose technique is not 'inline'
+-- The functions of a plan whose technique is not `inline`.
+CREATE TABLE hook_plan_functions (
+    -- The plan (`hook_plans`).
     hook_plan_id INTEGER NOT NULL REFERENCES hook_plans ON DELETE CASCADE,
+    -- The function (`functions`).
     function_id INTEGER NOT NULL,
-    technique TEXT NOT NULL,             -- none short leaf_copy trap entry return_slot got runtime
-    reason TEXT NOT NULL,                -- why not hooked; '' when it is
+    -- How calls are observed; `none`: not at all; `part`: no function but a cold part of one,
+    -- recorded with it.
+    technique TEXT NOT NULL,
+    -- Why not hooked; empty when it is.
+    reason TEXT NOT NULL,
     PRIMARY KEY (hook_plan_id, function_id)
 ) STRICT, WITHOUT ROWID;
 
+-- Modules of a session and the session-wide ids of their functions.
 CREATE TABLE session_modules (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    number INTEGER NOT NULL,             -- in the session, from 1
+    -- The number that the device gave, from 1, within the session.
+    number INTEGER NOT NULL,
+    -- The module (`modules`).
     module_id INTEGER NOT NULL REFERENCES modules,
+    -- The plan (`hook_plans`).
     hook_plan_id INTEGER NOT NULL REFERENCES hook_plans,
-    first_function INTEGER NOT NULL,     -- session-wide id (as in blocks) of the first function
+    -- Session-wide id of the first function, as in blocks.
+    first_function INTEGER NOT NULL,
+    -- Functions in the table.
     function_count INTEGER NOT NULL,
+    -- Functions that were hooked.
     hooked_count INTEGER NOT NULL,
+    -- Where the session's device has it; NULL: as in `modules`, whose path is that of the first
+    -- session.
+    path TEXT,
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX session_modules_by_module ON session_modules (module_id);
+-- Without this index SQLite searches all rows for each plan that is removed.
+CREATE INDEX session_modules_by_plan ON session_modules (hook_plan_id);
 
-CREATE TABLE module_parts ( -- function tables that have not arrived completely yet
+-- Function tables that have not arrived completely; empty otherwise.
+CREATE TABLE module_parts (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    number INTEGER NOT NULL,             -- of the module in the session
-    first INTEGER NOT NULL,              -- function of the module that the part begins with
+    -- Module, as numbered by the device.
+    number INTEGER NOT NULL,
+    -- The function of the module that the part begins with.
+    first INTEGER NOT NULL,
+    -- Functions in the table.
     function_count INTEGER NOT NULL,
-    raw_bytes INTEGER NOT NULL,          -- of the table before zstd
-    data BLOB NOT NULL,                  -- the table as sent
+    -- Bytes of the table before zstd.
+    raw_bytes INTEGER NOT NULL,
+    -- The part of the table, zstd.
+    data BLOB NOT NULL,
     PRIMARY KEY (session_id, number, first)
 ) STRICT;
 
+-- Where modules were loaded.
 CREATE TABLE mappings (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Process, as numbered by the device.
     process_number INTEGER NOT NULL,
+    -- Module, as numbered by the device.
     module_number INTEGER NOT NULL,
+    -- Address minus module offset; of a Java class the number of its loader, 0 for the program's
+    -- own.
     bias INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
     loaded_ns INTEGER NOT NULL,
+    -- Nanoseconds since the session's start; NULL: still mapped.
     unloaded_ns INTEGER,
     PRIMARY KEY (session_id, process_number, module_number, bias)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE refused_functions ( -- planned, but the agent left them alone
+-- Functions that the plan allowed and the agent left alone.
+CREATE TABLE refused_functions (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Process, as numbered by the device.
     process_number INTEGER NOT NULL,
-    function INTEGER NOT NULL,           -- session-wide id
+    -- Session-wide function id.
+    function INTEGER NOT NULL,
+    -- Why, in words.
     reason TEXT NOT NULL,
     PRIMARY KEY (session_id, process_number, function)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE blocks ( -- calls as they came from the device
+-- ## Calls as they came
+
+-- Calls as they came from the device.
+CREATE TABLE blocks (
+    -- The key.
     block_id INTEGER PRIMARY KEY,
+    -- The stream (`streams`).
     stream_id INTEGER NOT NULL REFERENCES streams ON DELETE CASCADE,
-    kind INTEGER NOT NULL,               -- sj_block_kind
+    -- sj_block_kind: 1 calls, 2 stack frames.
+    kind INTEGER NOT NULL,
+    -- The number of the first event in its stream (stack blocks: number of the block).
     first_event INTEGER NOT NULL,
+    -- Entries and exits in the block.
     event_count INTEGER NOT NULL,
+    -- The index of the first call entered.
     first_call INTEGER NOT NULL,
+    -- Entries in the block.
     call_count INTEGER NOT NULL,
+    -- Raw clock of the first event.
     first_ticks INTEGER NOT NULL,
+    -- Raw clock of the last event.
     last_ticks INTEGER NOT NULL,
+    -- Calls open at its start.
     open_depth INTEGER NOT NULL,
-    max_depth INTEGER NOT NULL,          -- of calls entered in the block
-    max_duration_ticks INTEGER NOT NULL, -- of calls that ended in the block
+    -- Deepest nesting, counted from 1.
+    max_depth INTEGER NOT NULL,
+    -- Longest call that ended in it, ticks.
+    max_duration_ticks INTEGER NOT NULL,
+    -- Entries lost, counted.
     lost_calls INTEGER NOT NULL,
+    -- Entries and exits lost, counted.
     lost_events INTEGER NOT NULL,
-    functions BLOB,                      -- bitmap of hashed session-wide function ids entered
-    -- calls of earlier blocks that ended in this one (index range, and the list: late_leaves.h)
+    -- Bitmap of functions entered (function_bitmap.h).
+    functions BLOB,
+    -- Least index of the calls in `late`.
     late_first_call INTEGER,
+    -- Greatest index of the calls in `late`.
     late_last_call INTEGER,
+    -- Calls of earlier blocks that ended here (deferred_exits.h); NULL: none. The index
+    -- `blocks_late` holds every list a second time: readers look up ends there, without reading the
+    -- blocks.
     late BLOB,
+    -- Where the bytes are: `inline`, in `data`; else `file:FILE_ID:OFFSET:SIZE:CRC32C`
+    -- (`block_files`), the last in hexadecimal digits.
     storage TEXT NOT NULL DEFAULT 'inline',
-    data BLOB,                           -- the block's bytes
-    quarantined TEXT,                    -- why its calls cannot be read; NULL: sound
+    -- Bytes; NULL: they are in a file.
+    data BLOB,
+    -- Why its calls cannot be read (`sojourn verify` marks); NULL: sound.
+    quarantined TEXT,
     UNIQUE (stream_id, kind, first_event, event_count)
 ) STRICT;
-CREATE INDEX blocks_by_call ON blocks (stream_id, kind, first_call);
 CREATE INDEX blocks_by_time ON blocks (stream_id, first_ticks);
+-- Holds all that a reader asks of a list of late exits, so that it does not read the blocks.
+CREATE INDEX blocks_late ON blocks (stream_id, kind, first_call, first_event, late_first_call,
+    late_last_call, max_duration_ticks, first_ticks, late) WHERE kind = 1 AND late IS NOT NULL;
+-- Holds all that a scan asks of a block before it reads it: a page of ranges instead of a page a
+-- block.
+CREATE INDEX blocks_by_call ON blocks (stream_id, kind, first_call, call_count, first_ticks,
+    last_ticks, max_duration_ticks, max_depth, lost_calls, quarantined);
 
-CREATE TABLE call_paths ( -- the call tree of a session, all threads together
-    path_id INTEGER PRIMARY KEY,         -- session_id << 32 | node
+-- The longest calls of each block, so that a search for long calls decodes only blocks that have
+-- others as long. Blocks of fewer than 8,192 calls have none.
+CREATE TABLE block_outlines (
+    -- The block (`blocks`).
+    block_id INTEGER PRIMARY KEY REFERENCES blocks ON DELETE CASCADE,
+    -- The its stream (`streams`).
+    stream_id INTEGER NOT NULL,
+    -- Calls that were entered and ended in the block and took longer are all in `calls`.
+    floor_ticks INTEGER NOT NULL,
+    -- Those, and the calls that were open at its end (block_outline.h).
+    calls BLOB NOT NULL
+) STRICT;
+
+-- ## Sums of calls
+
+-- The call tree of a session, all threads together.
+CREATE TABLE call_paths (
+    -- session_id << 32 | node.
+    path_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    parent_path_id INTEGER,              -- NULL: called by nothing recorded
+    -- Caller's path; NULL: called by nothing recorded.
+    parent_path_id INTEGER,
+    -- The function (`functions`).
     function_id INTEGER NOT NULL,
-    depth INTEGER NOT NULL,              -- 0 for roots
-    recursive INTEGER NOT NULL,          -- 1: the function occurs above it in the path
-    calls INTEGER NOT NULL,              -- calls that ended
+    -- Calls above it; 0 for the outermost.
+    depth INTEGER NOT NULL,
+    -- 1: the function occurs above it in the path.
+    recursive INTEGER NOT NULL,
+    -- The number of calls.
+    calls INTEGER NOT NULL,
+    -- Ns between entry and exit, summed.
     total_ns INTEGER NOT NULL,
+    -- Total minus the time of recorded callees, ns.
     self_ns INTEGER NOT NULL,
+    -- Shortest call, ns; NULL when none ended.
     min_ns INTEGER,
+    -- Longest call, ns; NULL when none ended.
     max_ns INTEGER,
+    -- Calls ended by a throw, longjmp or thread exit.
     unwound INTEGER NOT NULL,
-    untrusted INTEGER NOT NULL,          -- calls whose time a gap or a wait makes inexact
-    histogram BLOB,                      -- durations in ticks, see histogram.h
-    state BLOB NOT NULL                  -- exact sums in ticks, from which the collector resumes
+    -- Calls whose time a gap or a wait makes inexact.
+    untrusted INTEGER NOT NULL,
+    -- Durations in ticks of the session's clock, log-linear bins (histogram.h).
+    histogram BLOB,
+    -- Varints: session-wide function id, total, self, min, max in ticks, and sums of costs where
+    -- calls were measured; the collector resumes from it.
+    state BLOB NOT NULL,
+    -- 1: no call path, but a root that stands for its function as the caller in paths that were
+    -- folded because they were rare; below it are its callees. `calls` is 0.
+    rare INTEGER NOT NULL DEFAULT 0,
+    -- CPU time of its calls that were measured (`call_costs`); NULL: none was; so are the next.
+    cpu_ns INTEGER,
+    -- Without that of calls below that are measured, too.
+    cpu_self_ns INTEGER,
+    -- Blocks that they got.
+    allocations INTEGER,
+    -- The bytes of these blocks.
+    allocated_bytes INTEGER,
+    -- Blocks that they gave back.
+    frees INTEGER,
+    -- Of them; allocated less freed ones are net.
+    freed_bytes INTEGER,
+    -- Allocated ones without calls below that are measured, too.
+    allocated_self_bytes INTEGER
 ) STRICT;
 CREATE INDEX call_paths_by_session ON call_paths (session_id, function_id);
 CREATE INDEX call_paths_by_parent ON call_paths (parent_path_id);
 
+-- Sums a function and session.
 CREATE TABLE function_stats (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The function (`functions`).
     function_id INTEGER NOT NULL,
+    -- The number of calls.
     calls INTEGER NOT NULL,
-    total_ns INTEGER NOT NULL,           -- recursive activations not counted twice
+    -- Ns, a recursive activation not counted on top of the one it lies in: the mean of all calls is
+    -- `sum(total_ns) / sum(calls)` of its `call_paths`.
+    total_ns INTEGER NOT NULL,
+    -- Total minus the time of recorded callees, ns; an estimate where `function_estimates` says so.
     self_ns INTEGER NOT NULL,
+    -- Shortest call, ns; NULL when none ended.
     min_ns INTEGER,
+    -- Longest call, ns; NULL when none ended.
     max_ns INTEGER,
+    -- Calls ended by a throw, longjmp or thread exit.
     unwound INTEGER NOT NULL,
+    -- Calls whose time a gap or a wait makes inexact.
     untrusted INTEGER NOT NULL,
+    -- Durations in ticks of the session's clock, log-linear bins (histogram.h).
     histogram BLOB,
+    -- CPU time of its calls that were measured (`call_costs`); calls within a measured call of the
+    -- same function count once; NULL: none was measured; so are the next.
+    cpu_ns INTEGER,
+    -- Without that of calls below that are measured, too.
+    cpu_self_ns INTEGER,
+    -- Blocks that they got.
+    allocations INTEGER,
+    -- The bytes of these blocks.
+    allocated_bytes INTEGER,
+    -- Blocks that they gave back.
+    frees INTEGER,
+    -- Of them; allocated less freed ones are net.
+    freed_bytes INTEGER,
+    -- Allocated ones without calls below that are measured, too.
+    allocated_self_bytes INTEGER,
+    -- Calls at whose entry or exit no clock was read (`calls.clock` of the policy; bit 16 of
+    -- `calls.flags`): their times are estimates, and so are the sums and quantiles in this row;
+    -- NULL: all were timed.
+    untimed_calls INTEGER,
+    -- Timed calls beside those, from which the estimate is made.
+    sampled_calls INTEGER,
+    -- Standard error of `total_ns`: what chance does to an estimate from so many calls; not what a
+    -- clock costs, which timed calls contain and the others do not.
+    error_ns INTEGER,
     PRIMARY KEY (session_id, function_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX function_stats_by_function ON function_stats (function_id);
+-- This index is empty in sessions whose calls are all timed, so that a reader finds at once that
+-- they have no estimates.
+CREATE INDEX function_stats_untimed ON function_stats (session_id) WHERE untimed_calls > 0;
 
+-- A view: which times of the functions of a session are estimates, because calls were counted
+-- without a clock (`record --clock adaptive`). Reports, trees, exports and the dashboard mark times
+-- by it.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - function_id INTEGER: The function (`functions`).
+-- - is_estimate INTEGER: 1: all times are, as some of its calls were counted.
+-- - calls_counted INTEGER: 1: some of the calls that it made were counted, so that self time, of
+--   single calls, too, is what estimates leave of the total.
+-- - is_self_estimate INTEGER: 1: self time is an estimate, for either reason.
+CREATE VIEW function_estimates AS
+SELECT session_id, function_id, is_estimate, calls_counted,
+is_estimate OR calls_counted AS is_self_estimate
+FROM (SELECT session_id, function_id, coalesce(untimed_calls, 0) > 0 AS is_estimate,
+CASE WHEN EXISTS (SELECT 1 FROM function_stats AS g INDEXED BY function_stats_untimed
+WHERE g.session_id = s.session_id AND g.untimed_calls > 0)
+THEN EXISTS (SELECT 1 FROM call_edges AS e
+JOIN function_stats AS u USING (session_id)
+WHERE session_id = s.session_id AND caller_function_id = s.function_id
+AND u.function_id = callee_function_id AND u.untimed_calls > 0)
+ELSE 0 END AS calls_counted FROM function_stats AS s);
+
+-- Sums a caller, callee and session.
 CREATE TABLE call_edges (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    caller_function_id INTEGER NOT NULL, -- 0: nothing recorded
+    -- Calling function; 0: nothing recorded.
+    caller_function_id INTEGER NOT NULL,
+    -- Called function.
     callee_function_id INTEGER NOT NULL,
+    -- The number of calls.
     calls INTEGER NOT NULL,
-    total_ns INTEGER NOT NULL,           -- time in the callee when called by the caller
+    -- Time in the callee when called by this caller, ns; nested calls of the same kind count once.
+    total_ns INTEGER NOT NULL,
+    -- Total minus the time of recorded callees, ns.
     self_ns INTEGER NOT NULL,
     PRIMARY KEY (session_id, caller_function_id, callee_function_id)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE gaps ( -- everything that is missing
-    gap_id INTEGER PRIMARY KEY,
+-- The longest calls of each function and session, made while calls are received: of 1 us and
+-- longer, at most 5 a function and 4,096 a session (when there are more, the shortest of all go
+-- first).
+CREATE TABLE slow_calls (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    stream_id INTEGER,
-    thread_number INTEGER,
-    block_id INTEGER,                    -- NULL: reported outside of blocks
-    number INTEGER,                      -- identity of those outside of blocks
-    reason TEXT NOT NULL,                -- ring_full no_thread_slot torn paused spool_full waited orphan
-    calls INTEGER NOT NULL,
-    events INTEGER NOT NULL,
+    -- The function (`functions`).
+    function_id INTEGER NOT NULL,
+    -- 1: the longest.
+    place INTEGER NOT NULL,
+    -- The the call (`calls`).
+    call_id INTEGER NOT NULL,
+    -- The its call path (`call_paths`).
+    path_id INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
     start_ns INTEGER NOT NULL,
+    -- Between entry and exit, ns.
+    duration_ns INTEGER NOT NULL,
+    -- Of that, outside of recorded callees, ns.
+    self_ns INTEGER NOT NULL,
+    -- sj_ending: 0 returned, 1 unwound, 3 truncated.
+    ending INTEGER NOT NULL,
+    -- As in `calls`; 0: the time is exact.
+    flags INTEGER NOT NULL,
+    PRIMARY KEY (session_id, function_id, place)
+) STRICT, WITHOUT ROWID;
+
+-- What each stream did, in steps of 2^14, 2^18 and 2^22 of its entries and exits, made while calls
+-- are received (the two coarser ones together with the sums). Below the finest step ask `calls`.
+CREATE TABLE timeline (
+    -- The stream (`streams`).
+    stream_id INTEGER NOT NULL REFERENCES streams ON DELETE CASCADE,
+    -- 14, 18, 22: a step is 2^level events.
+    level INTEGER NOT NULL,
+    -- Events number x 2^level and following of the stream.
+    number INTEGER NOT NULL,
+    -- First event, ns since the session's start.
+    start_ns INTEGER NOT NULL,
+    -- Last event, or the first of the next step, ns since the session's start.
+    end_ns INTEGER NOT NULL,
+    -- Calls that were entered.
+    calls INTEGER NOT NULL,
+    -- Deepest call entered, counted from 1; 0: none.
+    max_depth INTEGER NOT NULL,
+    -- Innermost call path open at start_ns (`call_paths`); NULL: no call was.
+    path_id INTEGER,
+    PRIMARY KEY (stream_id, level, number)
+) STRICT, WITHOUT ROWID;
+
+-- ## Losses, marks, clocks and notes
+
+-- Everything that is missing.
+CREATE TABLE gaps (
+    -- The key.
+    gap_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The stream (`streams`).
+    stream_id INTEGER,
+    -- Thread, as numbered by the device.
+    thread_number INTEGER,
+    -- The block (`blocks`).
+    block_id INTEGER,
+    -- The identity of gaps reported outside of blocks.
+    number INTEGER,
+    -- Why the calls are missing: `ring_full`, `no_thread_slot`, `torn`, `paused`, `spool_full`,
+    -- `waited`, `orphan` or `not_stored` (the device sent them, and this database does not hold
+    -- them).
+    reason TEXT NOT NULL,
+    -- Entries that were lost.
+    calls INTEGER NOT NULL,
+    -- Entries and exits that were lost.
+    events INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
+    start_ns INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
     end_ns INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX gaps_by_session ON gaps (session_id);
 CREATE UNIQUE INDEX gaps_by_number ON gaps (session_id, number) WHERE number IS NOT NULL;
 
-CREATE TABLE open_calls ( -- still open when their stream ended
+-- Calls still open when their stream ended: their program ended by `exit` or a signal, or ran on.
+-- They are counted as calls up to that end, also in profiles, which have no other rows of single
+-- calls. `open_now` lists those of a session that is being recorded, too.
+CREATE TABLE open_calls (
+    -- The stream (`streams`).
     stream_id INTEGER NOT NULL REFERENCES streams ON DELETE CASCADE,
+    -- The index of the call in its stream.
     call_index INTEGER NOT NULL,
+    -- The function (`functions`).
     function_id INTEGER NOT NULL,
+    -- Calls above it; 0 for the outermost.
     depth INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
     start_ns INTEGER NOT NULL,
-    flags INTEGER NOT NULL,              -- sj_call_flag
+    -- The same as in `calls`.
+    flags INTEGER NOT NULL,
     PRIMARY KEY (stream_id, call_index)
 ) STRICT, WITHOUT ROWID;
 
+-- Test cases and phases.
 CREATE TABLE marks (
+    -- The key.
     mark_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The number that the device gave, from 1, within the session.
     number INTEGER NOT NULL,
+    -- The name.
     name TEXT NOT NULL,
+    -- 1: end of a phase.
     is_end INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
     at_ns INTEGER NOT NULL,
-    thread_number INTEGER NOT NULL DEFAULT 0, -- 0: given from outside
-    source TEXT NOT NULL DEFAULT '',     -- app cli http
+    -- Thread, as numbered by the device.
+    thread_number INTEGER NOT NULL DEFAULT 0,
+    -- Who gave the mark: `app`, `cli` or `http`.
+    source TEXT NOT NULL DEFAULT '',
     UNIQUE (session_id, source, number)
 ) STRICT;
 
+-- The device's clock against the others, taken again and again.
 CREATE TABLE clock_pairs (
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The raw clock.
     ticks INTEGER NOT NULL,
+    -- The boot id of the kernel.
     boot_id TEXT NOT NULL,
+    -- CLOCK_MONOTONIC, ns.
     monotonic_ns INTEGER NOT NULL,
+    -- CLOCK_BOOTTIME, ns.
     boottime_ns INTEGER NOT NULL,
+    -- CLOCK_REALTIME, ns.
     realtime_ns INTEGER NOT NULL,
+    -- Half the time that taking the pair took, ns.
     uncertainty_ns INTEGER NOT NULL,
     PRIMARY KEY (session_id, ticks)
 ) STRICT, WITHOUT ROWID;
 
+-- How far a device's clock is from the collector's, measured again and again from the times in the
+-- collector's answers. Never baked into blocks or sessions.
+CREATE TABLE device_clocks (
+    -- The device (`devices`).
+    device_id INTEGER NOT NULL REFERENCES devices,
+    -- The boot id of the device's kernel.
+    boot_id TEXT NOT NULL,
+    -- CLOCK_BOOTTIME of the device when it held, ns.
+    boottime_ns INTEGER NOT NULL,
+    -- The collector's real time = the device's boot time + offset, ns.
+    offset_ns INTEGER NOT NULL,
+    -- The offset is at most so far off, ns.
+    uncertainty_ns INTEGER NOT NULL,
+    PRIMARY KEY (device_id, boot_id, boottime_ns)
+) STRICT, WITHOUT ROWID;
+
+-- Notes that people left.
 CREATE TABLE annotations (
+    -- The key.
     annotation_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- stream_id << 38 | call index.
     call_id INTEGER,
+    -- Nanoseconds since the session's start.
     start_ns INTEGER,
+    -- Nanoseconds since the session's start.
     end_ns INTEGER,
+    -- Who wrote it.
     author TEXT NOT NULL DEFAULT '',
+    -- The text of the note.
     note TEXT NOT NULL,
+    -- Nanoseconds since the Unix epoch.
     created_realtime_ns INTEGER NOT NULL
 ) STRICT;
 
+-- Sessions that were removed, by hand or by retention.
+CREATE TABLE removals (
+    -- The key.
+    removal_id INTEGER PRIMARY KEY,
+    -- The identity of the session.
+    session_uuid BLOB NOT NULL,
+    -- The name.
+    name TEXT NOT NULL,
+    -- The name of its device.
+    device TEXT NOT NULL,
+    -- Calls that went with it.
+    stored_calls INTEGER NOT NULL,
+    -- Bytes of its blocks.
+    stored_bytes INTEGER NOT NULL,
+    -- By whom or by which rule.
+    reason TEXT NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    removed_realtime_ns INTEGER NOT NULL
+) STRICT;
+-- Without this index each announcement of a session reads all removals.
+CREATE INDEX removals_by_session ON removals (session_uuid);
+
+-- ## Symbols and source lines
+
+-- Files whose names and lines were added after the calls (`sojourn symbols`).
+CREATE TABLE symbol_files (
+    -- The key.
+    symbol_file_id INTEGER PRIMARY KEY,
+    -- Of the file, as `modules.build_id`.
+    build_id BLOB NOT NULL,
+    -- Where it was read.
+    path TEXT NOT NULL,
+    -- Functions that it gave a name.
+    named_functions INTEGER NOT NULL,
+    -- Functions that it gave file and line.
+    lined_functions INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    added_realtime_ns INTEGER NOT NULL,
+    UNIQUE (build_id, path)
+) STRICT;
+
+-- Where functions are written, once symbols were added; Java methods, and those of Mono whose lines
+-- were asked for, while they are recorded.
+CREATE TABLE function_lines (
+    -- The function (`functions`).
+    function_id INTEGER PRIMARY KEY,
+    -- Source file, as the compiler named it; of a Java class in the folder of its package.
+    file TEXT NOT NULL,
+    -- Line of its declaration; of a method its first.
+    line INTEGER NOT NULL
+) STRICT;
+
+-- Functions whose code lies inside of another, and so have no calls of their own.
+CREATE TABLE inlined_functions (
+    -- The function that holds the code (`functions`).
+    function_id INTEGER NOT NULL,
+    -- From 1, outer ones before those inside of them.
+    number INTEGER NOT NULL,
+    -- 1: inlined into the function itself.
+    depth INTEGER NOT NULL,
+    -- The name, demangled.
+    name TEXT NOT NULL,
+    -- Where it is called.
+    call_file TEXT NOT NULL,
+    -- The line of the call.
+    call_line INTEGER NOT NULL,
+    PRIMARY KEY (function_id, number)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX inlined_by_name ON inlined_functions (name);
+
+-- ## Stacks, values and costs of calls
+
+-- Native stacks of all threads, taken because a trigger of the policy asked for it (action
+-- `stacks`); a row for each frame. `sojourn sql --query stacks` prints them.
+CREATE TABLE stacks (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Of the stack in the session, from 1.
+    number INTEGER NOT NULL,
+    -- 0: where the thread was; then its callers.
+    level INTEGER NOT NULL,
+    -- The number of the occasion: stacks of one moment share it.
+    taken INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
+    at_ns INTEGER NOT NULL,
+    -- The process (`processes.number`).
+    process_number INTEGER NOT NULL,
+    -- Thread, as the kernel calls it.
+    tid INTEGER NOT NULL,
+    -- Its name then.
+    thread_name TEXT NOT NULL DEFAULT '',
+    -- Event and subject of the trigger.
+    cause TEXT NOT NULL,
+    -- Symbol; '' when there is none.
+    function TEXT NOT NULL DEFAULT '',
+    -- Path; '': code of no file.
+    module TEXT NOT NULL DEFAULT '',
+    -- In the module's file, else the address.
+    offset INTEGER NOT NULL,
+    -- 1: the thread has more frames than are stored.
+    is_cut INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (session_id, number, level)
+) STRICT, WITHOUT ROWID;
+
+-- Values of arguments and results: what the rules of the policy about `values` kept, a row for each
+-- rule and value. Join `calls` by `call_id` for the function and the time; `sojourn sql --query
+-- values` does.
+CREATE TABLE arguments (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The call (`calls`).
+    call_id INTEGER NOT NULL,
+    -- 0: the result; else the number of the argument: of a rule with a signature in source order,
+    -- of one by types as in `value_types`, else as the rule counts it, whole and floating-point
+    -- numbers apart.
+    position INTEGER NOT NULL,
+    -- As the rule says: `int`, `uint`, `long`, `ulong`, `char`, `bool`, `hex`, `pointer`, `float`,
+    -- `double`, `string`, `object`; `thrown`, at position 0, without a rule: the type of the
+    -- exception that ended a Mono method, or a Java method with rules.
+    kind TEXT NOT NULL,
+    -- The name of the rule whose condition it met; '': it was kept without a condition.
+    rule TEXT NOT NULL DEFAULT '',
+    -- INTEGER; REAL; TEXT of a `string`, of a `hex` or `pointer` (`0x...`), of a `ulong` above 2^63
+    -- - 1, and `nan`; BLOB: a text that is not UTF-8; NULL: see `note`.
+    value ANY,
+    -- Of a text: `cut` (64 bytes are kept, or what a rule says, up to 4,096), `unreadable` (the
+    -- pointer led to no memory; under qemu-user always, which has no safe way to read; of a buffer
+    -- that the call has filled also where too many such calls were open at once, which the end of
+    -- the recording counts), `null` (a null pointer); NULL: it is whole.
+    note TEXT,
+    PRIMARY KEY (session_id, call_id, position, kind, rule)
+) STRICT, WITHOUT ROWID;
+
+-- A view: the rows of `arguments` whose `rule` is not '': values that met the condition of a rule,
+-- or what a rule with a `change` made of them, a row each time that it fired.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - rule TEXT: The name of the rule.
+-- - call_id INTEGER: The call (`calls`).
+-- - position INTEGER: 0: the result; else the number of the argument.
+-- - kind TEXT: As in `arguments`.
+-- - value ANY: As in `arguments`; of a change, the new value (of one that only delays or sets
+--   errno, the same).
+-- - note TEXT: As in `arguments`.
+-- - old_value ANY: The value as it came, where it was recorded; NULL: it was not, or the function
+--   did not run.
+CREATE VIEW rule_hits AS
+SELECT h.session_id, h.rule, h.call_id, h.position, h.kind, h.value, h.note,
+       (SELECT o.value FROM arguments AS o
+        WHERE o.session_id = h.session_id AND o.call_id = h.call_id AND o.position = h.position
+          AND o.rule = '' LIMIT 1) AS old_value
+FROM arguments AS h WHERE h.rule <> '';
+
+-- A view: what debug data say of functions whose values are recorded by their types (`record
+-- --value open_file`), and what rules with a signature do (`'open(path:str, flags:hex) -> int'`),
+-- of the functions whose names their patterns match.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - function_id INTEGER: The function (`functions`).
+-- - position INTEGER: As in `arguments`: 0 the result; else values in source order, each field of a
+--   structure counted.
+-- - name TEXT: Of the parameter; `point.x` of a field; '' of the result, or of a parameter that a
+--   signature gives no name.
+-- - type TEXT: As C writes it; of a signature its kind.
+-- - state TEXT: `recorded`; `unknown`: the compiler removed or moved it, or where it is, is not
+--   known; `unsupported`: no kind of value holds its type, or it is too far up the stack.
+CREATE VIEW value_types AS
+SELECT DISTINCT f.function_id, m.session_id, json_extract(v.value, '$.position') AS position,
+       json_extract(v.value, '$.name') AS name, json_extract(v.value, '$.type') AS type,
+       json_extract(v.value, '$.state') AS state
+FROM reports AS r, json_each(r.payload, '$.functions') AS g, json_each(g.value, '$.values') AS v,
+     session_modules AS m, functions AS f
+WHERE r.monitor = 'values' AND r.kind = 'types' AND g.type = 'object' AND v.type = 'object'
+  AND m.session_id = r.session_id AND m.number = json_extract(r.payload, '$.module')
+  AND f.module_id = m.module_id AND f.offset = json_extract(g.value, '$.offset')
+UNION ALL
+SELECT DISTINCT f.function_id, r.session_id,
+       (SELECT count(*) FROM json_each(r.names) AS w
+        WHERE w.key <= v.key AND (instr(w.value, ']') = 0 OR instr(w.value, '[') > 0)),
+       coalesce(nullif(trim(substr(v.value, 1, instr(v.value, ':') - 1)), '_'), ''),
+       trim(substr(v.value, instr(v.value, ':') + 1)) ||
+       iif(instr(v.value, '[') > 0 AND instr(v.value, ']') = 0,
+           ',' || trim(json_extract(r.names, '$[' || (v.key + 1) || ']')), ''), 'recorded'
+FROM (SELECT g.session_id, g.rule ->> 'function' AS pattern,
+             '["' || replace(substr(g.rule ->> 'signature', 2, instr(g.rule ->> 'signature', ')') - 2),
+                             ',', '","') || '"]' AS names
+      FROM (SELECT p.session_id, iif(e.type = 'object', e.value, '{}') AS rule
+            FROM policies AS p, json_each(iif(json_valid(p.document), p.document, '{}'), '$.values') AS e) AS g
+      WHERE g.rule ->> 'signature' IS NOT NULL) AS r
+CROSS JOIN session_modules AS m
+CROSS JOIN functions AS f
+CROSS JOIN json_each(iif(json_valid(r.names), r.names, '[]')) AS v
+WHERE m.session_id = r.session_id AND f.module_id = m.module_id
+  AND f.name GLOB r.pattern AND instr(v.value, ':') > 0;
+
+-- CPU time and memory of the calls of functions for which the policy asks (`record --cpu-time`,
+-- `record --memory`; of Java methods, what they allocate in the Java heap comes with their CPU
+-- time), also columns of `calls`. What was not measured is NULL. The time that passes, less CPU
+-- time, is waiting. Bytes are usable ones, as `malloc_usable_size` says, so that what is allocated
+-- and freed again adds up to nothing; a block that is resized is freed and allocated, wherever it
+-- lies. Memory counts for the thread that allocates or frees. Of a call in whose middle its thread
+-- ran another stack's open calls (coroutines) nothing is known. A call that leaves by a jump to
+-- another function has its own until then, as in `physical_duration_ns`; one that an exception
+-- ended has none, unless it is a Java method; nor has one of a program that allows no system calls
+-- any more.
+CREATE TABLE call_costs (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The call (`calls`).
+    call_id INTEGER NOT NULL,
+    -- The function (`functions`).
+    function_id INTEGER NOT NULL,
+    -- 1: within a measured call of the same function.
+    is_nested INTEGER NOT NULL,
+    -- CPU time of its thread, what recording costs included.
+    cpu_ns INTEGER,
+    -- Without that of calls below that are measured, too.
+    cpu_self_ns INTEGER,
+    -- Blocks that its thread got from the allocator while the call ran.
+    allocations INTEGER,
+    -- Of them; of a Java method, what its thread allocated in the Java heap (OpenJDK 17).
+    allocated_bytes INTEGER,
+    -- Blocks that its thread gave back.
+    frees INTEGER,
+    -- The bytes of these blocks.
+    freed_bytes INTEGER,
+    -- Without calls below that are measured, too.
+    allocations_self INTEGER,
+    -- As above.
+    allocated_self_bytes INTEGER,
+    -- As above.
+    frees_self INTEGER,
+    -- As above.
+    freed_self_bytes INTEGER,
+    PRIMARY KEY (session_id, call_id)
+) STRICT, WITHOUT ROWID;
+
+-- A view: sums of `call_costs`.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - function_id INTEGER: The function (`functions`).
+-- - calls INTEGER: The number of measured calls.
+-- - cpu_ns INTEGER: CPU time; of a function that calls itself, that of the outermost calls.
+-- - cpu_self_ns INTEGER: CPU time without measured calls below.
+-- - allocations INTEGER: Blocks that they got; this and what follows of a function that calls
+--   itself as `cpu_ns`.
+-- - allocated_bytes INTEGER: The bytes of these blocks.
+-- - frees INTEGER: Blocks that they gave back.
+-- - freed_bytes INTEGER: The bytes of these blocks.
+-- - net_bytes INTEGER: Allocated less freed ones.
+-- - allocations_self INTEGER: Without measured calls below.
+-- - allocated_self_bytes INTEGER: As above.
+-- - frees_self INTEGER: As above.
+-- - freed_self_bytes INTEGER: As above.
+CREATE VIEW function_costs AS
+SELECT session_id, function_id, count(*) AS calls, sum(cpu_ns * (1 - is_nested)) AS cpu_ns,
+       sum(cpu_self_ns) AS cpu_self_ns, sum(allocations * (1 - is_nested)) AS allocations,
+       sum(allocated_bytes * (1 - is_nested)) AS allocated_bytes,
+       sum(frees * (1 - is_nested)) AS frees, sum(freed_bytes * (1 - is_nested)) AS freed_bytes,
+       sum((allocated_bytes - freed_bytes) * (1 - is_nested)) AS net_bytes,
+       sum(allocations_self) AS allocations_self,
+       sum(allocated_self_bytes) AS allocated_self_bytes, sum(frees_self) AS frees_self,
+       sum(freed_self_bytes) AS freed_self_bytes
+FROM call_costs GROUP BY session_id, function_id;
+
+-- ## Policies and what monitors report
+
+-- What a session recorded, from when on; a row for each policy that was set.
+CREATE TABLE policies (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Its number in the session, from 1.
+    number INTEGER NOT NULL,
+    -- The name of the policy.
+    name TEXT NOT NULL DEFAULT '',
+    -- The version, as its author counts.
+    version INTEGER NOT NULL DEFAULT 0,
+    -- `trace`, `profile` or `flight`.
+    mode TEXT NOT NULL,
+    -- Most overhead, parts per million of the program's CPU time; 0: none.
+    budget_ppm INTEGER NOT NULL DEFAULT 0,
+    -- JSON, as `sojourn policy show` prints it.
+    document TEXT NOT NULL,
+    -- JSON list of what of it could not be applied.
+    not_applied TEXT NOT NULL DEFAULT '[]',
+    -- Nanoseconds since the session's start.
+    applied_ns INTEGER NOT NULL,
+    PRIMARY KEY (session_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- Reports of a profile: sums by call path, made on the device. The sums are in `call_paths`.
+CREATE TABLE profiles (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Its number in the session, from 1.
+    number INTEGER NOT NULL,
+    -- Of the time that it covers, ns since the session's start.
+    start_ns INTEGER NOT NULL,
+    -- Of the time that it covers, ns since the session's start.
+    end_ns INTEGER NOT NULL,
+    -- Calls that it counts.
+    calls INTEGER NOT NULL,
+    -- Entries and exits that it counts.
+    events INTEGER NOT NULL,
+    -- Bytes, as sent.
+    bytes INTEGER NOT NULL,
+    PRIMARY KEY (session_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- What the overhead budget unhooked and hooked again, and why.
+CREATE TABLE decisions (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Its number in the session, from 1.
+    number INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
+    at_ns INTEGER NOT NULL,
+    -- The process (`processes.number`).
+    process_number INTEGER NOT NULL,
+    -- The function (`functions`); NULL: none in particular.
+    function_id INTEGER,
+    -- `unhook`, `rehook`, `over` or `refused`.
+    what TEXT NOT NULL,
+    -- Why, in words; with "muted" for a Java method that keeps its probes, which record nothing:
+    -- its class is not transformed.
+    reason TEXT NOT NULL,
+    -- Calls of the function in the interval that decided.
+    calls INTEGER NOT NULL,
+    -- Calls of the function in the session so far.
+    total_calls INTEGER NOT NULL,
+    -- Estimated before, parts per million of CPU time.
+    overhead_ppm INTEGER NOT NULL,
+    -- Allowed, parts per million of CPU time.
+    budget_ppm INTEGER NOT NULL,
+    PRIMARY KEY (session_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- Triggers of the policy that fired.
+CREATE TABLE triggers (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Its number in the session, from 1.
+    number INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
+    at_ns INTEGER NOT NULL,
+    -- The thread (`threads.number`); NULL: none.
+    thread_number INTEGER,
+    -- In the policy's list, from 0.
+    place INTEGER NOT NULL,
+    -- The event: `slow_call`, `jank`, `rate`, `nth_call`, `mark`, `command`, `crash`, `app` or
+    -- `value`.
+    event TEXT NOT NULL,
+    -- Function, mark or command that it was about.
+    subject TEXT NOT NULL DEFAULT '',
+    -- Ns for slow_call and jank, else a count.
+    value INTEGER NOT NULL DEFAULT 0,
+    -- What was done.
+    actions TEXT NOT NULL,
+    -- Times before this one that came too soon or too often.
+    suppressed INTEGER NOT NULL DEFAULT 0,
+    -- The session of the dump (`sessions.uuid`); NULL: none.
+    child_session_uuid BLOB,
+    PRIMARY KEY (session_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- What monitors inside the traced program found, a row for each finding. Each monitor defines its
+-- kinds and the JSON of each; `payload ->> 'key'` reads a key. A number that is missing is a report
+-- that found the device's spool full.
+CREATE TABLE reports (
+    -- The key.
+    report_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Its number in the session, from 1.
+    number INTEGER NOT NULL,
+    -- Nanoseconds since the session's start.
+    at_ns INTEGER NOT NULL,
+    -- The process (`processes.number`); NULL: none in particular.
+    process_number INTEGER,
+    -- The thread (`threads.number`); NULL: none.
+    thread_number INTEGER,
+    -- Which monitor.
+    monitor TEXT NOT NULL,
+    -- What it found.
+    kind TEXT NOT NULL,
+    -- A JSON object of at most 256 KiB.
+    payload TEXT NOT NULL,
+    UNIQUE (session_id, number)
+) STRICT;
+
+-- ## Uses of freed memory
+
+-- Findings about freed memory: reports of one mistake, in all sessions and builds.
+CREATE TABLE zombies (
+    -- The key.
+    zombie_id INTEGER PRIMARY KEY,
+    -- Of the kind, of the program's own functions on the stacks of use and free (each once, however
+    -- deep a recursion was), and of class and selector.
+    fingerprint TEXT NOT NULL UNIQUE,
+    -- use_after_free, overflow, underflow, overflow_at_free, underflow_at_free, double_free,
+    -- invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free (found when a
+    -- block in quarantine was let go: by whom is not known) or virtual_call_on_freed.
+    kind TEXT NOT NULL,
+    -- The program's own function that made the mistake; functions that only wrap the allocator
+    -- (xfree, g_malloc, operator new) are stepped over; empty: not known.
+    used_in TEXT NOT NULL,
+    -- That freed the memory; empty: not freed, or not known.
+    freed_in TEXT NOT NULL,
+    -- The function that allocated it; empty: it is not known.
+    allocated_in TEXT NOT NULL,
+    -- The number of reports.
+    reports INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch, clock of the device.
+    first_seen_realtime_ns INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch, clock of the device.
+    last_seen_realtime_ns INTEGER NOT NULL,
+    -- Open, resolved, or reopened: seen again after it was resolved.
+    state TEXT NOT NULL,
+    -- When it was resolved, nanoseconds since the Unix epoch; NULL: never.
+    resolved_realtime_ns INTEGER,
+    -- What people noted about it.
+    note TEXT NOT NULL DEFAULT '',
+    -- Of the freed object that a message was sent to or a virtual function called of, as written in
+    -- the source; empty: no object.
+    class TEXT NOT NULL DEFAULT '',
+    -- Of the message; of a virtual call, the function.
+    selector TEXT NOT NULL DEFAULT ''
+) STRICT;
+
+-- View: `zombies` without a session's details, with how many had each.
+--
+-- - zombie_id INTEGER: The finding (`zombies`).
+-- - kind TEXT: use_after_free, overflow, underflow, overflow_at_free, underflow_at_free,
+--   double_free, invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free
+--   (found when a block in quarantine was let go: by whom is not known) or virtual_call_on_freed.
+-- - class TEXT: Of the freed object that a message was sent to or a virtual function called of, as
+--   written in the source; empty: no object.
+-- - selector TEXT: Of the message; of a virtual call, the function.
+-- - state TEXT: Open, resolved, or reopened: seen again after it was resolved.
+-- - used_in TEXT: The program's own function that made the mistake; functions that only wrap the
+--   allocator (xfree, g_malloc, operator new) are stepped over; empty: not known.
+-- - freed_in TEXT: That freed the memory; empty: not freed, or not known.
+-- - allocated_in TEXT: The function that allocated it; empty: it is not known.
+-- - reports INTEGER: The number of reports.
+-- - sessions INTEGER: Sessions with a report of it.
+-- - devices INTEGER: Their devices.
+-- - builds INTEGER: Builds of the program's own module that used, else freed, the memory.
+-- - first_seen_realtime_ns INTEGER: Nanoseconds since the Unix epoch, clock of the device.
+-- - last_seen_realtime_ns INTEGER: Nanoseconds since the Unix epoch, clock of the device.
+-- - resolved_realtime_ns INTEGER: When it was resolved, nanoseconds since the Unix epoch; NULL:
+--   never.
+-- - note TEXT: What people noted about it.
+-- - fingerprint TEXT: Of the kind, of the program's own functions on the stacks of use and free
+--   (each once, however deep a recursion was), and of class and selector.
+CREATE VIEW zombie_findings AS
+SELECT z.zombie_id, z.kind, z.class, z.selector, z.state, z.used_in, z.freed_in, z.allocated_in, z.reports,
+    (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id) AS sessions,
+    (SELECT count(DISTINCT s.device_id) FROM zombie_reports r JOIN sessions s USING (session_id)
+     WHERE r.zombie_id = z.zombie_id) AS devices,
+    (SELECT count(DISTINCT m.build_id) FROM zombie_reports r JOIN session_modules s USING (session_id)
+     JOIN modules m USING (module_id)
+     WHERE r.zombie_id = z.zombie_id AND m.path = (SELECT f.module FROM zombie_frames f
+         WHERE f.report_id = r.report_id AND f.is_own
+         ORDER BY f.stack = 'use' DESC, f.stack = 'free' DESC, f.depth LIMIT 1)) AS builds,
+    z.first_seen_realtime_ns, z.last_seen_realtime_ns, z.resolved_realtime_ns, z.note, z.fingerprint
+FROM zombies z;
+
+-- The report behind each occurrence of a finding.
+CREATE TABLE zombie_reports (
+    -- The report (`reports`).
+    report_id INTEGER PRIMARY KEY REFERENCES reports ON DELETE CASCADE,
+    -- The finding (`zombies`).
+    zombie_id INTEGER NOT NULL REFERENCES zombies ON DELETE CASCADE,
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Nanoseconds since the session's start.
+    at_ns INTEGER NOT NULL,
+    -- The name of the thread that used the block.
+    thread_name TEXT NOT NULL,
+    -- The name of the thread that used the block.
+    tid INTEGER NOT NULL,
+    -- `read` or `write`; NULL: the block was freed.
+    access TEXT,
+    -- Bytes of the block, as asked for.
+    size INTEGER NOT NULL,
+    -- Of what was used, from the block's beginning.
+    offset INTEGER NOT NULL
+) STRICT;
+CREATE INDEX zombie_reports_by_zombie ON zombie_reports (zombie_id);
+CREATE INDEX zombie_reports_by_session ON zombie_reports (session_id);
+
+-- Stacks of such a report, a row for each frame.
+CREATE TABLE zombie_frames (
+    -- The report (`reports`).
+    report_id INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE,
+    -- Use, free, allocation, or history and the number of the event.
+    stack TEXT NOT NULL,
+    -- 0: innermost.
+    depth INTEGER NOT NULL,
+    -- The thread, as the kernel calls it.
+    tid INTEGER NOT NULL,
+    -- Source name; empty: no symbol.
+    function TEXT NOT NULL,
+    -- Path; empty: in none.
+    module TEXT NOT NULL,
+    -- In the module's file, else the address; of callers, behind the call.
+    offset INTEGER NOT NULL,
+    -- 1: not of a system library.
+    is_own INTEGER NOT NULL,
+    PRIMARY KEY (report_id, stack, depth)
+) STRICT, WITHOUT ROWID;
+
+-- What happened to an object before it was freed, where the policy keeps that.
+CREATE TABLE zombie_events (
+    -- The report (`reports`).
+    report_id INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE,
+    -- From 0, in order; its stack in `zombie_frames` is `history <number>`.
+    number INTEGER NOT NULL,
+    -- `allocation`, `retain`, `release` or `autorelease`.
+    event TEXT NOT NULL,
+    -- The number of owners afterwards.
+    owners INTEGER NOT NULL,
+    -- The thread, as the kernel calls it.
+    tid INTEGER NOT NULL,
+    -- Of the device's clock.
+    ticks INTEGER NOT NULL,
+    -- The program's own that did it; empty: not known.
+    function TEXT NOT NULL,
+    -- The number of the event that takes back the owner that this one gave, or the reverse: found
+    -- by function, then class, then order; NULL: none does.
+    partner INTEGER,
+    PRIMARY KEY (report_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- What was watched in a process, and what was not and why.
+CREATE TABLE zombie_accounts (
+    -- The report (`reports`).
+    report_id INTEGER PRIMARY KEY REFERENCES reports ON DELETE CASCADE,
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The process (`processes.number`).
+    process_number INTEGER,
+    -- Why the process was not watched; empty: it was.
+    not_watched TEXT NOT NULL,
+    -- One allocation in so many was to be guarded.
+    one_in INTEGER NOT NULL,
+    -- Allocations that were.
+    guarded INTEGER NOT NULL,
+    -- Of them: freed.
+    released INTEGER NOT NULL,
+    -- Of those: their room was used again.
+    evicted INTEGER NOT NULL,
+    -- Too large to be guarded.
+    refused_size INTEGER NOT NULL,
+    -- No block was free.
+    refused_room INTEGER NOT NULL,
+    -- The kernel refused.
+    refused_memory INTEGER NOT NULL,
+    -- Mistakes that were found.
+    uses INTEGER NOT NULL,
+    -- Of them: not reported.
+    suppressed INTEGER NOT NULL,
+    -- Freed objects that were kept.
+    kept INTEGER NOT NULL DEFAULT 0,
+    -- Of them: let go because others needed the room.
+    kept_full INTEGER NOT NULL DEFAULT 0,
+    -- Of them: let go because of their age.
+    kept_old INTEGER NOT NULL DEFAULT 0,
+    -- Of them: let go because memory was short, or on command.
+    kept_pressure INTEGER NOT NULL DEFAULT 0,
+    -- Of them: let go because the agent left the program.
+    kept_left INTEGER NOT NULL DEFAULT 0,
+    -- Because they were used and the policy frees such.
+    kept_used INTEGER NOT NULL DEFAULT 0,
+    -- Freed at once: no room, or in a signal handler.
+    not_kept INTEGER NOT NULL DEFAULT 0,
+    -- Freed blocks whose content was dropped to save memory.
+    emptied INTEGER NOT NULL DEFAULT 0,
+    -- Ordinary freed blocks that were kept.
+    quarantined INTEGER NOT NULL DEFAULT 0,
+    -- Of them: let go because others needed the room.
+    quarantine_full INTEGER NOT NULL DEFAULT 0,
+    -- Because memory was short, or on command.
+    quarantine_pressure INTEGER NOT NULL DEFAULT 0,
+    -- Because the program was left, or the policy changed.
+    quarantine_left INTEGER NOT NULL DEFAULT 0,
+    -- Freed at once: too small, too large, or in a signal handler.
+    not_quarantined INTEGER NOT NULL DEFAULT 0,
+    -- `one_in` when the overhead budget let least be guarded.
+    one_in_most INTEGER NOT NULL DEFAULT 0,
+    -- How often it stopped the histories of objects.
+    history_pauses INTEGER NOT NULL DEFAULT 0,
+    -- Methods whose code, kept by the program, is not told apart.
+    methods_without_door INTEGER NOT NULL DEFAULT 0,
+    -- What the kernel did not say of memory pressure, which then did not count: files, or `control
+    -- group`; empty: it said all.
+    pressure_unseen TEXT NOT NULL DEFAULT '',
+    -- One freed block in so many was quarantined when the overhead budget let least be.
+    quarantine_one_in_most INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE INDEX zombie_accounts_by_session ON zombie_accounts (session_id);
+
+-- ## Calls kept by filters
+
+-- Calls that the policy counted and did not keep.
+CREATE TABLE filtered_calls (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The function (`functions`).
+    function_id INTEGER NOT NULL REFERENCES functions,
+    -- Why they were left out: `depth`, `minimum`, `sampled` or `thread`.
+    reason TEXT NOT NULL,
+    -- Calls that were left out.
+    calls INTEGER NOT NULL,
+    -- Their time, ns.
+    total_ns INTEGER NOT NULL,
+    PRIMARY KEY (session_id, function_id, reason)
+) STRICT, WITHOUT ROWID;
+-- Without this index SQLite searches all rows for each function that is removed.
+CREATE INDEX filtered_calls_by_function ON filtered_calls (function_id);
+
+-- Reports of such calls that were received, so that none is counted twice.
+CREATE TABLE filtered_frames (
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- Of the report in the session.
+    number INTEGER NOT NULL,
+    PRIMARY KEY (session_id, number)
+) STRICT, WITHOUT ROWID;
+
+-- ## The collector's own records
+
+-- Invitations: each enrols one device, once.
+CREATE TABLE enrolment_tokens (
+    -- The key.
+    enrolment_id INTEGER PRIMARY KEY,
+    -- SHA-256 of the token.
+    token_hash BLOB NOT NULL UNIQUE,
+    -- Nanoseconds since the Unix epoch.
+    created_realtime_ns INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    expires_realtime_ns INTEGER NOT NULL,
+    -- The device that used it (`devices`); NULL: none yet.
+    device_id INTEGER REFERENCES devices,
+    -- Nanoseconds since the Unix epoch; NULL: not yet.
+    used_realtime_ns INTEGER,
+    -- The device that it is for, which it may take over (`devices`); NULL: a new one.
+    for_device_id INTEGER REFERENCES devices
+) STRICT;
+
+-- Frames that a device sent for a session of another one: refused. At most 1,000 rows.
+CREATE TABLE refused_frames (
+    -- The session that they were for (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The device that sent them.
+    sender_uuid BLOB NOT NULL,
+    -- The number of frames.
+    frames INTEGER NOT NULL,
+    -- Why the last one was refused.
+    reason TEXT NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    first_realtime_ns INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    last_realtime_ns INTEGER NOT NULL,
+    PRIMARY KEY (session_id, sender_uuid)
+) STRICT, WITHOUT ROWID;
+
+-- Blocks that claim events which are stored, with other contents. None of them was acknowledged:
+-- the sender keeps its own. At most 16 of a session, 256 and 64 MB in all.
+CREATE TABLE quarantined_blocks (
+    -- The key.
+    quarantined_id INTEGER PRIMARY KEY,
+    -- The session (`sessions`).
+    session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
+    -- The number of the stream in the session.
+    stream INTEGER NOT NULL,
+    -- The number of its first event in the stream.
+    first_event INTEGER NOT NULL,
+    -- Events that it claims.
+    event_count INTEGER NOT NULL,
+    -- The device that sent it; NULL: the collector's own process.
+    sender_uuid BLOB,
+    -- What contradicts what is stored.
+    reason TEXT NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    arrived_realtime_ns INTEGER NOT NULL,
+    -- The block as it came.
+    data BLOB NOT NULL
+) STRICT;
+CREATE INDEX quarantined_blocks_by_range ON quarantined_blocks (session_id, stream, first_event,
+    event_count);
+
+-- One row: which lab this is, among those that feed one cluster. Made when it first forwards.
+CREATE TABLE lab (
+    -- 16 random bytes: the identity of the database.
+    uuid BLOB NOT NULL
+) STRICT;
+
+-- What was given to a cluster (`sojourn forward`); what is owed is the difference.
+CREATE TABLE forwarded_sessions (
+    -- The URL and database of the cluster.
+    target TEXT NOT NULL,
+    -- The identity of the session, which may be gone here.
+    session_uuid BLOB NOT NULL,
+    -- Under which the cluster has it.
+    version INTEGER NOT NULL,
+    -- What it was when it was given; empty: it was removed.
+    content TEXT NOT NULL,
+    -- Rows that were sent.
+    rows INTEGER NOT NULL,
+    -- Bytes of them.
+    bytes INTEGER NOT NULL,
+    -- Nanoseconds since the Unix epoch.
+    forwarded_realtime_ns INTEGER NOT NULL,
+    PRIMARY KEY (target, session_uuid)
+) STRICT, WITHOUT ROWID;
+
+-- What was given to a cluster of `commands`.
+CREATE TABLE forwarded_commands (
+    -- The URL and database of the cluster.
+    target TEXT NOT NULL,
+    -- Of the command, which may be gone here.
+    command_id INTEGER NOT NULL,
+    -- What it was when it was given; empty: it was removed.
+    content TEXT NOT NULL,
+    PRIMARY KEY (target, command_id)
+) STRICT, WITHOUT ROWID;
+
+-- Where blocks were moved to (`sojourn session move`).
+CREATE TABLE block_places (
+    -- The key.
+    place_id INTEGER PRIMARY KEY,
+    -- The kind of place: `folder`.
+    kind TEXT NOT NULL,
+    -- Its absolute path.
+    address TEXT NOT NULL,
+    UNIQUE (kind, address)
+) STRICT;
+
+-- Files there. Each holds blocks of one session, one after the other.
+CREATE TABLE block_files (
+    -- Key, as in the `storage` of blocks.
+    file_id INTEGER PRIMARY KEY,
+    -- The place (`block_places`).
+    place_id INTEGER NOT NULL REFERENCES block_places,
+    -- The identity of the session.
+    session_uuid BLOB NOT NULL,
+    -- The name of the file.
+    name TEXT NOT NULL,
+    -- 0: no block refers to it, it is to be deleted as soon as its place is there.
+    is_needed INTEGER NOT NULL,
+    UNIQUE (place_id, name)
+) STRICT;
+CREATE INDEX block_files_unneeded ON block_files (file_id) WHERE is_needed = 0;
+
+-- ## Views
+
+-- A view: functions of a session that were not hooked, from the plan and from the agent. Cold parts
+-- are not among them: they are recorded with their functions.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - function_id INTEGER: The function (`functions`).
+-- - name TEXT: The name, demangled.
+-- - module TEXT: The path of its file.
+-- - offset INTEGER: In the module, bytes.
+-- - size_bytes INTEGER: The size of its code, bytes.
+-- - reason TEXT: Why it was not hooked.
 CREATE VIEW unhooked_functions AS
 SELECT sm.session_id, f.function_id, f.name, m.path AS module, f.offset, f.size_bytes,
        h.reason AS reason
@@ -330,6 +1699,176 @@ JOIN session_modules AS sm ON sm.session_id = r.session_id
 JOIN modules AS m ON m.module_id = sm.module_id
 JOIN functions AS f ON f.function_id = m.first_function_id + r.function - sm.first_function;
 
+-- A view: functions that are Objective-C methods, their names taken apart.
+--
+-- - function_id INTEGER: The function (`functions`).
+-- - name TEXT: The whole name.
+-- - kind TEXT: `instance` or `class`: what the message was sent to.
+-- - receiver TEXT: Class of the receiver where that is not the class that defines the method; NULL
+--   when it is, or was not recorded (`record --receivers`, `--objc dispatch`).
+-- - class TEXT: The class that defines the method.
+-- - category TEXT: Of a method patched in place; NULL: none.
+-- - selector TEXT: The message.
+CREATE VIEW methods AS
+SELECT function_id, name, kind,
+       CASE WHEN colon > 0 THEN substr(class_part, 1, colon - 1) END AS receiver,
+       CASE WHEN paren > 0 THEN substr(class_part, colon + 1, paren - colon - 1)
+            ELSE substr(class_part, colon + 1) END AS class,
+       CASE WHEN paren > 0 THEN rtrim(substr(class_part, paren + 1), ')') END AS category,
+       selector
+FROM (SELECT function_id, name, kind, class_part, selector,
+             instr(class_part, ':') AS colon, instr(class_part, '(') AS paren
+      FROM (SELECT function_id, name,
+                   CASE substr(name, 1, 1) WHEN '+' THEN 'class' ELSE 'instance' END AS kind,
+                   substr(name, 3, instr(name, ' ') - 3) AS class_part,
+                   substr(name, instr(name, ' ') + 1, length(name) - instr(name, ' ') - 1) AS selector
+            FROM functions
+            WHERE (name GLOB '-[[]* *]' OR name GLOB '+[[]* *]')));
+
+-- A view: global variables of the modules of a session, as a map file names them (`record --map`,
+-- `attach --map`).
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - module_id INTEGER: The module (`modules`).
+-- - name TEXT: As the map has it.
+-- - offset INTEGER: In the module, bytes.
+-- - size_bytes INTEGER: The map's; where it gives none, up to the next variable or the end of the
+--   section.
+CREATE VIEW globals AS
+SELECT DISTINCT m.session_id, m.module_id, json_extract(g.value, '$.name') AS name,
+       json_extract(g.value, '$.offset') AS offset, json_extract(g.value, '$.size') AS size_bytes
+FROM reports AS r, json_each(r.payload, '$.globals') AS g, session_modules AS m
+WHERE r.monitor = 'map' AND r.kind = 'globals' AND g.type = 'object'
+  AND m.session_id = r.session_id AND m.number = json_extract(r.payload, '$.module');
+
+-- A view: lines of the methods of a session's modules, by the symbol files beside assemblies, and
+-- by Java classes (`record --lines`). A line that several methods share has a row for each.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - module_id INTEGER: The module (`modules`).
+-- - function_id INTEGER: The method (`functions`).
+-- - file TEXT: Source, as the symbol file names it.
+-- - line INTEGER: The number of the line, from 1.
+-- - entered INTEGER: 1: some instruction of the line ran; 0: none; NULL: it is not known, because
+--   the program was killed, a report of it was lost, or the runtime could not count (`reports`,
+--   monitor `lines`).
+CREATE VIEW source_lines AS
+WITH told AS (
+    SELECT r.session_id, r.kind, json_extract(r.payload, '$.module') AS number,
+           json_extract(r.payload, '$.file') AS file, json_extract(m.value, '$[0]') AS token,
+           l.value AS line
+    FROM reports AS r, json_each(r.payload, '$.methods') AS m, json_each(m.value) AS l
+    WHERE r.monitor = 'lines' AND m.type = 'array' AND l.key > 0),
+known AS (
+    SELECT DISTINCT session_id, json_extract(payload, '$.module') AS number
+    FROM reports WHERE monitor = 'lines' AND kind = 'entered'
+      AND json_extract(payload, '$.file') = '' AND json_array_length(payload, '$.methods') = 0)
+SELECT t.session_id, s.module_id, f.function_id, t.file, t.line,
+       max(CASE WHEN t.kind = 'entered' THEN 1
+                WHEN k.number IS NOT NULL THEN 0 END) AS entered
+FROM told AS t
+JOIN session_modules AS s ON s.session_id = t.session_id AND s.number = t.number
+JOIN functions AS f ON f.module_id = s.module_id AND f.offset = t.token
+LEFT JOIN known AS k ON k.session_id = t.session_id AND k.number = t.number
+GROUP BY t.session_id, f.function_id, t.file, t.line;
+
+-- A view: where the code lies that Mono has generated for methods, of those whose code was to be
+-- hooked in place (`record --mono-engine in_place`, rules about results, `attach`). A generic
+-- method has a row for each of its instances.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - process_number INTEGER: Process, as numbered by the device.
+-- - function_id INTEGER: The method (`functions`).
+-- - address INTEGER: The size of its code, bytes.
+-- - size_bytes INTEGER: Of its code, with the constants behind it.
+CREATE VIEW method_code AS
+SELECT r.session_id, r.process_number, f.function_id, json_extract(c.value, '$[1]') AS address,
+       json_extract(c.value, '$[2]') AS size_bytes
+FROM reports AS r, json_each(r.payload, '$.code') AS c
+JOIN session_modules AS s ON s.session_id = r.session_id
+    AND json_extract(c.value, '$[0]') BETWEEN s.first_function
+                                      AND s.first_function + s.function_count - 1
+JOIN modules AS m ON m.module_id = s.module_id
+JOIN functions AS f
+    ON f.function_id = m.first_function_id + json_extract(c.value, '$[0]') - s.first_function
+WHERE r.monitor = 'methods' AND r.kind = 'code' AND c.type = 'array';
+
+-- A view: on and off the processor. Each row is a step of a thread, from one look of the recorder
+-- at the scheduler's counters to a later one; steps of a thread follow each other while it is
+-- looked at, and one without any work may be long (10 s at most). The kernel counts a running
+-- thread at its timer ticks, so work of the last 4 ms (at 250 Hz) may be in the next step. Threads
+-- have steps from their first recorded call on; flight dumps and recordings by one thread of the
+-- program itself have none.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - process_number INTEGER: The process (`processes.number`).
+-- - thread_number INTEGER: The thread (`threads.number`).
+-- - from_ns INTEGER: Begin, ns since the session's start.
+-- - to_ns INTEGER: The end of the step.
+-- - cpu_ns INTEGER: Nanoseconds that it ran.
+-- - ready_ns INTEGER: Nanoseconds that it waited for a processor.
+-- - waiting_ns INTEGER: That it waited for anything else: the rest.
+-- - reported_ns INTEGER: When the device reported it: a second or so later.
+-- - allocations INTEGER: Blocks that it got from malloc's family meanwhile; NULL: nobody counted
+--   (`record --thread-memory`, `--memory`).
+-- - allocated_bytes INTEGER: The bytes of these blocks.
+-- - frees INTEGER: Blocks that it gave back.
+-- - freed_bytes INTEGER: The bytes of these blocks.
+CREATE VIEW thread_times AS
+SELECT r.session_id, r.process_number, e.value ->> 0 AS thread_number,
+       r.at_ns - (e.value ->> 1) AS from_ns, r.at_ns - (e.value ->> 1) + (e.value ->> 2) AS to_ns,
+       e.value ->> 3 AS cpu_ns, e.value ->> 4 AS ready_ns,
+       max((e.value ->> 2) - (e.value ->> 3) - (e.value ->> 4), 0) AS waiting_ns,
+       r.at_ns AS reported_ns, e.value ->> 5 AS allocations, e.value ->> 6 AS allocated_bytes,
+       e.value ->> 7 AS frees, e.value ->> 8 AS freed_bytes
+FROM reports AS r, json_each(r.payload, '$.steps') AS e
+WHERE r.monitor = 'threads' AND r.kind = 'times' AND e.type = 'array';
+
+-- A view: where a session lies on the collector's clock, so that sessions of many devices share one
+-- time line. No row: the clocks were never compared.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - started_collector_ns INTEGER: Nanoseconds since the Unix epoch; a call at `start_ns` was at
+--   `started_collector_ns + start_ns`.
+-- - uncertainty_ns INTEGER: At most so far off, ns; drift of 50 ppm since the clocks were compared
+--   included.
+-- - clock_error_ns INTEGER: Collector's real time minus what the device took for it, ns.
+CREATE VIEW session_collector_times AS
+WITH first_pairs AS (
+    SELECT s.session_id, s.device_id, p.boot_id, p.boottime_ns + CAST((s.started_ticks - p.ticks)
+               * (CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator) AS INTEGER)
+               AS boottime_ns, p.uncertainty_ns
+    FROM sessions AS s JOIN clock_pairs AS p ON p.session_id = s.session_id
+        AND p.ticks = (SELECT min(ticks) FROM clock_pairs WHERE session_id = s.session_id)
+), ranked AS (
+    SELECT f.session_id, f.boottime_ns + c.offset_ns AS started_collector_ns,
+           f.uncertainty_ns + c.uncertainty_ns + abs(f.boottime_ns - c.boottime_ns) / 20000
+               AS uncertainty_ns,
+           row_number() OVER (PARTITION BY f.session_id ORDER BY
+               c.uncertainty_ns + abs(f.boottime_ns - c.boottime_ns) / 20000) AS place
+    FROM first_pairs AS f JOIN device_clocks AS c
+        ON c.device_id = f.device_id AND c.boot_id = f.boot_id
+)
+SELECT r.session_id, r.started_collector_ns, r.uncertainty_ns,
+       r.started_collector_ns - s.started_realtime_ns AS clock_error_ns
+FROM ranked AS r JOIN sessions AS s ON s.session_id = r.session_id WHERE r.place = 1;
+
+-- A view: sums of a thread's streams.
+--
+-- - thread_id INTEGER: The thread (`threads`).
+-- - session_id INTEGER: The session (`sessions`).
+-- - thread_number INTEGER: Its number in the session, from 1.
+-- - tid INTEGER: The thread, as the kernel calls it.
+-- - name TEXT: The name of the thread.
+-- - is_main INTEGER: 1: the process's first thread.
+-- - calls INTEGER: Calls that were entered.
+-- - first_enter_ns INTEGER: Nanoseconds since the session's start.
+-- - last_leave_ns INTEGER: Nanoseconds since the session's start.
+-- - run_time_ns INTEGER: Last exit - first entry, ns.
+-- - max_depth INTEGER: Of its calls, counted from 1.
+-- - dropped_calls INTEGER: Calls that were lost.
+-- - dropped_events INTEGER: Entries and exits that were lost.
+-- - waited_ns INTEGER: Time that it waited for the drain, ns.
 CREATE VIEW thread_stats AS
 SELECT t.thread_id, t.session_id, t.number AS thread_number, t.tid, t.name, t.is_main,
        sum(s.calls) AS calls, min(s.first_enter_ns) AS first_enter_ns,

@@ -14,6 +14,7 @@ import sys
 import plain
 import programs
 import reach
+import schema_readme
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
@@ -462,6 +463,11 @@ def check_headers(_build):
     print(f"{len(headers)} headers")
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         fail([problem for problem in pool.map(alone, headers) if problem])
+
+
+def check_schema(_build):
+    """schema/README.md has each table and column as the comments of the migrations describe it."""
+    fail(schema_readme.find_problems())
 
 
 def check_tidy(build):

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
@@ -28,6 +29,10 @@
 
 extern const char __executable_start[];
 extern const char etext[];
+
+#ifndef AT_MINSIGSTKSZ
+#define AT_MINSIGSTKSZ 51
+#endif
 
 enum { CALLS = 80, FRAMES = 40, STACK_BYTES = 65536 };
 
@@ -202,6 +207,49 @@ static void run_marked(void)
     printf("marked: sum %ld, strange %ld, unlike %ld\n", sum, strange, unlike);
 }
 
+static void set_action(int number, void (*handler)(int, siginfo_t *, void *), int flags)
+{
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
+    struct sigaction old;
+    sigaction(number, &action, NULL);
+    sigaction(number, NULL, &old);
+    if (old.sa_sigaction != handler || old.sa_flags != (action.sa_flags | RESTORER_FLAG)) {
+        puts("another action");
+    }
+}
+
+static void count_step(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    (void)context;
+    stepped++;
+}
+
+/* Steps through a first call on an alternate stack that has little more room than the kernel needs,
+ * and looks whether something has written below it. */
+static void *call_on_small_stack(void *function)
+{
+    enum { BELOW = 4096, LITTLE = 1024, MOST = 65536, MARKED = 0xa5 };
+    static unsigned char memory[BELOW + MOST];
+    static long changed;
+    const stack_t stack = {.ss_sp = memory + BELOW, .ss_size = getauxval(AT_MINSIGSTKSZ) + LITTLE};
+    memset(memory, MARKED, BELOW);
+    sigaltstack(&stack, NULL);
+    call_in_thread(function);
+    for (int i = 0; i < BELOW; i++) {
+        changed += memory[i] != MARKED;
+    }
+    return &changed;
+}
+
+static void run_small_stack(void)
+{
+    set_action(SIGTRAP, count_step, SA_ONSTACK);
+    const long changed = run_in_thread(call_on_small_stack, (void *)leaf);
+    printf("small stack: stepped %d, changed %ld\n", stepped > CALLS, changed);
+}
+
 /* The handler goes elsewhere at one step; later calls are as ever. */
 static void *leave_in_thread(void *function)
 {
@@ -234,17 +282,6 @@ static void print_steps(const char *how)
     const long sum = run_stepped();
     printf("%s: sum %ld, stepped %d, outside %ld, cut %ld\n", how, sum, steps > CALLS, outside,
            cut);
-}
-
-static void set_action(int number, void (*handler)(int, siginfo_t *, void *), int flags)
-{
-    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
-    struct sigaction old;
-    sigaction(number, &action, NULL);
-    sigaction(number, NULL, &old);
-    if (old.sa_sigaction != handler || old.sa_flags != (action.sa_flags | RESTORER_FLAG)) {
-        puts("another action");
-    }
 }
 
 /* Installed past the C library, with a restorer of its own where programs bring one. */
@@ -343,6 +380,7 @@ static void run_faults(void)
 
 static sigjmp_buf behind_end;
 static uintptr_t last_sp;
+static long ended;
 
 /* The stack has ended: at the function's own place, where its first push would be. */
 static void leave_end(int number, siginfo_t *info, void *context)
@@ -374,6 +412,38 @@ static void run_near_ends(void)
         }
     }
     printf("ends: called %d, outside %ld, elsewhere %ld\n", called > 0, outside, cut);
+}
+
+static void leave_end_of_library(int number, siginfo_t *info, void *context)
+{
+    (void)number;
+    (void)info;
+    outside += is_strange((void *)*pc_of(context));
+    siglongjmp(behind_end, 1);
+}
+
+/* The first call of a thread, which the recorder gives room, with few bytes of stack left. */
+static void *call_library_near_end(void *sp)
+{
+    static char alternate[STACK_BYTES];
+    static long result;
+    const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof(alternate)};
+    sigaltstack(&stack, NULL);
+    result = sigsetjmp(behind_end, 1) == 0 ? call_on_stack(call_library, (uintptr_t)sp, 1) : 0;
+    return &result;
+}
+
+static void run_near_ends_of_library(void)
+{
+    enum { GUARD = 4096, LEAST = 160, MOST = 416, STEP = 16 };
+    char *low = mmap(NULL, 2 * GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(low, GUARD, PROT_NONE);
+    set_action(SIGSEGV, leave_end_of_library, SA_ONSTACK);
+    ldiv(1, 1); /* its address is known from here on */
+    for (long room = LEAST; room < MOST; room += STEP) {
+        ended += run_in_thread(call_library_near_end, low + GUARD + room) == 0;
+    }
+    printf("ends: ended %d, outside %ld\n", ended > 1, outside);
 }
 
 static volatile sig_atomic_t is_over;
@@ -549,6 +619,10 @@ int main(int count_of_arguments, char **arguments)
         run_left();
     } else if (strcmp(arguments[1], "ends") == 0) {
         run_near_ends();
+    } else if (strcmp(arguments[1], "small_stack") == 0) {
+        run_small_stack();
+    } else if (strcmp(arguments[1], "library_ends") == 0) {
+        run_near_ends_of_library();
     } else if (strcmp(arguments[1], "stack") == 0) {
         set_action(SIGTRAP, step, SA_ONSTACK);
         print_steps("stack");

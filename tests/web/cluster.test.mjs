@@ -81,7 +81,7 @@ test("sets over labs are compared with a verdict", async () => {
         ...[duration(row.compared_a), duration(row.compared_b), count(row.calls_a), count(row.calls_b)],
         row.calls_ratio === null || row.calls_ratio === 1
             ? row.calls_change
-            : `${Math.abs(100 * row.calls_ratio - 100).toFixed(1)} % ${row.calls_ratio > 1 ? "more" : "fewer"} in all`,
+            : `${Math.abs(100 * row.calls_ratio - 100).toFixed(1)} % ${row.calls_ratio > 1 ? "more" : "fewer"} in total`,
     ]);
     assert.ok(rows.length > 5);
     assert.match((await texts(rowsOf(page, "Functions compared").filter({ hasText: "spin" })))[0][0], /slower$/);
@@ -99,7 +99,7 @@ test("sets over labs are compared with a verdict", async () => {
 test("devices and builds are asked of the cluster itself", async () => {
     const page = await openPage("/fleet");
     await page.getByText("findings and commands are in the labs").waitFor();
-    for (const absent of ["Give a command", "Findings", "Coverage"]) {
+    for (const absent of ["Send a command", "Findings", "Coverage"]) {
         assert.equal(await page.getByText(absent, { exact: true }).count(), 0, absent);
     }
     await page.getByLabel("p95 of a function by device and build").fill("spin");
@@ -139,7 +139,7 @@ test("times that are estimates are marked", async () => {
     for (const change of ["DROP COLUMN untimed_calls", "ADD COLUMN untimed_calls Nullable(Int64)"]) { // as rows of before are
         assert.ok((await fetch(url, { method: "POST", body: `ALTER TABLE sojourn.raw_function_stats ${change}` })).ok);
     }
-    const unknown = page.getByText(`Of ${format.counted(ALL, "session")} it is not known which times are estimates`);
+    const unknown = page.getByText(`${format.counted(ALL, "session")} came from an older Sojourn`);
     assert.equal(await unknown.count(), 0);
     await page.goto(new URL(`/fleet?function=${name}`, page.url()).href);
     await unknown.waitFor();

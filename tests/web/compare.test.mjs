@@ -39,7 +39,7 @@ before(async () => {
 after(stop);
 
 function callsChange({ calls_ratio: ratio, calls_change: text }) {
-    return ratio === null || ratio === 1 ? text : `${Math.abs(100 * ratio - 100).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in all`;
+    return ratio === null || ratio === 1 ? text : `${Math.abs(100 * ratio - 100).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in total`;
 }
 
 test("two sets are compared with a verdict, and their durations drawn", async () => {
@@ -145,7 +145,7 @@ test("sessions are chosen for a comparison in their list", async () => {
     await page.getByRole("button", { name: "before in set A" }).first().click();
     await page.getByRole("link", { name: "Compare", exact: true }).last().click();
     await page.waitForURL(new RegExp(`/compare\\?a=${SIDE}&b=${2 * SIDE}$`));
-    await page.getByText("1 and 1 sessions. Too few sessions: 6 a side are needed to decide this, 10 decide most changes.").waitFor();
+    await page.getByText("1 and 1 sessions. Too few sessions: this needs 6 per side; 10 per side decide most changes.").waitFor();
     await page.close();
 });
 

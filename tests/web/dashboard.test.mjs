@@ -265,7 +265,7 @@ test("loss is said with its reasons, and where it is", async () => {
     const page = await openPage("/sessions/2");
     await page.getByText("934 calls lost").waitFor();
     await page.getByText("the recorder's memory was full (900 calls, 1 gap)").waitFor();
-    await page.getByRole("link", { name: "Where" }).click();
+    await page.getByRole("link", { name: "Details" }).click();
     await page.getByText("ring full").waitFor();
     await page.getByText("the head is 2 bytes short").waitFor();
     await page.context().close();

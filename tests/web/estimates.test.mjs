@@ -199,7 +199,7 @@ test("overview, live view and crash page mark functions and single calls", async
         const hot = await checkPanel(page, "Where the time goes", (row) => [row.name, percent(row.share, 1), estimated(row.self_ns, agreed(row)), compact(row.calls)]);
         assert.ok(hot.some((row) => isMarked(row[2])));
     }
-    await checkPanel(page, "Single calls with most time of their own", (row) => [
+    await checkPanel(page, "Calls with the most self time", (row) => [
         undefined,
         undefined,
         estimated(row.self_ns, isSelfOfCall(row.name, row.flags)),
@@ -324,7 +324,7 @@ test("a comparison marks the side that is estimated", async () => {
         return [undefined, undefined, undefined, undefined, undefined, estimated(row.compared_a, row.is_self_estimate_a), duration(row.compared_b)];
     });
     assert.ok(rows.some((row) => isMarked(row[5])) && rows.some((row) => !isMarked(row[5])));
-    await page.getByText("~ marks estimates: of calls that were counted without a clock, and self time of their callers.").waitFor();
+    await page.getByText("~ marks estimates: times of calls that were counted without a clock, and the self time of their callers.").waitFor();
     const spin = rowsOf(page, "Functions compared").filter({ has: page.getByRole("button", { name: "spin", exact: true }) });
     const [{ error }] = await sql(`SELECT error_ns AS error FROM function_stats WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("spin")}`);
     assert.equal(await spin.locator("td").nth(5).locator("span").getAttribute("title"), `estimate: calls counted without a clock; total ± ${duration(error)} (standard error)`);
@@ -361,7 +361,7 @@ test("one file marks them, and shows no columns for it", async () => {
         checkRow(name, [total, ...times], [self]);
     }
     const slow = await sql(`SELECT s.flags, s.self_ns, f.name FROM calls s JOIN functions f USING (function_id) WHERE s.session_id = ${ADAPTIVE} AND s.self_ns >= 1000 ORDER BY s.self_ns DESC LIMIT 10`);
-    const shown = await texts(rowsOf(alone, "Single calls with most time of their own"));
+    const shown = await texts(rowsOf(alone, "Calls with the most self time"));
     assert.deepEqual(shown.map((row) => row[5]), slow.map((row) => format.estimated(row.self_ns, isSelfOfCall(row.name, row.flags))));
     await openTwin(alone);
     const paths = rowsOf(alone, "Call paths, callers above callees, as a table");

@@ -54,14 +54,14 @@ test("an app of a device is prepared, started and recorded by clicks, and its fi
     const page = await openPage("/fleet");
     await page.getByRole("button", { name: "phone7" }).click();
     await page.waitForURL(/device=\d+/);
-    await page.getByRole("button", { name: "Ask for its apps" }).click();
+    await page.getByRole("button", { name: "List apps" }).click();
     const apps = rowsOf(page, "Apps of the device");
     await apps.nth(1).waitFor();
     assert.deepEqual(
         (await texts(apps)).map((row) => row.slice(0, 3)),
         [
             ["words", "native", `${program} 40 0`],
-            ["gone", "not known", "/nowhere/at/all"],
+            ["gone", "unknown", "/nowhere/at/all"],
         ],
     );
     await page.getByRole("button", { name: "Prepare words" }).click();
@@ -108,7 +108,7 @@ test("the table of devices says what a device says, and what the collector knows
     assert.equal(cell("Clock"), clock ? `± ${format.duration(clock.uncertainty_ns)}` : "not compared");
     assert.ok(clock, "the device's clock was compared with the collector's");
     await page.getByRole("button", { name: "phone7" }).click();
-    await page.getByText("2 in its catalogue").waitFor();
+    await page.getByText("2 known").waitFor();
     await page.getByText(/(ahead of|behind) the collector's, ± /).waitFor();
     await page.close();
 });

@@ -89,7 +89,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     const { recorder, session } = await launch("running");
     const before = await work(recorder, session, 100);
     const live = await openPage(`/sessions/${session}?view=live`);
-    await live.getByText("Drawn as it comes.").waitFor();
+    await live.getByText("This page updates itself.").waitFor();
     const seen = await callsOf(session); // nothing works now
     const timeline = await openPage(`/sessions/${session}?view=timeline&follow=1`);
     await timeline.getByRole("button", { name: "● Following" }).waitFor();
@@ -170,7 +170,7 @@ test("triggers and flight dumps are there when they happen", async () => {
     writeFileSync(policy, JSON.stringify({ policy: 1, mode: "flight", flight: { before: "5m", after: "10ms", memory: "8M" }, triggers }));
     const { recorder, session } = await launch("flying", "--policy", policy);
     const page = await openPage(`/sessions/${session}?view=live`);
-    await page.getByText("None has fired.").waitFor();
+    await page.getByText("No trigger has fired yet.").waitFor();
     await page.locator(".live.on").waitFor();
     recorder.stdin.write("go\n");
     const [{ uuid }] = await sql(`SELECT lower(hex(uuid)) AS uuid FROM sessions WHERE session_id = ${session}`);

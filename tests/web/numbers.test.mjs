@@ -220,7 +220,7 @@ test("marks, triggers, decisions, what was left out, processes and modules", asy
     await checkPanel(page, "Decisions of the overhead budget", (row) => [
         duration(row.at_ns), row.what, row.name, row.reason, compact(row.total_calls), percent(row.overhead_ppm, 1e6), percent(row.budget_ppm, 1e6),
     ]);
-    await checkPanel(page, "Calls that were counted and not kept", (row) => [row.name, row.reason, count(row.calls), duration(row.total_ns)]);
+    await checkPanel(page, "Calls that were counted but not stored", (row) => [row.name, row.reason, count(row.calls), duration(row.total_ns)]);
     const processes = await sql(`SELECT pid, executable, how, exit_code FROM processes WHERE session_id = ${WHOLE} ORDER BY number`);
     assert.deepEqual(
         await texts(rowsOf(page, "Processes")),

@@ -32,7 +32,7 @@ test("the overview shows what SQL answers", async () => {
         compact(row.calls),
     ]);
     assert.ok(hot.some(([name]) => name === "fibonacci"));
-    await checkPanel(page, "Single calls with most time of their own", (row) => [
+    await checkPanel(page, "Calls with the most self time", (row) => [
         `▸ ${row.name}${row.given ? ` (${row.given})` : ""}${row.flags ? " ▲" : ""}`,
         row.thread,
         duration(row.self_ns),
@@ -51,21 +51,21 @@ test("the overview shows what SQL answers", async () => {
         count(row.functions),
         row.example,
     ]);
-    const slow = page.getByRole("region", { name: "Single calls with most time of their own" });
+    const slow = page.getByRole("region", { name: "Calls with the most self time" });
     const [slowest] = await sql(`SELECT call_id FROM calls WHERE session_id = ${VALUED} ORDER BY self_ns DESC LIMIT 1`);
     const callers = await sql(
         `SELECT f.name, a.duration_ns FROM ancestors(${slowest.call_id}) a JOIN functions f USING (function_id)`,
     );
     await slow.getByRole("button", { name: /^Callers of / }).first().click();
     const said = callers.map((row) => `← ${row.name} (${duration(row.duration_ns)})`).join(" ");
-    await slow.getByText(said || "called by nothing that was recorded", { exact: true }).waitFor();
+    await slow.getByText(said || "no recorded callers", { exact: true }).waitFor();
     await page.close();
 });
 
 // The six longest calls of serve() have their time below them, the shortest one has its own.
-test("the overview finds the calls with most time of their own among all calls", async () => {
+test("the overview finds the calls with the most self time among all calls", async () => {
     const { duration } = format;
-    const title = "Single calls with most time of their own";
+    const title = "Calls with the most self time";
     const [whole] = await sql(`SELECT max(end_ns) AS ends FROM calls WHERE session_id = ${DEEP}`);
     for (const [area, where] of [["", "1"], [`&area=1-${whole.ends}`, "c.start_ns >= 1"], ["&functions=serve", "f.name = 'serve'"]]) {
         const wanted = await sql(
@@ -140,7 +140,7 @@ test("a crashed session shows its open stack, its last calls and what it did to 
         duration(row.duration_ns),
         row.ending,
     ]);
-    await checkPanel(page, "Uses of freed memory and other heap mistakes", (row) => [
+    await checkPanel(page, "Uses of freed memory and other heap errors", (row) => [
         row.kind.replaceAll("_", " "),
         row.used_in,
         row.freed_in,
@@ -161,7 +161,7 @@ test("a crashed session shows its open stack, its last calls and what it did to 
 });
 
 test("findings of a selected time are those of all threads, also of one without recorded calls", async () => {
-    const title = "Uses of freed memory and other heap mistakes";
+    const title = "Uses of freed memory and other heap errors";
     const [{ tid, at }] = await sql(`SELECT max(tid) AS tid, max(at_ns) AS at FROM zombie_reports WHERE session_id = ${FALLEN}`);
     const [{ thread }] = await sql(`SELECT thread_id AS thread FROM threads WHERE session_id = ${FALLEN} AND is_main`);
     change(`UPDATE zombie_reports SET tid = 0 WHERE session_id = ${FALLEN}`);
@@ -399,11 +399,11 @@ test("the fleet page shows devices and takes commands", async () => {
     assert.equal(shown[0][0], wanted[0].name);
     assert.equal(shown[0][4], wanted[0].agent_version || "–");
     await page.getByLabel(/^Command for/).selectOption("policy");
-    await page.getByLabel("Its arguments, JSON").fill('{"policy": {"policy": 1, "name": "x", "no_such_key": 1}}');
-    await page.getByRole("button", { name: "Give it" }).click();
+    await page.getByLabel("Arguments (JSON)").fill('{"policy": {"policy": 1, "name": "x", "no_such_key": 1}}');
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText(/no_such_key/).last().waitFor();
-    await page.getByLabel("Its arguments, JSON").fill("{ not json");
-    await page.getByRole("button", { name: "Give it" }).click();
+    await page.getByLabel("Arguments (JSON)").fill("{ not json");
+    await page.getByRole("button", { name: "Send", exact: true }).click();
     await page.getByText(/JSON at position|property name/).waitFor();
     assert.deepEqual(await sql("SELECT * FROM commands"), []);
     await page.getByLabel("p95 of a function by device and build").fill("spin");

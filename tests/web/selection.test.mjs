@@ -115,7 +115,7 @@ test("a device is a chip on every page, in the address and in the links", async 
     const chip = page.getByRole("button", { name: /^Remove: Device/ });
     await page.getByLabel("Select a device").selectOption("77");
     await page.waitForURL(/device=77/);
-    const none = page.getByText(`No call here is of the selected device: the session is of ${own.name}.`);
+    const none = page.getByText(`This session belongs to ${own.name}, not to the selected device.`);
     for (const view of ["Functions", "Call tree", "Overview", "Flame graph", "Timeline"]) {
         await page.getByRole("link", { name: view, exact: true }).first().click();
         await none.waitFor();
@@ -249,10 +249,10 @@ test("coverage counts functions by module and function, and what only one set en
     const rows = rowsOf(page, "Coverage");
     await rows.filter({ hasText: "use_block" }).waitFor();
     assert.equal(await rows.filter({ hasText: "fibonacci" }).count(), 0);
-    await page.getByLabel("Against (optional)").fill("2");
+    await page.getByLabel("Compare with (optional)").fill("2");
     await page.getByRole("button", { name: "Show", exact: true }).click();
     await page.waitForURL(/b=2/);
-    const title = "Functions that only one of them entered";
+    const title = "Functions that only one set entered";
     const shown = await checkPanel(page, title, (row) => [`only ${row.side}`, undefined, compact(row.calls), row.other]);
     const entered = async (session) =>
         (await sql(`SELECT DISTINCT f.name FROM calls JOIN functions f USING (function_id) WHERE session_id = ${session}`)).map(({ name }) => name);
@@ -272,19 +272,19 @@ test("coverage counts functions by module and function, and what only one set en
 test("a policy is checked by the server as it is written", async () => {
     const page = await openPage("/fleet", { expects: /status of 400/ });
     await page.getByText("Write a policy").click();
-    await page.getByText("Good: fresh, mode trace, version 1.").waitFor();
+    await page.getByText("Valid: fresh, mode trace, version 1.").waitFor();
     const text = page.getByLabel("Policy for all devices");
     await text.fill('{"policy": 1, "mode": "dance"}');
     await page.getByText(/"trace".*"flight".* is needed/).waitFor();
-    assert.equal(await page.getByRole("button", { name: "Set it" }).isDisabled(), true);
+    assert.equal(await page.getByRole("button", { name: "Set policy" }).isDisabled(), true);
     await text.fill('{"policy": 1, "name": "calm", "mode": "flight"}');
-    await page.getByText("Good: calm, mode flight").waitFor();
-    await page.getByRole("button", { name: "Set it" }).click();
-    await page.getByText(/^Set; /).waitFor();
+    await page.getByText("Valid: calm, mode flight").waitFor();
+    await page.getByRole("button", { name: "Set policy" }).click();
+    await page.getByText(/^Policy set; /).waitFor();
     const [rule] = await sql("SELECT scope, document ->> 'name' AS name FROM policy_rules WHERE ended_realtime_ns IS NULL");
     assert.deepEqual(rule, { scope: "all", name: "calm" });
-    await page.getByRole("button", { name: "End what was set" }).click();
-    await page.getByText(/^Ended; /).waitFor();
+    await page.getByRole("button", { name: "Remove policy" }).click();
+    await page.getByText(/^Policy removed; /).waitFor();
     assert.deepEqual(await sql("SELECT 1 FROM policy_rules WHERE ended_realtime_ns IS NULL"), []);
     await page.close();
 });
@@ -305,7 +305,7 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     await page.getByText("No session matches.").waitFor();
     await page.goto(base);
     await page.getByLabel("Tick whole, session 1").check();
-    const actions = page.getByRole("group", { name: "What to do with the ticked sessions" });
+    const actions = page.getByRole("group", { name: "Actions for the ticked sessions" });
     await actions.getByLabel("Tag", { exact: true }).fill("rack=7");
     await actions.getByRole("button", { name: "Tag", exact: true }).click();
     await actions.getByText("Session 1 tagged rack=7.").waitFor();
@@ -316,7 +316,7 @@ test("sessions are narrowed by what they have in common, tagged, pinned and remo
     await page.getByText("1 of 2", { exact: true }).waitFor();
     await remove(page, "tag: rack=7");
     await actions.getByRole("button", { name: "Undo" }).click();
-    await actions.getByText("Taken back.").waitFor();
+    await actions.getByText("Undone.").waitFor();
     await actions.getByRole("button", { name: "Pin", exact: true }).click();
     await actions.getByText("Session 1 pinned.").waitFor();
     await listed(page).getByText("pinned", { exact: true }).waitFor();
@@ -366,12 +366,12 @@ test("notes are written on a session and on a time, seen on the timeline, and ta
         { note: "here it <b>stalls</b>", start_ns: 1000, end_ns: 900000 },
     ]);
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Taken back.").waitFor();
+    await page.getByText("Note removed.").waitFor();
     assert.deepEqual(await sql("SELECT * FROM annotations"), []);
     await page.goto(new URL(`/sessions/${WHOLE}?view=overview`, base).href);
     await field.fill("all of it is slow");
     await field.press("Enter");
-    await checkPanel(page, "Notes", (row) => [row.note, "all of it", row.author, row.written]);
+    await checkPanel(page, "Notes", (row) => [row.note, "whole session", row.author, row.written]);
     await page.close();
 });
 
@@ -395,7 +395,7 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     const said = await page.locator(".page > div > span[role=status]").elementHandle(); // there before it says anything
     assert.equal(await said.textContent(), "");
     await page.locator("input[type=file]").setInputFiles(other);
-    await page.getByText("Importing other.db: its sessions are being copied, 42.0 %").waitFor();
+    await page.getByText("Importing other.db: copying its sessions, 42.0 %").waitFor();
     assert.equal(await said.textContent(), "Importing other.db:");
     assert.equal(await page.getByRole("progressbar").getAttribute("value"), "0.42");
     isHeld = false;
@@ -450,7 +450,7 @@ test("a selection is saved as one page that opens without a server, and runs not
     assert.ok(rows.some((row) => row[0] === hostile));
     const [slowest] = await sql(`SELECT f.name, s.duration_ns FROM calls s JOIN functions f USING (function_id)
         WHERE s.session_id = ${WHOLE} AND s.start_ns >= ${half} ORDER BY s.self_ns DESC LIMIT 1`);
-    const slow = (await texts(rowsOf(alone, "Single calls with most time of their own")))[0];
+    const slow = (await texts(rowsOf(alone, "Calls with the most self time")))[0];
     assert.equal(slow[0], slowest.name);
     assert.equal(slow[4], duration(slowest.duration_ns));
     await alone.getByLabel("Search in Functions").waitFor({ state: "detached" });

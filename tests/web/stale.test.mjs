@@ -153,7 +153,7 @@ test("the list of sessions ticks all of those that match, not those that were sh
     await late.letGo();
     await comesTo(() => page.locator("table.sessions tbody tr").count(), 1);
     await all.check();
-    await page.getByRole("group", { name: "What to do with the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
+    await page.getByRole("group", { name: "Actions for the ticked sessions" }).getByText(`Session ${OTHER}`, { exact: true }).waitFor();
     await page.close();
 });
 
@@ -336,9 +336,9 @@ test("what cannot be known of devices is said to be so, and why", async () => {
     await page.goto(new URL(`/fleet?device=${own.id}`, base).href);
     const about = page.getByRole("region", { name: own.name, exact: true });
     await about.getByRole("alert").getByText(REFUSED).waitFor();
-    await comesTo(() => about.getByText("not known", { exact: true }).count(), 2);
+    await comesTo(() => about.getByText("unknown", { exact: true }).count(), 2);
     await page.locator(".page > [role=alert]").waitFor();
-    await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "not known").length === 2), true);
+    await comesTo(async () => (await texts(rowsOf(page, "Devices"))).every((row) => row.filter((text) => text === "unknown").length === 2), true);
     await page.close();
 });
 
@@ -419,7 +419,7 @@ test("Enter in the palette goes to what the arrows chose, before and after the a
 
 test("findings are asked anew each time", async () => {
     const page = await openPage("/zombies");
-    await page.getByText("None was reported.", { exact: false }).waitFor();
+    await page.getByText("No findings yet.", { exact: false }).waitFor();
     change(`INSERT INTO zombies (zombie_id, fingerprint, kind, used_in, freed_in, allocated_in, state, reports, first_seen_realtime_ns, last_seen_realtime_ns)
         SELECT 1, 'f', 'use_after_free', 'use', 'drop', 'make', 'open', 1, 1, 1`);
     await page.getByRole("link", { name: "Fleet", exact: true }).click();

@@ -355,7 +355,7 @@ test("of a slow call that waited for a pipe or a lock, blocked is what differs m
             WHERE session_id = ${BLOCKED} AND name = '${name}' ORDER BY duration_ns DESC LIMIT 1`);
         assert.ok(ns > 2e8, `${name} was held up for ${ns} ns`);
         const page = await openPage(`/sessions/${BLOCKED}?view=why&call=${id}`);
-        await page.getByText(/^What its thread did differs most in: Blocked, ~\+/).waitFor();
+        await page.getByText(/^The state of its thread that differs most: Blocked, ~\+/).waitFor();
         const parts = await texts(rowsOf(page, "Time of both calls, by what it was spent on"));
         assert.equal(parts.find((row) => row[0] === "Waiting for the recorder")[3], format.duration(0));
         await page.close();

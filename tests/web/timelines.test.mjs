@@ -84,14 +84,14 @@ test("ticked sessions of several devices lie on one timeline by the collector's 
     for (const session of ALL) {
         await page.getByLabel(`Tick ${names[session]}, session ${session}`).check();
     }
-    await page.getByRole("group", { name: "What to do with the ticked sessions" }).getByRole("link", { name: "Timeline", exact: true }).click();
+    await page.getByRole("group", { name: "Actions for the ticked sessions" }).getByRole("link", { name: "Timeline", exact: true }).click();
     await page.waitForURL((url) => url.pathname === "/timeline" && url.searchParams.get("sessions").split(",").length === 3);
     await drawn(page);
     const places = await offsets(ALL);
     const said = {
         [PHONE]: /^± .*; the device's was .* (ahead|behind)$/,
         [TABLET]: new RegExp(`^± .*; the device's was ${duration(AHEAD_NS)} ahead$`),
-        [STRANGER]: /^never compared with the collector's: as the device says$/,
+        [STRANGER]: /^never compared with the collector's clock: uses the device's own$/,
     };
     const rows = await checkPanel(page, title, (row) => [device[row.session_id], names[row.session_id], duration(places.get(row.session_id))]);
     assert.equal(rows.length, 3);

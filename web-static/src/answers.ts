@@ -1,4 +1,5 @@
-// Answers of the server for components: kept by their address, cancelled when nobody waits.
+// Loads and caches answers of the server for components. A request is cancelled when no component
+// waits for it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { askSql, rowsOf, type SqlAnswer } from "./api";
 
@@ -13,28 +14,28 @@ function keep(key: string, value: unknown): void {
     }
 }
 
-// What was asked for before the page that shows it was there.
+// Requests that were sent before the page that needs them was shown.
 const coming = new Map<string, Promise<unknown>>();
 
-// prepare asks for what a page will ask for by that key, once.
+// Sends a request early. The page with the same `key` will use its answer.
 export function prepare<T>(key: string, load: () => Promise<T>): void {
     if (!kept.has(key) && !coming.has(key)) {
         const answer = load();
         coming.set(key, answer);
-        answer.catch(() => coming.delete(key)); // the page asks itself, and says what is wrong
+        answer.catch(() => coming.delete(key)); // the page sends the request again and shows the error
     }
 }
 
-function take<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
+function loadOnce<T>(key: string, load: (signal: AbortSignal) => Promise<T>, signal: AbortSignal): Promise<T> {
     const answer = coming.get(key) as Promise<T> | undefined;
     coming.delete(key);
     return answer?.catch(() => load(signal)) ?? load(signal);
 }
 
 export interface Answer<T> {
-    value: T | null; // of this question; until a change of what it is about has been answered, as it was before
+    value: T | null; // the answer to this question; after a change, the old answer until the new one arrives
     problem: string;
-    isCurrent: boolean; // it answers this key
+    isCurrent: boolean; // true if the value belongs to this key
 }
 
 const NO_FAILURE = { key: "", problem: "" };
@@ -45,8 +46,9 @@ interface Held<T> {
     value: T;
 }
 
-// useAnswer loads what `key` names; "" loads nothing. Keys of the same `question` differ by what has changed since. The
-// answer to another question is never given: nobody is to read it, or act on it, under the words of this one.
+// Loads the answer for `key`; "" loads nothing. Keys with the same `question` differ only in the
+// number of changes. An answer to another question is never returned, because the page would show
+// it under the wrong heading.
 export function useAnswer<T>(key: string, load: (signal: AbortSignal) => Promise<T>, question = key): Answer<T> {
     const [held, setHeld] = useState<Held<T> | null>(null);
     const [failed, setFailed] = useState(NO_FAILURE);
@@ -60,7 +62,7 @@ export function useAnswer<T>(key: string, load: (signal: AbortSignal) => Promise
         }
         const abort = new AbortController();
         setFailed(NO_FAILURE);
-        take(key, load, abort.signal).then(
+        loadOnce(key, load, abort.signal).then(
             (value) => {
                 keep(key, value);
                 if (!abort.signal.aborted) {
@@ -80,8 +82,8 @@ export function useAnswer<T>(key: string, load: (signal: AbortSignal) => Promise
     };
 }
 
-// useKept is a value or, while there is none, the last one of the same scope: for a picture that stays until the next
-// is there, and for lists that say themselves which of their rows still fit.
+// Returns `value` or, while it is null, the last value of the same scope. For pictures and lists
+// that should stay visible until the next value arrives.
 export function useKept<T>(value: T | null, scope: string): T | null {
     const last = useRef<{ scope: string; value: T } | null>(null);
     if (value !== null) {
@@ -108,7 +110,7 @@ export function prepareSql(sql: string, values: Values, changes: number, limits 
     prepare(sqlKey(sql, values, changes), () => askSql(sql, values, limits));
 }
 
-// useSql asks in SQL; `changes` counts the changes of the session that it is about.
+// Runs an SQL statement. `changes` counts the changes of the session; a new number runs it again.
 export function useSql<Row>(sql: string, values: Values, changes = 0, limits = {}): SqlRows<Row> {
     const ask = (signal: AbortSignal) => askSql(sql, values, limits, signal);
     const answer = useAnswer(sqlKey(sql, values, changes), ask, questionOf(sql, values));
@@ -118,13 +120,14 @@ export function useSql<Row>(sql: string, values: Values, changes = 0, limits = {
 
 let openings = 0;
 
-// useOpening is another number each time that a part of a page is opened: as `changes`, it asks anew what was kept.
+// Returns another number each time a component is mounted. Used as `changes`, it bypasses the
+// cache.
 export function useOpening(): number {
     const [opening] = useState(() => ++openings);
     return opening;
 }
 
-// consoleAddress is where a statement can be read, changed and run again.
+// Returns the address of the SQL console with this statement and these values.
 export function consoleAddress(sql: string, values: Values, engine = ""): string {
     const parameters = new URLSearchParams({ sql: sql.trim(), ...(engine ? { engine } : {}) });
     for (const [name, value] of Object.entries(values)) {

@@ -1,4 +1,5 @@
-// The collector's JSON API (collector-server/http/openapi.json). Ids are strings: they pass 2^53.
+// The collector's JSON API (collector-server/http/openapi.json). Ids are strings, because they can
+// exceed 2^53.
 
 import type { Answers, Schemas } from "./api_types"; // made of it when the dashboard is built
 import { parse } from "./parse";
@@ -17,10 +18,10 @@ export type Overview = Answers["get /api/v1/sessions/{id}"];
 export type LossRow = Overview["loss"]["items"][number];
 export type FunctionRow = Schemas["Function"];
 export type FunctionPage = Answers["get /api/v1/sessions/{id}/functions"];
-export type PathNode = Omit<Schemas["PathNode"], "min_ns" | "max_ns">; // no page shows those
+export type PathNode = Omit<Schemas["PathNode"], "min_ns" | "max_ns">; // no page shows these two
 export type TreePage = Omit<Answers["get /api/v1/sessions/{id}/call-tree"], "items" | "focus"> & {
     items: PathNode[];
-    focus?: PathNode[]; // when it was asked for
+    focus?: PathNode[]; // only if the request asked for a path
 };
 export type GapRow = Rows<"get /api/v1/sessions/{id}/gaps">;
 export type TimelineAnswer = Answers["get /api/v1/sessions/{id}/timeline"];
@@ -30,7 +31,8 @@ export type UnhookedRow = Rows<"get /api/v1/sessions/{id}/unhooked">;
 
 type Parameters = Record<string, string | number | undefined>;
 
-// ask sends a request with this tab's token. Where the server wants one, or another, the page asks its user.
+// Sends a request with this tab's token. If the server rejects the token, the page asks the user
+// for one.
 async function ask(path: string, init: RequestInit = {}): Promise<Response> {
     const shown = token.value;
     const response = await fetch(`/api/v1/${path}`, { ...init, headers: { ...init.headers, ...bearer(shown) } });
@@ -59,7 +61,7 @@ async function get<T>(path: string, parameters: Parameters = {}, signal?: AbortS
     return read<T>(await ask(`${path}${text ? `?${text}` : ""}`, signal ? { signal } : {}));
 }
 
-// fetchFile brings a file that a link cannot: a browser sends no token with a link.
+// Downloads a file. A link cannot do this, because the browser does not send the token with a link.
 export async function fetchFile(path: string): Promise<{ name: string; content: Blob }> {
     const response = await ask(path);
     if (!response.ok) {
@@ -69,15 +71,15 @@ export async function fetchFile(path: string): Promise<{ name: string; content: 
     return { name, content: await response.blob() };
 }
 
-export type SqlAnswer = Answers["get /api/v1/sql"]; // integers beyond 2^53 are decimal strings
+export type SqlAnswer = Answers["get /api/v1/sql"]; // integers above 2^53 are decimal strings
 
-export type ShippedQuery = Rows<"get /api/v1/queries">; // parameters: NAME = DEFAULT | meaning
+export type ShippedQuery = Rows<"get /api/v1/queries">; // each parameter is "NAME = DEFAULT | meaning"
 
 export type CallsAnswer = Omit<Answers["get /api/v1/sessions/{id}/calls"], "rows"> & {
     rows: [string, string, number, number, number | null, number | null, boolean, number, number, boolean][];
 };
 
-// askSql runs one statement; `values` are its parameters.
+// Runs one SQL statement. `values` are its parameters.
 export function askSql(
     sql: string,
     values: Record<string, string | number> = {},
@@ -88,7 +90,7 @@ export function askSql(
     return get<SqlAnswer>("sql", { sql, ...limits, ...Object.fromEntries(bound) }, signal);
 }
 
-// rowsOf makes an object of each row; ids stay what they are.
+// Converts each row to an object. Ids keep their type.
 export function rowsOf<Row>(answer: SqlAnswer): Row[] {
     return answer.rows.map(
         (row) => Object.fromEntries(answer.columns.map((name, at) => [name, row[at]])) as Row,
@@ -137,7 +139,7 @@ export const api = {
     devices: () => get<List<Device>>("devices", { limit: 1000 }),
     policies: () => get<List<PolicyRule>>("policies"),
     commands: () => get<List<Command>>("commands", { limit: 100 }),
-    giveCommand: (command: CommandRequest) =>
+    sendCommand: (command: CommandRequest) =>
         post<Answers["post /api/v1/commands"]>("commands", command),
     import: (step: ImportStep, signal?: AbortSignal) =>
         post<Answers["post /api/v1/imports"]>("imports", step, signal),

@@ -61,7 +61,8 @@ function App() {
     );
 }
 
-// A page of another site has led here, which may be any address: nothing is asked until the user wants it.
+// A page of another site has opened this address. The address may be hostile, so nothing is
+// requested until the user agrees.
 function Foreign() {
     return (
         <main class="card panel" id="main">
@@ -74,7 +75,7 @@ function Foreign() {
     );
 }
 
-// The server says so (reply.h).
+// The server reports it in a Server-Timing header (reply.h).
 function isForeign(): boolean {
     const [visit] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
     return visit?.serverTiming?.some(({ name }) => name === "foreign") ?? false;
@@ -83,7 +84,7 @@ function isForeign(): boolean {
 function start(): void {
     applyTheme();
     if (location.hash.startsWith("#token=")) {
-        return; // it is being loaded again (first_paint.ts)
+        return; // the page is about to be loaded again (first_paint.ts)
     }
     if (isForeign()) {
         render(<Foreign />, document.getElementById("app")!);

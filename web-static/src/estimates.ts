@@ -1,12 +1,13 @@
-// Times that are estimates: of calls that were counted without a clock (`sojourn record --clock adaptive`).
+// Estimated times: those of calls that were counted without a clock (`sojourn record --clock
+// adaptive`).
 
-const UNTIMED = 16; // SJ_CALL_UNTIMED; the bits below are what makes a call not exact
+const UNTIMED = 16; // SJ_CALL_UNTIMED; a call is not exact if any lower bit is set
 
 export function isUntimed(flags: number): boolean {
     return (flags & UNTIMED) !== 0;
 }
 
-// isDoubtful: calls were lost around it, or its thread waited for the recorder.
+// True if calls were lost around the call, or if its thread waited for the recorder.
 export function isDoubtful(flags: number): boolean {
     return (flags & (UNTIMED - 1)) !== 0;
 }
@@ -16,12 +17,13 @@ function isSql(column: string, fn: string, session: string): string {
          AND u.${column})`;
 }
 
-// estimateSql is a column of function `fn` of a session: whether its sums and quantiles are estimates.
+// Returns a column for function `fn` of a session: 1 if its sums and percentiles are estimates.
 export function estimateSql(fn: string, session = ":session"): string {
     return `${isSql("is_estimate", fn, session)} AS is_estimate`;
 }
 
-// selfEstimateSql is the same of its self time, which is one, too, where the function calls counted ones.
+// Returns a column for function `fn`: 1 if its self time is an estimate. Callers of untimed
+// functions have estimates, too.
 export function selfEstimateSql(fn: string, session = ":session", column = "is_self_estimate"): string {
     return `${isSql("is_self_estimate", fn, session)} AS ${column}`;
 }
@@ -31,8 +33,8 @@ export function estimatesSql(fn: string, session = ":session"): string {
        ${selfEstimateSql(fn, session)}`;
 }
 
-// selfUntimedSql is the same of a single call of `fn`, by its `flags`: not of each call that was timed is it known
-// whether it made counted ones, so that all of a function are marked that did.
+// Returns a column for a single call of `fn`: 1 if its self time is an estimate. A timed call does
+// not record whether it made untimed calls. So all calls are marked if the function made any.
 export function selfUntimedSql(flags: string, fn: string, session = ":session"): string {
     return `(${flags} & ${UNTIMED}) <> 0 OR ${isSql("calls_counted", fn, session)} AS is_self_estimate`;
 }
@@ -41,11 +43,11 @@ export function anySelfUntimedSql(flags: string, fn: string, session: string): s
     return `sum((${flags} & ${UNTIMED}) <> 0) > 0 OR ${isSql("calls_counted", fn, session)} AS is_self_estimate`;
 }
 
-// untimedSql is that of all times of single calls; of several, whether any of them is.
+// Returns a column for a single call: 1 if its times are estimates.
 export function untimedSql(flags: string): string {
     return `(${flags} & ${UNTIMED}) <> 0 AS is_estimate`;
 }
 
 export function anyUntimedSql(flags: string): string {
-    return `sum((${flags} & ${UNTIMED}) <> 0) > 0 AS is_estimate`; // no max(): that would choose the row of other columns
+    return `sum((${flags} & ${UNTIMED}) <> 0) > 0 AS is_estimate`; // not max(): SQLite would then take other columns from the row with the maximum
 }

@@ -1,14 +1,15 @@
-// The connection to /api/v1/events. EventSource sends no header with the token, so the stream is read here.
+// Connects to /api/v1/events. EventSource cannot send the token as a header, so this reads the
+// stream itself.
 
 export interface Notice {
     kind: "open" | "closed" | "refused" | "sessions" | "resync";
-    data: string; // of "sessions": the server's JSON; of "refused": the token
+    data: string; // "sessions": the server's JSON; "refused": the token
 }
 
 const BROKEN_MS = 2000;
-const BUSY_MS = 5000; // too many streams
+const BUSY_MS = 5000; // the server has too many streams
 
-// noticesOf reads what the server has said: whole events, each ended by an empty line.
+// Parses complete events. Each ends with an empty line.
 function noticesOf(text: string): Notice[] {
     return text.split("\n\n").flatMap((event) => {
         const kind = /^event: (sessions|resync)$/m.exec(event)?.[1] as Notice["kind"] | undefined;
@@ -16,7 +17,7 @@ function noticesOf(text: string): Notice[] {
     });
 }
 
-async function follow(answer: Response, take: (notice: Notice) => void): Promise<void> {
+async function follow(answer: Response, onNotice: (notice: Notice) => void): Promise<void> {
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let text = "";
     for (;;) {
@@ -27,35 +28,35 @@ async function follow(answer: Response, take: (notice: Notice) => void): Promise
         text += value;
         const end = text.lastIndexOf("\n\n");
         if (end >= 0) {
-            noticesOf(text.slice(0, end)).forEach(take);
+            noticesOf(text.slice(0, end)).forEach(onNotice);
             text = text.slice(end + 2);
         }
     }
 }
 
-// openLink keeps a stream open until the returned function is called or the server refuses the token.
-export function openLink(token: string, take: (notice: Notice) => void): () => void {
+// Keeps a stream open until the returned function is called, or until the server refuses the token.
+export function openLink(token: string, onNotice: (notice: Notice) => void): () => void {
     const ending = new AbortController();
     const headers = token === "" ? undefined : { Authorization: `Bearer ${token}` };
-    const tell = (notice: Notice) => ending.signal.aborted || take(notice);
+    const report = (notice: Notice) => ending.signal.aborted || onNotice(notice);
     const keep = async () => {
         let again = BROKEN_MS;
         try {
             const answer = await fetch("/api/v1/events", { ...(headers && { headers }), signal: ending.signal, cache: "no-store" });
             if (answer.status === 401) {
-                tell({ kind: "refused", data: token });
+                report({ kind: "refused", data: token });
                 return;
             }
             if (answer.ok) {
-                tell({ kind: "open", data: "" });
-                await follow(answer, tell);
+                report({ kind: "open", data: "" });
+                await follow(answer, report);
             } else {
                 again = BUSY_MS;
             }
         } catch {
-            // broken: below
+            // connection lost: reconnects below
         }
-        tell({ kind: "closed", data: "" });
+        report({ kind: "closed", data: "" });
         setTimeout(() => ending.signal.aborted || void keep(), again);
     };
     void keep();

@@ -1,23 +1,23 @@
-// One event stream for all tabs of a browser: a browser opens six connections to a server at most,
-// and a stream in each tab would use them up. A tab says which session it shows, and gets the
-// events of that one and of what was cut from it; a tab that shows the list gets all. A tab that has the token gives it
-// to the worker, and so to tabs that have none.
+// One event stream for all tabs of a browser. A browser opens at most six connections to a server,
+// and a stream in each tab would use them up. A tab names the session that it shows. It gets the
+// events of that session and of its dumps. A tab that shows the list gets all events. A tab shares
+// its token with tabs that have none.
 import { type Notice, openLink } from "./event_link";
 
-export type Told = Notice | { kind: "token"; data: string }; // "": no tab has one
+export type WorkerMessage = Notice | { kind: "token"; data: string }; // data is "" if no tab has a token
 
-export interface Said {
-    watch?: string; // the session that the tab shows; "": all
+export interface TabMessage {
+    watch?: string; // session that the tab shows; "" for all
     token?: string;
     leaves?: boolean;
 }
 
 type Session = { id: string; parent_session_id: string | null };
 
-const tabs = new Map<MessagePort, string>(); // the session shown; "": all
+const tabs = new Map<MessagePort, string>(); // the session that each tab shows; "" for all
 let isOpen = false;
 let token = "";
-let close: (() => void) | null = null; // ends the link; null: there is none
+let close: (() => void) | null = null; // closes the link; null if there is none
 
 function noticeFor(session: string, notice: Notice): Notice | null {
     if (notice.kind !== "sessions" || session === "") {
@@ -28,20 +28,20 @@ function noticeFor(session: string, notice: Notice): Notice | null {
     return own.length > 0 ? { kind: "sessions", data: JSON.stringify({ items: own }) } : null;
 }
 
-function tell(tab: MessagePort, told: Told): void {
-    tab.postMessage(told);
+function send(tab: MessagePort, message: WorkerMessage): void {
+    tab.postMessage(message);
 }
 
-// A link that is open has the right token: another one is not tried.
+// Opens the link with a token. If a link is open, its token is valid, and no other token is tried.
 function linkWith(offered: string): void {
     if (!isOpen && (close === null || offered !== token)) {
         close?.();
         token = offered;
-        close = openLink(token, take);
+        close = openLink(token, handleNotice);
     }
 }
 
-function take(notice: Notice): void {
+function handleNotice(notice: Notice): void {
     isOpen = notice.kind !== "closed" && notice.kind !== "refused";
     if (notice.kind === "refused") {
         token = "";
@@ -50,7 +50,7 @@ function take(notice: Notice): void {
     for (const [tab, session] of tabs) {
         const own = noticeFor(session, notice);
         if (own) {
-            tell(tab, own);
+            send(tab, own);
         }
     }
 }
@@ -58,18 +58,18 @@ function take(notice: Notice): void {
 addEventListener("connect", (event) => {
     const tab = (event as MessageEvent).ports[0]!;
     tabs.set(tab, "");
-    tab.onmessage = ({ data }: MessageEvent<Said>) => {
+    tab.onmessage = ({ data }: MessageEvent<TabMessage>) => {
         if (data.leaves) {
             tabs.delete(tab);
             return;
         }
         tabs.set(tab, data.watch ?? "");
         if (data.token === "") {
-            tell(tab, { kind: "token", data: token });
+            send(tab, { kind: "token", data: token });
         }
         linkWith(data.token || token);
     };
     if (isOpen) {
-        tell(tab, { kind: "open", data: "" });
+        send(tab, { kind: "open", data: "" });
     }
 });

@@ -1,10 +1,10 @@
-// Runs before the first paint, so that a chosen theme does not flash in the other one's colours.
+// Runs before the first paint, so that the page does not flash in the colours of the wrong theme.
 const chosen = localStorage.getItem("theme");
 document.documentElement.dataset["theme"] = chosen === "light" || chosen === "dark" ? chosen : "auto";
 
-// The token that `sojourn ui` gives in the address is for this tab, and no part of an address that is sent to others.
-// The page is loaded again, as its own. Where a page of another site has led here, it may have chosen the address, and
-// the first page is loaded instead.
+// Moves the token that `sojourn ui` puts into the address to this tab's storage, so that copied
+// addresses do not contain it. Then loads the page again without it. If another site opened this
+// page, it may have chosen the address. The start page is loaded instead.
 const given = /^#token=([0-9a-f]*)/.exec(location.hash)?.[1];
 if (given !== undefined) {
     const [visit] = performance.getEntriesByType("navigation") as PerformanceNavigationTiming[];
@@ -13,7 +13,7 @@ if (given !== undefined) {
     location.replace(isForeign ? "/" : location.pathname + location.search);
 }
 
-// The scripts of the page that the address names come with those of every page, not after they have run.
+// Preloads the scripts of the page in the address together with the common scripts.
 const [place = "", session] = location.pathname.slice(1).split("/");
 const page = session ? (new URLSearchParams(location.search).get("view") ?? "") : place === "timeline" ? "timelines" : place;
 const scripts = JSON.parse(document.currentScript?.dataset["scripts"] ?? "{}") as Record<string, string[]>;

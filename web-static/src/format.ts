@@ -1,5 +1,5 @@
-// Numbers as people read them. Not by Intl: a browser's first use of it reads its tables of all languages, which
-// takes longer than the first page.
+// Formats numbers for readers, without Intl. The first use of Intl loads tables for all languages,
+// which takes longer than drawing the first page.
 
 const units: readonly (readonly [number, string])[] = [
     [3600e9, "h"],
@@ -9,7 +9,7 @@ const units: readonly (readonly [number, string])[] = [
     [1e3, "µs"],
 ];
 
-// duration gives three significant digits: "1.24 ms".
+// Formats a duration with three significant digits: "1.24 ms".
 export function duration(ns: number | null | undefined): string {
     if (ns === null || ns === undefined) {
         return "–";
@@ -23,31 +23,32 @@ export function duration(ns: number | null | undefined): string {
     return `${Math.round(ns)} ns`;
 }
 
-// estimated is a duration, with ~ in front where it is an estimate.
+// Formats a duration, with ~ in front if it is an estimate.
 export function estimated(ns: number | null | undefined, isEstimate: boolean | number): string {
     return `${isEstimate && ns !== null && ns !== undefined ? "~" : ""}${duration(ns)}`;
 }
 
-// estimateHint says what ~ in front of a time means, with the standard error of a total where that is known.
+// Explains ~ in front of a time, with the standard error of a total if it is known.
 export function estimateHint(errorNs: number | null = null): string {
     const error = errorNs === null ? "" : `; total ± ${duration(errorNs)} (standard error)`;
     return `estimate: calls counted without a clock${error}`;
 }
 
-// count separates thousands; means of counts have at most three decimals.
+// Formats a number with thousands separators and at most three decimals.
 export function count(value: number): string {
     const [whole, part] = String(Math.round(value * 1000) / 1000).split(".");
     const parted = whole!.replace(/\B(?=(\d{3})+$)/g, ",");
     return part ? `${parted}.${part}` : parted;
 }
 
-// counted is a number of things: "1 call", "2 calls", "0 processes". The rules are those of sj_counted_text.
+// Formats a number of things: "1 call", "2 calls", "0 processes". The rules are those of
+// sj_counted_text.
 export function counted(value: number, noun: string): string {
     const plural = /[^aeiou]y$/.test(noun) ? `${noun.slice(0, -1)}ies` : /(s|x|ch)$/.test(noun) ? `${noun}es` : `${noun}s`;
     return `${count(value)} ${value === 1 ? noun : plural}`;
 }
 
-// compact is for counts of any size: "9,876", "12.3K", "1.2B".
+// Formats a count of any size: "9,876", "12.3K", "1.2B".
 export function compact(value: number): string {
     if (value < 10000) {
         return count(value);
@@ -79,7 +80,7 @@ export function percent(part: number, whole_: number): string {
     return share > 0 && share < 0.1 ? "<0.1 %" : `${share.toFixed(1)} %`;
 }
 
-// change says how b compares with a: "+12.3 %", "2.4 times".
+// Formats how B compares with A: "+12.3 %", "2.4 times".
 export function change(ratio: number | null): string {
     if (ratio === null) {
         return "–";
@@ -91,7 +92,7 @@ export function change(ratio: number | null): string {
     return `${more > 0 ? "+" : more < 0 ? "−" : ""}${Math.abs(more).toFixed(1)} %`;
 }
 
-/** What became of a time or a number: nothing is a multiple of what was 0. */
+// Formats how a time or a number changed. Returns "new" if it was 0 before, because no ratio exists then.
 export function changeOf(row: { ratio: number | null; compared_a: number; compared_b: number }): string {
     return row.ratio === null && row.compared_a === 0 && row.compared_b > 0 ? "new" : change(row.ratio);
 }
@@ -102,7 +103,7 @@ export function fileName(path: string): string {
 
 const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-// dateTime is a moment by this browser's clock: "26 Nov 2026, 16:42:25".
+// Formats a time by this browser's clock: "26 Nov 2026, 16:42:25".
 export function dateTime(realtimeNs: string): string {
     const at = new Date(Number(BigInt(realtimeNs) / 1000000n));
     const two = (value: number) => String(value).padStart(2, "0");
@@ -112,7 +113,7 @@ export function dateTime(realtimeNs: string): string {
 
 const before = (value: number, unit: string) => `${counted(Math.round(value), unit)} ago`;
 
-// ago says how long ago a moment was: "3 minutes ago".
+// Formats how long ago a time was: "3 minutes ago".
 export function ago(realtimeNs: string, now = Date.now()): string {
     const seconds = (now - Number(BigInt(realtimeNs) / 1000000n)) / 1000;
     if (seconds < 60) {

@@ -1,4 +1,4 @@
-// Keys that work everywhere; what a table or tree does with its keys is said in its own help line.
+// Keys that work on every page. Tables and trees handle and explain their own keys.
 import { navigate, route, setParameters } from "./router";
 import { helpOpen, paletteOpen, setTheme, theme } from "./store";
 
@@ -17,11 +17,11 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "t", does: "switch between light, dark and automatic colours", where: "Everywhere" },
     { keys: "1 2 3 4 5 6 7", does: "functions, call tree, overview, missing, timeline, flame graph, live", where: "Session" },
     { keys: "W S A D, Home", does: "zoom, move, show all", where: "Timeline" },
-    { keys: "Esc", does: "drop the selected area and call", where: "Timeline" },
+    { keys: "Esc", does: "clear the selected time and call", where: "Timeline" },
     { keys: "↓ ↑ ← →", does: "widest callee, caller, neighbours", where: "Flame graph" },
     { keys: "g q, g f, g c, g v, g z", does: "go to SQL, fleet, compare, coverage, findings", where: "Everywhere" },
     { keys: "↑ ↓", does: "previous or next row", where: "Tables and call tree" },
-    { keys: "Page ↑ ↓, Home, End", does: "walk by pages, to the ends", where: "Tables and call tree" },
+    { keys: "Page ↑ ↓, Home, End", does: "move by pages, or to the first or last row", where: "Tables and call tree" },
     { keys: "Enter", does: "show a function's hottest path in the call tree", where: "Functions" },
     { keys: "→", does: "open a call, or go to its first callee", where: "Call tree" },
     { keys: "←", does: "close a call, or go to its caller", where: "Call tree" },
@@ -51,7 +51,7 @@ function focusSearch(): boolean {
     return search !== null;
 }
 
-// Escape removes the filter, then leaves the field.
+// Escape clears the search. If it is empty, Escape leaves the field.
 function clearSearch(field: HTMLInputElement): void {
     if (field.type === "search" && field.value !== "") {
         setParameters({ q: "" }, true);

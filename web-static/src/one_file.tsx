@@ -1,4 +1,4 @@
-// A session or a part of it as one page that needs no server. Its data stands in the page.
+// A session, or a part of it, as one page that needs no server. The page contains its data.
 import { render } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { isUntimed } from "./estimates";
@@ -23,27 +23,28 @@ const titles: Record<string, string> = {
     p99_ns: "p99",
     is_main: "Main",
     tid: "tid",
-    run_ns: "Active for",
-    cpu_ns: "Worked",
-    waiting_ns: "Waited",
-    ready_ns: "Waited for a processor",
+    run_ns: "Active",
+    cpu_ns: "CPU time",
+    waiting_ns: "Blocked",
+    ready_ns: "Ready, not running",
     waited_ns: "Waited for the recorder",
     dropped_calls: "Lost",
 };
-const names: Record<string, string> = { Threads: "Thread", Marks: "Mark" }; // whose names the rows of a panel have
+const names: Record<string, string> = { Threads: "Thread", Marks: "Mark" }; // the "name" column of a panel is titled by what it names
 
 function titleOf(column: string, panel: string): string {
     const words = column.replace(/_ns$/, "").replaceAll("_", " ");
     return (column === "name" ? names[panel] : undefined) ?? titles[column] ?? words[0]!.toUpperCase() + words.slice(1);
 }
 
-// Columns that say of the times in a row whether they are estimates; they are marked, and these not shown.
+// These columns tell whether a row's times are estimates. They are not shown; the times get a ~
+// instead.
 const ABOUT_TIMES = new Set(["untimed_calls", "error_ns", "is_self_estimate", "flags"]);
 
 interface Doubt {
     isEstimate: boolean;
     isSelfEstimate: boolean;
-    error: number | null; // standard error of a total, ns
+    error: number | null; // ns: standard error of a total
 }
 
 function doubtOf({ columns }: OnePanel, row: readonly unknown[]): Doubt {
@@ -185,8 +186,8 @@ function Graph({ panel }: { panel: OnePanel }) {
     );
 }
 
-// Calls that were lost, or else blocks without calls that are not stored.
-function goneText({ lost_calls: calls, missing_blocks: blocks }: OneFile["session"]): string {
+// Describes the loss: the calls that were lost, else the blocks that are not stored.
+function lossText({ lost_calls: calls, missing_blocks: blocks }: OneFile["session"]): string {
     if (calls > 0) {
         return `${counted(calls, "call")} of the session ${calls === 1 ? "was" : "were"} lost`;
     }
@@ -195,7 +196,7 @@ function goneText({ lost_calls: calls, missing_blocks: blocks }: OneFile["sessio
 
 function Page({ data }: { data: OneFile }) {
     const { session } = data;
-    const gone = goneText(session);
+    const gone = lossText(session);
     const lost = session.loss.items.map((loss) => `${loss.reason.replaceAll("_", " ")}: ${counted(loss.calls, "call")} in ${counted(loss.gaps, "gap")}`);
     return (
         <main class="page session" id="main">

@@ -1,5 +1,5 @@
-// What a page for one file holds: the answers that its tables and its flame graph are drawn from. The
-// server writes the same (one_file.c).
+// Collects the data of an offline page: the rows of its tables and its flame graph. The server
+// writes the same page for `sojourn export` (one_file.c).
 import { askSql, type Overview } from "./api";
 import { ENDED, EVERYTHING, questionsOf } from "./one_file_questions";
 import { PART_MS, type Selection, valuesOf } from "./selection";
@@ -12,13 +12,13 @@ export interface OnePanel {
 }
 
 export interface OneFile {
-    made: string; // when, ISO 8601
+    made: string; // time of creation, ISO 8601
     session: Overview;
-    selection: string[]; // in words; none: all calls
-    panels: OnePanel[]; // the first is the flame graph
+    selection: string[]; // in words; empty if all calls are included
+    panels: OnePanel[]; // the first one is the flame graph
 }
 
-// gather asks for everything; it fails when one of the answers does.
+// Runs all questions. Throws if one of them fails.
 export async function gather(session: Overview, chosen: Selection, words: string[]): Promise<OneFile> {
     const values = valuesOf(session.id, chosen);
     const panels: OnePanel[] = [];
@@ -32,8 +32,9 @@ export async function gather(session: Overview, chosen: Selection, words: string
     return { made: new Date().toISOString(), session, selection: words, panels };
 }
 
-// pageOf puts the data into the page that build.mjs made. Names come from traced programs: as JSON
-// without "<" they end no element, and the page's policy runs no script but its own.
+// Inserts the data into the page template of build.mjs. The data contains names from traced
+// programs. Without "<" they cannot close an element, and the page's policy runs only its own
+// script.
 export function pageOf(template: string, data: OneFile): string {
     const json = JSON.stringify(data).replaceAll("<", "\\u003c");
     return template.replace("{{data}}", () => json);

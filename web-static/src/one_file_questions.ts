@@ -1,5 +1,5 @@
-// What a page for one file holds, as questions in SQL. The dashboard asks them of a selection; those
-// of all calls are built into the program (build.mjs), for `sojourn export`.
+// The SQL questions of an offline page. The dashboard asks them about a selection. build.mjs embeds
+// those about all calls into the program, for `sojourn export`.
 import { flameSql } from "./pages/flame_tree";
 import {
     decisionsSql,
@@ -17,16 +17,16 @@ import { readSelection, type Selection } from "./selection";
 export interface Question {
     title: string;
     sql: string;
-    rows: number; // at most
-    isOfEnded: boolean; // only of a session that did not end by itself
+    rows: number; // limit
+    isOfEnded: boolean; // asked only if the session did not end normally
 }
 
 export const ENDED = ["crashed", "killed", "lost", "lost contact", "interrupted"];
 
-// Of the flame graph: all of its width.
+// Arguments of flameSql for the full width.
 export const EVERYTHING = { left: 0, right: Number.MAX_SAFE_INTEGER, whole: 0 };
 
-// Slow calls with their callers, which nobody can ask for later.
+// Slow calls with their callers, because an offline page cannot ask for callers later.
 function slowWithCallersSql(chosen: Selection): string {
     return `SELECT x.name, x.given, x.thread, x.start_ns, x.duration_ns, x.self_ns, x.ending, x.flags, x.is_self_estimate,
     (SELECT group_concat(f.name, ' ← ') FROM ancestors(x.call_id) a LEFT JOIN functions f USING (function_id)) AS callers
@@ -39,13 +39,13 @@ function functionsSql(chosen: Selection): string {
 FROM (${selectedFunctionsSql(chosen)}) ORDER BY self_ns DESC`;
 }
 
-// questionsOf begins with that of the flame graph.
+// The first question is the flame graph's.
 export function questionsOf(chosen: Selection): Question[] {
     const of = (title: string, sql: string, rows: number, isOfEnded = false) => ({ title, sql, rows, isOfEnded });
     return [
         of("Call paths", flameSql(chosen, null), 20000),
         of("Functions", functionsSql(chosen), 5000),
-        of("Single calls with most time of their own", slowWithCallersSql(chosen), 100),
+        of("Calls with the most self time", slowWithCallersSql(chosen), 100),
         of("Open at the end, innermost first", openSql(chosen), 500, true),
         of("Threads", threadsSql(chosen), 200),
         of("Marks", marksSql(chosen), 200),

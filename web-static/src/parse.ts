@@ -1,7 +1,8 @@
 const NAME_LENGTH_MAX = 400;
 
-// parse reads what the server sends. Names come from traced programs: characters that turn the
-// direction of text around are spelled out, and what no page has room for is cut, with its length.
+// Parses JSON from the server. Names come from traced programs, so two things are made harmless.
+// Characters that change the direction of text are spelled out. Very long names are cut, with their
+// length.
 export function parse(text: string) {
     const inert = text.replace(
         /[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g,
@@ -12,7 +13,7 @@ export function parse(text: string) {
 }
 
 function shortened(key: string, value: unknown): unknown {
-    const isText = ["sql", "document", "status", "tags", "result"].includes(key); // to be edited, not a name
+    const isText = ["sql", "document", "status", "tags", "result"].includes(key); // text to be edited, not a name
     return typeof value === "string" && value.length > NAME_LENGTH_MAX && !isText
         ? `${[...value.slice(0, NAME_LENGTH_MAX)].slice(0, -1).join("")}… (${value.length} characters)`
         : value;

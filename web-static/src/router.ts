@@ -1,4 +1,5 @@
-// The address is the state: whatever a page shows can be read off its URL and sent to a colleague.
+// The address is the state: its URL contains all that a page shows, so it can be sent to a
+// colleague.
 import { signal } from "@preact/signals";
 
 export type PageName = "sessions" | "session" | "compare" | "sql" | "fleet" | "zombies" | "coverage" | "timelines";
@@ -9,7 +10,7 @@ export interface Route {
     parameters: URLSearchParams;
 }
 
-// Every page of the dashboard; the server knows the same (assets.c).
+// All pages of the dashboard. The server has the same list (assets.c).
 const paths: readonly (readonly [RegExp, PageName])[] = [
     [/^\/$/, "sessions"],
     [/^\/sessions\/([1-9][0-9]{0,17})$/, "session"],
@@ -53,7 +54,7 @@ export function navigate(url: string): void {
     scrollTo(0, 0);
 }
 
-// setParameters changes some of the parameters; empty ones disappear from the address.
+// Changes some parameters of the address. Empty values are removed.
 export function setParameters(changes: Record<string, string>, replace = false): void {
     const url = new URL(location.href);
     for (const [name, value] of Object.entries(changes)) {
@@ -67,7 +68,7 @@ export function setParameters(changes: Record<string, string>, replace = false):
     adopt();
 }
 
-// followLink handles a click on an inner link unless the user wants a new tab or window.
+// Handles a click on an internal link, unless the user wants a new tab or window.
 export function followLink(event: MouseEvent): void {
     const link = (event.target as Element).closest("a");
     if (!link || link.origin !== location.origin || link.hasAttribute("download")) {

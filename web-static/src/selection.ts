@@ -1,16 +1,16 @@
-// The selection: a device, a time, threads, a mark, functions. It stands in the address, and every panel of a
-// session shows what it leaves.
+// The selection: device, time, threads, mark and functions. It is part of the address. All panels
+// of a session show only the selected calls.
 import { computed } from "@preact/signals";
 import type { Values } from "./answers";
 import type { Window } from "./canvas/scale";
 import { route, setParameters } from "./router";
 
 export interface Selection {
-    device: string; // device_id; sessions of others have nothing selected
+    device: string; // device_id; other devices' sessions show no calls
     area: Window | null;
     threads: string[]; // thread_id
-    mark: string; // each time between its begin and its end
-    functions: string; // a part of their names; with * and ? a pattern of the whole name
+    mark: string; // selects each time from the mark's begin to its end
+    functions: string; // part of a function name; with * or ?, a pattern for the whole name
 }
 
 export const selectionNames = ["device", "area", "threads", "mark", "functions"] as const;
@@ -38,7 +38,7 @@ export function readSelection(parameters: URLSearchParams): Selection {
 
 export const selection = computed(() => readSelection(route.value.parameters));
 
-// addressOf is a view of a session, under the same selection.
+// Returns the address of a view of a session, with the current selection.
 export function addressOf(session: string, parameters: Record<string, string | number>): string {
     const address = new URLSearchParams();
     for (const [name, value] of Object.entries(parameters)) {
@@ -56,13 +56,13 @@ export function addressOf(session: string, parameters: Record<string, string | n
     return `/sessions/${session}?${address.toString()}`;
 }
 
-// onDevice is an address of another page, under the selected device.
+// Adds the selected device to an address.
 export function onDevice(address: string): string {
     const device = selection.value.device;
     return device === "" ? address : `${address}${address.includes("?") ? "&" : "?"}device=${device}`;
 }
 
-// setOnDevice narrows a set of sessions, in words, to the selected device.
+// Restricts a set of sessions, given as text, to the selected device.
 export function setOnDevice(set: string): string {
     const device = selection.value.device;
     return device === "" || set === "" ? set : set.split(",").map((group) => `${group}+device-id:${device}`).join(",");
@@ -72,13 +72,13 @@ export function clearSelection(): void {
     setParameters(Object.fromEntries(selectionNames.map((name) => [name, ""])));
 }
 
-// isPart says whether some calls are left out by when and where they began; their sums are then
-// made from single calls.
+// True if the selection leaves out calls by time, thread or mark. Sums are then made from single
+// calls.
 export function isPart({ area, threads, mark }: Selection): boolean {
     return area !== null || threads.length > 0 || mark !== "";
 }
 
-// valuesOf are the parameters that the SQL below takes; times as in [from, to).
+// Returns the parameters of the SQL below. Times are half open: [from, to).
 export function valuesOf(session: string, chosen: Selection): Values {
     return {
         session,
@@ -88,7 +88,7 @@ export function valuesOf(session: string, chosen: Selection): Values {
     };
 }
 
-// Times between a mark's begin and its end; those that overlap are one.
+// The times between a mark's begin and its end. Overlapping times are merged.
 const MARKED = `begun(a, z) AS (SELECT b.at_ns, coalesce((SELECT min(e.at_ns) FROM marks e
       WHERE e.session_id = b.session_id AND e.name = b.name AND e.is_end AND e.at_ns >= b.at_ns), 1 << 60)
     FROM marks b WHERE b.session_id = :session AND b.name = :mark AND NOT b.is_end),
@@ -98,7 +98,8 @@ const MARKED = `begun(a, z) AS (SELECT b.at_ns, coalesce((SELECT min(e.at_ns) FR
   spans AS (SELECT min(a) AS a, max(z) AS z FROM numbered GROUP BY island)`;
 const ALWAYS = "spans(a, z) AS (SELECT 0, 1 << 60)";
 
-// pickedSql makes the table `picked` of what is selected: stream_id, thread_id, from_ns, to_ns.
+// Returns a WITH clause that defines the selected times as table `picked`: stream_id, thread_id,
+// from_ns, to_ns.
 export function pickedSql(chosen: Selection): string {
     const from = chosen.area ? "max(a, :from)" : "a";
     const to = chosen.area ? "min(z, :to)" : "z";
@@ -108,7 +109,7 @@ export function pickedSql(chosen: Selection): string {
     WHERE s.session_id = :session AND ${from} < ${to}${threads})`;
 }
 
-// matches is a condition on a function's name.
+// Returns a condition on the function name.
 export function matches(chosen: Selection, name: string): string {
     if (!chosen.functions) {
         return "1";
@@ -118,14 +119,14 @@ export function matches(chosen: Selection, name: string): string {
         : `instr(lower(${name}), lower(:functions)) > 0`;
 }
 
-// isPicked is a condition on when and in which stream something began.
+// Returns a condition: true if something that began at `start` in `stream` is selected.
 export function isPicked(chosen: Selection, stream: string, start: string): string {
     return isPart(chosen)
         ? `EXISTS (SELECT 1 FROM picked WHERE stream_id = ${stream} AND ${start} >= from_ns AND ${start} < to_ns)`
         : "1";
 }
 
-// treeArguments are those of call_tree() and flame(); `picked` has to be there.
+// Returns the arguments of call_tree() and flame(). The statement must define `picked`.
 export function treeArguments(chosen: Selection): string {
     const part = isPart(chosen)
         ? "(SELECT json_group_array(json_array(stream_id, from_ns, to_ns)) FROM picked)"
@@ -137,9 +138,10 @@ export function treeArguments(chosen: Selection): string {
     return `:session, ${part}, ${functions}`;
 }
 
-// quantileSql is a quantile of merged histograms `h`, never outside of the sums' `s` least and most.
+// Returns a percentile of the merged histogram `h`, limited to the exact minimum and maximum of
+// `s`.
 export function quantileSql(part: string): string {
     return `max(s.min_ns, min(s.max_ns, histogram_quantile(h.histogram, ${part})))`;
 }
 
-export const PART_MS = 20000; // single calls are read: more time than stored sums need
+export const PART_MS = 20000; // limit for questions that read single calls, which takes longer than stored sums

@@ -1,8 +1,8 @@
-// What outlives a page: the sessions, the connection to the server, the theme.
+// State that is shared by all pages: the sessions, the connection to the server, and the theme.
 import { computed, effect, signal } from "@preact/signals";
 import { api, type Session, type SessionPage } from "./api";
 import { type Notice, openLink } from "./event_link";
-import type { Said, Told } from "./events_worker";
+import type { TabMessage, WorkerMessage } from "./events_worker";
 import { parse } from "./parse";
 import { route } from "./router";
 import { isTokenKnown, refuse, signIn, token } from "./token";
@@ -18,21 +18,20 @@ export const helpOpen = signal(false);
 export const paletteOpen = signal(false);
 export const theme = signal<Theme>(readTheme());
 
-// isDarkSystem says what "auto" means now: canvases are drawn again when it changes.
+// True if "auto" means dark now.
 const darkSystem = matchMedia("(prefers-color-scheme: dark)");
 export const isDarkSystem = signal(darkSystem.matches);
 darkSystem.addEventListener("change", () => (isDarkSystem.value = darkSystem.matches));
 
-// looks changes with every change of the colours.
-export const looks = computed(() => `${theme.value} ${isDarkSystem.value}`);
+export const themeKey = computed(() => `${theme.value} ${isDarkSystem.value}`);
 
-// changeOf counts the changes of each session that the server reported, so that pages can reload.
+// Counts the changes of each session that the server has reported. Pages reload when it changes.
 export const changeOf = signal<Record<string, number>>({});
 
-// isFollowing: the server's events come since; what was loaded before may be older than they are.
+// True once the event stream is connected. Data that was loaded earlier may have missed events.
 export const isFollowing = signal(false);
 
-// resyncs counts how often events may have been missed: whatever is shown loads again.
+// Counts how often events may have been missed. Pages then load everything again.
 export const resyncs = signal(0);
 
 function readTheme(): Theme {
@@ -55,25 +54,26 @@ function countChanges(changed: Session[]): void {
     for (const { id, parent_session_id: parent } of changed) {
         changes[id] = (changes[id] ?? 0) + 1;
         if (parent !== null) {
-            changes[parent] = (changes[parent] ?? 0) + 1; // a dump of it
+            changes[parent] = (changes[parent] ?? 0) + 1; // `parent` has a new or changed dump
         }
     }
     changeOf.value = changes;
 }
 
-// changedHere counts a change of a session that this page made itself.
+// Counts a change of a session that this page made itself.
 export function changedHere(id: string): void {
     changeOf.value = { ...changeOf.value, [id]: (changeOf.value[id] ?? 0) + 1 };
 }
 
 let filters: Record<string, string> = {};
 
-// loadedFilters are those that the sessions in the list match, as JSON.
+// The filters of the sessions in the list, as JSON.
 export const loadedFilters = signal("");
 let turn = 0;
 let reload: ReturnType<typeof setTimeout> | undefined;
 
-// The newest page again; pages that were loaded after it stay, they are older than its last row.
+// Loads the newest page again. Older pages that were already loaded stay, because their sessions
+// are older than its last row.
 async function loadSessions(): Promise<void> {
     const mine = ++turn;
     const key = JSON.stringify(filters);
@@ -104,14 +104,14 @@ function loadSessionsIn(delayMs: number): void {
     }, delayMs);
 }
 
-// showSessions loads the sessions that match, soon: more letters may follow.
+// Loads the sessions that match, after a short delay, because the user may still be typing.
 export function showSessions(wanted: Record<string, string>): void {
     filters = wanted;
-    sessionsError.value = ""; // it was of what was asked before
+    sessionsError.value = ""; // the old message was about other filters
     loadSessionsIn(wanted["search"] ? 120 : 0);
 }
 
-// changesMade counts what this page did to sessions.
+// Counts the changes that this page made to sessions.
 export const changesMade = signal(0);
 
 export function reloadSessions(): void {
@@ -133,8 +133,8 @@ export async function loadOlderSessions(): Promise<void> {
     }
 }
 
-// Rows that are shown change at once; whether a session belongs to the list, and the totals, are
-// the server's to say.
+// Updates visible rows at once. Then asks the server which sessions belong to the list, and for the
+// totals.
 function adopt(changed: Session[]): void {
     const byId = new Map(changed.map((session) => [session.id, session]));
     countChanges(changed);
@@ -156,7 +156,7 @@ function reloadList(): void {
     }
 }
 
-function take(notice: Notice): void {
+function handleNotice(notice: Notice): void {
     if (notice.kind === "sessions") {
         adopt((parse(notice.data) as { items: Session[] }).items);
     } else if (notice.kind === "closed" || notice.kind === "refused") {
@@ -176,43 +176,44 @@ function take(notice: Notice): void {
     }
 }
 
-let missedEvents = true; // what is shown may be older than the stream
+let missedEvents = true; // true if the visible data may be older than the event stream
 
-declare const EVENTS_WORKER: string; // its address; build.mjs puts it in
+declare const EVENTS_WORKER: string; // address of the worker, inserted by build.mjs
 
-function hear(told: Told): void {
-    if (told.kind !== "token") {
-        take(told);
+function receive(message: WorkerMessage): void {
+    if (message.kind !== "token") {
+        handleNotice(message);
         return;
     }
-    if (told.data !== "" && token.value === "") {
-        signIn(told.data);
+    if (message.data !== "" && token.value === "") {
+        signIn(message.data);
     }
     isTokenKnown.value = true;
 }
 
 function listenAlone(): void {
     isTokenKnown.value = true;
-    effect(() => openLink(token.value, take));
+    effect(() => openLink(token.value, handleNotice));
 }
 
-// listen follows the server's events through the worker that all tabs share, or by a stream of its
-// own where the browser has no such workers. The pages' data waits for it only in a tab without a token.
+// Follows the server's events through a worker that all tabs share. If the browser does not support
+// shared workers, this tab opens its own stream. Only a tab without a token waits for this before
+// it loads data.
 export function listen(): void {
     if (typeof SharedWorker === "undefined") {
         listenAlone();
         return;
     }
     const worker = new SharedWorker(EVENTS_WORKER);
-    const say = (said: Said) => worker.port.postMessage(said);
+    const say = (said: TabMessage) => worker.port.postMessage(said);
     const offer = () => say({ watch: route.value.session ?? "", token: token.value });
     worker.onerror = listenAlone;
-    worker.port.onmessage = ({ data }: MessageEvent<Told>) => {
-        hear(data);
+    worker.port.onmessage = ({ data }: MessageEvent<WorkerMessage>) => {
+        receive(data);
         if (data.kind === "refused") {
             refuse(data.data);
             if (token.value !== "") {
-                offer(); // it was another tab's token
+                offer(); // the refused token was another tab's
             }
         }
     };

@@ -1,13 +1,14 @@
-// The token that the server wants with every request, in a header that no page of another site can set. A tab has it
-// from its address (first_paint.ts), from another tab of the dashboard (events_worker.ts) or from its user.
+// The token that the server expects in a header of every request. Pages of other sites cannot set
+// that header. A tab gets the token from its address (first_paint.ts), from another tab
+// (events_worker.ts) or from the user.
 import { signal } from "@preact/signals";
 
-export const token = signal(globalThis.sessionStorage?.getItem("token") ?? ""); // none while it is built (build.mjs)
+export const token = signal(globalThis.sessionStorage?.getItem("token") ?? ""); // sessionStorage does not exist while the bundle is built (build.mjs)
 
-// isTokenKnown: this tab has a token, or no other tab has one to give.
+// True if this tab has a token, or if no other tab has one to give.
 export const isTokenKnown = signal(token.value !== "");
 
-// isRefused: the server wants a token, or another one than this tab has.
+// True if the server refused this tab's token, or expects one and this tab has none.
 export const isRefused = signal(false);
 
 export function signIn(text: string): void {
@@ -17,7 +18,7 @@ export function signIn(text: string): void {
     isRefused.value = false;
 }
 
-// refuse forgets a token that the server has refused, unless there is another one since.
+// Forgets a token that the server refused, unless it has been replaced since.
 export function refuse(shown: string): void {
     if (shown === token.value) {
         sessionStorage.removeItem("token");

@@ -22,6 +22,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <ucontext.h>
 
 enum { MOST_FRAMES = 24, PUSHED_BYTES = SJ_MACHINE_CALL_PUSHES ? sizeof(uint64_t) : 0 };
 
@@ -144,12 +145,13 @@ static bool leave_function(agent_walk *walk, uint64_t function)
 }
 
 /* Notes the room of the frame that was left, whose stack pointer was `sp`, unless one is known or
- * the frame has none there yet. */
+ * the frame has kept nothing below its room. Until then the room may lie in a guard page, and no
+ * register has changed. */
 static void note_room(agent_walk *walk, uint64_t function, uint64_t sp)
 {
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]) && walk->room == NULL; i++) {
         const uint64_t room = walk->registers[SJ_NATIVE_SP] - rooms[i].distance;
-        if (function == address_of(rooms[i].function) && sp <= room) {
+        if (function == address_of(rooms[i].function) && sp < room) {
             walk->room = (uint64_t *)(uintptr_t)room; /* NOLINT(performance-no-int-to-ptr) */
         }
     }
@@ -202,8 +204,21 @@ static bool has_changed_others(const agent_walk *walk, const uint64_t *found)
     return has_changed;
 }
 
+/* False if the handler runs on an alternate stack that has no room for a walk. */
+static bool has_stack(const ucontext_t *context)
+{
+    enum { WALK_BYTES = 16 * SJ_NATIVE_REGISTERS * sizeof(uint64_t) };
+    const stack_t *alternate = &context->uc_stack;
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    const uint64_t left = here - (uint64_t)(uintptr_t)alternate->ss_sp;
+    return left >= alternate->ss_size || left >= WALK_BYTES;
+}
+
 bool sj_agent_place_show(void *context, sj_saved_context *saved)
 {
+    if (!has_stack(context)) {
+        return false;
+    }
     uint64_t found[SJ_NATIVE_REGISTERS];
     agent_walk walk = {.agent = find_agent()};
     sj_context_get_all(context, walk.registers);

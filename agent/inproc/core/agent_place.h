@@ -11,7 +11,8 @@
 /* sj_agent_place_show changes a signal's frame whose thread was interrupted in the agent's code:
  * it gets the program's registers at the entry or exit of the function that the agent records. The
  * thread's own registers are kept in `saved` and in the agent's frame. False: the place is not
- * known, and nothing is changed. Reads and writes the thread's stack. Async-signal-safe. */
+ * known, or the alternate stack is too small, and nothing is changed. Reads and writes the thread's
+ * stack. Async-signal-safe. */
 bool sj_agent_place_show(void *context, sj_saved_context *saved);
 
 /* sj_agent_place_return gives a signal's frame the registers back that sj_agent_place_show has

@@ -1,4 +1,4 @@
-/* Big-endian bytes, as class files have them: reading through the cursor, and a growing output. */
+/* Big-endian numbers of class files: reading through the cursor, and a growing output. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_BIG_ENDIAN_H
 #define SJ_AGENT_RUNTIMES_JVM_BIG_ENDIAN_H
 
@@ -16,8 +16,9 @@ static inline uint32_t sj_read_be32(sj_reader *reader)
     return high << 16 | sj_read_be16(reader);
 }
 
-/* An output that grows. Zeroed is empty. After a failed allocation `bad` is set and what is put is
- * dropped, so that a caller may check once. Free `data` with free(). One thread. */
+/* An output that grows. A zeroed output is empty. If an allocation fails, `bad` is set and later
+ * bytes are dropped, so the caller may check once. The caller frees `data` with free(). Not
+ * thread-safe. */
 typedef struct sj_be_output {
     uint8_t *data;
     size_t size;
@@ -30,7 +31,8 @@ void sj_be_put8(sj_be_output *output, uint8_t value);
 void sj_be_put16(sj_be_output *output, uint16_t value);
 void sj_be_put32(sj_be_output *output, uint32_t value);
 
-/* sj_be_set16 and sj_be_set32 replace what was put at `at`; nothing beyond the output's end. */
+/* sj_be_set16 and sj_be_set32 replace bytes that were written at `at`. They do nothing beyond the
+ * output's end. */
 void sj_be_set16(sj_be_output *output, size_t at, uint16_t value);
 void sj_be_set32(sj_be_output *output, size_t at, uint32_t value);
 

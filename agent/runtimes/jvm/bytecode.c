@@ -4,10 +4,9 @@
 
 enum { OPCODES = 256, LONGEST_SWITCH = 64 * 1024, WIDE = 0xc4, IINC = 0x84, LOOKUPSWITCH = 0xab };
 
-/* Bytes of an instruction: runs of opcodes of one length. 0: not an opcode, or of no fixed length.
- */
+/* Sizes of instructions, as runs of opcodes of equal size. 0: not an opcode, or the size varies. */
 static const struct {
-    uint8_t last; /* opcode of the run */
+    uint8_t last; /* Last opcode of the run. */
     uint8_t bytes;
 } lengths[] = {{0x0f, 1}, {0x10, 2}, {0x11, 3}, {0x12, 2}, {0x14, 3}, {0x19, 2}, {0x35, 1},
                {0x3a, 2}, {0x83, 1}, {0x84, 3}, {0x98, 1}, {0xa8, 3}, {0xa9, 2}, {0xab, 0},

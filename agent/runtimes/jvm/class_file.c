@@ -27,7 +27,8 @@ enum constant_tag {
     CONSTANT_TAGS
 };
 
-/* Bytes behind the tag; 0: no such tag. Utf8 has a length of its own. */
+/* Bytes after the tag. 0: there is no such tag, or the constant is a Utf8, which states its
+ * size. */
 static const uint8_t constant_bytes[CONSTANT_TAGS] = {
     [CONSTANT_UTF8] = 2,          [CONSTANT_INTEGER] = 4,        [CONSTANT_FLOAT] = 4,
     [CONSTANT_LONG] = 8,          [CONSTANT_DOUBLE] = 8,         [CONSTANT_CLASS] = 2,
@@ -48,7 +49,7 @@ static sj_status refuse(const sj_class_file *file, const sj_reader *reader, cons
                    offset_of(file, reader), what);
 }
 
-/* The bytes of a constant behind its tag, or NULL when it is not of that tag. */
+/* Returns the bytes of a constant after its tag, or NULL if it has another tag. */
 static const uint8_t *constant_at(const sj_class_file *file, uint16_t index, uint8_t tag)
 {
     const uint32_t at = index < file->constant_count ? file->constants[index] : 0;
@@ -118,8 +119,9 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
             return refuse(file, reader, "it ends within its constants", error);
         }
         file->constants[i] = at;
-        i += tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE ? 1 : 0; /* these take two numbers */
-        if (i == file->constant_count) { /* the next constant would have a number that is taken */
+        /* These constants use two numbers. */
+        i += tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE ? 1 : 0;
+        if (i == file->constant_count) { /* The number of the next constant is used already. */
             return refuse(file, reader, "its last constant has half a number", error);
         }
     }

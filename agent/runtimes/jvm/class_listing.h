@@ -1,13 +1,14 @@
-/* What a JVM tells of a loaded class, whose file is not at hand: its name and its methods. */
+/* Reads the JVM's description of a loaded class whose file is not available: its name and its
+ * methods. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_CLASS_LISTING_H
 #define SJ_AGENT_RUNTIMES_JVM_CLASS_LISTING_H
 
 #include "agent/runtimes/jvm/class_file.h"
 
-/* sj_class_listing_read reads `bytes` (sj_link_class of a traced class), which the caller keeps
- * alive, as far as a class file can be made of them: `name` and of each method name, descriptor and
- * whether there is code. Release with sj_class_file_deinit, also after a failure. SJ_ECORRUPT,
- * SJ_ELIMIT too many methods, SJ_ENOMEM. Any thread. */
+/* Reads `bytes` (the sj_link_class of a traced class), which the caller keeps valid. Fills only the
+ * class name, and of each method the name, the descriptor and whether it has code. The caller
+ * releases it with sj_class_file_deinit, also after an error. Returns SJ_ECORRUPT, SJ_ELIMIT if
+ * there are too many methods, or SJ_ENOMEM. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_class_listing_read(sj_slice bytes, sj_class_file *file, sj_error *error);
 
 #endif

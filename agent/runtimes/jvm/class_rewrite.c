@@ -8,7 +8,7 @@ enum {
     TAG_CLASS = 7,
     TAG_METHOD = 10,
     TAG_NAME_AND_TYPE = 12,
-    POOL_COUNT_AT = 8, /* offset of constant_pool_count */
+    POOL_COUNT_AT = 8, /* Offset of constant_pool_count. */
     PROBE_CONSTANTS = 24,
     VALUE_CONSTANTS = 6 + 4 * (SJ_JAVA_NATIVES + SJ_JAVA_CONVERSIONS),
     SHORT_ID_MAX = INT16_MAX
@@ -17,7 +17,7 @@ enum {
 /* The constants that are appended. */
 typedef struct pool_growth {
     sj_be_output bytes;
-    uint32_t next; /* index of the next constant */
+    uint32_t next; /* Index of the next constant. */
     sj_probe_constants probes;
 } pool_growth;
 
@@ -91,7 +91,7 @@ static bool has_values(const sj_class_rewrite_request *request)
     return false;
 }
 
-/* The id of a method as a constant, where an instruction cannot hold it. */
+/* Appends the id of a method as a constant if an instruction cannot hold it. */
 static bool add_id(pool_growth *pool, uint32_t function)
 {
     if (function <= SHORT_ID_MAX) {
@@ -106,7 +106,7 @@ static bool add_id(pool_growth *pool, uint32_t function)
     return true;
 }
 
-/* A method as it is, but with the new contents of its Code attribute. */
+/* Copies a method with new contents of its Code attribute. */
 static void put_method(const sj_class_file *file, const sj_class_method *method,
                        const sj_be_output *code, sj_be_output *output)
 {

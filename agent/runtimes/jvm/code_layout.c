@@ -4,11 +4,11 @@
 
 #include <stdlib.h>
 
-/* The constructor's call of the other constructor, in the order of the code: the first <init> that
- * is called of nothing that was made by `new` since. */
+/* Finds the constructor's call of another constructor of `this`: the first call of <init> that does
+ * not initialise an object made by an earlier `new`. */
 typedef struct constructor_search {
     bool is_constructor;
-    uint32_t made; /* objects that are not initialised yet */
+    uint32_t made; /* Objects that are not initialised yet. */
 } constructor_search;
 
 static bool calls_other_constructor(constructor_search *search, const sj_class_file *file,
@@ -32,7 +32,7 @@ static bool calls_other_constructor(constructor_search *search, const sj_class_f
     return true;
 }
 
-/* The size of an instruction at its new place. */
+/* Returns the size of an instruction at its new position. */
 static uint32_t size_at(const sj_bytecode *instruction, uint32_t place)
 {
     if (instruction->kind != SJ_BYTECODE_SWITCH) {

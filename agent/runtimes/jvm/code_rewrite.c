@@ -16,7 +16,7 @@ typedef struct code_parts {
     sj_slice code;
     uint16_t exception_count;
     sj_slice exceptions;
-    sj_slice attributes; /* from attributes_count on */
+    sj_slice attributes; /* From attributes_count on. */
 } code_parts;
 
 typedef struct code_run {
@@ -24,12 +24,12 @@ typedef struct code_run {
     const sj_probe_constants *constants;
     uint32_t function;
     code_parts parts;
-    sj_value_code values; /* in front of the probes */
-    uint8_t *line_starts; /* [code size], owned; NULL: lines are not reported */
+    sj_value_code values; /* Comes before the probes. */
+    uint8_t *line_starts; /* [code size], owned. NULL: lines are not reported. */
     sj_code_layout layout;
     sj_be_output *output;
-    size_t code_at; /* in the output: where the new code begins */
-    bool is_far;    /* a jump does not reach */
+    size_t code_at; /* Start of the new code in the output. */
+    bool is_far;    /* True if a distance does not fit in its jump. */
 } code_run;
 
 static sj_slice take_slice(sj_reader *reader, size_t size)
@@ -81,7 +81,8 @@ static void put_line(code_run *run, uint32_t at)
     }
 }
 
-/* The new distance of a jump from the instruction at `from`; false: it leads to no instruction. */
+/* Computes the new distance of a jump from the instruction at `from`. Returns false if it does not
+ * lead to an instruction. */
 static bool move_jump(const code_run *run, uint32_t from, int64_t distance, int32_t *moved)
 {
     const int64_t to = (int64_t)from + distance;
@@ -119,7 +120,7 @@ static bool put_switch(code_run *run, const sj_bytecode *instruction)
     sj_reader operands =
         sj_reader_of(run->parts.code.data + instruction->table, end - instruction->table);
     const bool is_table = instruction->opcode == SJ_BYTECODE_TABLESWITCH;
-    sj_be_output jumps = *run->output; /* distances count from the opcode, which is put last */
+    sj_be_output jumps = *run->output; /* Distances count from the opcode, which is written last. */
     int32_t moved;
     if (!move_jump(run, instruction->at, (int32_t)sj_read_be32(&operands), &moved)) {
         return false;
@@ -127,14 +128,14 @@ static bool put_switch(code_run *run, const sj_bytecode *instruction)
     sj_be_put8(&jumps, instruction->opcode);
     sj_be_put(&jumps, "\0\0", sj_bytecode_padding((uint32_t)here));
     sj_be_put32(&jumps, (uint32_t)moved);
-    sj_be_put32(&jumps, sj_read_be32(&operands)); /* low, or the number of pairs */
+    sj_be_put32(&jumps, sj_read_be32(&operands)); /* Low, or the number of pairs. */
     if (is_table) {
-        sj_be_put32(&jumps, sj_read_be32(&operands)); /* high */
+        sj_be_put32(&jumps, sj_read_be32(&operands)); /* High. */
     }
     bool is_sound = true;
     while (is_sound && sj_reader_left(&operands) > 0) {
         if (!is_table) {
-            sj_be_put32(&jumps, sj_read_be32(&operands)); /* match */
+            sj_be_put32(&jumps, sj_read_be32(&operands)); /* Match. */
         }
         is_sound = move_jump(run, instruction->at, (int32_t)sj_read_be32(&operands), &moved);
         sj_be_put32(&jumps, (uint32_t)moved);
@@ -183,8 +184,8 @@ static void put_exception(code_run *run, uint32_t start, uint32_t end, uint32_t 
     sj_be_put16(run->output, type);
 }
 
-/* The handler of everything: the code without the exits that are recorded already. What records
- * values in front of an exit is covered. */
+/* Writes the exception table of the handler of all exceptions. It covers the code except exits that
+ * are recorded already. Code that records values before an exit is covered. */
 static uint32_t put_own_exceptions(code_run *run)
 {
     const uint32_t handler = run->layout.place[run->parts.code.size];
@@ -194,7 +195,7 @@ static uint32_t put_own_exceptions(code_run *run)
     sj_bytecode instruction = {.size = 1};
     for (uint32_t at = 0; at < run->parts.code.size; at += instruction.size) {
         if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
-            return count; /* cannot be: the instructions were put by the same reading */
+            return count; /* Unreachable: the instructions were written by the same reading. */
         }
         const uint32_t place = run->layout.place[at] + sj_code_layout_line(&run->layout, at);
         if (instruction.kind == SJ_BYTECODE_RETURN && place >= run->layout.covered_from) {
@@ -232,7 +233,7 @@ static bool put_exceptions(code_run *run)
     return count <= UINT16_MAX && !reader.bad;
 }
 
-/* LineNumberTable: pairs of a place and a line. */
+/* Moves a LineNumberTable: pairs of a position and a line. */
 static bool put_lines(code_run *run, sj_reader *table)
 {
     const uint16_t count = sj_read_be16(table);
@@ -248,7 +249,8 @@ static bool put_lines(code_run *run, sj_reader *table)
     return true;
 }
 
-/* LocalVariableTable and LocalVariableTypeTable: a place, a length, and six bytes more. */
+/* Moves a LocalVariableTable or LocalVariableTypeTable: a position, a length, and six more
+ * bytes. */
 static bool put_variables(code_run *run, sj_reader *table)
 {
     enum { REST = 6 };
@@ -283,7 +285,8 @@ static table_mover mover_of(sj_slice name)
                : NULL;
 }
 
-/* Puts name, length and contents of one attribute; `contents` puts the last and may fail. */
+/* Writes name, length and contents of one attribute. `contents` writes the contents and may
+ * fail. */
 static bool put_attribute(code_run *run, uint16_t name, table_mover mover, sj_slice table)
 {
     sj_reader reader = sj_reader_of(table.data, table.size);
@@ -307,8 +310,8 @@ static sj_status put_stack_map(code_run *run, sj_slice old)
     return SJ_OK;
 }
 
-/* What the JVM does not read of a method's code (type annotations, other compilers' tables) is left
- * out: it names places that have moved. */
+/* Leaves out attributes of the code that the JVM does not read (type annotations, tables of other
+ * compilers), because their positions would be wrong. */
 static sj_status put_attributes(code_run *run)
 {
     sj_reader reader = sj_reader_of(run->parts.attributes.data, run->parts.attributes.size);
@@ -361,7 +364,7 @@ static sj_java_skip rewrite(code_run *run)
 {
     const size_t start = run->output->size;
     sj_status status = put_all(run);
-    if (status == SJ_EUNSUPPORTED) { /* a constructor that no handler can be in */
+    if (status == SJ_EUNSUPPORTED) { /* A constructor that cannot have a handler. */
         run->layout.has_handler = false;
         run->output->size = start;
         status = put_all(run);
@@ -383,12 +386,13 @@ static void mark_line(void *context, uint32_t place, uint32_t line)
 {
     code_run *run = context;
     (void)line;
-    if (place < run->parts.code.size && place <= INT16_MAX) { /* an instruction can push it */
+    /* The operand of a push can hold it. */
+    if (place < run->parts.code.size && place <= INT16_MAX) {
         run->line_starts[place] = 1;
     }
 }
 
-/* Places the old code among what is put in. */
+/* Computes the new position of each instruction. */
 static sj_status lay_out(code_run *run, const sj_class_method *method, const sj_java_values *values)
 {
     if (values->lines) {

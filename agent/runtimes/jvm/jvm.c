@@ -1,4 +1,4 @@
-/* Classes are chosen by name (java.lang.String, com.acme.Outer$Inner) when they are rewritten. */
+/* Classes are selected by name (java.lang.String, com.acme.Outer$Inner) when they are rewritten. */
 #include "agent/runtimes/jvm/jvm.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static bool is_system_class(const char *name)
     return false;
 }
 
-static const char *const files[] = {"libjvm.so", "libjli.so", NULL}; /* the latter: launchers' */
+static const char *const files[] = {"libjvm.so", "libjli.so", NULL}; /* Launchers use libjli.so. */
 
 const sj_runtime sj_runtime_jvm = {
     .name = "java",

@@ -1,4 +1,4 @@
-/* What is known of Java from outside of the program. */
+/* The descriptor of Java. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_JVM_H
 #define SJ_AGENT_RUNTIMES_JVM_JVM_H
 

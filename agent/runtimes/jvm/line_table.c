@@ -38,7 +38,7 @@ void sj_line_table_visit(const sj_class_file *file, const sj_class_method *metho
         return;
     }
     sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
-    sj_reader_take(&reader, 4); /* stack and locals */
+    sj_reader_take(&reader, 4); /* Sizes of stack and locals. */
     sj_reader_take(&reader, sj_read_be32(&reader));
     sj_reader_take(&reader, (size_t)sj_read_be16(&reader) * EXCEPTION_BYTES);
     for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
@@ -52,7 +52,7 @@ void sj_line_table_visit(const sj_class_file *file, const sj_class_method *metho
     }
 }
 
-/* The line of the lowest place so far. */
+/* The line of the lowest position so far. */
 typedef struct first_line {
     uint32_t place;
     uint32_t line;

@@ -1,20 +1,20 @@
-/* Where the methods of a class are written: its attributes SourceFile and LineNumberTable. */
+/* Source lines of the methods of a class, from its attributes SourceFile and LineNumberTable. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_LINE_TABLE_H
 #define SJ_AGENT_RUNTIMES_JVM_LINE_TABLE_H
 
 #include "agent/runtimes/jvm/class_file.h"
 
-/* sj_line_table_source gives the class's source file, without a folder; empty: it names none. */
+/* Returns the class's source file, without a folder, or an empty slice if it names none. */
 sj_slice sj_line_table_source(const sj_class_file *file);
 
-/* Called with each place in a method's code at which a line begins, and its number. */
+/* Called with each position in a method's code at which a line begins, and the line's number. */
 typedef void (*sj_line_visitor)(void *context, uint32_t place, uint32_t line);
 
-/* sj_line_table_visit visits a method's lines, in any order. */
+/* Visits a method's lines, in any order. */
 void sj_line_table_visit(const sj_class_file *file, const sj_class_method *method, void *context,
                          sj_line_visitor visit);
 
-/* sj_line_table_first gives the line of a method's first instruction; 0: it is not known. */
+/* Returns the line of a method's first instruction, or 0 if it is unknown. */
 uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *method);
 
 #endif

@@ -17,7 +17,8 @@ static void put(name_text *name, const char *text)
     }
 }
 
-/* The bytes of a UTF-8 character at `at`, at most three as in class files; 0: it is none. */
+/* Returns the size of the UTF-8 character at `at`, at most three bytes as in class files. Returns 0
+ * if it is malformed. */
 static size_t character_bytes(sj_slice text, size_t at)
 {
     const uint8_t first = text.data[at];
@@ -76,7 +77,7 @@ static const char *primitive(uint8_t letter)
     }
 }
 
-/* Writes the type at *at and moves *at behind it; false: there is none. */
+/* Writes the type at `*at` and advances `*at` past it. Returns false if there is none. */
 static bool put_type(name_text *name, sj_slice descriptor, size_t *at)
 {
     size_t dimensions = 0;

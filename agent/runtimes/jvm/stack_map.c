@@ -16,9 +16,9 @@ typedef struct map_move {
     sj_reader reader;
     const sj_code_layout *layout;
     sj_be_output *output;
-    int64_t old_at; /* offset of the previous frame; -1: there is none */
+    int64_t old_at; /* Offset of the previous frame. -1: there is none. */
     int64_t new_at;
-    bool has_uninitialized_this; /* in the frame at work */
+    bool has_uninitialized_this; /* True for the current frame. */
     bool is_damaged;
 } map_move;
 
@@ -30,7 +30,7 @@ static void move_types(map_move *move, uint32_t count)
         if (tag == TYPE_OBJECT) {
             sj_be_put16(move->output, sj_read_be16(&move->reader));
         } else if (tag == TYPE_UNINITIALIZED) {
-            const uint16_t at = sj_read_be16(&move->reader); /* of the `new` itself */
+            const uint16_t at = sj_read_be16(&move->reader); /* Position of the `new`. */
             const uint16_t place = sj_code_layout_at(move->layout, at);
             move->is_damaged = move->is_damaged || place == SJ_CODE_NOWHERE;
             sj_be_put16(move->output, (uint16_t)(place + sj_code_layout_line(move->layout, at)));
@@ -41,7 +41,7 @@ static void move_types(map_move *move, uint32_t count)
     }
 }
 
-/* Where the frame at work stands, from its delta: old and new. Gives the new delta. */
+/* Computes the old and new position of the current frame from its delta. Returns the new delta. */
 static uint32_t move_delta(map_move *move, uint32_t delta)
 {
     const int64_t old_at = move->old_at + (int64_t)delta + 1;
@@ -57,7 +57,7 @@ static uint32_t move_delta(map_move *move, uint32_t delta)
     return moved;
 }
 
-/* Frames whose delta is part of their type, when it is small. */
+/* Moves a frame whose delta is part of its type if it is small. */
 static void move_short_frame(map_move *move, uint8_t type)
 {
     const bool has_stack = type > SAME_LAST && type != SAME_EXTENDED;
@@ -78,7 +78,7 @@ static void move_short_frame(map_move *move, uint8_t type)
 
 static void move_full_frame(map_move *move)
 {
-    for (int part = 0; part < 2; part++) { /* locals, stack */
+    for (int part = 0; part < 2; part++) { /* Locals, then stack. */
         const uint16_t count = sj_read_be16(&move->reader);
         sj_be_put16(move->output, count);
         move_types(move, count);
@@ -106,7 +106,8 @@ static void move_frame(map_move *move)
     }
 }
 
-/* The frame of the label in what was put in at the start, where all is as at the start. */
+/* Writes the frame of the label in the added entry code. Locals and stack are as at the method's
+ * start. */
 static void put_label_frame(map_move *move)
 {
     const uint16_t label = move->layout->growth.label;
@@ -124,8 +125,8 @@ static void put_handler_frame(map_move *move, uint16_t throwable)
     const uint16_t place = move->layout->place[move->layout->code.size];
     sj_be_put8(move->output, FULL);
     sj_be_put16(move->output, (uint16_t)(place - move->new_at - 1));
-    sj_be_put16(move->output, 0); /* locals */
-    sj_be_put16(move->output, 1); /* stack */
+    sj_be_put16(move->output, 0); /* Number of locals. */
+    sj_be_put16(move->output, 1); /* Size of the stack. */
     sj_be_put8(move->output, TYPE_OBJECT);
     sj_be_put16(move->output, throwable);
 }

@@ -4,19 +4,19 @@
 
 #include <elf.h>
 
-/* A runtime's tracing functions. Symbols are known by how they begin: parameters differ by version.
- */
+/* The tracing functions of a runtime. Symbols are found by their beginnings, because parameters
+ * differ by version. */
 typedef struct tracer_row {
     const char *runtime;
     const char *entry_symbol;
-    const char *exit_symbol; /* NULL: one function, told which end it is */
-    const char *provider;    /* of the probes; NULL: it has none */
+    const char *exit_symbol; /* NULL: one function traces both entries and exits. */
+    const char *provider;    /* Provider of its SystemTap probes. NULL: it has none. */
     const char *entry_probe;
     const char *exit_probe;
 } tracer_row;
 
-/* Dalvik's and ART's have one function for both ends: named here for a port to Android, where they
- * are to be hooked by code that looks at its third argument. */
+/* Dalvik and ART have one function for entry and exit. These rows prepare a port to Android, where
+ * code that reads the third argument has to hook them. */
 static const tracer_row rows[] = {
     {"HotSpot, JDK 8 and later", "_ZN13SharedRuntime19dtrace_method_entryE",
      "_ZN13SharedRuntime18dtrace_method_exitE", "hotspot", "method__entry", "method__return"},
@@ -24,14 +24,14 @@ static const tracer_row rows[] = {
     {"ART, Android 5 and later", "_ZN3art5Trace19LogMethodTraceEventE", NULL, NULL, NULL, NULL},
 };
 
-/* A probe for SystemTap, as its note describes it. */
+/* A SystemTap probe, as its note describes it. */
 typedef struct probe_note {
     uint64_t place;
-    uint64_t base;  /* where .stapsdt.base was when that was written */
-    sj_slice texts; /* provider and name, each terminated, and arguments */
+    uint64_t base;  /* Address of .stapsdt.base when the note was written. */
+    sj_slice texts; /* Provider and name, each terminated, and arguments. */
 } probe_note;
 
-/* Reads the next note; false behind the last. One of another kind has no texts. */
+/* Reads the next note. Returns false after the last one. A note of another kind has no texts. */
 static bool read_note(sj_reader *reader, probe_note *note)
 {
     enum { PROBE_NOTE = 3, ALIGNMENT = 4 };
@@ -49,7 +49,7 @@ static bool read_note(sj_reader *reader, probe_note *note)
         memcmp(name, owner, sizeof(owner)) == 0) {
         note->place = sj_read_u64(&contents);
         note->base = sj_read_u64(&contents);
-        (void)sj_read_u64(&contents); /* its semaphore */
+        (void)sj_read_u64(&contents); /* Semaphore. */
         note->texts = (sj_slice){contents.at, sj_reader_left(&contents)};
     }
     return !reader->bad;
@@ -64,7 +64,7 @@ static bool is_probe(const probe_note *note, const char *provider, const char *n
            memcmp(note->texts.data + provider_bytes, name, name_bytes) == 0;
 }
 
-/* The address of a probe; 0: there is none. */
+/* Returns the address of a probe, or 0 if there is none. */
 static uint64_t find_probe(const sj_elf *elf, const char *provider, const char *name)
 {
     const sj_elf_section *notes = sj_elf_find_section(elf, ".note.stapsdt");
@@ -83,7 +83,8 @@ static uint64_t find_probe(const sj_elf *elf, const char *provider, const char *
     return 0;
 }
 
-/* The start of the function whose symbol begins like that; 0: there is none, or several. */
+/* Returns the start of the function whose symbol has this beginning. Returns 0 if there is none, or
+ * several. */
 static uint64_t find_symbol(const sj_elf *elf, const char *beginning)
 {
     uint64_t found = 0;
@@ -108,7 +109,8 @@ static uint64_t find_symbol(const sj_elf *elf, const char *beginning)
     return found;
 }
 
-/* A function with its symbol, the place of its probe, and the range of code that holds that. */
+/* Returns the start of the function that contains the probe, or 0 if the symbol's function is
+ * another one. */
 static uint64_t agree(uint64_t symbol, uint64_t probe, const sj_eh_frame *unwind)
 {
     const sj_fde *range = probe != 0 ? sj_eh_frame_find(unwind, probe) : NULL;

@@ -1,19 +1,19 @@
-/* The functions with which runtimes trace their own methods, by runtime and version: each gets a
- * thread and a method. */
+/* Finds the functions with which runtimes trace their own methods. Each of these functions receives
+ * a thread and a method. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_TRACER_H
 #define SJ_AGENT_RUNTIMES_JVM_TRACER_H
 
 #include "agent/objfile/elf_view.h"
 
-/* Addresses as the file has them. */
+/* Addresses as in the file. */
 typedef struct sj_tracer {
     uint64_t entry;
     uint64_t exit;
 } sj_tracer;
 
-/* sj_tracer_find finds them in a runtime's library: by symbol, or where it has none by their
- * probes for SystemTap (.note.stapsdt) and its unwind tables. Both must agree. SJ_ENOTFOUND: it is
- * no runtime that is known, or was built without; SJ_ENOMEM. Any thread. */
+/* Finds the functions in a runtime's library by symbols, and by SystemTap probes (.note.stapsdt)
+ * with unwind tables. If there are symbols, both must agree. Returns SJ_ENOTFOUND if the runtime is
+ * unknown or was built without them, or SJ_ENOMEM. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_tracer_find(const sj_elf *elf, sj_tracer *tracer);
 
 #endif

@@ -6,7 +6,7 @@
 
 enum {
     SHORT_ID_MAX = INT16_MAX,
-    PARAMETERS_MAX = 255, /* slots, by the specification */
+    PARAMETERS_MAX = 255, /* Slots, by the specification. */
     PARAMETER_NONE = 0
 };
 
@@ -18,7 +18,7 @@ enum opcode {
     FLOAD = 0x17,
     DLOAD = 0x18,
     ALOAD = 0x19,
-    LOAD_TO_STORE = 0x21, /* from the opcode of a load to that of the store */
+    LOAD_TO_STORE = 0x21, /* Difference between the opcodes of a load and of the matching store. */
     DUP = 0x59,
     DUP2 = 0x5c,
     IAND = 0x7e,
@@ -39,7 +39,7 @@ enum opcode {
 
 /* A parameter or the result. */
 typedef struct typed_place {
-    char type; /* the first character of its descriptor; 0: it is not there */
+    char type; /* First character of its descriptor. 0: it does not exist. */
     uint8_t slot;
 } typed_place;
 
@@ -48,11 +48,12 @@ typedef struct code_draft {
     const sj_java_values *values;
     const sj_value_constants *constants;
     uint32_t function;
-    typed_place places[SJ_VALUE_LAST_POSITION + 1]; /* 0: the result */
+    typed_place places[SJ_VALUE_LAST_POSITION + 1]; /* The first one is the result. */
     sj_value_code *code;
 } code_draft;
 
-/* The first character of the type at `*at`, which moves behind it; 0: there is none. */
+/* Returns the first character of the type at `*at`, and advances `*at` past the type. Returns 0 if
+ * there is none. */
 static char take_type(sj_slice text, size_t *at)
 {
     const char type = *at < text.size ? (char)text.data[*at] : '\0';
@@ -74,7 +75,7 @@ static bool is_wide(char type)
     return type == 'J' || type == 'D';
 }
 
-/* Finds out what the method's descriptor says of parameters and result. */
+/* Reads the parameters and the result from the method's descriptor. */
 static sj_status read_places(code_draft *draft)
 {
     enum { STATIC = 0x0008 };
@@ -122,7 +123,7 @@ static sj_java_type type_of(char type)
     }
 }
 
-/* Whether a value of this type can be recorded as the kind that a descriptor names. */
+/* True if a value of this type can be recorded as the kind that a descriptor names. */
 static bool fits(char type, uint8_t descriptor)
 {
     const uint32_t kind = sj_value_kind_of(descriptor);
@@ -182,7 +183,7 @@ static void put_static_call(sj_be_output *output, uint16_t method)
     sj_be_put16(output, method);
 }
 
-/* To a long, as the native methods take numbers. */
+/* Widens a value to a long, because the native methods take numbers so. */
 static void put_widening(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
@@ -196,7 +197,8 @@ static void put_widening(const code_draft *draft, sj_be_output *output, char typ
     }
 }
 
-/* And back. A boolean is its lowest bit: compiled code relies on it. */
+/* Narrows a long to the type. Keeps only the lowest bit of a boolean, because compiled code relies
+ * on it. */
 static void put_narrowing(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
@@ -249,7 +251,7 @@ static uint32_t what_of(char type, uint8_t descriptor, bool is_first)
            (uint32_t)type_of(type) << SJ_JAVA_VALUE_TYPE_SHIFT;
 }
 
-/* Records the value on top of the stack, and takes it from there. */
+/* Records the value on top of the stack and removes it. */
 static void put_record(const code_draft *draft, sj_be_output *output, char type, uint8_t descriptor,
                        bool is_first)
 {
@@ -280,8 +282,8 @@ static void put_argument(const code_draft *draft, const sj_java_value *value)
     }
 }
 
-/* Returns at once, or throws, when a rule wants that. A constructor cannot: its object would not be
- * initialised. */
+/* Returns at once, or throws, if a rule wants that. Constructors are excluded: their object would
+ * be uninitialised. */
 static void put_decision(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->entry;
@@ -302,7 +304,7 @@ static void put_decision(const code_draft *draft)
     draft->code->label = (uint16_t)output->size;
 }
 
-/* Sets the number on top of the stack to what a rule makes of it. */
+/* Replaces the number on top of the stack by the value that a rule sets. */
 static void put_setting(const code_draft *draft, sj_be_output *output, char type, uint32_t position)
 {
     put_widening(draft, output, type);
@@ -318,7 +320,7 @@ static bool is_number(char type)
     return type != '\0' && is != SJ_JAVA_REFERENCE && is != SJ_JAVA_VOID;
 }
 
-/* Nearest to the call, so that it measures little of what recording values takes. */
+/* Put nearest to the call, so that it includes little of the time for recording values. */
 static void put_cost(const code_draft *draft, sj_be_output *output, uint32_t what)
 {
     if (draft->values->costs) {
@@ -348,7 +350,7 @@ static void put_entry(const code_draft *draft)
     }
     if (output->size == 0) {
         put_cost(draft, output, SJ_JAVA_AT_ENTRY);
-        return; /* nothing is judged */
+        return; /* There are no values to judge. */
     }
     if (draft->values->may_leave && !sj_class_text_is(draft->method->name, "<init>")) {
         put_decision(draft);

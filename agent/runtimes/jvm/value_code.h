@@ -1,10 +1,9 @@
-/* The code that records values of one method and does what rules make of its calls: the pieces in
- * front of the probes of its entry, of its exits and of its handler. They call the native methods
- * of agent/abi/java_values.h.
+/* Code that records values of one method and applies rules to its calls. It precedes the probes of
+ * its entry, its exits and its handler, and calls the native methods of agent/abi/java_values.h.
  *
  *       each argument: load; push what, id; invokestatic number  <- entry
- *       invokestatic decide; ifeq go on; push result; xreturn       rules that leave calls out
- *   go on:
+ *       invokestatic decide; ifeq next; push result; xreturn        rules that leave calls out
+ *   next:
  *       load; dup; invokestatic set; xor; store                     arguments that rules set
  *
  *       dup; push what, id; invokestatic number                  <- exit
@@ -25,18 +24,18 @@
 
 /* One value of a method. */
 typedef struct sj_java_value {
-    uint8_t descriptor; /* under which it is recorded; 0: none */
-    uint8_t parameter;  /* its number in source order; 0: the result */
-    bool has_condition; /* of a rule that changes calls: the value has to be there */
+    uint8_t descriptor; /* Descriptor under which it is recorded. 0: none. */
+    uint8_t parameter;  /* Number of the parameter in source order. 0: the result. */
+    bool has_condition; /* True if a rule that changes calls tests it: the value must exist. */
 } sj_java_value;
 
-/* What is wanted of a method's values. Zeroed: nothing. */
+/* The wanted values of a method. Zeroed: none. */
 typedef struct sj_java_values {
     sj_java_value items[SJ_VALUES_PER_FUNCTION];
-    uint16_t sets;  /* bits: parameters that rules set; bit 0 the result */
-    bool may_leave; /* rules leave calls out, or throw instead */
-    bool costs;     /* CPU time and allocated bytes */
-    bool lines;     /* which of its lines run */
+    uint16_t sets;  /* Bits of the parameters that rules set. Bit 0 is the result. */
+    bool may_leave; /* True if rules leave calls out, or throw instead. */
+    bool costs;     /* Record CPU time and allocated bytes. */
+    bool lines;     /* Record which of its lines run. */
 } sj_java_values;
 
 static inline bool sj_java_values_wanted(const sj_java_values *values)
@@ -57,22 +56,24 @@ typedef enum sj_java_conversion {
 typedef struct sj_value_constants {
     uint16_t natives[SJ_JAVA_NATIVES];
     uint16_t conversions[SJ_JAVA_CONVERSIONS];
-    uint16_t id; /* Integer: the id of the method; 0: it is less than 2^15 */
+    uint16_t id; /* An Integer with the method's id. 0: the id is less than 2^15. */
 } sj_value_constants;
 
-enum { SJ_VALUE_CODE_STACK = 5 }; /* words that the code needs on top of the method's own */
+/* Words that the code needs in addition to the method's own stack. */
+enum { SJ_VALUE_CODE_STACK = 5 };
 
-/* Zeroed is empty. */
+/* Zeroed code is empty. */
 typedef struct sj_value_code {
     sj_be_output entry;
     sj_be_output exit;
     sj_be_output handler;
-    uint16_t label; /* place in `entry` that a jump leads to, with an empty stack; 0: none */
+    /* Position in `entry` that a jump leads to, with an empty stack. 0: none. */
+    uint16_t label;
 } sj_value_code;
 
-/* sj_value_code_make makes the pieces; where a value is none of the kind that its descriptor says,
- * there is no code for it. Release with sj_value_code_deinit, also after a failure. SJ_ECORRUPT the
- * method's descriptor follows no format; SJ_ENOMEM. Any thread. */
+/* Creates the code. A value whose type does not fit the kind of its descriptor gets no code. The
+ * caller releases it with sj_value_code_deinit, also after an error. Returns SJ_ECORRUPT if the
+ * method's descriptor is malformed, or SJ_ENOMEM. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_value_code_make(const sj_class_method *method, uint32_t function,
                                            const sj_java_values *values,
                                            const sj_value_constants *constants,

@@ -1,6 +1,5 @@
-/* Design notes.
- * The size of a row follows from the sizes of all tables and heaps, so the layout of every table is
- * given here, as the standard has it (II.22), although few are read. */
+/* Design notes. The size of a row follows from the sizes of all tables and heaps. So the layout of
+ * every table is given here, as in the standard (II.22), although few are read. */
 #include "agent/runtimes/mono/assembly.h"
 
 enum {
@@ -17,14 +16,15 @@ enum {
     STREAMS_MAX = 16
 };
 
-/* What a column holds: a number of bytes, an index of a heap, one of a table, or a coded one. */
+/* Kind of a column: a number of bytes, an index of a heap, an index of a table, or a coded
+ * index. */
 enum {
     TWO = 0x40,
     FOUR = 0x41,
     STRING = 0x42,
     GUID = 0x43,
     BLOB = 0x44,
-    CODED = 0x50, /* and the number of the coding */
+    CODED = 0x50, /* Plus the number of the coding. */
     END = 0xff
 };
 
@@ -130,13 +130,13 @@ static sj_reader reader_at(sj_slice whole, uint64_t offset)
     return sj_reader_of(rest.data, rest.size);
 }
 
-/* What the loader would map at an address, by the sections. */
+/* Returns the bytes that the loader would map at an address, according to the sections. */
 static sj_slice find_address(sj_slice file, sj_reader sections, uint32_t count, uint32_t address,
                              uint32_t size)
 {
     for (uint32_t i = 0; i < count && i < SECTIONS_MAX; i++) {
-        (void)sj_reader_take(&sections, 8); /* name */
-        (void)sj_read_u32(&sections);       /* size in memory */
+        (void)sj_reader_take(&sections, 8); /* Name. */
+        (void)sj_read_u32(&sections);       /* Size in memory. */
         const uint32_t start = sj_read_u32(&sections);
         const uint32_t raw_size = sj_read_u32(&sections);
         const uint32_t raw = sj_read_u32(&sections);
@@ -148,13 +148,13 @@ static sj_slice find_address(sj_slice file, sj_reader sections, uint32_t count, 
     return (sj_slice){0};
 }
 
-/* What of a PE file leads to the rest of it. */
+/* Positions in a PE file that lead to its other parts. */
 typedef struct pe_file {
     sj_slice file;
-    sj_slice options; /* the optional header */
+    sj_slice options; /* The optional header. */
     sj_reader sections;
     uint32_t section_count;
-    uint32_t directories; /* in the options */
+    uint32_t directories; /* Position in the options. */
 } pe_file;
 
 static sj_status read_head(sj_slice file, pe_file *pe)
@@ -164,11 +164,11 @@ static sj_status read_head(sj_slice file, pe_file *pe)
     head = reader_at(file, PE_OFFSET);
     head = reader_at(file, sj_read_u32(&head));
     const uint32_t signature = sj_read_u32(&head);
-    (void)sj_read_u16(&head); /* machine */
+    (void)sj_read_u16(&head); /* Machine. */
     const uint16_t section_count = sj_read_u16(&head);
     (void)sj_reader_take(&head, 12);
     const uint16_t optional_bytes = sj_read_u16(&head);
-    (void)sj_read_u16(&head); /* characteristics */
+    (void)sj_read_u16(&head); /* Characteristics. */
     const uint8_t *optional = sj_reader_take(&head, optional_bytes);
     if (mz != MZ || signature != PE_SIGNATURE || optional == NULL) {
         return SJ_ECORRUPT;
@@ -209,7 +209,7 @@ typedef struct debug_entry {
     sj_slice data;
 } debug_entry;
 
-/* Reads the next entry of a debug directory; false at its end. */
+/* Reads the next entry of a debug directory. Returns false at its end. */
 static bool next_debug_entry(sj_slice file, sj_reader *entries, debug_entry *entry)
 {
     enum { ENTRY_BYTES = 28 };
@@ -222,7 +222,7 @@ static bool next_debug_entry(sj_slice file, sj_reader *entries, debug_entry *ent
     entry->minor = sj_read_u16(entries);
     entry->type = sj_read_u32(entries);
     const uint32_t bytes = sj_read_u32(entries);
-    (void)sj_read_u32(entries); /* address */
+    (void)sj_read_u32(entries); /* Address. */
     entry->data = part_of(file, sj_read_u32(entries), bytes);
     return true;
 }
@@ -268,7 +268,7 @@ sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size)
     return (sj_slice){0};
 }
 
-/* The heap index sizes are bits of the table stream's header. */
+/* The sizes of heap indexes are bits of the table stream's header. */
 static uint8_t heap_bytes(uint8_t heaps, unsigned bit)
 {
     return (heaps >> bit & 1) != 0 ? 4 : 2;
@@ -317,7 +317,7 @@ static sj_status read_tables(sj_assembly *assembly, sj_slice stream)
     const uint8_t heaps = sj_read_u8(&reader);
     (void)sj_read_u8(&reader);
     const uint64_t present = sj_read_u64(&reader);
-    (void)sj_read_u64(&reader); /* sorted */
+    (void)sj_read_u64(&reader); /* Sorted tables. */
     if (present >> SJ_ASSEMBLY_TABLES != 0) {
         return SJ_ECORRUPT;
     }
@@ -325,7 +325,7 @@ static sj_status read_tables(sj_assembly *assembly, sj_slice stream)
         assembly->tables[i].rows = (present >> i & 1) != 0 ? sj_read_u32(&reader) : 0;
     }
     if ((heaps & 0x40) != 0) {
-        (void)sj_read_u32(&reader); /* extra data of edited files */
+        (void)sj_read_u32(&reader); /* Extra data of edited files. */
     }
     for (uint32_t i = 0; i < SJ_ASSEMBLY_TABLES; i++) {
         lay_out(assembly, heaps, i);
@@ -344,7 +344,7 @@ static const char *read_name(sj_reader *reader)
     return sj_reader_take(reader, (bytes + 3) / 4 * 4) != NULL ? name : "";
 }
 
-/* Where a stream of this name belongs; NULL: it is not read. */
+/* Returns the member for a stream of this name, or NULL if the stream is not read. */
 static sj_slice *place_of(sj_metadata *metadata, const char *name)
 {
     return strcmp(name, "#~") == 0 || strcmp(name, "#-") == 0 ? &metadata->tables

@@ -1,7 +1,8 @@
-/* An assembly's file: a PE file with a CLI header and metadata tables (ECMA-335, partition II).
+/* Reads the file of an assembly: a PE file with a CLI header and metadata tables (ECMA-335,
+ * partition II).
  *
- * The bytes are foreign. Everything that lies outside of them reads as 0 or as nothing: a damaged
- * file gives wrong names, never wrong memory. No state; any thread. */
+ * The bytes are not trusted. Everything that lies outside of them reads as 0 or as empty: a damaged
+ * file gives wrong names, never wrong memory. Thread-safe: there is no state. */
 #ifndef SJ_AGENT_RUNTIMES_MONO_ASSEMBLY_H
 #define SJ_AGENT_RUNTIMES_MONO_ASSEMBLY_H
 
@@ -14,7 +15,7 @@ enum {
     SJ_PORTABLE_PDB_ID_BYTES = 20
 };
 
-/* Tables, by their numbers, and columns of them. */
+/* Numbers of tables, and of columns in them. */
 enum {
     SJ_TABLE_MODULE = 0x00,
     SJ_TABLE_TYPE_REF = 0x01,
@@ -30,11 +31,11 @@ typedef struct sj_assembly_table {
     uint32_t rows;
     uint32_t row_bytes;
     const uint8_t *first;
-    uint8_t offsets[SJ_ASSEMBLY_COLUMNS]; /* of the columns in a row */
-    uint8_t sizes[SJ_ASSEMBLY_COLUMNS];   /* 0: there is no such column */
+    uint8_t offsets[SJ_ASSEMBLY_COLUMNS]; /* Offsets of the columns in a row. */
+    uint8_t sizes[SJ_ASSEMBLY_COLUMNS];   /* 0: there is no such column. */
 } sj_assembly_table;
 
-/* The streams of metadata; empty: there is none. */
+/* The streams of metadata. A stream that is missing is empty. */
 typedef struct sj_metadata {
     sj_slice tables;
     sj_slice strings;
@@ -48,39 +49,39 @@ typedef struct sj_assembly {
     sj_assembly_table tables[SJ_ASSEMBLY_TABLES];
 } sj_assembly;
 
-/* sj_metadata_open finds the streams in metadata (II.24.2.1), whose bytes must outlive them.
- * SJ_ECORRUPT: it is none, or it has no tables. */
+/* Finds the streams in metadata (II.24.2.1). The bytes must outlive `*metadata`. Returns
+ * SJ_ECORRUPT if they are not metadata or have no tables. */
 SJ_MUST_CHECK sj_status sj_metadata_open(sj_slice bytes, sj_metadata *metadata);
 
-/* sj_metadata_blob borrows bytes of the heap. */
+/* Returns borrowed bytes of the heap. */
 sj_slice sj_metadata_blob(const sj_metadata *metadata, uint32_t index);
 
-/* sj_assembly_open finds the tables and heaps in a file's bytes, which must outlive it.
- * SJ_ECORRUPT: it is no assembly, or its tables do not fit it. */
+/* Finds the tables and heaps in a file's bytes, which must outlive `*assembly`. Returns SJ_ECORRUPT
+ * if the file is not an assembly, or if its tables exceed it. */
 SJ_MUST_CHECK sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly);
 
-/* sj_assembly_cell reads a column of a row (from 1); 0 when there is none. */
+/* Returns a column of a row (from 1), or 0 if there is none. */
 uint32_t sj_assembly_cell(const sj_assembly *assembly, uint32_t table, uint32_t row,
                           uint32_t column);
 
-/* sj_assembly_string borrows a NUL-terminated text of the heap, "" when there is none. */
+/* Returns a borrowed NUL-terminated text of the heap, or "" if there is none. */
 const char *sj_assembly_string(const sj_assembly *assembly, uint32_t index);
 
-/* sj_assembly_blob borrows bytes of the heap. */
+/* Returns borrowed bytes of the heap. */
 sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index);
 
-/* sj_assembly_id borrows the module id (MVID), NULL when there is none. */
+/* Returns the borrowed module id (MVID), or NULL if there is none. */
 const uint8_t *sj_assembly_id(const sj_assembly *assembly);
 
-/* sj_assembly_pdb_id finds the id of the portable PDB that was made with an assembly: the GUID and
- * the time stamp of its debug directory. False: there is none. */
+/* Writes the id of the portable PDB that was built with an assembly: the GUID and the time stamp of
+ * its debug directory. Returns false if there is none. */
 bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES]);
 
-/* sj_assembly_embedded_pdb finds the portable PDB that an assembly's file holds itself, deflated;
- * empty: it holds none. `*size` is what it says of its size. */
+/* Returns the deflated portable PDB inside an assembly's file, or an empty slice if there is none.
+ * `*size` is the unpacked size that the file states. */
 sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size);
 
-/* sj_assembly_compressed reads a number as signatures hold it (II.23.2). */
+/* Reads a number as signatures encode it (II.23.2). */
 uint32_t sj_assembly_compressed(sj_reader *reader);
 
 #endif

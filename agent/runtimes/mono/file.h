@@ -1,4 +1,4 @@
-/* Files that runtimes read whole. */
+/* Reads files whole. */
 #ifndef SJ_AGENT_RUNTIMES_MONO_FILE_H
 #define SJ_AGENT_RUNTIMES_MONO_FILE_H
 
@@ -7,9 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* sj_mono_load_file reads a file into memory that becomes the caller's: a copy, because a mapped
- * file may be cut while it is read. SJ_ENOTFOUND; SJ_ECORRUPT: it is empty, too large or no plain
- * file; SJ_EIO; SJ_ENOMEM. On an error `*bytes` may hold memory to free, if it was NULL before. */
+/* Copies a file into memory that the caller owns. It is a copy because a mapped file may be
+ * truncated while it is read. Returns SJ_ENOTFOUND, SJ_EIO or SJ_ENOMEM. Returns SJ_ECORRUPT if the
+ * file is empty, too large or not a regular file. `*bytes` must be NULL before; the caller frees it
+ * also after an error. */
 SJ_MUST_CHECK sj_status sj_mono_load_file(const char *path, uint8_t **bytes, size_t *size);
 
 #endif

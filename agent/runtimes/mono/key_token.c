@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A token is the end of the SHA-1 of the public key, last byte first. It names a publisher, nobody
- * is kept out by it; so the hash is made here, without a library that direct mode would bring into
- * the program (FIPS 180-4, section 6.1). */
+ * A token is the end of the SHA-1 of the public key, last byte first (FIPS 180-4, section 6.1). It
+ * names a publisher and protects nothing. So the hash is computed here, without a library that
+ * direct mode would load into the program. */
 #include "agent/runtimes/mono/key_token.h"
 
 #include <string.h>
@@ -53,7 +53,7 @@ static void add_block(uint32_t state[STATE_WORDS], const uint8_t block[BLOCK_BYT
     }
 }
 
-/* The last block, or the last two: the rest, a bit, and how many bits there were. */
+/* Adds the last block, or the last two: the remaining bytes, a bit, and the number of bits. */
 static void add_end(uint32_t state[STATE_WORDS], sj_slice rest, uint64_t bits)
 {
     uint8_t end[2 * BLOCK_BYTES] = {0};
@@ -93,12 +93,12 @@ bool sj_assembly_is_framework(const sj_assembly *assembly)
 {
     static const uint64_t tokens[] = {
         UINT64_C(0xb77a5c561934e089), /* ECMA: mscorlib, System, System.Core */
-        UINT64_C(0xb03f5f7f11d50a3a), /* Microsoft's */
-        UINT64_C(0x31bf3856ad364e35), /* its shared libraries */
-        UINT64_C(0xcc7b13ffcd2ddd51), /* .NET Standard and Core */
-        UINT64_C(0x7cec85d7bea7798e), /* Silverlight and portable libraries */
-        UINT64_C(0xadb9793829ddae60), /* ASP.NET */
-        UINT64_C(0x0738eb9f132ed756), /* Mono's */
+        UINT64_C(0xb03f5f7f11d50a3a), /* Microsoft. */
+        UINT64_C(0x31bf3856ad364e35), /* Shared libraries of Microsoft. */
+        UINT64_C(0xcc7b13ffcd2ddd51), /* .NET Standard and Core. */
+        UINT64_C(0x7cec85d7bea7798e), /* Silverlight and portable libraries. */
+        UINT64_C(0xadb9793829ddae60), /* ASP.NET. */
+        UINT64_C(0x0738eb9f132ed756), /* Mono. */
     };
     const uint64_t token = sj_assembly_key_token(assembly);
     for (size_t i = 0; i < sizeof(tokens) / sizeof(tokens[0]); i++) {

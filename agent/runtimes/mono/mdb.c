@@ -1,7 +1,6 @@
-/* Design notes.
- * Debian has no description of the format but what Mono writes (Mono.CompilerServices.SymbolWriter,
- * version 50): a header with the places of its tables; methods with the places of their lines; the
- * lines are opcodes like those of DWARF, with signed LEB128 numbers. */
+/* Design notes. The format is undocumented; it is read as Mono writes it
+ * (Mono.CompilerServices.SymbolWriter, version 50). A header has the positions of its tables, and a
+ * method that of its lines. Lines are opcodes like those of DWARF, with signed LEB128 numbers. */
 #include "agent/runtimes/mono/source_lines.h"
 
 #include "agent/runtimes/mono/assembly.h"
@@ -10,7 +9,7 @@ enum {
     VERSION = 50,
     SOURCE_ROW_BYTES = 8,
     METHOD_ROW_BYTES = 12,
-    STEPS_MAX = 1 << 26, /* opcodes of all methods, which may name the same bytes */
+    STEPS_MAX = 1 << 26, /* Opcodes of all methods: several methods may name the same bytes. */
     METHOD_TABLE = 0x06,
     TOKEN_BITS = 24
 };
@@ -25,7 +24,7 @@ enum {
     OP_SET_FILE = 4,
     OP_ADD_MOST = 8,
     EXTENDED_END = 1,
-    EXTENDED_HIDDEN = 0x40 /* begins or ends lines that no source has */
+    EXTENDED_HIDDEN = 0x40 /* Begins or ends lines that no source has. */
 };
 
 typedef struct mdb_file {
@@ -67,10 +66,10 @@ static sj_status read_head(sj_slice file, sj_slice id, mdb_file *mdb)
     sj_reader head = sj_reader_of(file.data, file.size);
     const uint64_t magic = sj_read_u64(&head);
     const uint32_t version = sj_read_u32(&head);
-    (void)sj_read_u32(&head); /* minor */
+    (void)sj_read_u32(&head); /* Minor version. */
     const uint8_t *guid = sj_reader_take(&head, SJ_ASSEMBLY_ID_BYTES);
-    (void)sj_reader_take(&head, 3 * 4); /* sizes of the file and its data */
-    (void)sj_reader_take(&head, 3 * 4); /* compile units */
+    (void)sj_reader_take(&head, 3 * 4); /* Sizes of the file and its data. */
+    (void)sj_reader_take(&head, 3 * 4); /* Compile units. */
     *mdb = (mdb_file){.file = file};
     mdb->source_count = sj_read_u32(&head);
     mdb->source_table = sj_read_u32(&head);
@@ -78,7 +77,7 @@ static sj_status read_head(sj_slice file, sj_slice id, mdb_file *mdb)
     mdb->method_count = sj_read_u32(&head);
     mdb->method_table = sj_read_u32(&head);
     (void)sj_read_u32(&head);
-    (void)sj_reader_take(&head, 4 * 4); /* types, scopes */
+    (void)sj_reader_take(&head, 4 * 4); /* Types and scopes. */
     mdb->line_base = (int32_t)sj_read_u32(&head);
     mdb->line_range = sj_read_u32(&head);
     mdb->opcode_base = sj_read_u32(&head);
@@ -91,7 +90,7 @@ static sj_status read_head(sj_slice file, sj_slice id, mdb_file *mdb)
                                                                                   : SJ_EVERSION;
 }
 
-/* False: there is no such file, or its name is damaged. */
+/* Returns false if there is no such file, or if its name is damaged. */
 static bool read_source(const mdb_file *mdb, uint32_t number, char name[SJ_SOURCE_FILE_BYTES])
 {
     if (number == 0 || number > mdb->source_count) {
@@ -111,10 +110,10 @@ static bool read_source(const mdb_file *mdb, uint32_t number, char name[SJ_SOURC
     return true;
 }
 
-/* The lines of one method as they are read. */
+/* State of reading the lines of one method. */
 typedef struct line_state {
-    sj_container_line at; /* its file points to `name` */
-    uint32_t file;        /* whose name `name` is; 0: none */
+    sj_container_line at; /* Its file points to `name`. */
+    uint32_t file;        /* Number of the file whose name is in `name`. 0: none. */
     int32_t offset;
     int32_t line;
     uint32_t wanted_file;
@@ -126,7 +125,7 @@ typedef struct line_state {
 
 static int32_t add(int32_t number, int64_t more)
 {
-    return (int32_t)(uint32_t)((uint64_t)number + (uint64_t)more); /* wraps in damaged files */
+    return (int32_t)(uint32_t)((uint64_t)number + (uint64_t)more); /* Wraps in damaged files. */
 }
 
 static sj_status give(const mdb_file *mdb, line_state *state, sj_container_line_sink sink,
@@ -156,7 +155,7 @@ static void read_extended(sj_reader *lines, line_state *state)
     state->is_hidden ^= opcode == EXTENDED_HIDDEN;
 }
 
-/* Obeys an opcode; true: a line is to be given. */
+/* Executes an opcode. Returns true if a line is to be reported. */
 static bool step(const mdb_file *mdb, sj_reader *lines, line_state *state, uint8_t opcode)
 {
     if (opcode >= mdb->opcode_base && opcode != OP_EXTENDED) {
@@ -224,7 +223,7 @@ sj_status sj_mdb_read(sj_slice file, sj_slice id, sj_container_line_sink sink, v
         }
         sj_reader row = sj_reader_of(bytes, METHOD_ROW_BYTES);
         const uint32_t token = sj_read_u32(&row);
-        (void)sj_read_u32(&row); /* its variables and name */
+        (void)sj_read_u32(&row); /* Its variables and name. */
         const uint32_t place = sj_read_u32(&row);
         const uint32_t number = token & ((1U << TOKEN_BITS) - 1);
         if (token >> TOKEN_BITS == METHOD_TABLE && number != 0) {

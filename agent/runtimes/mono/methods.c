@@ -8,7 +8,7 @@
 
 enum { METHOD_CODE = 0, METHOD_NAME = 3, METHOD_SIGNATURE = 4, TYPE_METHODS = 5 };
 
-/* The type that a method belongs to is the last one whose list begins no later. */
+/* Returns the type of a method: the last type whose method list does not begin after the method. */
 static uint32_t next_owner(const sj_assembly *assembly, uint32_t owner, uint32_t method)
 {
     const uint32_t types = assembly->tables[SJ_TABLE_TYPE_DEF].rows;
@@ -54,13 +54,13 @@ sj_status sj_mono_each_method(const sj_assembly *assembly, sj_container_sink sin
     return status;
 }
 
-/* An assembly's file in memory. */
+/* The file of an assembly, in memory. */
 typedef struct loaded_assembly {
     uint8_t *bytes;
     sj_assembly assembly;
 } loaded_assembly;
 
-/* Free loaded->bytes also when it failed. */
+/* The caller frees loaded->bytes also after an error. */
 static sj_status load_assembly(const char *path, sj_slice id, loaded_assembly *loaded)
 {
     size_t size = 0;

@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* The colon between class and method; NULL: the name is no method's. C++ has two in its place. */
+/* Returns the colon between class and method, or NULL if the name is not a method's. Names of C++
+ * have two colons there. */
 static const char *find_colon(const char *name)
 {
     const char *open = strchr(name, '(');
@@ -45,7 +46,7 @@ static const char *const files[] = {"mono-sgen", "mono-boehm", "libmonosgen-", "
 static const char *const launchers[] = {"mono", "mono-sgen", "mono-boehm", NULL};
 static const char *const endings[] = {".dll", ".exe", NULL};
 
-/* Methods come at run time: no ELF file describes them. */
+/* Methods come at run time: ELF files do not describe them. */
 const sj_runtime sj_runtime_mono = {
     .name = "mono",
     .prefix = "mono",
@@ -53,7 +54,8 @@ const sj_runtime sj_runtime_mono = {
     .launchers = launchers,
     .binds_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_MONO,
-    .system_bit = SJ_LINK_RUNTIME_MONO_ANEW, /* those libraries are compiled ahead of time */
+    /* The libraries of the system are compiled ahead of time. */
+    .system_bit = SJ_LINK_RUNTIME_MONO_ANEW,
     .lines_bit = SJ_LINK_RUNTIME_MONO_LINES,
     .in_place_bit = SJ_LINK_RUNTIME_MONO_IN_PLACE,
     .engines = {"callbacks", "in_place"},

@@ -1,4 +1,4 @@
-/* What is known of Mono from outside of the program. */
+/* The descriptor of Mono. */
 #ifndef SJ_AGENT_RUNTIMES_MONO_MONO_H
 #define SJ_AGENT_RUNTIMES_MONO_MONO_H
 

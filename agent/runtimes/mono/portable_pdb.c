@@ -1,6 +1,5 @@
-/* Design notes.
- * A portable PDB is metadata like an assembly's, with tables of its own (Portable PDB v1.0). Those
- * that are read stand first, so that no other table has to be laid out. */
+/* Design notes. A portable PDB is metadata like an assembly's, with tables of its own (Portable PDB
+ * v1.0). The tables that are read come first, so the layouts of the others are not needed. */
 #include "agent/runtimes/mono/source_lines.h"
 
 #include "agent/runtimes/mono/assembly.h"
@@ -12,13 +11,13 @@ enum {
     TABLE_METHOD = 0x31,
     TABLES_END = 64,
     HIDDEN_LINE = 0xfeefee,
-    STEPS_MAX = 1 << 26, /* points and parts of names, which methods may share */
+    STEPS_MAX = 1 << 26, /* Points and parts of names: several methods may share them. */
 };
 
 typedef struct pdb_file {
     sj_metadata metadata;
     uint32_t document_count, method_count;
-    uint32_t document_bytes, method_bytes; /* of a row */
+    uint32_t document_bytes, method_bytes; /* Size of a row of each table. */
     uint32_t blob_bytes, guid_bytes, document_index_bytes;
     const uint8_t *documents;
     const uint8_t *methods;
@@ -55,7 +54,7 @@ static sj_status find_tables(pdb_file *pdb)
         rows[i] = (present >> i & 1) != 0 ? sj_read_u32(&reader) : 0;
     }
     if ((present & ((UINT64_C(1) << TABLE_DOCUMENT) - 1)) != 0) {
-        return SJ_ECORRUPT; /* tables of an assembly, whose symbols would be embedded */
+        return SJ_ECORRUPT; /* These are tables of an assembly; embedded symbols would have none. */
     }
     pdb->guid_bytes = (heaps & 2) != 0 ? 4 : 2;
     pdb->blob_bytes = (heaps & 4) != 0 ? 4 : 2;
@@ -69,7 +68,8 @@ static sj_status find_tables(pdb_file *pdb)
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 
-/* A name is a separator and the indexes of its parts. "": there is none, or it is damaged. */
+/* A name is a separator and the indexes of its parts. Writes "" if there is none, or if it is
+ * damaged. */
 static void read_document(pdb_file *pdb, uint32_t number, char name[SJ_SOURCE_FILE_BYTES])
 {
     size_t used = 0;
@@ -102,7 +102,7 @@ static void read_document(pdb_file *pdb, uint32_t number, char name[SJ_SOURCE_FI
     name[used] = '\0';
 }
 
-/* Signed numbers in signatures have their sign in the lowest bit (II.23.2). */
+/* In signatures, a signed number has its sign in the lowest bit (II.23.2). */
 static int32_t read_signed(sj_reader *reader)
 {
     const uint8_t first = reader->at != reader->end ? reader->at[0] : 0;
@@ -111,26 +111,26 @@ static int32_t read_signed(sj_reader *reader)
     return (int32_t)((raw & 1) != 0 ? raw >> 1 | ~UINT32_C(0) << bits : raw >> 1);
 }
 
-/* The sequence points of one method as they are read. */
+/* State of reading the sequence points of one method. */
 typedef struct point_state {
-    sj_container_line at; /* its file is the document's name */
+    sj_container_line at; /* Its file is the name of the document. */
     uint32_t offset;
-    uint32_t line; /* of the last point that was not hidden; 0: there was none */
+    uint32_t line; /* Line of the last point that was not hidden. 0: there was none. */
     bool is_first;
 } point_state;
 
-/* Reads one point; true: it has a line. */
+/* Reads one point. Returns true if it has a line. */
 static bool read_point(sj_reader *points, point_state *state)
 {
     const uint32_t lines = sj_assembly_compressed(points);
     const int32_t columns =
         lines == 0 ? (int32_t)sj_assembly_compressed(points) : read_signed(points);
     if (lines == 0 && columns == 0) {
-        return false; /* hidden */
+        return false; /* A hidden point. */
     }
     if (state->line == 0) {
         state->line = sj_assembly_compressed(points);
-        (void)sj_assembly_compressed(points); /* column */
+        (void)sj_assembly_compressed(points); /* Column. */
     } else {
         state->line += (uint32_t)read_signed(points);
         (void)read_signed(points);
@@ -143,7 +143,7 @@ static sj_status read_method(pdb_file *pdb, uint32_t document, sj_slice blob, po
 {
     sj_reader points = sj_reader_of(blob.data, blob.size);
     sj_status status = SJ_OK;
-    (void)sj_assembly_compressed(&points); /* signature of its variables */
+    (void)sj_assembly_compressed(&points); /* Signature of its variables. */
     read_document(pdb, document != 0 ? document : sj_assembly_compressed(&points), name);
     while (status == SJ_OK && !points.bad && sj_reader_left(&points) != 0 &&
            pdb->steps++ < STEPS_MAX) {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What reads one kind of symbol file. */
+/* Reads symbol files of one kind. */
 typedef sj_status (*read_symbols)(sj_slice file, sj_slice id, sj_container_line_sink sink,
                                   void *context);
 
@@ -24,7 +24,7 @@ static sj_status read_file(read_symbols read, const char *path, sj_slice id,
     return status;
 }
 
-/* NAME.exe.mdb, which has the module's id. */
+/* Reads NAME.exe.mdb if it has the module's id. */
 static sj_status read_mdb(const char *path, sj_slice id, sj_container_line_sink sink, void *context)
 {
     char symbols[PATH_MAX];
@@ -34,7 +34,8 @@ static sj_status read_mdb(const char *path, sj_slice id, sj_container_line_sink 
     return read_file(sj_mdb_read, symbols, id, sink, context);
 }
 
-/* The one in the assembly's file, or NAME.pdb; both have the id that the file names. */
+/* Reads the portable PDB in the assembly's file, or NAME.pdb. Both must have the id that the
+ * assembly names. */
 static sj_status read_portable_pdb(const char *path, sj_container_line_sink sink, void *context)
 {
     char symbols[PATH_MAX];

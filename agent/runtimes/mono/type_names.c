@@ -9,7 +9,7 @@ enum { TYPE_NAME = 1, TYPE_NAMESPACE = 2, TYPE_EXTENDS = 3, REFERENCE_SCOPE = 0 
 
 /* Element types (II.23.1.16). */
 enum {
-    ELEMENT_NAMED = 0x0f, /* those before have names */
+    ELEMENT_NAMED = 0x0f, /* Elements before this one have names. */
     ELEMENT_POINTER = 0x0f,
     ELEMENT_BY_REFERENCE = 0x10,
     ELEMENT_VALUE_TYPE = 0x11,
@@ -50,7 +50,7 @@ const char *sj_name_finish(sj_name_text *text)
 {
     static const char dots[] = "...";
     if (text->is_cut) {
-        /* Not within a character of several bytes. */
+        /* Does not cut within a character of several bytes. */
         text->used = text->capacity - sizeof(dots);
         while (text->used > 0 && (text->bytes[text->used] & 0xc0) == 0x80) {
             text->used--;
@@ -104,7 +104,7 @@ static void add_namespace(const sj_type_names *names, uint32_t table, uint32_t r
     }
 }
 
-/* Appends the types of a list, outermost first: `chain` begins with the innermost. */
+/* Appends the types of a chain, outermost first. `chain` begins with the innermost. */
 static void add_chain(const sj_type_names *names, uint32_t table, const uint32_t *chain,
                       uint32_t count, sj_name_text *text)
 {
@@ -130,7 +130,7 @@ void sj_type_names_add_definition(const sj_type_names *names, uint32_t type, sj_
     add_chain(names, SJ_TABLE_TYPE_DEF, chain, count, text);
 }
 
-/* A reference is nested in another one when that is its scope. */
+/* A type reference is nested in another one if that is its scope. */
 static void add_reference(const sj_type_names *names, uint32_t row, sj_name_text *text)
 {
     enum { SCOPE_BITS = 2, SCOPE_TYPE_REF = 3 };
@@ -148,7 +148,7 @@ static void add_reference(const sj_type_names *names, uint32_t row, sj_name_text
 static void add_type(const sj_type_names *names, const sj_type_scope *scope, sj_reader *reader,
                      unsigned nesting, sj_name_text *text);
 
-/* TypeDefOrRef, as signatures encode it. */
+/* Reads a TypeDefOrRef, as signatures encode it. */
 static void add_named_type(const sj_type_names *names, const sj_type_scope *scope, uint32_t encoded,
                            unsigned nesting, sj_name_text *text)
 {
@@ -179,7 +179,7 @@ void sj_type_names_add_super(const sj_type_names *names, uint32_t type, sj_name_
     }
 }
 
-/* The name of a generic parameter; owners are sorted (II.22.20). */
+/* Appends the name of a generic parameter. The table is sorted by owners (II.22.20). */
 static void add_variable(const sj_type_names *names, uint32_t owner, uint32_t number,
                          const char *sign, sj_name_text *text)
 {
@@ -209,7 +209,7 @@ static void add_variable(const sj_type_names *names, uint32_t owner, uint32_t nu
 static void add_instance(const sj_type_names *names, const sj_type_scope *scope, sj_reader *reader,
                          unsigned nesting, sj_name_text *text)
 {
-    (void)sj_read_u8(reader); /* class or value type */
+    (void)sj_read_u8(reader); /* Class or value type. */
     add_named_type(names, scope, sj_assembly_compressed(reader), nesting, text);
     const uint32_t count = sj_assembly_compressed(reader);
     sj_name_add(text, "<");
@@ -230,7 +230,7 @@ static void add_array(const sj_type_names *names, const sj_type_scope *scope, sj
         sj_name_add(text, ",");
     }
     sj_name_add(text, "]");
-    for (uint32_t lists = 0; lists < 2; lists++) { /* sizes, lower bounds */
+    for (uint32_t lists = 0; lists < 2; lists++) { /* Sizes, then lower bounds. */
         const uint32_t count = sj_assembly_compressed(reader);
         for (uint32_t i = 0; i < count && !reader->bad; i++) {
             (void)sj_assembly_compressed(reader);
@@ -238,7 +238,7 @@ static void add_array(const sj_type_names *names, const sj_type_scope *scope, sj
     }
 }
 
-/* Types that are written around another one. */
+/* Appends a type that is written around another one. */
 static void add_wrapped(const sj_type_names *names, const sj_type_scope *scope, sj_reader *reader,
                         unsigned nesting, const char *mark, sj_name_text *text)
 {
@@ -300,7 +300,7 @@ static void add_type(const sj_type_names *names, const sj_type_scope *scope, sj_
                           : element == ELEMENT_TYPED_REFERENCE ? "typedbyref"
                           : element == ELEMENT_FUNCTION        ? "fnptr"
                                                                : "?");
-        reader->bad = element == ELEMENT_FUNCTION; /* what follows is a whole signature */
+        reader->bad = element == ELEMENT_FUNCTION; /* A whole signature follows. */
     }
 }
 

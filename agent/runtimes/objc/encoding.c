@@ -11,7 +11,7 @@ typedef struct type_reader {
     const char *at;
     unsigned depth;
     bool bad;
-    bool is_mixed; /* a union holds a long double: its class depends on what else it holds */
+    bool is_mixed; /* A union holds a long double. Its class then depends on the other members. */
 } type_reader;
 
 typedef struct type_size {
@@ -39,7 +39,7 @@ static uint32_t align_offset(uint32_t bytes, uint32_t alignment)
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* {name=members} and (name=members); one without "=" is not known. */
+/* Reads {name=members} or (name=members). The size of a type without "=" is unknown. */
 static type_size read_members(type_reader *reader, char end)
 {
     type_size whole = {0, 1};
@@ -97,7 +97,7 @@ static type_size scalar_size(char code)
     return (type_size){0, 1};
 }
 
-/* What a pointer points to need not be known, only where it ends. */
+/* A pointer's target may be unknown; only its end in the text must be found. */
 static type_size read_pointer(type_reader *reader)
 {
     skip_qualifiers(reader);

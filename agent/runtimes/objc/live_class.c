@@ -1,13 +1,14 @@
-/* Classes in a living process, of GCC's runtime and of libobjc2. Their classes begin alike. */
+/* Reads classes in a running process, of GCC's runtime and of libobjc2. In both, a class begins
+ * with the same members. */
 #include "agent/runtimes/objc/objc.h"
 
 #include <string.h>
 #include <sys/uio.h>
 
-/* struct objc_class, its beginning, and bits of `info`. */
+/* The beginning of struct objc_class, and bits of `info`. */
 typedef struct class_head {
     uint64_t meta;
-    uint64_t super; /* a class once it is resolved, a name before */
+    uint64_t super; /* Address of the class once it is resolved, of its name before. */
     uint64_t name;
     uint64_t version;
     uint64_t info;
@@ -16,7 +17,7 @@ typedef struct class_head {
 enum { IS_CLASS = 1, IS_META = 2, IS_RESOLVED = 8, PAGE = 4096 };
 enum { LIBOBJC2_IS_META = 1, LIBOBJC2_RESERVED = 0xfe, LIBOBJC2_IS_RESOLVED = 1 << 9 };
 
-/* What `info` says, in either runtime's bits. */
+/* The meaning of `info`, which has other bits in each runtime. */
 typedef struct class_kind {
     bool is_class;
     bool is_meta;
@@ -67,7 +68,7 @@ static bool read_head(pid_t pid, uint64_t address, class_head *head)
            read_memory(pid, address, head, sizeof(*head)) == sizeof(*head);
 }
 
-/* The class of a class is a metaclass, whose bit is another in each runtime. */
+/* The class of a class is a metaclass. Each runtime marks it by another bit. */
 static class_kind kind_of(const class_head *head, const class_head *meta)
 {
     const uint64_t kinds = IS_CLASS | IS_META;

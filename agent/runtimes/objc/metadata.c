@@ -1,19 +1,17 @@
 /* Design notes
  *
- * GCC's Objective-C ABI (versions 8 to 10; clang -fobjc-runtime=gcc emits it, too) keeps, for each
- * compiled source, a structure "module" in writable data: version, own size, name and a pointer to
- * a table of classes and categories with their method lists. Nothing in the file points to it but a
- * constructor's code, so it is found by its shape: two fixed numbers and two pointers. Everything
- * behind it is bounds-checked, and method lists that end in no code are left out by the planner.
- *
- * The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories. A
- * class and a category begin as GCC's do; a list says how long its methods are, a method has its
- * code first, a selector is a record that begins with its name, and what a class extends is a
- * class, maybe another module's.
- *
- * A method's IMP is an ordinary function. Named here and hooked in place by the planner, every way
- * to call it is seen (sends, super, cached IMPs, NSInvocation, forwarding), return addresses stay
- * true, and a method that is filtered out costs nothing. */
+ * GCC's Objective-C ABI (versions 8 to 10; clang -fobjc-runtime=gcc emits it, too) keeps a
+ * structure "module" in writable data for each compiled source. It holds the version, its own size,
+ * the name, and a pointer to a table of classes and categories with their method lists. Only the
+ * code of a constructor points to it, so it is found by its shape: two fixed numbers and two
+ * pointers. All reads through it are bounds-checked. The planner leaves out method lists whose
+ * entries are not code.
+ * |The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories,
+ * which begin as GCC's do. A list states the size of its methods. A method begins with its code,
+ * and a selector is a record that begins with its name. The superclass is a class, which may be in
+ * another module. |The IMP of a method is an ordinary function, which the planner hooks in place.
+ * So every kind of call is seen: sends, super, cached IMPs, NSInvocation, forwarding. Return
+ * addresses stay valid, and a method that is filtered out costs nothing. */
 #include "agent/objfile/elf_machine.h"
 #include "agent/runtimes/objc/encoding.h"
 #include "agent/runtimes/objc/image.h"
@@ -31,20 +29,21 @@ enum {
     METHOD_BYTES = 24,
     METHOD_MAX_BYTES = 256,
     METHODS_MAX = 65536,
-    ENTRIES_MAX = 1 << 20, /* read in one file: damaged tables may name one list many times */
+    /* Most entries read in one file: damaged tables may name one list many times. */
+    ENTRIES_MAX = 1 << 20,
     LISTS_MAX = 16,
     IDENTIFIER_MAX = 1024,
     NAME_BYTES = 4 * IDENTIFIER_MAX
 };
 
-/* Where fields lie. */
+/* Offsets of members. */
 enum {
     MODULE_NAME = 16,
     MODULE_TABLE = 24,
     TABLE_COUNTS = 16,
     TABLE_DEFINITIONS = 24,
     CLASS_META = 0,
-    CLASS_SUPER = 8, /* in the file: its name */
+    CLASS_SUPER = 8, /* In the file: its name. */
     CLASS_NAME = 16,
     CLASS_METHODS = 56,
     CATEGORY_NAME = 0,
@@ -53,11 +52,11 @@ enum {
     CATEGORY_CLASS_METHODS = 24,
     LIST_NEXT = 0,
     LIST_COUNT = 8,
-    LIST_METHOD_BYTES = 16, /* libobjc2 */
-    CATEGORY_BYTES = 56     /* libobjc2 */
+    LIST_METHOD_BYTES = 16, /* Only libobjc2. */
+    CATEGORY_BYTES = 56     /* Only libobjc2. */
 };
 
-/* Where an ABI has the parts of methods. */
+/* Offsets of the parts of methods in one ABI. */
 typedef struct method_layout {
     uint8_t list_methods;
     uint8_t selector;
@@ -75,17 +74,17 @@ static const method_layout libobjc2_layout = {
 typedef struct metadata_run {
     sj_image image;
     const method_layout *layout;
-    sj_runtime_sink sink;             /* NULL: classes are wanted, not functions */
-    sj_runtime_class_sink class_sink; /* or the other way round */
+    sj_runtime_sink sink;             /* NULL: classes are wanted, not functions. */
+    sj_runtime_class_sink class_sink; /* NULL: functions are wanted, not classes. */
     void *context;
     uint32_t *entries_left;
 } metadata_run;
 
-/* The class that a list of methods belongs to. */
+/* The class that owns a list of methods. */
 typedef struct method_owner {
-    char kind; /* '-' or '+' */
+    char kind; /* '-' or '+'. */
     const char *class_name;
-    const char *category; /* NULL: none */
+    const char *category; /* NULL: none. */
 } method_owner;
 
 static uint64_t word_at(const metadata_run *run, uint64_t address)
@@ -151,7 +150,7 @@ static sj_status add_methods(const metadata_run *run, const method_owner *owner,
     return SJ_OK;
 }
 
-/* The name of the class that a class extends, or NULL. */
+/* Returns the name of the class that a class extends, or NULL. */
 static const char *find_super(const metadata_run *run, uint64_t class)
 {
     if (!run->layout->is_libobjc2) {
@@ -221,7 +220,7 @@ static sj_status scan_section(const metadata_run *run, const sj_elf_section *sec
         const uint64_t address = section->address + at;
         if (version < ABI_LOWEST || version > ABI_HIGHEST || size != MODULE_BYTES ||
             word_at(run, address + MODULE_NAME) == 0) {
-            continue; /* an empty name may lie in .bss: its pointer only counts as one */
+            continue; /* An empty name may lie in .bss; only its pointer is checked. */
         }
         const uint64_t table = word_at(run, address + MODULE_TABLE);
         if (table % WORD == 0 && sj_elf_at(run->image.elf, table).size >= TABLE_DEFINITIONS) {
@@ -259,7 +258,8 @@ static sj_status scan_modules(metadata_run *run)
     return SJ_OK;
 }
 
-/* The sections of libobjc2's ABI: addresses of classes, and categories one after the other. */
+/* Reads the sections of libobjc2's ABI: addresses of classes, and categories one after the
+ * other. */
 static sj_status scan_tables(metadata_run *run, const sj_elf_section *classes,
                              const sj_elf_section *categories)
 {

@@ -1,4 +1,5 @@
-/* Names of methods: -[Class selector], +[Class(Category) selector], -[Receiver:Owner selector]. */
+/* Names of methods have these forms: -[Class selector], +[Class(Category) selector],
+ * -[Receiver:Owner selector]. */
 #include "agent/runtimes/objc/objc.h"
 
 #include "agent/abi/link.h"

@@ -1,4 +1,4 @@
-/* Orders of a collector that is wrong, or worse: nothing happens, and the reason is given. */
+/* Commands of a collector that is wrong or hostile change nothing, and the reason is reported. */
 #include "agent/daemon/commands.h"
 
 #include <dirent.h>
@@ -17,7 +17,7 @@
 static char folder[64];
 static char target[96];
 
-/* What the collector gives: `bytes` in all, in parts of at most `part`. */
+/* The collector's file: `bytes` in all, in parts of at most `part`. */
 typedef struct fake_collector {
     size_t bytes;
     size_t part;
@@ -160,7 +160,7 @@ static void a_file_is_whole_or_not_there(void **state)
     char arguments[512];
     json_t *result = NULL;
     sj_error error = {0};
-    collector.bytes = 50000; /* and 100,000 were announced */
+    collector.bytes = 50000; /* 100,000 were announced. */
     write_to("a.txt", "not as long");
     assert_int_equal(count_files(), 0);
     collector.bytes = 100000;

@@ -2,7 +2,6 @@
 # an older version is read through a copy. And every command takes its database as --database and,
 # where it has room for one, as its last argument.
 . "$(dirname "$0")/../../system/support/lib.sh"
-root=$2
 
 "$sojourn" record -o run.db -- sh -c 'true' >record.txt 2>&1 || fail "record: $(cat record.txt)"
 equal "files of a recording that ended" "run.db" "$(ls run.db*)"
@@ -22,6 +21,9 @@ read_all() {
     done
 }
 
+for copy in development.db older.db; do
+    cp run.db $copy
+done
 sha256sum <run.db >run.db.sum
 read_all run.db
 for command in report tree replay sessions devices export ui verify; do
@@ -54,18 +56,28 @@ for command in report tree replay sessions "sql --query storage"; do
     unchanged empty.db
 done
 
-cp "$root/tests/system/fleet/golden_databases/version4.sql" . || fail "no golden database"
-{ cat version4.sql; echo 'PRAGMA application_id=0x534a4442; PRAGMA user_version=4;'; } >older.sql
-sqlite3 older.db <older.sql
+sqlite3 development.db 'PRAGMA application_id=0x534a4442; PRAGMA user_version=44'
+sha256sum <development.db >development.db.sum
+for command in "report development.db" "tree -d development.db" "sessions -d development.db" "verify -d development.db" \
+    "ui --no-open -d development.db" "backup -d development.db copy.db" "salvage development.db copy.db"; do
+    # shellcheck disable=SC2086 # a list of words
+    timeout 60 "$sojourn" $command >out.txt 2>error.txt
+    equal "$command of a development version" 1 "$?"
+    grep -q 'development.db was written by a development version' error.txt || fail "$command: $(cat error.txt)"
+    unchanged development.db
+done
+
+# A made-up later version, to which run.db is an older one.
+next=$build/tests/sojourn-next
 sha256sum <older.db >older.db.sum
 mkdir temporary
 for command in report tree sessions "sql 'SELECT count(*) FROM sessions'"; do
-    eval "TMPDIR='$PWD/temporary' '$sojourn' $command -d older.db" >out.txt 2>error.txt ||
+    eval "TMPDIR='$PWD/temporary' '$next' $command -d older.db" >out.txt 2>error.txt ||
         fail "$command: $(cat error.txt)"
     [ -s out.txt ] || fail "$command of an older version prints nothing"
     unchanged older.db
 done
 equal "copies that are left" "" "$(ls temporary)"
-"$sojourn" verify --rebuild all older.db >out.txt || fail "verify: $(cat out.txt)"
-equal "version after verify" "$(sqlite3 run.db 'PRAGMA user_version')" \
+"$next" verify --rebuild all older.db >out.txt || fail "verify: $(cat out.txt)"
+equal "version after verify" "$(($(sqlite3 run.db 'PRAGMA user_version') + 1))" \
     "$(sqlite3 older.db 'PRAGMA user_version')"

@@ -39,7 +39,7 @@ def make_database(path, migrations):
         with open(step, encoding="utf-8") as file:
             connection.executescript(file.read())
     newest = len(glob.glob(os.path.join(migrations, "*.sql")))
-    connection.executescript(f"PRAGMA application_id=0x534a4442; PRAGMA user_version={newest}")
+    connection.executescript(f"PRAGMA application_id=0x534a4c42; PRAGMA user_version={newest}")
     insert(connection, "devices", device_id=1, uuid=b"d" * 16, name="desk",
            first_seen_realtime_ns=START, last_seen_realtime_ns=START)
     insert(connection, "sessions", session_id=1, uuid=b"s" * 16, device_id=1, state="completed",
@@ -157,12 +157,12 @@ def everywhere(sojourn, name, command, fits=True, codes=(0,)):
 
 
 def replay_is_golden(sojourn, recording):
-    """Calls of a recording that is kept as it was, at version 4 of the schema."""
+    """Calls of a recording that is kept as it was, at version 1 of the schema."""
     database = sojourn.path("replay.db")
     connection = sqlite3.connect(database)
     with open(recording, encoding="utf-8") as file:
         connection.executescript(file.read())
-    connection.executescript("PRAGMA application_id=0x534a4442; PRAGMA user_version=4")
+    connection.executescript("PRAGMA application_id=0x534a4c42; PRAGMA user_version=1")
     connection.close()
     for columns in (60, 100, 200):
         screen, code = on_terminal(sojourn, ["replay", database], columns, NO_COLOR="1")

@@ -359,6 +359,9 @@ static void what_cannot_be_read_is_refused(void **state)
     assert_int_equal(find_table(&of, "marks")->saved, 3000);
     damage_by(&of, "PRAGMA user_version = 999");
     assert_int_equal(salvage(&of), SJ_EVERSION);
+    damage_by(&of, "PRAGMA application_id = 0x534a4442");
+    assert_int_equal(salvage(&of), SJ_EUNSUPPORTED);
+    assert_non_null(strstr(of.error.text, "written by a development version of Sojourn"));
     damage_by(&of, "ALTER TABLE marks RENAME COLUMN is_end TO is_emd");
     assert_int_equal(salvage(&of), SJ_OK);
     assert_true(find_table(&of, "marks")->is_unknown);
@@ -373,12 +376,12 @@ static void what_cannot_be_read_is_refused(void **state)
 
 static void an_older_schema_is_brought_up_to_date(void **state)
 {
-    enum { OLD_VERSION = 20 };
+    const int old_version = sj_database_version() - 1;
     salvage_case of;
     sqlite3 *database = NULL;
     begin_case(state, &of);
     write_file(of.damaged, (const uint8_t *)"", 0);
-    assert_int_equal(sj_database_create_at(of.damaged, OLD_VERSION, &database, &of.error), SJ_OK);
+    assert_int_equal(sj_database_create_at(of.damaged, old_version, &database, &of.error), SJ_OK);
     assert_int_equal(
         sqlite3_exec(database,
                      "INSERT INTO sessions (session_id, uuid, device_id, name, started_realtime_ns,"

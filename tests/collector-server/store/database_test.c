@@ -1,12 +1,15 @@
-/* Two that open a database of an older version, or make one, at once. */
+/* Opening and making databases; two processes that do so at once. The test is linked with the
+ * database of a version to come (next_version): 0001_initial.sql makes one of an older version. */
 #include "collector-server/store/database.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -158,7 +161,7 @@ static void one_that_is_made_while_it_is_looked_at_is_ours(void **state)
 
 static void make_first_version(void)
 {
-    static char sql[1 << 16];
+    static char sql[1 << 18];
     sqlite3 *made = NULL;
     FILE *file = fopen(SJ_MIGRATIONS "/0001_initial.sql", "r");
     assert_non_null(file);
@@ -183,7 +186,8 @@ static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **st
     make_first_version();
     open_beside_another("BEGIN IMMEDIATE");
     assert_int_equal(sj_database_open(path, SJ_DATABASE_READ, &opened, &error), SJ_OK);
-    assert_int_equal(ask_number(opened, "SELECT count(*) FROM devices WHERE name = 'old'"), 1);
+    assert_int_equal(ask_number(opened, "SELECT count(*) FROM devices WHERE room = 'room of old'"),
+                     1);
     sqlite3_close(opened);
 }
 
@@ -351,6 +355,77 @@ static void a_database_of_a_newer_version_is_refused(void **state)
     assert_non_null(strstr(error.text, "written by a newer Sojourn"));
 }
 
+/* The databases of development versions have numbers of versions that releases use again. */
+static void a_database_of_a_development_version_is_refused(void **state)
+{
+    static const char sentence[] =
+        " was written by a development version of Sojourn from before 0.1.0, which no release "
+        "reads; record again into another file";
+    (void)state;
+    for (int version = 1; version <= 44; version += 43) {
+        for (int mode = SJ_DATABASE_READ; mode <= SJ_DATABASE_CREATE; ++mode) {
+            char sql[96];
+            sqlite3 *opened = NULL;
+            sj_error error = {0};
+            make_first_version();
+            snprintf(sql, sizeof(sql), "PRAGMA application_id=0x534a4442; PRAGMA user_version=%d",
+                     version);
+            assert_int_equal(sqlite3_open(path, &opened), SQLITE_OK);
+            assert_int_equal(sqlite3_exec(opened, sql, NULL, NULL, NULL), SQLITE_OK);
+            sqlite3_close(opened);
+            assert_int_equal(sj_database_open(path, (sj_database_mode)mode, &opened, &error),
+                             SJ_EUNSUPPORTED);
+            assert_int_equal(strncmp(error.text, path, strlen(path)), 0);
+            assert_string_equal(error.text + strlen(path), sentence);
+            remove_file(state);
+        }
+    }
+}
+
+/* Ends the process before it commits the migration. */
+static int die_at_commit(unsigned event, void *context, void *statement, void *text)
+{
+    (void)event;
+    (void)context;
+    (void)statement;
+    return strcmp(text, "COMMIT") == 0 ? raise(SIGKILL) : 0;
+}
+
+static int watch_commit(sqlite3 *database, const char **text,
+                        const struct sqlite3_api_routines *api)
+{
+    (void)text;
+    (void)api;
+    return sqlite3_trace_v2(database, SQLITE_TRACE_STMT, die_at_commit, NULL);
+}
+
+static void a_killed_migration_has_done_nothing_and_is_done_again(void **state)
+{
+    sqlite3 *opened = NULL;
+    sj_error error = {0};
+    int ending = 0;
+    (void)state;
+    make_first_version();
+    const pid_t child = fork();
+    if (child == 0) {
+        sqlite3_auto_extension((void (*)(void))watch_commit);
+        _exit(sj_database_open(path, SJ_DATABASE_WRITE, &opened, &error) == SJ_OK ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &ending, 0), child);
+    assert_true(WIFSIGNALED(ending) && WTERMSIG(ending) == SIGKILL);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_READ, &opened, &error), SJ_EVERSION);
+    assert_int_equal(sqlite3_open(path, &opened), SQLITE_OK);
+    assert_int_equal(ask_number(opened, "PRAGMA user_version"), 1);
+    assert_int_equal(ask_number(opened, "SELECT count(*) FROM sqlite_schema WHERE name = 'rooms'"),
+                     0);
+    sqlite3_close(opened);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_WRITE, &opened, &error), SJ_OK);
+    assert_int_equal(ask_number(opened, "PRAGMA user_version"), sj_database_version());
+    assert_int_equal(ask_number(opened, "SELECT count(*) FROM rooms WHERE name = 'room of old'"),
+                     1);
+    sqlite3_close(opened);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +440,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(statements_are_compiled_once, remove_file, remove_file),
         cmocka_unit_test_setup_teardown(a_database_of_a_newer_version_is_refused, remove_file,
                                         remove_file),
+        cmocka_unit_test_setup_teardown(a_database_of_a_development_version_is_refused, remove_file,
+                                        remove_file),
+        cmocka_unit_test_setup_teardown(a_killed_migration_has_done_nothing_and_is_done_again,
+                                        remove_file, remove_file),
         cmocka_unit_test_setup_teardown(two_that_make_a_database_at_once_both_have_it, remove_file,
                                         remove_file),
         cmocka_unit_test_setup_teardown(one_that_is_made_while_it_is_looked_at_is_ours, remove_file,

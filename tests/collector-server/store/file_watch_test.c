@@ -6,12 +6,15 @@
 #include "tests/support/check.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EVENTS = 2000, PIECE_BYTES = 1 << 16, BATCHES = 40 };
+enum { EVENTS = 2000, PIECE_BYTES = 1 << 16, BATCHES = 40, GROWN_BYTES = 20000 };
 
 typedef struct writing {
     const char *from; /* NULL: zeros */
@@ -58,6 +61,30 @@ static void write_elsewhere(writing todo)
 static void copy_over(const char *from, const char *to)
 {
     write_elsewhere((writing){.from = from, .to = to, .flags = O_TRUNC, .bytes = SIZE_MAX});
+}
+
+static uint8_t *read_all(const char *path, size_t *bytes)
+{
+    struct stat about;
+    const int file = open(path, O_RDONLY);
+    assert_true(file >= 0 && fstat(file, &about) == 0);
+    uint8_t *read_bytes = malloc((size_t)about.st_size);
+    assert_int_equal(read(file, read_bytes, (size_t)about.st_size), about.st_size);
+    close(file);
+    *bytes = (size_t)about.st_size;
+    return read_bytes;
+}
+
+static void expect_same_bytes(const char *a, const char *b)
+{
+    size_t a_bytes = 0;
+    size_t b_bytes = 0;
+    uint8_t *of_a = read_all(a, &a_bytes);
+    uint8_t *of_b = read_all(b, &b_bytes);
+    assert_int_equal(a_bytes, b_bytes);
+    assert_memory_equal(of_a, of_b, a_bytes);
+    free(of_a);
+    free(of_b);
 }
 
 static void store_block(lab_file *lab)
@@ -175,6 +202,78 @@ static void sqlites_own_writing_is_no_overwriting(void **state)
     lab_file_expect(lab, "SELECT stored_blocks FROM sessions", "40|\n");
 }
 
+/* Lets files of this process grow to `bytes`, as on a disk that is full there. */
+static void limit_files(rlim_t bytes)
+{
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Tries a checkpoint with a file that cannot grow beyond `bytes`; returns the file's size. */
+static off_t checkpoint_in_part(const lab_file *lab, sqlite3 *other, rlim_t bytes)
+{
+    struct stat about;
+    limit_files(bytes);
+    const int result =
+        sqlite3_wal_checkpoint_v2(other, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+    limit_files(RLIM_INFINITY);
+    assert_int_not_equal(result, SQLITE_OK);
+    assert_int_equal(stat(lab->path, &about), 0);
+    return about.st_size;
+}
+
+/* Each attempt leaves more pages in the file, and the log's index as the first one left it. */
+static void checkpoints_that_fail_are_no_overwriting(void **state)
+{
+    lab_file *lab = *state;
+    sqlite3 *other = NULL;
+    signal(SIGXFSZ, SIG_IGN);
+    lab_file_put_metadata(lab);
+    checkpoint(lab);
+    struct stat about;
+    assert_int_equal(stat(lab->path, &about), 0);
+    assert_int_equal(sqlite3_open(lab->path, &other), SQLITE_OK);
+    lab_file_run(lab, "CREATE TABLE filler AS SELECT randomblob(200000) AS bytes");
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    assert_int_equal(sqlite3_exec(other, "SELECT 1 FROM filler", NULL, NULL, NULL), SQLITE_OK);
+    off_t before = about.st_size;
+    for (int i = 1; i <= 2; i++) {
+        const off_t after =
+            checkpoint_in_part(lab, other, (rlim_t)(about.st_size + i * GROWN_BYTES));
+        assert_true(after > before);
+        before = after;
+        assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    }
+    sqlite3_close(other);
+    store_block(lab);
+    write_elsewhere((writing){.to = lab->path, .flags = O_TRUNC});
+    expect_overwritten(lab);
+}
+
+/* What a store has in its log belongs to the file that was there. */
+static void closing_leaves_a_file_that_was_overwritten_alone(void **state)
+{
+    lab_file *lab = *state;
+    char copy[96];
+    snprintf(copy, sizeof(copy), "%s.copy", lab->path);
+    lab_file_put_metadata(lab);
+    checkpoint(lab);
+    assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
+    copy_over(lab->path, copy);
+    store_block(lab);
+    checkpoint(lab);
+    store_block(lab);
+    copy_over(copy, lab->path);
+    sj_store_close(lab->store);
+    lab->store = NULL;
+    expect_same_bytes(copy, lab->path);
+    unlink(copy);
+    lab_file_remove(lab->path);
+    lab_file_open(lab, 0, 0);
+}
+
 static void a_database_without_a_log_is_left_alone(void **state)
 {
     (void)state;
@@ -227,6 +326,8 @@ int main(void)
         CASE(another_database_over_the_file_takes_nothing),
         CASE(an_older_copy_shows_behind_a_checkpoint),
         CASE(sqlites_own_writing_is_no_overwriting),
+        CASE(checkpoints_that_fail_are_no_overwriting),
+        CASE(closing_leaves_a_file_that_was_overwritten_alone),
         CASE(a_damaged_database_refuses_the_batch_and_no_frame),
         cmocka_unit_test(a_database_without_a_log_is_left_alone),
     };

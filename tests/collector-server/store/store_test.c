@@ -638,7 +638,7 @@ static void the_file_has_the_promised_shape(void **state)
     lab_file_expect(lab, "PRAGMA page_size", "16384|\n");
     lab_file_expect(lab, "PRAGMA auto_vacuum", "2|\n");
     lab_file_expect(lab, "PRAGMA journal_mode", "wal|\n");
-    lab_file_expect(lab, "PRAGMA application_id", "1397376066|\n");
+    lab_file_expect(lab, "PRAGMA application_id", "1397378114|\n");
 }
 
 /* A copy of a session is taken for its program's by the digest of what is stored. */

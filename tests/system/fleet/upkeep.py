@@ -3,9 +3,10 @@
 stored sessions; the flame graph says what it leaves out; and kill -9 in the middle of a removal or
 an import leaves a sound database that goes on.
 
-upkeep.py BUILD_FOLDER SAMPLE MIGRATIONS_FOLDER: databases of some older versions, which each migration
-changes; with SJ_LONG=1 of every older version, and 200 kills
+upkeep.py BUILD_FOLDER SAMPLE NEXT_PROGRAM: NEXT_PROGRAM is `sojourn` with a made-up migration after the
+newest one; with SJ_LONG=1 there are 200 kills
 """
+import copy
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import xml.etree.ElementTree
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import PATIENCE_S, build_sample, check, json_rows, main, sample_text, wait_for
 
+GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden_databases")
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 SOURCE = sample_text("record/hidden_name.c")
 
@@ -164,63 +166,39 @@ def symbols(sojourn):
     sound(database, "symbols")
 
 
-def migration(sojourn, migrations):
-    """A file of version 1 becomes one of today, whatever is killed on the way."""
-    with open(os.path.join(migrations, "0001_initial.sql"), encoding="utf-8") as file:
-        first = file.read()
+def golden_database(sojourn, name):
+    """A database that a released version has written, from its dump."""
+    database = sojourn.path(name + ".db")
+    connection = sqlite3.connect(database)
+    with open(os.path.join(GOLDEN, name + ".sql"), encoding="utf-8") as file:
+        connection.executescript(file.read())
+    connection.executescript(f"PRAGMA application_id=0x534a4c42; PRAGMA user_version={name[len('version'):]}")
+    connection.close()
+    return database
+
+
+def version_of(database):
+    connection = sqlite3.connect(database)
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    connection.close()
+    return version
+
+
+def killed_migration(sojourn, later):
+    """A migration that is killed, whenever that is, has done all or nothing, and is done in the end."""
     for number in range(6):
-        database = sojourn.path(f"old{number}.db")
-        connection = sqlite3.connect(database)
-        connection.executescript(
-            "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL;"
-            + first + "PRAGMA application_id=0x534a4442; PRAGMA user_version=1;"
-            "INSERT INTO devices(device_id, uuid, name, first_seen_realtime_ns, "
-            "last_seen_realtime_ns) VALUES (1, zeroblob(16), 'old', 0, 0);"
-            "INSERT INTO sessions(session_id, uuid, device_id, started_realtime_ns, started_ticks, "
-            "tick_ns_numerator, tick_ns_denominator) VALUES (1, zeroblob(16), 1, 0, 0, 1, 1)")
-        connection.close()
-        command = [sojourn.program, "session", "--database", database, "import", database]
+        database = golden_database(sojourn, "version1")
+        command = [later.program, "session", "--database", database, "tag", "1", "old=1"]
         if number > 0:
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL,
                                        stderr=subprocess.DEVNULL, env=sojourn.environment)
             time.sleep(number * 0.004)
             process.send_signal(signal.SIGKILL)
             process.wait()
-        sojourn.run(command[1:], capture_output=True)
+        run(later, command[1:])
         sound(database, "migration")
-        connection = sqlite3.connect(database)
-        newest = max(int(name[:4]) for name in os.listdir(migrations))
-        check(connection.execute("PRAGMA user_version").fetchone() == (newest,), "not migrated")
-        connection.close()
-        check(rows(sojourn, database, "SELECT name FROM devices")[0]["name"] == "old", "data lost")
-
-
-def old_database(path, migrations, version):
-    """The golden recording in a database as it was in a version: version 4 is as it was written; in
-    older ones what their tables could hold, in newer ones what their migrations made of it."""
-    with open(os.path.join(os.path.dirname(__file__), "golden_databases", "version4.sql"),
-              encoding="utf-8") as file:
-        dump = file.read()
-    connection = sqlite3.connect(path)
-    connection.executescript("PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; "
-                             "PRAGMA journal_mode=WAL")
-    steps = sorted(os.listdir(migrations))
-
-    def migrate(first, last):
-        for step in steps:
-            if first <= int(step[:4]) <= last:
-                with open(os.path.join(migrations, step), encoding="utf-8") as file:
-                    connection.executescript(file.read())
-
-    migrate(1, min(version, 4))
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema")}
-    for line in dump.splitlines():
-        if line.startswith("INSERT INTO ") and line.split()[2].split("(")[0].strip('"') in tables:
-            connection.execute(line)
-    connection.commit()
-    migrate(5, version)
-    connection.executescript(f"PRAGMA application_id=0x534a4442; PRAGMA user_version={version}")
-    connection.close()
+        check(rows(later, database, "SELECT room FROM devices")[0]["room"] == "room of vm", "data lost")
+        os.unlink(database)
 
 
 def schema_of(database):
@@ -233,9 +211,9 @@ def schema_of(database):
 
 
 def made_anew(sojourn, database, now):
-    """`verify --rebuild` of a database of an older version: sums are as before, and long calls those of decoded blocks."""
+    """`verify --rebuild`: sums are as before, and long calls those of decoded blocks."""
     run(sojourn, ["verify", "--rebuild", "all", database])
-    check(contents(sojourn, database, 1) == now, "sums made anew differ from those that the older version made")
+    check(contents(sojourn, database, 1) == now, "sums made anew differ")
     # Outlines know no physical durations, so that blocks are decoded for these.
     asked = [("call_id, duration_ns", f"SELECT call_id, duration_ns FROM calls WHERE duration_ns > {least}{more} ORDER BY call_id")
              for least in (0, 1000, 10_000, 100_000, 1_000_000) for more in ("", " AND physical_duration_ns IS NOT NULL")]
@@ -247,77 +225,47 @@ def made_anew(sojourn, database, now):
 OUTLINES = "SELECT block_id, stream_id, floor_ticks, hex(calls) AS calls FROM block_outlines ORDER BY 1"
 
 
-def in_older_tables(fresh, path, migrations, version):
-    """The rows of a recording in the tables that a database of a version had."""
-    connection = sqlite3.connect(path)
-    connection.executescript("PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA journal_mode=WAL")
-    for step in sorted(os.listdir(migrations)):
-        if int(step[:4]) <= version:
-            with open(os.path.join(migrations, step), encoding="utf-8") as file:
-                connection.executescript(file.read())
-    connection.execute("ATTACH ? AS fresh", (fresh,))
-    for (table,) in connection.execute("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND "
-                                       "name IN (SELECT name FROM fresh.sqlite_schema WHERE type = 'table')").fetchall():
-        columns = [[row[1] for row in connection.execute(f"PRAGMA {schema}.table_info({table})")] for schema in ("main", "fresh")]
-        both = ", ".join(name for name in columns[0] if name in columns[1])
-        connection.execute(f"INSERT OR REPLACE INTO main.{table} ({both}) SELECT {both} FROM fresh.{table}")
-    connection.commit()
-    connection.executescript(f"PRAGMA application_id=0x534a4442; PRAGMA user_version={version}")
-    connection.close()
-
-
-def outlines_of_older_versions(sojourn, migrations):
-    """What blocks tell of their calls came with version 26, and its index with 37: databases from before get the index by
-    their migration and the outlines by `verify --rebuild`, the same as a new recording has."""
+def outlines_made_anew(sojourn):
+    """`verify --rebuild` makes outlines that are missing, the same as those of a new recording."""
     program, fresh = build_sample(sojourn, "questions/many_calls.c", "-O1"), sojourn.path("many.db")
+    longest = "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20"
     sojourn.record([program], fresh)
-    new, outlines = contents(sojourn, fresh, 1), rows(sojourn, fresh, OUTLINES)
+    new, outlines, longest_calls = contents(sojourn, fresh, 1), rows(sojourn, fresh, OUTLINES), rows(sojourn, fresh, longest)
     check(new[0][0]["n"] > 30000 and outlines, f"outlines of a new recording: {outlines}")
-    for version in (4, 16, 25, 36):
-        database = sojourn.path(f"many{version}.db")
-        in_older_tables(fresh, database, migrations, version)
-        run(sojourn, ["session", "--database", database, "unpin", "1"])
-        check(contents(sojourn, database, 1) == new, f"version {version} has other contents")
-        told = rows(sojourn, database, OUTLINES)
-        check(told == (outlines if version >= 26 else []), f"version {version} has outlines: {told}")
-        made_anew(sojourn, database, new)
-        check(rows(sojourn, database, OUTLINES) == outlines, f"version {version} has other outlines than a new recording")
-        longest = rows(sojourn, database, "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20")
-        check(longest == rows(sojourn, fresh, "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20"),
-              f"version {version}: other calls are the longest")
+    connection = sqlite3.connect(fresh)
+    connection.execute("DELETE FROM block_outlines")
+    connection.commit()
+    connection.close()
+    check(contents(sojourn, fresh, 1) == new and rows(sojourn, fresh, longest) == longest_calls,
+          "without outlines there are other contents")
+    made_anew(sojourn, fresh, new)
+    check(rows(sojourn, fresh, OUTLINES) == outlines, "other outlines than a new recording has")
+    check(rows(sojourn, fresh, longest) == longest_calls, "other calls are the longest")
 
 
-def older_versions(newest):
-    """All with SJ_LONG=1; else the first, the one that the recording is of, one in the middle and the last: the first
-    passes every migration, and rows of each table pass those since version 4."""
-    return range(1, newest) if IS_LONG else (1, 4, newest // 2, newest - 1)
-
-
-def older_databases(sojourn, migrations):
-    """A recording in a database of an older version has the same contents after its migration, and the
-    schema is that of a new one; sums made anew are the same."""
-    newest = max(int(name[:4]) for name in os.listdir(migrations))
-    fresh, told = sojourn.path("fresh.db"), None
+def golden_databases(sojourn, later):
+    """A recording of every released version is read as before by this version and by a later one, also
+    through a copy while nothing has changed the file; sums made anew are the same. What this version
+    makes of it has the schema of a new database."""
+    fresh = sojourn.path("fresh.db")
     sojourn.record(["/bin/true"], fresh)
-    expected = schema_of(fresh)
-    for version in older_versions(newest):
-        database = sojourn.path(f"version{version}.db")
-        old_database(database, migrations, version)
-        refused = sojourn.run(["sql", "SELECT 1", database], capture_output=True, text=True)
-        check(refused.returncode == 0 or f"schema version {version}" in refused.stderr,
-              f"version {version} is read without its migration: {refused.stderr}")
+    for name in sorted(file[:-len(".sql")] for file in os.listdir(GOLDEN)):
+        database = golden_database(sojourn, name)
+        told = contents(sojourn, database, 1)
+        check(told[0][0]["n"] == 4263, f"{name}: {told[0]}")
         run(sojourn, ["session", "--database", database, "unpin", "1"])
-        sound(database, f"migration from version {version}")
-        connection = sqlite3.connect(database)
-        check(connection.execute("PRAGMA user_version").fetchone() == (newest,), "not migrated")
-        check(schema_of(database) == expected,
-              f"the schema migrated from version {version} is not that of a new database")
-        connection.close()
-        now = contents(sojourn, database, 1)
-        check(now[0][0]["n"] == 4263, f"version {version}: {now[0]}")
-        check(told in (None, now), f"version {version} has other contents")
-        told = now
-        made_anew(sojourn, database, now)
+        check(schema_of(database) == schema_of(fresh), f"the schema of {name} is not that of a new database")
+        check(contents(sojourn, database, 1) == told, f"{name} has other contents than its copy")
+        made_anew(sojourn, database, told)
+        version = version_of(database)
+        check(contents(later, database, 1) == told and version_of(database) == version, f"a later version changes {name}")
+        run(later, ["session", "--database", database, "unpin", "1"])
+        check(version_of(database) == version + 1, f"{name} is not migrated")
+        sound(database, f"migration of {name}")
+        made_anew(later, database, told)
+        refused = sojourn.run(["sql", "SELECT 1", database], capture_output=True, text=True)
+        check(refused.returncode == 1 and "written by a newer Sojourn" in refused.stderr, f"a newer one is read: {refused}")
+        os.unlink(database)
 
 
 def while_sending(sojourn, sample):
@@ -423,9 +371,11 @@ def test(sojourn, arguments):
     killed(sojourn, collector, sources, 200 if IS_LONG else 8)
     symbols(sojourn)
     rotten(sojourn, arguments[0])
-    migration(sojourn, arguments[1])
-    older_databases(sojourn, arguments[1])
-    outlines_of_older_versions(sojourn, arguments[1])
+    later = copy.copy(sojourn)
+    later.program = arguments[1]
+    killed_migration(sojourn, later)
+    golden_databases(sojourn, later)
+    outlines_made_anew(sojourn)
     while_sending(sojourn, arguments[0])
 
 

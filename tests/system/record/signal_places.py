@@ -89,6 +89,20 @@ def test_ends(sojourn, samples):
     check(0 < kept < 81, f"{kept} values: no stack ended")
 
 
+def test_ends_of_library(sojourn, samples):
+    """Where a stack ends below the first library call of a thread, the handler sees the library's function."""
+    command = [os.path.join(samples, "signal_places"), "library_ends"]
+    done, _ = sojourn.record(command, sojourn.path("library_ends.db"), LIBRARY)
+    check((done.returncode, done.stdout) == (0, b"ends: ended 1, outside 0\n"), f"{done}")
+
+
+def test_small_stack(sojourn, samples):
+    """On an alternate stack that is hardly larger than the kernel needs, nothing writes below its end."""
+    command = [os.path.join(samples, "signal_places"), "small_stack"]
+    done, _ = sojourn.record(command, sojourn.path("small_stack.db"), TINY[:2])
+    check((done.returncode, done.stdout) == (0, b"small stack: stepped 1, changed 0\n"), f"{done}")
+
+
 def stacks_of_finding(sojourn, database):
     """The functions of the program in the stacks of the first finding, innermost first, by what the stack is of."""
     shown = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
@@ -219,6 +233,8 @@ def test(sojourn, arguments):
     test_recorder_interrupted(sojourn, arguments[0])
     test_counts(sojourn, arguments[0])
     test_ends(sojourn, arguments[0])
+    test_ends_of_library(sojourn, arguments[0])
+    test_small_stack(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
     test_unwinders(sojourn, arguments[0])

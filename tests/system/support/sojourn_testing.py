@@ -221,7 +221,7 @@ def content_of(database):
 def is_ours(database):
     """Whether the head of a file says that it is a database of Sojourn (application_id, sqlite.org/fileformat.html)."""
     with open(database, "rb") as file:
-        return file.read(72)[68:] == b"SJDB"
+        return file.read(72)[68:] == b"SJLB"
 
 
 def check_rest(sojourn):

@@ -7,20 +7,20 @@ export interface Bar {
     right: number;
     row: number;
     name: string;
-    label?: string; // instead of the name
-    hue?: string; // instead of the name's own colour
-    striped?: boolean; // its time is not exact
-    count?: number; // of calls merged into it
+    label?: string; // shown instead of the name
+    hue?: string; // replaces the colour that belongs to the name
+    striped?: boolean; // true if its time is not exact
+    count?: number; // number of calls merged into it
 }
 
-// A colour as a canvas stores it: 0xAABBGGRR.
+// A colour in the byte order of a canvas: 0xAABBGGRR.
 type Pixel = number;
 
 const NAMES_MAX = 20000;
 const pixels = new Map<string, Pixel>();
 let reader: CanvasRenderingContext2D | null = null;
 
-// The browser reads every notation of a colour, and says each as #rrggbb.
+// Converts a colour. The browser parses any notation and returns it as #rrggbb.
 function pixelOf(colour: string): Pixel {
     reader ??= document.createElement("canvas").getContext("2d")!;
     reader.fillStyle = colour;
@@ -36,7 +36,7 @@ function hueOf(name: string): string {
     return `hsl(${hash % 360} 62% ${70 + ((hash >> 9) % 10)}%)`;
 }
 
-// The same function has the same colour in every session and picture.
+// Returns the colour of a bar. A function has the same colour in every session and picture.
 function pixelOfBar(bar: Bar): Pixel {
     const key = bar.hue ?? bar.name;
     let pixel = pixels.get(key);
@@ -50,10 +50,10 @@ function pixelOfBar(bar: Bar): Pixel {
     return pixel;
 }
 
-const INK = "#14172a"; // on every bar, in both themes: bars are light
+const INK = "#14172a"; // readable on every bar in both themes, because bars are light
 const NARROWEST_TEXT = 34;
 
-// prepare sizes a canvas for the screen's pixels; drawBars then writes each of them.
+// Sizes a canvas in physical pixels. drawBars then writes each pixel.
 export function prepare(canvas: HTMLCanvasElement, width: number, height: number) {
     const scale = window.devicePixelRatio || 1;
     const context = canvas.getContext("2d")!;
@@ -72,7 +72,8 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
 const TILE = 8;
 const tiles = new Map<string, HTMLCanvasElement>();
 
-// A tile of slanting lines: filling with it costs as much as filling with a colour.
+// Returns a tile of slanting lines. Filling with a pattern costs as little as filling with a
+// colour.
 function tileOf(colour: string, lineWidth: number): HTMLCanvasElement {
     const key = `${colour} ${lineWidth}`;
     const known = tiles.get(key);
@@ -94,7 +95,7 @@ function tileOf(colour: string, lineWidth: number): HTMLCanvasElement {
     return tile;
 }
 
-// hatch fills a place where nothing is known.
+// Hatches an area: calls were lost there.
 export function hatch(
     context: CanvasRenderingContext2D,
     x: number,
@@ -106,7 +107,7 @@ export function hatch(
     context.fillRect(x, y, width, height);
 }
 
-// shade marks a place where the thread waited for the recorder: nothing is missing there.
+// Shades an area: the thread waited for the recorder, and no call was lost.
 export function shade(context: CanvasRenderingContext2D, x: number, y: number, width: number, height: number): void {
     context.fillStyle = "rgb(128 128 128 / 30%)";
     context.fillRect(x, y, width, height);
@@ -131,7 +132,8 @@ function widthOf(context: CanvasRenderingContext2D, text: string): number {
     return width;
 }
 
-// fit shortens a text to a width by its beginning, where names say least.
+// Shortens a text to `room` pixels. It keeps the beginning and adds "…". Returns "" if fewer than 3
+// letters fit.
 export function fit(context: CanvasRenderingContext2D, text: string, room: number): string {
     if (widthOf(context, text) <= room) {
         return text;
@@ -147,20 +149,20 @@ export interface Axis {
     place: (value: number) => number;
     width: number;
     top: number;
-    least?: number; // nothing is drawn above: what is pinned lies there
+    least?: number; // nothing is drawn above this y, because pinned rows are there
     chosen?: Bar | null;
-    outline: string; // colour of the chosen bar's edge
-    rows: number; // shown
+    outline: string; // colour of the chosen bar's outline
+    rows: number; // number of visible rows
     isFaded?: (bar: Bar) => boolean;
 }
 
-// Layer is one group of rows on a canvas.
+// One group of rows on a canvas.
 export interface Layer {
     bars: readonly Bar[];
     axis: Axis;
 }
 
-// What is put on the canvas at once, in the screen's pixels.
+// The pixels of the whole canvas, written at once.
 interface Raster {
     image: ImageData;
     pixels: Uint32Array<ArrayBuffer>;
@@ -188,12 +190,12 @@ const FADED = 0x38000000; // alpha
 
 interface Found {
     bar: Bar;
-    left: number; // on the canvas
+    left: number; // in pixels
     right: number;
 }
 
-// The first line of pixels of each row, and the bars that are wide enough for more than their colour.
-// A bar that lies in the pixels of the one before in its row does not show.
+// Returns the first line of pixels of each row, and the bars that are wide enough for a name or
+// stripes. A bar is skipped if the previous bar of its row covers its pixels.
 function firstLines(layer: Layer, { wide, scale }: Raster, from: number, to: number) {
     const { place, width, isFaded } = layer.axis;
     const lines = new Uint32Array((to - from) * wide);
@@ -224,7 +226,7 @@ function firstLines(layer: Layer, { wide, scale }: Raster, from: number, to: num
     return { lines, wideBars };
 }
 
-// A row is its first line, again and again.
+// Copies the first line of each row to its other lines.
 function fillRows(raster: Raster, lines: Uint32Array, { top, least = 0 }: Axis, from: number, to: number): void {
     const { pixels, wide, high, scale } = raster;
     const begin = Math.round(least * scale);
@@ -256,8 +258,8 @@ function drawChosen(context: CanvasRenderingContext2D, { chosen, place, top, out
     }
 }
 
-// drawBars draws all layers of a canvas, over whatever is there: tens of thousands of bars are
-// written as pixels and put there at once, in a fraction of the time of as many rectangles.
+// Draws all layers of a canvas and overwrites what was there. Tens of thousands of bars are written
+// as pixels in one go, which is much faster than as many rectangles.
 export function drawBars(context: CanvasRenderingContext2D, layers: readonly Layer[]): void {
     const raster = rasterOf(context.canvas);
     const high = raster.high / raster.scale;
@@ -288,7 +290,7 @@ function drawDetails(context: CanvasRenderingContext2D, axis: Axis, wideBars: re
     drawChosen(context, axis);
 }
 
-// belowLine draws nothing above a height; 0: everywhere.
+// Calls `draw` with everything above y = `least` clipped. 0 clips nothing.
 export function belowLine(context: CanvasRenderingContext2D, least: number, draw: () => void): void {
     if (least <= 0) {
         draw();
@@ -302,7 +304,8 @@ export function belowLine(context: CanvasRenderingContext2D, least: number, draw
     context.restore();
 }
 
-// barAt finds the bar below a point; of several narrow ones the nearest within some pixels.
+// Returns the bar at a point. If no bar is there, returns the nearest one of that row within 3
+// pixels, or null.
 export function barAt<T extends Bar>(
     bars: readonly T[],
     axis: Pick<Axis, "place" | "top">,

@@ -1,8 +1,8 @@
-// Where a time lies on a canvas, and the marks of its ruler.
+// Maps times to pixels, and computes the ticks of a ruler.
 import { duration } from "../format";
 
 export interface Window {
-    from: number; // ns since the session's start
+    from: number; // ns since the start of the session
     to: number;
 }
 
@@ -16,11 +16,11 @@ export interface Tick {
     label: string;
 }
 
-// ticksOf gives round times, about one in `room` pixels. Their labels count from the window's start
-// when it is too narrow for labels from the session's start to differ.
-export function ticksOf(view: Window, width: number, room = 110): Tick[] {
+// Returns round times, about one per `tickWidth` pixels. If labels from the session's start would all
+// look alike, labels count from the window's start.
+export function ticksOf(view: Window, width: number, tickWidth = 110): Tick[] {
     const span = view.to - view.from;
-    const wanted = span / Math.max(1, Math.floor(width / room));
+    const wanted = span / Math.max(1, Math.floor(width / tickWidth));
     const power = 10 ** Math.floor(Math.log10(Math.max(wanted, 1)));
     const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= wanted)!;
     const isNarrow = view.from / step > 900;

@@ -1,4 +1,4 @@
-// One call: where it stands, what it was given, who called it.
+// One call: its times, thread and values, its callers and its callees.
 import { Fragment } from "preact";
 import { useSql } from "../answers";
 import { anyUntimedSql, isUntimed, selfUntimedSql, untimedSql } from "../estimates";
@@ -42,7 +42,7 @@ interface Call {
     ending: string;
     flags: number;
     is_self_estimate: number;
-    [measured: string]: unknown; // whatever else was measured of it
+    [measured: string]: unknown; // other counted costs of the call
 }
 
 interface Caller {
@@ -65,7 +65,7 @@ interface Callee {
 
 interface Value {
     position: number;
-    name: string | null; // by debug data or a rule's signature
+    name: string | null; // from debug data or from a rule's signature
     kind: string;
     type: string | null;
     value: unknown;
@@ -84,7 +84,7 @@ function doubtsOf(flags: number): string[] {
     return doubts.filter(([bit]) => (flags & bit) !== 0).map(([, text]) => text);
 }
 
-// What was counted of its memory, as far as it was.
+// Returns the memory counters that were recorded for the call, each with its column name.
 function memoryOf(call: Call): [string, number][] {
     return Object.entries(call).filter(
         (entry): entry is [string, number] =>
@@ -98,8 +98,8 @@ function titleOf(column: string): string {
     return words[0]!.toUpperCase() + words.slice(1);
 }
 
-// What a value is of: its name, as far as that is known.
-export function whichOf(value: { position: number; name: string | null; kind: string }): string {
+// Names the value: "result", "errno" or "thrown", else the parameter's name or its position.
+export function valueName(value: { position: number; name: string | null; kind: string }): string {
     if (value.position === 0) {
         return value.kind === "errno" || value.kind === "thrown" ? value.kind : "result";
     }
@@ -181,7 +181,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     values={ofCall}
                     answer={given}
                     columns={[
-                        { title: "Which", cell: whichOf },
+                        { title: "Name", cell: valueName },
                         { title: "Type", cell: (row) => row.type || row.kind },
                         { title: "Value", mono: true, cell: (row) => (row.value === null ? "–" : String(row.value)) },
                         { title: "Note", cell: (row) => row.note ?? "" },
@@ -193,7 +193,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     sql={CALLERS_SQL}
                     values={values}
                     answer={callers}
-                    none="Called by nothing that was recorded."
+                    none="No recorded callers."
                     columns={[
                         {
                             title: "Function",
@@ -209,7 +209,7 @@ export function CallDetails({ session, call }: { session: string; call: string }
                     sql={CALLEES_SQL}
                     values={values}
                     answer={callees}
-                    none="It called nothing that was recorded."
+                    none="No recorded callees."
                     columns={[
                         { title: "Function", mono: true, cell: (row) => row.name },
                         { title: "Calls", number: true, cell: (row) => count(row.calls) },

@@ -15,13 +15,13 @@ function NodeName({ node }: { node: PathNode }) {
                 {node.name}
             </span>
             {node.is_recursive ? (
-                <span class="tag" title="it occurs above itself on this path">
+                <span class="tag" title="this function calls itself on this path">
                     recursive
                 </span>
             ) : null}
             {node.calls > 0 && node.open_calls > 0 ? <OpenTag calls={node.calls > 1 ? node.open_calls : 0} /> : null}
             {node.calls === 0 ? (
-                <span class="tag" title="no call has ended yet: time of its callees is shown">
+                <span class="tag" title="no call of this path has ended yet; the time is that of its callees">
                     open
                 </span>
             ) : null}
@@ -45,7 +45,8 @@ function MoreName({ row }: { row: TreeRow }) {
     );
 }
 
-// Of siblings that are not loaded it is not known which are estimates: they count as some where the session has any.
+// Each row has its own flags for estimates. The "n more" row has no flags, so it counts as an
+// estimate if the session has any.
 function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeRow) => void): TreeColumn[] {
     const time = (row: TreeRow, ns: number | null | undefined) => <Time ns={ns} isEstimate={row.node?.is_estimate ?? hasEstimates} />;
     const selfTime = (row: TreeRow) => (
@@ -96,7 +97,7 @@ function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeR
             className: "number",
             cell: (row) => {
                 if (row.node?.calls === 0) {
-                    return <span title="no end of a call of this path is known: open, or lost">no end</span>;
+                    return <span title="no exit of this path is known: its calls are open, or the exits were lost">no end</span>;
                 }
                 const calls = row.node?.calls ?? row.rest?.calls;
                 return calls === undefined ? null : <span title={count(calls)}>{compact(calls)}</span>;
@@ -121,12 +122,12 @@ function columnsOf(sessionNs: number, hasEstimates: boolean, toggle: (row: TreeR
 
 interface Shown {
     model: TreeModel;
-    of: string; // what is selected
+    of: string; // the selection, as a key
     rows: TreeRow[];
 }
 
-// The tree of what is selected. Until that of a changed session is there its rows before the change are shown, and
-// cannot be opened; those of another selection are not.
+// Loads the call tree of the selection. When the session changes, the old rows stay visible until
+// the new ones are loaded. Old rows cannot be opened. Rows of another selection are not shown.
 function useTree(session: string, changes: number) {
     const chosen = selection.value;
     const of = isPart(chosen) || chosen.functions ? JSON.stringify(chosen) : "";
@@ -140,7 +141,7 @@ function useTree(session: string, changes: number) {
     const latest = useRef<TreeModel | null>(null);
     latest.current = model;
     useEffect(() => () => void (latest.current = null), []);
-    const isLatest = () => latest.current === model; // false when another view is shown, too
+    const isLatest = () => latest.current === model; // false if another selection is shown now
     const update = (work: Promise<unknown>) =>
         work.then(
             () => {
@@ -159,7 +160,8 @@ function useTree(session: string, changes: number) {
 
 const HOT_STEPS_MAX = 60;
 
-// Opens callees while one of them has at least half of its caller's time.
+// Opens the callee with the most time, step by step. Stops when that callee has less than half of
+// its caller's time.
 async function openHottest(model: TreeModel, start: PathNode): Promise<string> {
     let node = start;
     for (let step = 0; step < HOT_STEPS_MAX && node.child_count > 0; step++) {
@@ -183,7 +185,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
     const wantedFunction = parameters.get("function") ?? "";
     const select = (key: string) => setParameters({ path: key, function: "" }, true);
 
-    // A path or function that is not there (any more) leaves the whole tree, and a word about it.
+    // If the path or function does not exist (any more), shows the whole tree and a message.
     const focusOn = (target: Focus) =>
         model.loadFocus(target).catch(async (failure: Error) => {
             await model.loadRoots();
@@ -197,7 +199,7 @@ export function CallTreeView({ session, changes }: { session: Overview; changes:
         if (changes !== first.current) {
             first.current = changes;
             if (!isSelected) {
-                void update(model.refresh()); // of a selection there is a new model
+                void update(model.refresh()); // a selection gets a new model instead
             }
         }
     }, [model, changes]);

@@ -1,17 +1,17 @@
-// Chains of calls with a weight each, merged by what they begin with: trees for flame graphs.
+// Merges weighted call chains that begin with the same functions into trees for flame graphs.
 import type { Frame } from "../widgets/flame";
 
 export interface Link {
-    id: number; // function
+    id: number; // function_id
     name: string;
-    isEstimate: boolean; // of a chain that ends here
+    isEstimate: boolean; // true if the weight of a chain that ends here is an estimate
 }
 
 export interface Chain {
-    links: Link[]; // from the root
+    links: Link[]; // the root first
     weight: number;
     calls: number;
-    goesOn: boolean; // behind its last link: it is cut there
+    isCut: boolean; // true if the chain was cut after its last link
 }
 
 export interface ChainFrame extends Frame {
@@ -39,7 +39,7 @@ function add(level: Map<number, Node>, chain: Chain): void {
     }
 }
 
-// framesOf lays merged chains out, heaviest first; `say` makes the line about a frame.
+// Places merged chains as frames, the heaviest first. `say` writes the tooltip of a frame.
 export function framesOf(
     chains: readonly Chain[],
     say: (node: { name: string; weight: number; calls: number; isEstimate: boolean }) => string,
@@ -47,7 +47,7 @@ export function framesOf(
     const roots = new Map<number, Node>();
     chains.forEach((chain) => add(roots, chain));
     const frames: ChainFrame[] = [];
-    const lay = (level: Map<number, Node>, left: number, row: number, parent: string) => {
+    const place = (level: Map<number, Node>, left: number, row: number, parent: string) => {
         const nodes = [...level.values()].sort((a, b) => b.weight - a.weight);
         for (const node of nodes) {
             const key = `${parent}/${node.link.id}`;
@@ -66,10 +66,10 @@ export function framesOf(
                 isEstimate,
                 hint: say({ name, weight, calls, isEstimate }),
             });
-            lay(node.below, left, row + 1, key);
+            place(node.below, left, row + 1, key);
             left += weight;
         }
     };
-    lay(roots, 0, 0, "");
+    place(roots, 0, 0, "");
     return frames;
 }

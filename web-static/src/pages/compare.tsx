@@ -1,4 +1,5 @@
-// Two sets of sessions: what became slower, and whether it is more than noise.
+// Compares two sets of sessions: what became slower or faster, and whether the change exceeds the
+// noise.
 import { useEffect, useMemo } from "preact/hooks";
 import { useSql } from "../answers";
 import { change, changeOf, count, counted, duration, estimated, fileName, percent } from "../format";
@@ -13,8 +14,8 @@ import { Problem, Time } from "../widgets/small";
 import { CoverageDifference } from "./coverage_difference";
 import { Histograms } from "../widgets/histogram";
 
-// Functions whose self time is an estimate in one of the sets, with the greatest standard error of their totals
-// where those are, too.
+// Functions whose self time is an estimate in a set. If their total times are estimates, too,
+// error_ns is the greatest standard error.
 const estimatesOf = (set: string) => `SELECT '${set}', f.symbol_key, max(iif(u.is_estimate, coalesce(s.error_ns, 0), NULL))
   FROM session_set(:${set}) c JOIN function_estimates u USING (session_id)
   JOIN function_stats s USING (session_id, function_id) JOIN functions f USING (function_id)
@@ -49,20 +50,20 @@ interface Difference {
     ratio_low: number | null;
     ratio_high: number | null;
     p_adjusted: number | null;
-    compared_a: number; // the medians that the verdict is about, ns
+    compared_a: number; // ns: the median that the verdict compares
     compared_b: number;
     calls_a: number | null;
     calls_b: number | null;
     calls_change: string;
-    calls_ratio: number | null; // exact; NULL: calls vary, or some were lost
+    calls_ratio: number | null; // NULL if the number of calls varies, or if calls were lost
     needed_sessions: number;
-    matched_share: number | null; // of the time of functions without names; NULL: there are none
-    is_comparable: number | null; // 0: stripped programs
+    matched_share: number | null; // share of the time of functions without names that was matched; NULL if every function has a name
+    is_comparable: number | null; // 0 if the programs are stripped
     sessions_a: number;
     sessions_b: number;
     function_id_a: number | null;
     function_id_b: number | null;
-    error_ns_a: number | null; // NULL: its total is no estimate
+    error_ns_a: number | null; // NULL if the total time is not an estimate
     error_ns_b: number | null;
     is_self_estimate_a: number;
     is_self_estimate_b: number;
@@ -77,7 +78,7 @@ interface TreeRow {
     ratio: number | null;
     total_ns_a: number | null;
     total_ns_b: number | null;
-    compared_a: number; // the medians that the verdict is about, ns
+    compared_a: number; // ns: the median that the verdict compares
     compared_b: number;
     error_ns_a: number | null;
     error_ns_b: number | null;
@@ -94,9 +95,9 @@ function SideTime({ row, what, side }: { row: Difference | TreeRow; what: "self"
     return <Time ns={ns} isEstimate={isEstimate} error={error} />;
 }
 
-// Counts that never vary are exact: a change of them is a fact.
+// A ratio exists only if the number of calls never varies in a set, so it is exact.
 function callsChange({ calls_ratio: ratio, calls_change: text }: Difference): string {
-    return ratio === null || ratio === 1 ? text : `${(100 * Math.abs(ratio - 1)).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in all`;
+    return ratio === null || ratio === 1 ? text : `${(100 * Math.abs(ratio - 1)).toFixed(1)} % ${ratio > 1 ? "more" : "fewer"} in total`;
 }
 
 const verdicts = ["slower", "faster", "added", "removed", "inconclusive", "unmatched", "same", "minor"] as const;
@@ -133,10 +134,10 @@ function totalOf(row: TreeRow, side: Side): string {
     return estimated(row[`total_ns_${side}`], row[`error_ns_${side}`] !== null);
 }
 
-// Width is the time of both sides; colour says what became of it.
-function layTree(rows: readonly TreeRow[]): TreeFrame[] {
+// The width of a frame is the time of A and B together. Its colour shows the verdict.
+function placeTree(rows: readonly TreeRow[]): TreeFrame[] {
     const weight = (row: TreeRow) => (row.total_ns_a ?? 0) + (row.total_ns_b ?? 0);
-    const free = new Map<number, number>(); // where the next callee of a row begins
+    const free = new Map<number, number>(); // by row: where its next callee begins
     const ends = new Map<number, number>();
     let root = 0;
     const frames: TreeFrame[] = [];
@@ -174,10 +175,10 @@ function layTree(rows: readonly TreeRow[]): TreeFrame[] {
 function DiffFlame({ a, b }: { a: string; b: string }) {
     const isOfMarks = /(^|[,+])mark:/.test(`${a},${b}`);
     const answer = useSql<TreeRow>(isOfMarks ? "" : TREE_SQL, { a, b }, 0, { rows: 5000, ms: 30000 });
-    const frames = useMemo(() => layTree(answer.rows), [answer.value]);
+    const frames = useMemo(() => placeTree(answer.rows), [answer.value]);
     const chosen = route.value.parameters.get("frame") ?? "";
     if (isOfMarks) {
-        return <p class="dim">Call paths are kept of whole sessions: marks are compared by function.</p>;
+        return <p class="dim">Call paths exist only for whole sessions. Marks are compared by function.</p>;
     }
     if (answer.problem) {
         return <Problem message={answer.problem} />;
@@ -201,7 +202,7 @@ function DiffFlame({ a, b }: { a: string; b: string }) {
                     ]}
                 />
             ) : (
-                <p class="dim">{answer.value ? "No call path has time on both sides." : "Loading…"}</p>
+                <p class="dim">{answer.value ? "No call path has any time." : "Loading…"}</p>
             )}
             {answer.value?.truncated ? <p class="dim">The first {count(answer.rows.length)} paths.</p> : null}
         </Panel>
@@ -296,7 +297,7 @@ function Functions({ a, b }: { a: string; b: string }) {
                 ]}
             />
             {answer.rows.some((row) => row.is_self_estimate_a || row.is_self_estimate_b) ? (
-                <p class="dim">~ marks estimates: of calls that were counted without a clock, and self time of their callers.</p>
+                <p class="dim">~ marks estimates: times of calls that were counted without a clock, and the self time of their callers.</p>
             ) : null}
             {rows.length > 300 ? <p class="dim">The first 300 of {count(rows.length)}.</p> : null}
         </Panel>
@@ -313,12 +314,12 @@ function Summary({ a, b }: { a: string; b: string }) {
     return (
         <p class={`banner ${total.verdict === "slower" ? "warn" : total.verdict === "faster" ? "good" : "neutral"}`}>
             <strong>
-                Altogether: <Verdict verdict={total.verdict} />
+                Total: <Verdict verdict={total.verdict} />
             </strong>{" "}
             {duration(total.compared_a)} → {duration(total.compared_b)} ({changeOf(total)}),{" "}
             {count(total.sessions_a)} and {count(total.sessions_b)} sessions.
             {few < total.needed_sessions
-                ? ` Too few sessions: ${total.needed_sessions} a side are needed to decide this, ${Math.max(10, total.needed_by_functions ?? 0)} decide most changes.`
+                ? ` Too few sessions: this needs ${total.needed_sessions} per side; ${Math.max(10, total.needed_by_functions ?? 0)} per side decide most changes.`
                 : (total.needed_by_functions ?? 0) > few
                   ? ` ${counted(few, "session")} a side cannot decide any function: record ${Math.max(10, total.needed_by_functions ?? 0)}.`
                   : ""}
@@ -350,7 +351,7 @@ export function ComparePage() {
                     <CoverageDifference key={`c ${a} ${b}`} a={a} b={b} />
                 </>
             ) : (
-                <SetHelp>Name two sessions, or two sets of them:</SetHelp>
+                <SetHelp>Choose two sessions, or two sets of sessions:</SetHelp>
             )}
             <Engine />
         </div>

@@ -1,4 +1,5 @@
-// Which functions were entered, of those that are there: of a set of sessions, and against another.
+// Coverage: which functions of a set of sessions were entered, optionally compared with another
+// set.
 import { useEffect } from "preact/hooks";
 import { useSql } from "../answers";
 import { compact, count, fileName, percent } from "../format";
@@ -50,7 +51,7 @@ function Totals({ rows }: { rows: readonly Row[] }) {
             <Tile label="Functions">{count(functions)}</Tile>
             <Tile label="Entered">{`${count(entered)}, ${percent(entered, functions)}`}</Tile>
             <Tile label="Never entered">{count(functions - entered)}</Tile>
-            <Tile label="Not recorded" hint="left out by the policy, or not hooked: whether they were entered is not known">
+            <Tile label="Not recorded" hint="left out by the policy, or not hooked: they may have been entered">
                 {count(sum((row) => row.unwatched))}
             </Tile>
             <Tile label="Calls">{compact(sum((row) => row.calls))}</Tile>
@@ -158,7 +159,7 @@ function Table({ a }: { a: string }) {
                 />
                 {rows.length > SHOWN ? (
                     <p class="dim">
-                        The first {count(SHOWN)} of {count(rows.length)}; SQL gives all.
+                        The first {count(SHOWN)} of {count(rows.length)}; use SQL for all rows.
                     </p>
                 ) : null}
                 {answer.value.truncated ? (
@@ -178,7 +179,7 @@ export function CoveragePage() {
     return (
         <div class="page">
             <h1>Coverage</h1>
-            <SetFields titles={["Sessions", "Against (optional)"]} action="Show" clears={["module"]} />
+            <SetFields titles={["Sessions", "Compare with (optional)"]} action="Show" clears={["module"]} />
             <DeviceBar />
             {a ? (
                 <>
@@ -186,7 +187,7 @@ export function CoveragePage() {
                     <Table key={a} a={a} />
                 </>
             ) : (
-                <SetHelp>Name the sessions whose functions are to be counted:</SetHelp>
+                <SetHelp>Choose the sessions to count functions of:</SetHelp>
             )}
         </div>
     );

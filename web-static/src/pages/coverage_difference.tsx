@@ -7,7 +7,7 @@ import { Problem } from "../widgets/small";
 
 const SHOWN = 300;
 
-// Functions are matched by name and file name, so that builds in different folders compare.
+// Matches functions by name and file name, so that builds in different folders can be compared.
 const ONE = (set: string) => `SELECT name, replace(module, rtrim(module, replace(module, '/', '')), '') AS file,
       max(entered) AS entered, min(unwatched) AS unwatched, sum(calls) AS calls
     FROM coverage(${set}, 'function') GROUP BY 1, 2`;
@@ -37,7 +37,7 @@ export function CoverageDifference({ a, b }: { a: string; b: string }) {
     const rows = answer.rows.filter((row) => side === "" || row.side === side);
     const of = (wanted: string) => answer.rows.filter((row) => row.side === wanted).length;
     return (
-        <Panel title="Functions that only one of them entered" sql={DIFFERENCE_SQL} values={values}>
+        <Panel title="Functions that only one set entered" sql={DIFFERENCE_SQL} values={values}>
             {answer.problem ? <Problem message={answer.problem} /> : null}
             {!answer.value && !answer.problem ? <p class="dim">Counting…</p> : null}
             {answer.value && answer.rows.length === 0 ? <p class="dim">Both entered the same functions.</p> : null}
@@ -56,7 +56,7 @@ export function CoverageDifference({ a, b }: { a: string; b: string }) {
                         ))}
                     </div>
                     <RowTable<Row>
-                        label="Functions that only one of them entered"
+                        label="Functions that only one set entered"
                         rows={rows.slice(0, SHOWN)}
                         columns={[
                             { title: "Entered in", cell: (row) => `only ${row.side}` },
@@ -70,12 +70,12 @@ export function CoverageDifference({ a, b }: { a: string; b: string }) {
                                 ),
                             },
                             { title: "Calls", number: true, cell: (row) => <span title={count(row.calls)}>{compact(row.calls)}</span> },
-                            { title: "In the other", cell: (row) => row.other },
+                            { title: "In the other set", cell: (row) => row.other },
                         ]}
                     />
                     {rows.length > SHOWN ? (
                         <p class="dim">
-                            The first {count(SHOWN)} of {count(rows.length)}; SQL gives all.
+                            The first {count(SHOWN)} of {count(rows.length)}; use SQL for all rows.
                         </p>
                     ) : null}
                 </>

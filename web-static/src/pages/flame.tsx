@@ -1,4 +1,4 @@
-// Where the time of a session goes, as flame graphs: top-down, bottom-up, and around one function.
+// Flame graphs of a session: top-down, bottom-up, and around one function.
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useSql } from "../answers";
 import type { Overview } from "../api";
@@ -13,29 +13,31 @@ import { TopDown, TreeFlame } from "./flame_tree";
 import { selectedTreeSql } from "./selected_tree";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
-// Chains of callers end at this many functions, and this many are shown; what is cut is said.
+// A chain is cut after CHAIN_LINKS functions. At most CHAINS chains are shown. The page says what
+// was cut.
 const CHAIN_LINKS = 16;
 const CHAINS = 1200;
 const CALLEE_LEVELS = 40;
 
-// Paths with most self time, each with its callers.
+// The call paths with the most self time, each with its callers.
 const BOTTOM_UP_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, self_ns, calls FROM call_paths
     WHERE session_id = :session AND self_ns > 0 ORDER BY self_ns DESC LIMIT ${CHAINS}),
 up(leaf, path_id, step, self_ns, calls) AS (SELECT path_id, path_id, 0, self_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.self_ns, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
-SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS goes_on,
+SELECT up.leaf, up.step, up.self_ns AS weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS has_caller,
        ${selfEstimateSql("p.function_id", ":session", "is_estimate")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
-// All paths of one function, each with its callers; recursive ones lie within others.
+// All paths of one function, each with its callers. A recursive path is skipped, because another
+// path contains its time.
 const CALLERS_SQL = `WITH RECURSIVE leaf AS (SELECT path_id, total_ns, calls FROM call_paths
     WHERE session_id = :session AND function_id = :function AND recursive = 0
     ORDER BY total_ns DESC LIMIT ${CHAINS}),
 up(leaf, path_id, step, weight, calls) AS (SELECT path_id, path_id, 0, total_ns, calls FROM leaf
     UNION ALL SELECT up.leaf, p.parent_path_id, step + 1, up.weight, up.calls FROM up
     JOIN call_paths p ON p.path_id = up.path_id WHERE p.parent_path_id IS NOT NULL AND step < ${CHAIN_LINKS - 1})
-SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS goes_on, ${estimateSql("p.function_id")} FROM up
+SELECT up.leaf, up.step, up.weight, up.calls, p.function_id, f.name, p.parent_path_id IS NOT NULL AS has_caller, ${estimateSql("p.function_id")} FROM up
 JOIN call_paths p ON p.path_id = up.path_id JOIN functions f USING (function_id) ORDER BY up.leaf, up.step`;
 
 const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FROM call_paths
@@ -43,7 +45,7 @@ const CALLEES_SQL = `WITH RECURSIVE down(path_id, step) AS (SELECT path_id, 0 FR
     UNION ALL SELECT p.path_id, step + 1 FROM down JOIN call_paths p ON p.parent_path_id = down.path_id
     WHERE step < ${CALLEE_LEVELS - 1})
 SELECT d.path_id, p.parent_path_id, d.step,
-       d.step = ${CALLEE_LEVELS - 1} AND EXISTS (SELECT 1 FROM call_paths c WHERE c.parent_path_id = d.path_id) AS goes_on, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
+       d.step = ${CALLEE_LEVELS - 1} AND EXISTS (SELECT 1 FROM call_paths c WHERE c.parent_path_id = d.path_id) AS has_hidden_callees, p.self_ns, p.total_ns, p.calls, p.function_id, f.name,
        ${estimateSql("p.function_id")} FROM down d
 JOIN call_paths p USING (path_id) JOIN functions f USING (function_id) ORDER BY d.step, p.total_ns DESC`;
 
@@ -64,16 +66,17 @@ interface UpRow {
     calls: number;
     function_id: number;
     name: string;
-    is_estimate: number; // the weight
-    goes_on: number; // it has a caller
+    is_estimate: number; // true if `weight` is an estimate
+    has_caller: number;
 }
 
-// One chain a leaf: from the leaf's function to its callers, whose frames hold time of the leaf.
+// Makes one chain for each leaf: from the leaf's function up to its callers. Its weight is the
+// leaf's time.
 function chainsUp(rows: readonly UpRow[]): Chain[] {
     const chains = new Map<number, Chain>();
     for (const row of rows) {
-        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls, goesOn: false };
-        chain.goesOn = row.goes_on !== 0; // the last row of a whole chain has no caller
+        const chain = chains.get(row.leaf) ?? { links: [], weight: row.weight, calls: row.calls, isCut: false };
+        chain.isCut = row.has_caller !== 0; // the last row of a chain decides: if it has a caller, the chain was cut
         chain.links.push({ id: row.function_id, name: row.name, isEstimate: chain.links[0]?.isEstimate ?? row.is_estimate !== 0 });
         chains.set(row.leaf, chain);
     }
@@ -90,32 +93,33 @@ interface DownRow {
     function_id: number;
     name: string;
     is_estimate: number;
-    goes_on: number; // it calls what is not shown
+    has_hidden_callees: number;
 }
 
-// One chain a path: from the function to the path's own, weighing its self time.
+// Makes one chain for each path, from the chosen function down to the path's own. Its weight is the
+// path's self time.
 function chainsDown(rows: readonly DownRow[]): Chain[] {
     const links = new Map<number, Chain["links"]>();
     return rows.map((row) => {
         const above = row.step === 0 ? [] : (links.get(row.parent_path_id!) ?? []);
         const chain = [...above, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         links.set(row.path_id, chain);
-        return { links: chain, weight: row.self_ns, calls: row.calls, goesOn: row.goes_on !== 0 };
+        return { links: chain, weight: row.self_ns, calls: row.calls, isCut: row.has_hidden_callees !== 0 };
     });
 }
 
-// Cut says which chains are not there, or not whole.
+// Says how many chains were cut or left out.
 function Cut({ chains }: { chains: readonly Chain[] }) {
-    const cut = chains.filter((chain) => chain.goesOn).length;
+    const cut = chains.filter((chain) => chain.isCut).length;
     const longest = chains.reduce((most, chain) => Math.max(most, chain.links.length), 0);
     return (
         <>
             {cut > 0 ? (
                 <p class="warn-text">
-                    {counted(cut, "path")} {cut === 1 ? "goes" : "go"} on beyond the {longest} levels that are shown.
+                    {counted(cut, "path")} {cut === 1 ? "continues" : "continue"} below the {longest} levels that are shown.
                 </p>
             ) : null}
-            {chains.length === CHAINS ? <p class="warn-text">Only the {count(CHAINS)} paths with most time are shown.</p> : null}
+            {chains.length === CHAINS ? <p class="warn-text">Only the {count(CHAINS)} paths with the most time are shown.</p> : null}
         </>
     );
 }
@@ -168,7 +172,7 @@ function ChainFlame({ session, answer, chains, label, search, unit }: {
     );
 }
 
-// Of a selection: one chain a path, from its function to its callers.
+// Makes one chain for each path of a selection, from its function up to its callers.
 function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
     const byId = new Map(rows.map((row) => [row.path_id, row]));
     return rows
@@ -180,7 +184,7 @@ function chainsOfPaths(rows: readonly PathRow[]): Chain[] {
                 links.push({ id: at.function_id, name: at.name, isEstimate: leaf.is_self_estimate !== 0 });
                 at = at.parent_path_id === null ? undefined : byId.get(at.parent_path_id);
             }
-            return { links, weight: leaf.self_ns, calls: leaf.calls, goesOn: at !== undefined };
+            return { links, weight: leaf.self_ns, calls: leaf.calls, isCut: at !== undefined };
         });
 }
 
@@ -192,7 +196,7 @@ function SelectedBottomUp({ session, changes, search }: ViewProperties) {
     return (
         <>
             <p class="dim">
-                Functions by self time in the selection, their callers below them.
+                Functions by self time in the selection, with their callers below.
                 {answer.value?.truncated ? " Only the first 20,000 call paths are counted." : ""}
             </p>
             <ChainFlame {...{ session, answer, chains, search }} label="Functions above their callers" unit="self" />
@@ -212,7 +216,7 @@ function BottomUp({ session, changes, search }: ViewProperties) {
     return (
         <>
             <p class="dim">
-                Functions by self time, their callers below them. {percent(shown, totals.rows[0]?.self_ns ?? 0)} of
+                Functions by self time, with their callers below. {percent(shown, totals.rows[0]?.self_ns ?? 0)} of
                 all self time is shown{answer.value?.truncated ? "; more paths are left out" : ""}.
             </p>
             <ChainFlame {...{ session, answer, chains, search }} label="Functions above their callers" unit="self" />
@@ -226,7 +230,7 @@ interface StatRow {
     total_ns: number;
     self_ns: number;
     untimed_calls: number | null;
-    error_ns: number | null; // of total_ns
+    error_ns: number | null; // standard error of total_ns
     is_self_estimate: number;
 }
 

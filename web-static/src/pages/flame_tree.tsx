@@ -1,5 +1,5 @@
-// Call paths as a flame graph, callers above callees: of a session or of a selection, as recorded or
-// with functions taken out and recursion folded.
+// Call paths of a session or a selection as a flame graph, callers above callees. The user can hide
+// functions and fold recursion.
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { type SqlRows, useKept, useSql } from "../answers";
@@ -12,7 +12,7 @@ import { Flame, type Frame } from "../widgets/flame";
 import { Chip, Problem, Time } from "../widgets/small";
 import { type Chain, type ChainFrame, framesOf } from "./chains";
 
-const NARROWEST = 3000; // frames narrower than this part of the width are left out
+const NARROWEST = 3000; // frames narrower than 1 / NARROWEST of the width are left out
 const FRAMES = { rows: 20000, ms: PART_MS };
 
 interface Around {
@@ -28,7 +28,8 @@ function flameArguments(chosen: Selection, around: Around | null): string {
     return around.side === "callees" ? `${part}, json_array(:function)` : `${part}, NULL, json_array(:function)`;
 }
 
-// Frames between two places; the whole is as wide as all roots together, or as `whole`.
+// The frames between :left and :right. The full width is :whole, or the time of all roots if :whole
+// is 0.
 export function flameSql(chosen: Selection, around: Around | null): string {
     return `${isPart(chosen) ? `${pickedSql(chosen)},` : "WITH"}
   tree AS MATERIALIZED (SELECT path_id, parent_path_id, function_id, name, depth, calls, open_calls, total_ns, self_ns, left_ns
@@ -107,7 +108,7 @@ function Frames({ answer, children }: { answer: SqlRows<FlameRow>; children: Com
         return answer.problem ? <Problem message={answer.problem} /> : <p class="empty">Loading…</p>;
     }
     if (answer.rows.length === 0) {
-        return <p class="empty">No call of what is selected has ended.</p>;
+        return <p class="empty">No selected call has ended.</p>;
     }
     return (
         <>
@@ -119,7 +120,7 @@ function Frames({ answer, children }: { answer: SqlRows<FlameRow>; children: Com
     );
 }
 
-// TreeFlame draws call paths; a click shows one over the whole width, with what was too narrow.
+// Draws call paths. A click on a frame zooms to it and loads the narrow frames that were left out.
 export function TreeFlame(properties: TreeFlameProperties) {
     const { session, search, label } = properties;
     const { all, frames } = useFrames(properties);
@@ -158,7 +159,8 @@ export function TreeFlame(properties: TreeFlameProperties) {
     );
 }
 
-// Transforms: functions whose calls are shown as their callers', and recursion as one call.
+// Transforms: the time of a hidden function counts for its caller, and recursive calls are folded
+// into one.
 function hiddenFunctions(): string[] {
     return (route.value.parameters.get("hide") ?? "").split(",").filter((id) => /^[0-9]{1,15}$/.test(id));
 }
@@ -172,7 +174,8 @@ function HideButton({ fn, name }: { fn: number; name: string }) {
     );
 }
 
-// One chain a path, weighing what is not in the paths below it; `hidden` and repeated functions out.
+// Makes one chain for each path, without `hidden` functions and, if `folds`, without recursion. Its
+// weight is the time that no path below it has.
 export function transformedChains(rows: readonly FlameRow[], hidden: ReadonlySet<number>, folds: boolean): Chain[] {
     const below = new Map<number, number>();
     for (const row of rows) {
@@ -189,7 +192,7 @@ export function transformedChains(rows: readonly FlameRow[], hidden: ReadonlySet
             links = before >= 0 ? links.slice(0, before + 1) : [...links, { id: row.function_id, name: row.name, isEstimate: row.is_estimate !== 0 }];
         }
         chains.set(row.path_id, links);
-        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls, goesOn: false });
+        made.push({ links, weight: Math.max(0, row.total_ns - (below.get(row.path_id) ?? 0)), calls: row.calls, isCut: false });
     }
     return made;
 }

@@ -1,4 +1,4 @@
-// Devices: how they are, what they run, and the commands they were sent.
+// The fleet: the state of each device, its recordings, policies and commands.
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer, useSql } from "../answers";
 import { api, type Command, type Device } from "../api";
@@ -15,9 +15,10 @@ import { Policies } from "./policies";
 const POLL_MS = 3000;
 const RESULT_LENGTH_MAX = 400;
 const ONLINE_NS = 120e9;
-const COPIED = "▲ two daemons have its identity: each command runs on one of them (see sojourn doctor)";
+const COPIED = "▲ two daemons use this identity: each command runs on only one of them (see sojourn doctor)";
 
-// Builds are those of the function's file. Without a name it is known by its key: its address is another in each build.
+// A build is the build id of the function's module. A function without a name is matched by its
+// symbol key, because its address differs between builds.
 const HEAT_SQL = `SELECT d.name AS device, substr(lower(hex(m.build_id)), 1, 12) AS build,
        histogram_quantile(histogram_merge(f.histogram, f.session_id), 0.95) AS p95_ns,
        count(DISTINCT f.session_id) AS sessions, sum(coalesce(f.untimed_calls, 0)) > 0 AS is_estimate
@@ -25,7 +26,7 @@ FROM function_stats f JOIN functions n USING (function_id) JOIN modules m USING 
 JOIN devices d USING (device_id) WHERE n.symbol_key IN (SELECT symbol_key FROM functions WHERE name = :name)
 GROUP BY d.device_id, m.build_id ORDER BY build, device LIMIT 400`;
 
-// The same of all labs, in the cluster's SQL; a bin of nanoseconds is given by its middle.
+// Asks for this heat map in the cluster's SQL, over all labs. A time is the middle of its histogram bin.
 const CLUSTER_HEAT_SQL = `SELECT named AS device, build,
        if(empty(counted), NULL, if(bin < 32, toInt64(bin), bitShiftLeft(toInt64(bitAnd(bin, 15) + 16), shift)
           + intDiv(bitShiftLeft(toInt64(1), shift) - 1, 2))) AS p95_ns, sessions, is_estimate, unknown
@@ -40,14 +41,15 @@ FROM (SELECT any(device_name) AS named, substring(build_id, 1, 12) AS build, uni
       GROUP BY device, build_id) AS found
 ORDER BY build, device LIMIT 400`;
 
-// What the collector knows of its devices beside what they say: losses, and how well their clocks are known.
+// Reads what the collector itself knows about each device: its lost calls, and how exactly its clock was
+// compared.
 const KNOWN_SQL = `SELECT d.device_id, (SELECT count(*) FROM sessions s WHERE s.device_id = d.device_id) AS sessions,
        (SELECT coalesce(sum(s.lost_calls), 0) FROM sessions s WHERE s.device_id = d.device_id) AS lost_calls,
        (SELECT c.uncertainty_ns FROM device_clocks c WHERE c.device_id = d.device_id 
            ORDER BY c.boottime_ns + c.offset_ns DESC LIMIT 1) AS uncertainty_ns
 FROM devices d ORDER BY d.name, d.device_id LIMIT 1000`;
 
-// Sessions that it records now, and how far its clock was from the collector's in its last one.
+// The sessions that a device records now, and the clock error of its latest session.
 const RUNNING_SQL = `SELECT session_id, coalesce(nullif(name, ''), command) AS title FROM sessions
 WHERE device_id = :device AND state = 'recording' ORDER BY session_id DESC LIMIT 20`;
 const CLOCK_SQL = `SELECT clock_error_ns, uncertainty_ns FROM session_collector_times
@@ -57,10 +59,10 @@ interface Known {
     device_id: number;
     sessions: number;
     lost_calls: number;
-    uncertainty_ns: number | null; // NULL: its clock was never compared
+    uncertainty_ns: number | null; // NULL if its clock was never compared
 }
 
-// As agent/daemon/command_report.c writes it.
+// The status object that agent/daemon/command_report.c writes.
 interface Status {
     version?: string;
     recording?: number;
@@ -68,7 +70,7 @@ interface Status {
     spool_mb?: number;
     spool_full?: boolean;
     apps?: number;
-    policies?: string; // digest of those that it holds
+    policies?: string; // digest of the policies that the device has
     problem?: string;
 }
 
@@ -97,11 +99,11 @@ function useTick(): number {
     return tick;
 }
 
-// `known`: null while it is not there yet.
+// `known` is null until it is loaded.
 function Devices({ devices, known, unknown, chosen }: {
     devices: readonly Device[];
     known: readonly Known[] | null;
-    unknown: string; // what is said then
+    unknown: string; // shown while `known` is null
     chosen: string;
 }) {
     const now = Date.now();
@@ -180,46 +182,46 @@ function Devices({ devices, known, unknown, chosen }: {
 }
 
 const kinds: readonly (readonly [string, string, string])[] = [
-    ["status", "What it does now", "{}"],
-    ["apps", "Its catalogue of apps", "{}"],
-    ["ps", "Its processes", "{}"],
-    ["record", "Prepare, start and record an app, and bring its file", '{\n  "app": "editor",\n  "format": "function.txt"\n}'],
+    ["status", "Report its status", "{}"],
+    ["apps", "List its apps", "{}"],
+    ["ps", "List its processes", "{}"],
+    ["record", "Prepare, start and record an app, and export the recording", '{\n  "app": "editor",\n  "format": "function.txt"\n}'],
     ["prepare", "Prepare an app", '{\n  "app": "editor"\n}'],
     ["launch", "Start an app or a program under trace", '{\n  "command": ["/usr/bin/true"]\n}'],
     ["attach", "Record a running process", '{\n  "pid": 1234,\n  "duration_ms": 10000\n}'],
-    ["stop", "End a recording, or all", "{}"],
-    ["dump", "Ship the last seconds (flight mode)", "{}"],
-    ["mark", "Mark a phase", '{\n  "mark": "phase"\n}'],
-    ["export", "Write a session as text", '{\n  "session": "last",\n  "format": "function.txt"\n}'],
+    ["stop", "Stop one recording, or all", "{}"],
+    ["dump", "Store the last seconds (flight mode)", "{}"],
+    ["mark", "Set a mark", '{\n  "mark": "phase"\n}'],
+    ["export", "Export a session", '{\n  "session": "last",\n  "format": "function.txt"\n}'],
     ["policy", "Set the policy", '{\n  "policy": {\n    "policy": 1,\n    "name": "default"\n  }\n}'],
-    ["doctor", "What could keep it from working", "{}"],
+    ["doctor", "Check what prevents recording", "{}"],
     ["tags", "Set tags", '{\n  "tags": { "rack": "7" }\n}'],
 ];
 
-// The server checks commands and policies; what it says of them is shown as it is.
-function Give({ device }: { device: Device | null }) {
+// The server checks commands and policies. Its messages are shown unchanged.
+function CommandForm({ device }: { device: Device | null }) {
     const [kind, setKind] = useState("status");
     const [text, setText] = useState("{}");
     const [said, setSaid] = useState<{ text: string; isBad: boolean } | null>(null);
     if (!signedIn.value) {
         return <SignIn />;
     }
-    const give = async (event: Event) => {
+    const send = async (event: Event) => {
         event.preventDefault();
         try {
-            const given = await api.giveCommand({
+            const sent = await api.sendCommand({
                 devices: device ? device.uuid : "all",
                 kind,
                 arguments: JSON.parse(text),
             });
-            const names = given.commands.map((command) => command.device).join(", ");
-            setSaid({ text: `Given to ${names || "nobody: nothing had to change"}.`, isBad: false });
+            const names = sent.commands.map((command) => command.device).join(", ");
+            setSaid({ text: names ? `Sent to ${names}.` : "Not sent: no device had to change.", isBad: false });
         } catch (failure) {
             setSaid({ text: (failure as Error).message, isBad: true });
         }
     };
     return (
-        <form class="give" onSubmit={(event) => void give(event)}>
+        <form class="give" onSubmit={(event) => void send(event)}>
             <label class="field">
                 Command for {device ? device.name : "all devices"}
                 <select
@@ -237,7 +239,7 @@ function Give({ device }: { device: Device | null }) {
                 </select>
             </label>
             <label class="field">
-                Its arguments, JSON
+                Arguments (JSON)
                 <textarea
                     class="mono"
                     rows={Math.min(16, text.split("\n").length + 1)}
@@ -247,7 +249,7 @@ function Give({ device }: { device: Device | null }) {
                 />
             </label>
             <button class="primary" type="submit">
-                Give it
+                Send
             </button>
             {said ? (
                 <p role="status" class={said.isBad ? "warn-text" : "good-text"}>
@@ -264,7 +266,7 @@ function clockOf(error: number | string, uncertainty: number): string {
 }
 
 function unknown({ problem }: { problem: string }): string {
-    return problem ? "not known" : "…";
+    return problem ? "unknown" : "…";
 }
 
 function About({ device, changes }: { device: Device; changes: number }) {
@@ -289,8 +291,8 @@ function About({ device, changes }: { device: Device; changes: number }) {
                     ))}
                 </dd>
                 <dt>Apps</dt>
-                <dd>{status.apps ? `${count(status.apps)} in its catalogue` : "none in its catalogue"}</dd>
-                <dt>Policies it has</dt>
+                <dd>{status.apps ? `${count(status.apps)} known` : "none known"}</dd>
+                <dt>Policies</dt>
                 <dd class="mono">{status.policies || "–"}</dd>
                 <dt>Clock</dt>
                 <dd>
@@ -313,17 +315,17 @@ function About({ device, changes }: { device: Device; changes: number }) {
     );
 }
 
-// `commands`: null while they are not there yet.
+// `commands` is null until they are loaded.
 function Audit({ commands }: { commands: readonly Command[] | null }) {
     return (
         <Panel title="Commands, latest first">
-            {commands?.length ? null : <p class="dim">{commands ? "None was given." : "Loading…"}</p>}
+            {commands?.length ? null : <p class="dim">{commands ? "No commands yet." : "Loading…"}</p>}
             {commands?.length ? (
                 <RowTable<Command>
                     label="Commands"
                     rows={commands}
                     columns={[
-                        { title: "Given", cell: (command) => dateTime(command.created_realtime_ns) },
+                        { title: "Sent", cell: (command) => dateTime(command.created_realtime_ns) },
                         { title: "Device", cell: (command) => command.device_name },
                         { title: "Command", cell: (command) => <span title={command.arguments}>{command.kind}</span> },
                         { title: "By", cell: (command) => command.requested_by },
@@ -353,10 +355,11 @@ interface HeatRow {
     p95_ns: number;
     sessions: number;
     is_estimate: number;
-    unknown?: number | string; // of a cluster: sessions of which it is not known whether times are estimates
+    unknown?: number | string; // only in a cluster: sessions for which it is not known whether times are estimates
 }
 
-// p95 of one function by device and build; darker is slower, and each cell says its number.
+// A heat map: p95 of one function by device and build. Darker is slower, and each cell shows its
+// number.
 function HeatMap() {
     const name = route.value.parameters.get("function") ?? "";
     const values = { name };
@@ -378,7 +381,7 @@ function HeatMap() {
             >
                 <label class="field">
                     p95 of a function by device and build
-                    <input class="text" type="text" name="function" defaultValue={name} placeholder="name of a function" />
+                    <input class="text" type="text" name="function" defaultValue={name} placeholder="function name" />
                 </label>
                 <button class="quiet" type="submit">
                     Show
@@ -386,7 +389,7 @@ function HeatMap() {
             </form>
             {unknown > 0 ? (
                 <p class="dim">
-                    Of {counted(unknown, "session")} it is not known which times are estimates: an older Sojourn gave them.
+                    {counted(unknown, "session")} came from an older Sojourn, which did not report which times are estimates.
                 </p>
             ) : null}
             {name ? (
@@ -396,7 +399,7 @@ function HeatMap() {
                     engine={engine?.is_cluster ? "cluster" : ""}
                     values={values}
                     answer={answer}
-                    none="No session has calls of a function of that name."
+                    none="No session has calls of a function with this name."
                     columns={[
                         { title: "Build", mono: true, cell: (row) => row.build },
                         { title: "Device", cell: (row) => row.device },
@@ -433,7 +436,7 @@ export function FleetPage() {
     if (!devices.value) {
         return problem ? <Problem message={problem} /> : <p class="empty">Loading…</p>;
     }
-    const isOfLab = !health.value?.is_cluster; // of devices that a cluster knows, others decide
+    const isOfLab = !health.value?.is_cluster; // a cluster cannot send commands or policies: each lab does that
     const online = items.filter((one) => isOnline(one, Date.now())).length;
     return (
         <div class="page">
@@ -459,8 +462,8 @@ export function FleetPage() {
             <div class="columns">
                 {device ? <About device={device} changes={tick} /> : null}
                 {isOfLab ? (
-                    <Panel title="Give a command">
-                        <Give device={device} />
+                    <Panel title="Send a command">
+                        <CommandForm device={device} />
                     </Panel>
                 ) : null}
                 {isOfLab ? <Policies rules={rules.value?.items ?? null} device={device} /> : null}

@@ -1,4 +1,5 @@
-// From the apps of a device to what they did: its list, preparation, start, and the file or the session.
+// The apps of a device: their list, buttons to prepare and record them, and the resulting files and
+// sessions.
 import { useState } from "preact/hooks";
 import { useSql } from "../answers";
 import { api, type Command, type Device } from "../api";
@@ -10,15 +11,15 @@ import { signedIn } from "../widgets/sign_in";
 
 interface App {
     name: string;
-    runtime?: string; // "": it is not there
+    runtime?: string; // "" if the runtime is not known
     command?: string[];
 }
 
-// What a command `record` has come to (collector-server/fleet/record_jobs.h).
+// The progress of a `record` command (collector-server/fleet/record_jobs.h).
 interface Progress {
     state?: string;
-    at?: Record<string, number>; // CLOCK_REALTIME in ns of each state
-    session?: string; // its uuid
+    at?: Record<string, number>; // CLOCK_REALTIME in ns at which each state was reached
+    session?: string; // uuid
     needs?: { need: string; ok: boolean; said?: string }[];
 }
 
@@ -37,7 +38,7 @@ function parsed<T>(text: string | null): T | null {
     try {
         return JSON.parse(text ?? "") as T;
     } catch {
-        return null; // what went wrong, in words
+        return null; // the text is an error message, not JSON
     }
 }
 
@@ -49,7 +50,7 @@ function appsOf(commands: readonly Command[]): App[] {
     return Array.isArray(apps) ? apps : [];
 }
 
-// Where in its way from preparation to the end a recording is, with the time that each step took.
+// Lists the steps that a recording has reached, and how long each step took.
 function Steps({ command }: { command: Command }) {
     const progress = parsed<Progress>(command.result);
     const at = progress?.at ?? {};
@@ -69,9 +70,9 @@ function Steps({ command }: { command: Command }) {
     );
 }
 
-type Give = (kind: string, given?: Record<string, unknown>) => void;
+type SendCommand = (kind: string, given?: Record<string, unknown>) => void;
 
-function Outcome({ command, sessions, give }: { command: Command; sessions: readonly SessionRow[]; give: Give }) {
+function Outcome({ command, sessions, send }: { command: Command; sessions: readonly SessionRow[]; send: SendCommand }) {
     const progress = parsed<Progress>(command.result);
     const session = sessions.find((one) => one.uuid === progress?.session);
     const wrong = (progress?.needs ?? []).filter((need) => !need.ok).map((need) => `${need.need}: ${need.said ?? "missing"}`);
@@ -80,11 +81,11 @@ function Outcome({ command, sessions, give }: { command: Command; sessions: read
         <>
             {session ? (
                 <a href={`/sessions/${session.session_id}?view=${session.state === "recording" ? "live" : "overview"}`}>
-                    {session.state === "recording" ? "watch it" : `session ${session.session_id}`}
+                    {session.state === "recording" ? "watch live" : `session ${session.session_id}`}
                 </a>
             ) : null}{" "}
             {session?.state === "recording" && signedIn.value ? (
-                <button class="quiet" type="button" onClick={() => give("stop", { session: session.uuid })}>
+                <button class="quiet" type="button" onClick={() => send("stop", { session: session.uuid })}>
                     Stop
                 </button>
             ) : null}
@@ -99,23 +100,23 @@ function Outcome({ command, sessions, give }: { command: Command; sessions: read
     );
 }
 
-function useGive(device: Device) {
+function useSendCommand(device: Device) {
     const [said, setSaid] = useState("");
-    const give = async (kind: string, given: Record<string, unknown>) => {
+    const send = async (kind: string, given: Record<string, unknown>) => {
         try {
-            await api.giveCommand({ devices: device.uuid, kind, arguments: given });
-            setSaid(`Given: ${kind}${given["app"] ? ` ${String(given["app"])}` : ""}.`);
+            await api.sendCommand({ devices: device.uuid, kind, arguments: given });
+            setSaid(`Sent: ${kind}${given["app"] ? ` ${String(given["app"])}` : ""}.`);
         } catch (failure) {
             setSaid((failure as Error).message);
         }
     };
-    return { said, give: ((kind, given = {}) => void give(kind, given)) as Give };
+    return { said, send: ((kind, given = {}) => void send(kind, given)) as SendCommand };
 }
 
 const formats = ["function.txt", "report.txt", "folded", "chrome-json"];
 
 export function Apps({ device, commands, changes }: { device: Device; commands: readonly Command[]; changes: number }) {
-    const { said, give } = useGive(device);
+    const { said, send } = useSendCommand(device);
     const chosen = route.value.parameters.get("format") ?? "";
     const format = formats.includes(chosen) ? chosen : formats[0]!;
     const own = commands.filter((command) => command.device_id === device.id);
@@ -126,18 +127,18 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
     return (
         <Panel title="Apps">
             <div class="tools">
-                <button class="quiet" type="button" disabled={!signedIn.value} onClick={() => give("apps")}>
-                    {apps.length > 0 ? "Ask again" : "Ask for its apps"}
+                <button class="quiet" type="button" disabled={!signedIn.value} onClick={() => send("apps")}>
+                    {apps.length > 0 ? "Refresh" : "List apps"}
                 </button>
                 <label class="field">
-                    Recordings bring
+                    Export format
                     <select value={format} onChange={(event) => setParameters({ format: event.currentTarget.value })}>
                         {formats.map((name) => (
                             <option key={name}>{name}</option>
                         ))}
                     </select>
                 </label>
-                {signedIn.value ? null : <span class="dim">Sign in to give commands.</span>}
+                {signedIn.value ? null : <span class="dim">Sign in to send commands.</span>}
                 <span role="status">{said}</span>
             </div>
             {apps.length > 0 ? (
@@ -146,8 +147,8 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                     rows={apps}
                     columns={[
                         { title: "App", cell: (app) => app.name },
-                        { title: "Runs on", cell: (app) => app.runtime || "not known" },
-                        { title: "Starts", mono: true, cell: (app) => (app.command ?? []).join(" ") },
+                        { title: "Runtime", cell: (app) => app.runtime || "unknown" },
+                        { title: "Command line", mono: true, cell: (app) => (app.command ?? []).join(" ") },
                         {
                             title: "",
                             cell: (app) => (
@@ -157,7 +158,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                                         type="button"
                                         disabled={!signedIn.value}
                                         aria-label={`Prepare ${app.name}`}
-                                        onClick={() => give("prepare", { app: app.name })}
+                                        onClick={() => send("prepare", { app: app.name })}
                                     >
                                         Prepare
                                     </button>
@@ -166,7 +167,7 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                                         type="button"
                                         disabled={!signedIn.value}
                                         aria-label={`Record ${app.name}`}
-                                        onClick={() => give("record", { app: app.name, format })}
+                                        onClick={() => send("record", { app: app.name, format })}
                                     >
                                         Record
                                     </button>
@@ -182,10 +183,10 @@ export function Apps({ device, commands, changes }: { device: Device; commands: 
                     rows={runs}
                     columns={[
                         { title: "App", cell: (command) => nameOf(command)?.app ?? (nameOf(command)?.command ?? []).join(" ") },
-                        { title: "What", cell: (command) => command.kind },
+                        { title: "Command", cell: (command) => command.kind },
                         { title: "State", cell: (command) => <span class={`tag command-${command.state}`}>{command.state.replaceAll("_", " ")}</span> },
                         { title: "Steps", cell: (command) => <Steps command={command} /> },
-                        { title: "Came to", cell: (command) => <Outcome {...{ command, give }} sessions={sessions.rows} /> },
+                        { title: "Result", cell: (command) => <Outcome {...{ command, send }} sessions={sessions.rows} /> },
                     ]}
                 />
             ) : null}

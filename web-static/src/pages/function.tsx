@@ -1,4 +1,5 @@
-// One function of a session: how long its calls took, those of a chosen range, who calls it.
+// One function of a session: the durations of its calls, the calls of a chosen duration, its
+// callers and callees.
 import { useEffect } from "preact/hooks";
 import { useSql, type Values } from "../answers";
 import type { Overview } from "../api";
@@ -9,7 +10,7 @@ import { DurationChart } from "../widgets/histogram";
 import { Panel, SqlPanel } from "../widgets/panel";
 import { Chip, Problem, Time } from "../widgets/small";
 import { addressOf, isPart, isPicked, PART_MS, pickedSql, quantileSql, type Selection, selection, valuesOf } from "../selection";
-import { callAddress, whichOf } from "./call_details";
+import { callAddress, valueName } from "./call_details";
 
 const STAT_SQL = `SELECT f.name, m.path AS module, s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns, s.unwound, s.untrusted,
        histogram_quantile(s.histogram, 0.5, s.session_id, s.min_ns, s.max_ns) AS p50_ns,
@@ -21,7 +22,7 @@ FROM function_stats s JOIN functions f USING (function_id) JOIN modules m USING 
 LEFT JOIN function_lines l USING (function_id)
 WHERE s.session_id = :session AND s.function_id = :function`;
 
-// Of a selection: from its single calls.
+// The sums of a selection, made from its single calls.
 function partStatSql(chosen: Selection): string {
     return `${pickedSql(chosen)},
   sums AS (SELECT sum(a.calls) AS calls, sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns,
@@ -70,7 +71,7 @@ const CALLEES_SQL = `SELECT e.callee_function_id AS function_id, f.name, e.calls
 FROM call_edges e LEFT JOIN functions f ON f.function_id = e.callee_function_id
 WHERE e.session_id = :session AND e.caller_function_id = :function ORDER BY e.total_ns DESC LIMIT 50`;
 
-// The same from the calls of a selection.
+// Callers or callees of a selection, made from its single calls.
 function partEdgesSql(chosen: Selection, side: "callers" | "callees"): string {
     const [key, asked] = side === "callers" ? ["caller", ":function"] : ["function", "NULL, :function"];
     const other = side === "callers" ? "g.caller_function_id" : "g.function_id";
@@ -82,7 +83,7 @@ JOIN call_groups('${key}', :session, p.from_ns, p.to_ns, p.thread_id, ${asked}) 
 LEFT JOIN functions f ON f.function_id = ${other} GROUP BY 1 ORDER BY 4 DESC LIMIT 50`;
 }
 
-// Which values the slow calls had, and the slowest call of each.
+// For each recorded value: the number of calls with it, their durations, and the slowest call.
 function byValueSql(chosen: Selection): string {
     return `${pickedSql(chosen)},
 kept AS MATERIALIZED (SELECT DISTINCT a.call_id, a.position, a.kind, a.value, a.note, c.duration_ns,
@@ -122,7 +123,7 @@ interface Stat {
     unwound: number;
     untrusted: number;
     untimed_calls: number;
-    error_ns: number | null; // of total_ns
+    error_ns: number | null; // standard error of total_ns
     is_self_estimate: number;
     p50_ns: number | null;
     p90_ns: number | null;
@@ -153,8 +154,8 @@ interface EdgeRow {
 
 const quantiles = ["min", "p50", "p90", "p95", "p99", "max"] as const;
 
-// A quantile of a histogram is a bin's: its calls lie within 3.2 % of it. The longest is rounded once from ticks, the
-// duration of a call at both of its ends.
+// Returns the range of durations around a percentile. A histogram bin is 3.2 % wide. The longest
+// call is exact to 1 ns, because its ticks were rounded.
 function around(ns: number, key: string): string {
     return key === "max" ? `${Math.max(0, ns - 1)}-${ns + 1}` : `${Math.floor(ns * 0.968)}-${Math.ceil(ns * 1.032)}`;
 }
@@ -175,7 +176,7 @@ function Edges({ side, session, values, changes }: {
             sql={sql}
             values={values}
             answer={answer}
-            none="None that was recorded."
+            none="None recorded."
             columns={[
                 {
                     title: "Function",
@@ -215,7 +216,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
                 sql={sql}
                 values={values}
                 answer={answer}
-                none="No call took so long."
+                none="No call has this duration."
                 columns={[
                     { title: "Began", number: true, cell: (row) => <a href={callAddress(session, row)}>{time(row, row.start_ns)}</a> },
                     { title: "Thread", cell: (row) => row.thread ?? "–" },
@@ -229,7 +230,7 @@ function Calls({ session, fn, range }: { session: string; fn: string; range: str
     );
 }
 
-// The calls of a function by the values that were recorded; nothing where none were.
+// The calls of a function by recorded value. Shows nothing if no values were recorded.
 function ByValue({ session, fn }: { session: string; fn: string }) {
     const chosen = selection.value;
     const values = { ...valuesOf(session, { ...chosen, functions: "" }), function: fn };
@@ -246,7 +247,7 @@ function ByValue({ session, fn }: { session: string; fn: string }) {
             values={values}
             answer={answer}
             columns={[
-                { title: "Which", cell: whichOf },
+                { title: "Name", cell: valueName },
                 {
                     title: "Value",
                     mono: true,
@@ -270,7 +271,7 @@ function ByValue({ session, fn }: { session: string; fn: string }) {
     );
 }
 
-// How far the sums of a function with calls that were not timed can be trusted.
+// Says how exact the sums are if some calls were counted without a clock.
 function doubtOf({ untimed_calls: untimed, error_ns: error }: Stat): string {
     return error === null
         ? " · times are estimates"
@@ -295,7 +296,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
         }
     }, [known?.name]);
     if (stat.problem || !known) {
-        const none = stat.value || !fn ? isPart(chosen) ? "No call of that function began in the selection." : "This session has no calls of that function." : "Loading…";
+        const none = stat.value || !fn ? isPart(chosen) ? "No call of this function began in the selection." : "This session has no calls of this function." : "Loading…";
         return stat.problem ? <Problem message={stat.problem} /> : <p class="empty">{none}</p>;
     }
     return (
@@ -333,7 +334,7 @@ export function FunctionView({ session, changes }: { session: Overview; changes:
                         onSelect={(least, most) => setParameters({ range: `${least}-${most}` })}
                     />
                 ) : null}
-                <p class="dim">Share of the calls by duration. Drag over the chart, or choose a percentile, for its calls.</p>
+                <p class="dim">Share of the calls by duration. To list calls, drag over the chart or choose a percentile.</p>
             </Panel>
             {range ? <Calls session={session.id} fn={fn} range={range} /> : null}
             <ByValue session={session.id} fn={fn} />

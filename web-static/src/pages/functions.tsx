@@ -10,8 +10,8 @@ import { type Column, VirtualTable } from "../widgets/virtual_table";
 
 const PAGE_ROWS = 200;
 
-// Spread draws min..max, p50..p95 and p99 on a logarithmic scale from 10 ns to 10 s, the same for
-// every row, so that rows can be compared at a glance.
+// Draws min to max and p50 to p95 on a logarithmic scale from 10 ns to 10 s. All rows use the same
+// scale, so that they can be compared.
 function Spread({ row }: { row: FunctionRow }) {
     if (row.min_ns === null || row.max_ns === null || row.p50_ns === null || row.p95_ns === null) {
         return null;
@@ -96,7 +96,7 @@ function columnsOf(sessionSelf: number, session = ""): Column<FunctionRow>[] {
             ...time("total", "Total", "time in the function and its callees", (row) => row.total_ns),
             cell: (row) =>
                 row.calls === 0 ? (
-                    <span title="no end of a call is known: open, or lost">no end</span>
+                    <span title="no exit is known: the calls are open, or the exits were lost">no end</span>
                 ) : (
                     <RowTime row={row} ns={row.total_ns} />
                 ),
@@ -138,8 +138,8 @@ const sortKeys = new Set(columnsOf(0).filter((column) => column.sortable).map((c
 const orders = new Set(["asc", "desc"]);
 
 interface Loaded {
-    query: string; // what the pages were loaded for
-    question: string; // the same, whatever has changed since
+    query: string; // the key that the pages were loaded for, with the change count
+    question: string; // the same without the change count
     totals: FunctionPage["totals"];
     pages: Map<number, FunctionRow[]>;
 }
@@ -152,8 +152,8 @@ interface FunctionQuery {
     search: string;
 }
 
-// useFunctions loads pages as they are asked for and keeps the old rows until new ones are there;
-// without a session it loads nothing.
+// Loads pages of the function table when they become visible. The old rows stay until the new ones
+// are loaded. Loads nothing if `id` is "".
 function useFunctions(id: string, query: FunctionQuery, changes: number) {
     const [loaded, setLoaded] = useState<Loaded | null>(null);
     const [failed, setFailed] = useState(NO_FAILURE);
@@ -195,7 +195,7 @@ function useFunctions(id: string, query: FunctionQuery, changes: number) {
 
     const problem = failed.question === question ? failed.problem : "";
     const isOther = loaded !== null && loaded.question !== question;
-    const known = isOther && problem !== "" ? null : loaded; // beside the reason why there are no rows, none of another
+    const known = isOther && problem !== "" ? null : loaded; // if the request failed, the rows of another question are not shown
     const rowAt = (index: number): FunctionRow | undefined => {
         const page = Math.floor(index / PAGE_ROWS);
         const rows = known?.pages.get(page);
@@ -215,7 +215,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     const parameters = route.value.parameters;
     const search = parameters.get("q") ?? "";
     const asked = parameters.get("sort") ?? "";
-    const sort = sortKeys.has(asked) ? asked : "self"; // an address is typed by people, too
+    const sort = sortKeys.has(asked) ? asked : "self"; // the address may contain anything
     const askedOrder = parameters.get("order") ?? "";
     const order = orders.has(askedOrder) ? askedOrder : sort === "name" ? "asc" : "desc";
     const chosen = selection.value;
@@ -225,7 +225,7 @@ export function FunctionsView({ session, changes }: { session: Overview; changes
     const some = useSelectedFunctions(session.id, isSelected ? chosen : null, changes, query);
     const problem = isSelected ? some.answer.problem : all.problem;
     const totals = !isSelected ? all.loaded?.totals : some.answer.value ? some.totals : undefined;
-    // Nothing is there yet, or rows that do not fit this search and order.
+    // True while nothing is loaded, or while the rows belong to another search or order.
     const isStale = (!totals && problem === "") || (!isSelected && all.isStale);
     const rowAt = isSelected ? (index: number) => some.rows[index] : all.rowAt;
     const onSort = (key: string) => {

@@ -1,5 +1,5 @@
-// A session while it is recorded: how fast calls come, what was lost, which triggers fired and what
-// they shipped. Samples are taken by this page, one a change; they are gone when it is left.
+// A session while it is being recorded: calls per second, losses, triggers and flight dumps. This
+// page takes a sample at each change of the session. The samples are lost when the page is closed.
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Overview, SqlAnswer } from "../api";
@@ -26,7 +26,7 @@ FROM sessions s WHERE s.parent_session_id = :session ORDER BY s.session_id DESC 
 const HOT_SQL = `SELECT f.function_id, f.name, s.calls, s.self_ns, ${selfEstimateSql("s.function_id")} FROM function_stats s JOIN functions f USING (function_id)
 WHERE s.session_id = :session ORDER BY s.self_ns DESC LIMIT 15`;
 
-// The latest calls of each thread of which values were kept, the latest of all first.
+// The latest calls with recorded values, newest first: at most 12 of each thread, 12 in all.
 const VALUES_SQL = `WITH types AS MATERIALIZED (SELECT function_id, position, max(name) AS name FROM value_types
   WHERE session_id = :session GROUP BY function_id, position),
 latest AS MATERIALIZED (SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.flags FROM streams s
@@ -63,7 +63,7 @@ interface Sample {
     lost: number;
 }
 
-// One sample for each state of the session that this page saw.
+// Keeps one sample for each state of the session that this page has seen.
 function useSamples(session: Overview): Sample[] {
     const [samples, setSamples] = useState<Sample[]>([]);
     useEffect(() => {
@@ -73,9 +73,9 @@ function useSamples(session: Overview): Sample[] {
     return samples;
 }
 
-// What came between two samples.
+// The calls between two samples.
 interface Rate {
-    at_ns: number; // since the first sample
+    at_ns: number; // time since the first sample
     took_ns: number;
     stored: number;
     lost: number;
@@ -96,7 +96,7 @@ function ratesOf(samples: readonly Sample[]): Rate[] {
     });
 }
 
-// The rates as a chart takes them.
+// Converts the rates into the rows of a line chart.
 function chartOf(rates: readonly Rate[]): SqlAnswer {
     const rows = rates.map((rate) => [
         rate.at_ns,
@@ -117,8 +117,8 @@ function Rates({ rates }: { rates: readonly Rate[] }) {
                     label="Calls a second, as a table"
                     rows={[...rates].reverse().slice(0, 100)}
                     columns={[
-                        { title: "Watched for", number: true, cell: (rate) => duration(rate.at_ns) },
-                        { title: "Within", number: true, cell: (rate) => duration(rate.took_ns) },
+                        { title: "Time since opening", number: true, cell: (rate) => duration(rate.at_ns) },
+                        { title: "Interval", number: true, cell: (rate) => duration(rate.took_ns) },
                         { title: "Stored", number: true, cell: (rate) => count(rate.stored) },
                         { title: "Stored a second", number: true, cell: (rate) => compact(Math.round(aSecond(rate.stored, rate))) },
                         { title: "Lost", number: true, cell: (rate) => count(rate.lost) },
@@ -185,15 +185,15 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
                 sql={TRIGGERS_SQL}
                 values={values}
                 answer={triggers}
-                none="None has fired."
+                none="No trigger has fired yet."
                 columns={[
                     { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                     { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
-                    { title: "About", mono: true, cell: (row) => row.subject },
+                    { title: "Subject", mono: true, cell: (row) => row.subject },
                     { title: "Value", number: true, cell: valueOfTrigger },
-                    { title: "Done", cell: (row) => row.actions },
-                    { title: "Held back", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
-                    { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>its dump</a>) },
+                    { title: "Actions", cell: (row) => row.actions },
+                    { title: "Suppressed", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
+                    { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>dump</a>) },
                 ]}
             />
             <SqlPanel<DumpRow>
@@ -201,13 +201,13 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
                 sql={DUMPS_SQL}
                 values={values}
                 answer={dumps}
-                none="None was shipped."
+                none="No flight dumps yet."
                 columns={[
                     { title: "Dump", cell: (row) => <a href={`/sessions/${row.session_id}`}>{`session ${row.session_id}`}</a> },
                     { title: "Cause", cell: (row) => row.cause },
                     { title: "State", cell: (row) => <StatePill state={row.state} /> },
                     { title: "Began", cell: (row) => dateTime(String(row.started_realtime_ns)) },
-                    { title: "Holds", number: true, cell: (row) => duration(row.length_ns) },
+                    { title: "Duration", number: true, cell: (row) => duration(row.length_ns) },
                     { title: "Calls", number: true, cell: (row) => count(row.stored_calls) },
                 ]}
             />
@@ -215,7 +215,7 @@ function Events({ session, changes }: { session: Overview; changes: number }) {
     );
 }
 
-// Nothing where no values are recorded.
+// Shows nothing if no values were recorded.
 function LatestValues({ session, changes }: { session: Overview; changes: number }) {
     const values = { session: session.id };
     const any = useSql<{ one: number }>("SELECT 1 AS one FROM arguments WHERE session_id = :session LIMIT 1", values, changes);
@@ -245,7 +245,7 @@ function LatestValues({ session, changes }: { session: Overview; changes: number
     );
 }
 
-// What sums do not count yet.
+// Says how many calls are still open: the sums do not count them yet.
 function runningNote({ state, counts }: Overview): string {
     if (state !== "recording") {
         return "";
@@ -274,8 +274,8 @@ export function LiveView({ session, changes }: { session: Overview; changes: num
             </dl>
             <p class="dim">
                 {isRecording
-                    ? "Drawn as it comes. "
-                    : "The session has ended: nothing more comes. "}
+                    ? "This page updates itself. "
+                    : "The session has ended. "}
                 <a href={addressOf(session.id, { view: "timeline", follow: isRecording ? "1" : "" })}>
                     {isRecording ? "Follow it on the timeline" : "Timeline"}
                 </a>

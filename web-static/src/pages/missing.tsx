@@ -4,13 +4,14 @@ import { bytes, count, counted, duration, fileName } from "../format";
 import { Problem } from "../widgets/small";
 
 function useList<Row>(load: (offset: number) => Promise<List<Row>>, key: string) {
-    const [list, setList] = useState<List<Row> | null>(null); // not there yet
+    const [list, setList] = useState<List<Row> | null>(null); // null until it is loaded
     const [problem, setProblem] = useState("");
     const turn = useRef(0);
-    // What comes is added to the rows `before`, unless something else was asked for meanwhile.
+    // Appends the next page to `before`. An answer is dropped if another request was made
+    // meanwhile.
     const ask = (before: readonly Row[]) => {
         const mine = ++turn.current;
-        const ifWanted = <T,>(take: (value: T) => void) => (value: T) => mine === turn.current && take(value);
+        const ifWanted = <T,>(use: (value: T) => void) => (value: T) => mine === turn.current && use(value);
         load(before.length).then(
             ifWanted((next: List<Row>) => {
                 setList({ items: [...before, ...next.items], truncated: next.truncated });
@@ -65,7 +66,7 @@ function Gaps({ session, changes }: { session: Overview; changes: number }) {
     const waits = list.items.filter((gap) => gap.is_wait);
     return (
         <section class="card">
-            <h2>Gaps: calls that happened and are not here</h2>
+            <h2>Gaps: calls that were lost</h2>
             {lost.length === 0 ? <p class="dim">None.</p> : <GapTable name="Gaps" rows={lost} />}
             {session.counts.waits > 0 ? (
                 <>

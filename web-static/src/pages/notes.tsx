@@ -1,4 +1,4 @@
-// Notes that people wrote on a session, and the way to write one: on the selected time, or on all of it.
+// The notes on a session, and a form to write one about the selected time or the whole session.
 import { useState } from "preact/hooks";
 import { useSql } from "../answers";
 import { api } from "../api";
@@ -29,7 +29,7 @@ function Writer({ session }: { session: string }) {
         try {
             const time = what === "note" && area ? { from_ns: area.from, to_ns: area.to } : {};
             await api.changeSessions({ sessions: [session], do: what, value, ...time });
-            setSaid(what === "note" ? "Written." : "Taken back.");
+            setSaid(what === "note" ? "Note saved." : "Note removed.");
             setLast(what === "note" ? value : "");
             setText(what === "note" ? "" : value);
             changedHere(session);
@@ -83,7 +83,7 @@ export function Notes({ session, changes }: { session: string; changes: number }
                             title: "About",
                             cell: (row) =>
                                 row.start_ns === null || row.end_ns === null ? (
-                                    "all of it"
+                                    "whole session"
                                 ) : (
                                     <a href={addressOf(session, { view: "timeline", from: row.start_ns, to: row.end_ns + 1 })}>
                                         {duration(row.end_ns - row.start_ns)} from {duration(row.start_ns)}
@@ -99,7 +99,7 @@ export function Notes({ session, changes }: { session: string; changes: number }
                 <Writer session={session} />
             ) : (
                 <details>
-                    <summary>Sign in to write one</summary>
+                    <summary>Sign in to write a note</summary>
                     <SignIn />
                 </details>
             )}

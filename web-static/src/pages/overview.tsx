@@ -1,4 +1,5 @@
-// What a colleague wants to know of a session first.
+// The overview of a session: where its time went, its slow calls, threads, marks, triggers and
+// losses.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { useSql, type Values } from "../answers";
@@ -81,7 +82,7 @@ function Callers({ call }: { call: number }) {
                 (answer.value
                     ? answer.rows.length > 0
                         ? answer.rows.map((row) => `← ${row.name} (${estimated(row.duration_ns, row.is_estimate)})`).join(" ")
-                        : "called by nothing that was recorded"
+                        : "no recorded callers"
                     : "…")}
         </p>
     );
@@ -103,7 +104,7 @@ function SlowName({ session, row }: { session: string; row: SlowRow }) {
             <a href={callAddress(session, row)}>{row.name}</a>
             {row.given ? <span class="dim"> ({row.given})</span> : null}
             {row.ending === "open" ? <> <OpenTag /></> : null}
-            {isDoubtful(row.flags) ? <span class="warn-text" title="its time is not exact"> ▲</span> : null}
+            {isDoubtful(row.flags) ? <span class="warn-text" title="the time of this call is not exact"> ▲</span> : null}
             {open ? <Callers call={row.call_id} /> : null}
         </>
     );
@@ -127,7 +128,7 @@ interface LastRow {
     is_estimate: number;
 }
 
-// How a session that did not end well ended: what was open, and the last calls.
+// For a session that did not end normally: the calls that were open at the end, and the last calls.
 function Crash({ session, changes }: { session: Overview; changes: number }) {
     const isBad = ["crashed", "killed", "lost", "lost contact", "interrupted"].includes(session.state);
     const chosen = selection.value;
@@ -182,7 +183,7 @@ interface ThreadRow {
     deepest: number | null;
     dropped_calls: number;
     waited_ns: number;
-    cpu_ns: number | null; // NULL: its times were not looked at
+    cpu_ns: number | null; // NULL if the scheduler's times were not recorded
     ready_ns: number | null;
     waiting_ns: number | null;
 }
@@ -264,10 +265,10 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                         { title: "Self time", number: true, cell: (row) => <Time ns={row.self_ns} isEstimate={row.is_self_estimate} /> },
                         { title: "Calls", number: true, cell: (row) => compact(row.calls) },
                     ],
-                    "No such call has ended yet.",
+                    "No matching call has ended yet.",
                 )}
                 {panel<SlowRow>(
-                    "Single calls with most time of their own",
+                    "Calls with the most self time",
                     slowSql(chosen),
                     [
                         { title: "Call", mono: true, cell: (row) => <SlowName key={row.call_id} session={session.id} row={row} /> },
@@ -279,11 +280,11 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                             cell: (row) => <a href={addressOf(session.id, { view: "why", call: row.call_id })}>why?</a>,
                         },
                     ],
-                    "No such call has a microsecond of its own.",
+                    "No matching call has a self time of 1 µs or more.",
                 )}
             </div>
             <Crash session={session} changes={changes} />
-            {panel<ZombieRow>("Uses of freed memory and other heap mistakes", zombiesSql(chosen), [
+            {panel<ZombieRow>("Uses of freed memory and other heap errors", zombiesSql(chosen), [
                 { title: "Kind", cell: (row) => <a href={`/zombies?finding=${row.zombie_id}`}>{row.kind.replaceAll("_", " ")}</a> },
                 { title: "Used in", mono: true, cell: (row) => row.used_in || "–" },
                 { title: "Freed in", mono: true, cell: (row) => row.freed_in || "–" },
@@ -301,11 +302,11 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 },
                 { title: "tid", number: true, cell: (row) => row.tid },
                 { title: "Calls", number: true, cell: (row) => <span title={count(row.calls ?? 0)}>{compact(row.calls ?? 0)}</span> },
-                { title: "Active for", number: true, cell: (row) => duration(row.run_ns) },
-                { title: "Deepest", number: true, cell: (row) => count(row.deepest ?? 0) },
-                { title: "Worked", number: true, cell: (row) => duration(row.cpu_ns) },
-                { title: "Waited", number: true, cell: (row) => duration(row.waiting_ns) },
-                { title: "Waited for a processor", number: true, cell: (row) => duration(row.ready_ns) },
+                { title: "Active", number: true, cell: (row) => duration(row.run_ns) },
+                { title: "Deepest call", number: true, cell: (row) => count(row.deepest ?? 0) },
+                { title: "CPU time", number: true, cell: (row) => duration(row.cpu_ns) },
+                { title: "Blocked", number: true, cell: (row) => duration(row.waiting_ns) },
+                { title: "Ready, not running", number: true, cell: (row) => duration(row.ready_ns) },
                 { title: "Waited for the recorder", number: true, cell: (row) => (row.waited_ns > 0 ? duration(row.waited_ns) : "never") },
                 { title: "Lost", number: true, cell: (row) => (row.dropped_calls > 0 ? count(row.dropped_calls) : "none") },
             ])}
@@ -318,11 +319,11 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
             {panel<TriggerRow>("Triggers that fired", triggersSql(chosen), [
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
                 { title: "Event", cell: (row) => row.event.replaceAll("_", " ") },
-                { title: "About", mono: true, cell: (row) => row.subject },
+                { title: "Subject", mono: true, cell: (row) => row.subject },
                 { title: "Value", number: true, cell: valueOfTrigger },
-                { title: "Done", cell: (row) => row.actions },
-                { title: "Held back", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
-                { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>its dump</a>) },
+                { title: "Actions", cell: (row) => row.actions },
+                { title: "Suppressed", number: true, cell: (row) => (row.suppressed > 0 ? count(row.suppressed) : "none") },
+                { title: "", cell: (row) => (row.dump === null ? "" : <a href={`/sessions/${row.dump}`}>dump</a>) },
             ])}
             {panel<DecisionRow>("Decisions of the overhead budget", decisionsSql(chosen), [
                 { title: "At", number: true, cell: (row) => duration(row.at_ns) },
@@ -334,11 +335,11 @@ function Sections({ session, changes }: { session: Overview; changes: number }) 
                 { title: "Budget", number: true, cell: (row) => percent(row.budget_ppm, 1e6) },
             ])}
             {panel<{ name: string | null; reason: string; calls: number; total_ns: number }>(
-                `Calls that were counted and not kept${isPart(chosen) ? ", of the whole session" : ""}`,
+                `Calls that were counted but not stored${isPart(chosen) ? ", of the whole session" : ""}`,
                 filteredSql(chosen),
                 [
                     { title: "Function", mono: true, cell: (row) => row.name ?? "–" },
-                    { title: "Because of", cell: (row) => row.reason },
+                    { title: "Reason", cell: (row) => row.reason },
                     { title: "Calls", number: true, cell: (row) => count(row.calls) },
                     { title: "Time", number: true, cell: (row) => duration(row.total_ns) },
                 ],

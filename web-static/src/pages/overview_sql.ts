@@ -1,4 +1,4 @@
-// What the overview of a session asks, of all calls or of a selection.
+// The statements of a session's overview, for all calls or for a selection.
 import { selfEstimateSql, selfUntimedSql, untimedSql } from "../estimates";
 import { isPart, isPicked, matches, pickedSql, type Selection } from "../selection";
 
@@ -16,9 +16,9 @@ FROM picked p JOIN call_aggregate(:session, p.from_ns, p.to_ns, p.stream_id) a J
 WHERE ${matches(chosen, "f.name")} GROUP BY a.function_id ORDER BY 3 DESC LIMIT 10`;
 }
 
-// The ten calls with most time of their own, of all calls: no call with less time than ten of the stored
-// slow calls have of their own can be one, so that the outlines of blocks say which calls are looked at.
-// Sessions whose calls are elsewhere (a cluster's copies) have the stored ones only.
+// The ten single calls with the most self time. The tenth of the stored slow calls gives a lower
+// bound, so that the query skips blocks that cannot contain a longer call. If the calls are not
+// stored here (copies from a cluster), the result is the stored slow calls.
 const SLOW_LEAST_NS = 1000;
 
 export function slowSql(chosen: Selection): string {
@@ -46,7 +46,7 @@ JOIN functions f ON f.function_id = c.function_id LEFT JOIN threads t ON t.threa
 ORDER BY c.self_ns DESC LIMIT 10`;
 }
 
-// Of what a thread or the session did at some time: whether it lies in the selected time and mark.
+// Returns a condition: true if the time `at` lies in the selected time and mark.
 function isThen(chosen: Selection, at: string): string {
     return chosen.area || chosen.mark
         ? `EXISTS (SELECT 1 FROM picked WHERE ${at} >= from_ns AND ${at} < to_ns)`
@@ -65,7 +65,8 @@ WHERE s.session_id = :session AND ${matches(chosen, "f.name")} AND ${isPicked(ch
 ORDER BY t.is_main DESC, o.stream_id, o.depth DESC`;
 }
 
-// Call ids count lost calls too: the blocks say where the last hundred that are stored begin.
+// The last 100 calls of each stream. Call ids also count lost calls, so the call counts of the
+// blocks tell where the last 100 stored calls begin.
 export function lastSql(chosen: Selection): string {
     return `${pickedSql(chosen)},
 counted AS (
@@ -138,7 +139,7 @@ export function zombiesSql(chosen: Selection): string {
     const isThere = chosen.threads.length > 0
         ? `EXISTS (SELECT 1 FROM picked p JOIN threads t USING (thread_id)
        WHERE t.tid = r.tid AND r.at_ns >= p.from_ns AND r.at_ns < p.to_ns)`
-        : isThen(chosen, "r.at_ns"); // also of threads without recorded calls
+        : isThen(chosen, "r.at_ns"); // a report may be of a thread without recorded calls
     return `${pickedSql(chosen)}
 SELECT z.zombie_id, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*) AS reports
 FROM zombie_reports r JOIN zombies z USING (zombie_id) WHERE r.session_id = :session AND ${isThere}

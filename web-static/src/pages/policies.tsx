@@ -1,4 +1,4 @@
-// The policies that hold, and an editor whose text the server checks as it is typed.
+// The policies that are in force, and an editor. The server checks the text while the user types.
 import { useEffect, useState } from "preact/hooks";
 import { api, type Device, type PolicyRule } from "../api";
 import { dateTime } from "../format";
@@ -18,7 +18,7 @@ interface Verdict {
     isGood: boolean;
 }
 
-// What the server says of a text; null while it has not yet.
+// Returns the server's verdict about `text`, or null until it is known.
 function useVerdict(text: string): Verdict | null {
     const [verdict, setVerdict] = useState<Verdict | null>(null);
     useEffect(() => {
@@ -28,7 +28,7 @@ function useVerdict(text: string): Verdict | null {
             try {
                 api.checkPolicy(JSON.parse(text)).then(
                     ({ name, mode, version }) =>
-                        say(`Good: ${name || "without a name"}, mode ${mode}, version ${version}.`, true),
+                        say(`Valid: ${name || "without a name"}, mode ${mode}, version ${version}.`, true),
                     (failure: Error) => say(failure.message, false),
                 );
             } catch (failure) {
@@ -47,15 +47,15 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
     const [app, setApp] = useState("");
     const [said, setSaid] = useState("");
     const verdict = useVerdict(text);
-    const give = async (policy: unknown) => {
+    const send = async (policy: unknown) => {
         try {
-            const given = await api.giveCommand({
+            const sent = await api.sendCommand({
                 devices: device ? device.uuid : "all",
                 kind: "policy",
                 arguments: { ...(app ? { app } : {}), ...(policy === null ? {} : { policy }) },
             });
-            const names = given.commands.map((command) => command.device).join(", ");
-            setSaid(`${policy === null ? "Ended" : "Set"}; ${names ? `${names} will get it.` : "no device had to change."}`);
+            const names = sent.commands.map((command) => command.device).join(", ");
+            setSaid(`${policy === null ? "Policy removed" : "Policy set"}; ${names ? `sent to ${names}.` : "no device had to change."}`);
         } catch (failure) {
             setSaid((failure as Error).message);
         }
@@ -66,7 +66,7 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
             onSubmit={(event) => {
                 event.preventDefault();
                 if (verdict?.isGood) {
-                    void give(JSON.parse(text));
+                    void send(JSON.parse(text));
                 }
             }}
         >
@@ -84,15 +84,15 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
                 {verdict?.text ?? "Checking…"}
             </p>
             <label class="field">
-                Only for this app of the catalogue
+                Only for this app
                 <input class="text" type="text" value={app} onInput={(event) => setApp(event.currentTarget.value)} />
             </label>
             <div class="tools">
                 <button class="primary" type="submit" disabled={!verdict?.isGood}>
-                    Set it
+                    Set policy
                 </button>
-                <button class="quiet" type="button" onClick={() => void give(null)}>
-                    End what was set
+                <button class="quiet" type="button" onClick={() => void send(null)}>
+                    Remove policy
                 </button>
                 <span role="status">{said}</span>
             </div>
@@ -100,11 +100,11 @@ function Editor({ device, text, setText }: { device: Device | null; text: string
     );
 }
 
-// `rules`: null while they are not there yet.
+// `rules` is null until they are loaded.
 export function Policies({ rules, device }: { rules: readonly PolicyRule[] | null; device: Device | null }) {
     const [text, setText] = useState(FRESH);
     return (
-        <Panel title="Policies that hold">
+        <Panel title="Policies in force">
             {rules?.length ? null : (
                 <p class="dim">{rules ? "None: devices follow their own configuration and commands." : "Loading…"}</p>
             )}
@@ -127,7 +127,7 @@ export function Policies({ rules, device }: { rules: readonly PolicyRule[] | nul
                 {signedIn.value ? (
                     <Editor device={device} text={text} setText={setText} />
                 ) : (
-                    <p class="dim">Sign in, under “Give a command”, to write one.</p>
+                    <p class="dim">Sign in, under “Send a command”, to write one.</p>
                 )}
             </details>
         </Panel>

@@ -1,5 +1,5 @@
-// The function table of a selection: sums of stored aggregates, or of the single calls that began in
-// it. It comes whole, and is ordered and searched here.
+// The function table of a selection: sums of stored aggregates, or of the single calls that began
+// in the selection. All rows are loaded at once. Sorting and searching happen in the browser.
 import { useMemo } from "preact/hooks";
 import { useSql, type SqlRows } from "../answers";
 import type { FunctionRow } from "../api";
@@ -8,7 +8,7 @@ import { isPart, isPicked, matches, PART_MS, pickedSql, quantileSql, type Select
 
 const COLUMNS = `f.function_id AS id, f.name, coalesce(m.path, '') AS module`;
 
-// How many of the calls were open when recording ended, by function.
+// For each function: how many of its calls were open when recording ended.
 const openSql = (chosen: Selection) => `(SELECT o.function_id, count(*) AS open_calls FROM streams x JOIN open_calls o USING (stream_id)
     WHERE x.session_id = :session AND ${isPicked(chosen, "o.stream_id", "o.start_ns")} GROUP BY o.function_id)`;
 
@@ -27,7 +27,8 @@ LEFT JOIN ${openSql(chosen)} e ON e.function_id = s.function_id
 WHERE s.session_id = :session AND ${matches(chosen, "f.name")}`;
 }
 
-// Sums come from call_aggregate, which counts time in recursion once; the spread from call_groups.
+// The sums come from call_aggregate, which counts recursive time once. The percentiles come from
+// call_groups.
 function partSql(chosen: Selection): string {
     return `${pickedSql(chosen)},
   sums AS (SELECT a.function_id, sum(a.calls) AS calls, sum(a.total_ns) AS total_ns, sum(a.self_ns) AS self_ns,
@@ -48,7 +49,7 @@ LEFT JOIN ${openSql(chosen)} e ON e.function_id = s.function_id
 LEFT JOIN spread h ON h.function_id = s.function_id WHERE ${matches(chosen, "f.name")}`;
 }
 
-// selectedFunctionsSql is what the table shows; its values are valuesOf().
+// Returns the statement of the table. Its parameters are those of valuesOf().
 export function selectedFunctionsSql(chosen: Selection): string {
     return isPart(chosen) ? partSql(chosen) : wholeSql(chosen);
 }
@@ -71,7 +72,7 @@ export interface SelectedFunctions {
 
 export function useSelectedFunctions(
     session: string,
-    chosen: Selection | null, // null: nothing is asked
+    chosen: Selection | null, // null: loads nothing
     changes: number,
     { sort, order, search }: { sort: string; order: string; search: string },
 ): SelectedFunctions {

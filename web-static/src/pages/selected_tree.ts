@@ -1,4 +1,4 @@
-// The call tree of a selection: its paths come at once, made from the calls that began in it.
+// The call tree of a selection, made from the calls that began in it. All paths are loaded at once.
 import { askSql, type PathNode, rowsOf, type TreePage } from "../api";
 import { estimatesSql } from "../estimates";
 import { PART_MS, isPart, pickedSql, type Selection, treeArguments, valuesOf } from "../selection";
@@ -21,7 +21,8 @@ interface TreeRow {
     is_self_estimate: number;
 }
 
-// selectedTreeSql asks for the paths, callers before callees; its values are valuesOf().
+// Returns the statement for the paths, callers before callees. Its parameters are those of
+// valuesOf().
 export function selectedTreeSql(chosen: Selection): string {
     return `${isPart(chosen) ? pickedSql(chosen) : ""}
 SELECT t.path_id, t.parent_path_id, t.function_id, t.name, coalesce(m.path, '') AS module, t.depth, t.calls, t.open_calls,
@@ -31,7 +32,7 @@ LEFT JOIN modules m USING (module_id)`;
 }
 
 function nodesOf(rows: readonly TreeRow[]): PathNode[] {
-    const above = new Map<string, Set<number>>(); // functions of a path and its callers
+    const above = new Map<string, Set<number>>(); // by path: the functions of the path and its callers
     const nodes = new Map<string, PathNode>();
     for (const row of rows) {
         const id = String(row.path_id);
@@ -86,7 +87,7 @@ function wayTo(nodes: readonly PathNode[], wanted: PathNode | undefined): PathNo
     return way;
 }
 
-// selectedTree answers as the server does for whole sessions.
+// Answers the same questions as the server's call tree of a whole session.
 export function selectedTree(session: string, chosen: Selection): TreeSource {
     let loading: Promise<PathNode[]> | null = null;
     const load = async () => {

@@ -41,7 +41,7 @@ const views: readonly (readonly [string, string])[] = [
     ["live", "Live"],
 ];
 
-const unselected = new Set(["missing", "live", "why"]); // show the whole session, or one call
+const unselected = new Set(["missing", "live", "why"]); // these views show the whole session, or one call
 
 const reasons: Record<string, string> = {
     ring_full: "the recorder's memory was full",
@@ -50,13 +50,13 @@ const reasons: Record<string, string> = {
     paused: "recording was paused",
     spool_full: "the device's disk budget was used up",
     not_stored: "they came from the device and are not stored: frames were refused, or an older copy of the database was restored",
-    orphan: "a leave without its enter",
+    orphan: "an exit without its entry",
 };
 
-// What the numbers allow to be said, and no more.
-function losslessText(session: Overview): string {
+// Says what a session without a known loss contains.
+function completenessText(session: Overview): string {
     if (session.state === "recording") {
-        return "Every call that has arrived so far is here.";
+        return "All calls received so far are stored.";
     }
     if (session.sent_calls === null) {
         return "The device did not say how many calls it sent, so the end may be missing.";
@@ -64,7 +64,7 @@ function losslessText(session: Overview): string {
     return "Every call of every hooked function is here.";
 }
 
-// Calls that the device counted and that are neither stored nor known as lost.
+// Returns the number of calls that the device sent and that are neither stored nor counted as lost.
 function notArrived(session: Overview): number {
     const known = session.stored_calls + session.lost_calls;
     return Math.max(0, (session.sent_calls ?? 0) - known);
@@ -82,14 +82,15 @@ function explain(loss: LossRow): string {
     return `${reasons[loss.reason] ?? loss.reason} (${countsOf(loss)})`;
 }
 
-// Blocks that were sent and are not stored, where no gap tells of them: no call begins or ends in them.
+// Returns the number of blocks that were sent and not stored. Returns 0 if a gap reports them
+// already.
 function silentBlocks(session: Overview): number {
-    const isTold = session.loss.items.some((loss) => loss.reason === "not_stored");
-    return isTold ? 0 : session.missing_blocks;
+    const isReported = session.loss.items.some((loss) => loss.reason === "not_stored");
+    return isReported ? 0 : session.missing_blocks;
 }
 
-// What is missing, in words; empty when no loss is known.
-function lossOf(session: Overview): string[] {
+// Lists what is missing. Empty if no loss is known.
+function lossesOf(session: Overview): string[] {
     const blocks = session.counts.quarantined_blocks;
     const silent = silentBlocks(session);
     const missing = notArrived(session);
@@ -111,15 +112,16 @@ function lossTitle(session: Overview): string {
     }
     return session.loss.items.some((loss) => loss.events > 0)
         ? "Events were lost."
-        : "Some of what was sent is missing.";
+        : "Some of the data that the device sent is missing.";
 }
 
-// A flight recording has no calls of its own, and a dump is not the whole run.
+// Explains that a flight recording stores calls only in dumps, and that a dump is only a part of
+// the run.
 function FlightNote({ session }: { session: Overview }) {
     if (session.parent_session_id !== null) {
         return (
             <p class="banner" role="note">
-                A flight dump: what was kept of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
+                A flight dump: the last seconds of <a href={`/sessions/${session.parent_session_id}`}>session {session.parent_session_id}</a> when a trigger fired.
                 {session.counts.before_calls > 0
                     ? ` Sums count ${counted(session.counts.before_calls, "call")} that began before it, single calls do not.`
                     : ""}
@@ -135,7 +137,7 @@ function FlightNote({ session }: { session: Overview }) {
             {session.counts.dumps > 0 ? (
                 <a href={addressOf(session.id, { view: "live" })}>{counted(session.counts.dumps, "dump")}</a>
             ) : (
-                "No dump was made."
+                "No flight dumps yet."
             )}
         </p>
     );
@@ -143,11 +145,11 @@ function FlightNote({ session }: { session: Overview }) {
 
 function LossBanner({ session }: { session: Overview }) {
     const untrusted = session.counts.untrusted_calls;
-    const loss = lossOf(session);
+    const loss = lossesOf(session);
     if (loss.length === 0 && session.lost_calls === 0) {
         return (
             <p class="banner good">
-                <strong>✓ No loss is known.</strong> {losslessText(session)}
+                <strong>✓ No loss is known.</strong> {completenessText(session)}
                 {waitsText(session)}
             </p>
         );
@@ -157,12 +159,12 @@ function LossBanner({ session }: { session: Overview }) {
             <strong>▲ {lossTitle(session)}</strong> {loss.join("; ")}
             {untrusted > 0 ? `. The times of ${count(untrusted)} calls are not exact because of it` : ""}
             .{waitsText(session)}{" "}
-            <a href={addressOf(session.id, { view: "missing" })}>Where</a>
+            <a href={addressOf(session.id, { view: "missing" })}>Details</a>
         </p>
     );
 }
 
-// Calls that had no end: sums count them once recording has ended, and not before.
+// The number of calls without an exit. The sums include them only after recording has ended.
 function OpenTile({ counts }: { counts: Overview["counts"] }) {
     if (counts.running_calls > 0) {
         const since = `${counted(counts.running_calls, "call")} open, the first since ${duration(counts.running_since_ns)}: not counted yet`;
@@ -225,8 +227,8 @@ const formats: readonly (readonly [string, string])[] = [
     ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];
 
-// What is selected, as words for a page that has no chips.
-async function wordsOf(session: Overview): Promise<string[]> {
+// Describes the selection in words, for the exported page.
+async function selectionInWords(session: Overview): Promise<string[]> {
     const { device, area, threads, mark, functions } = selection.value;
     const sql = "SELECT thread_id, name, tid FROM threads WHERE session_id = :session";
     const known = threads.length > 0 ? rowsOf<{ thread_id: number; name: string; tid: number }>(await askSql(sql, { session: session.id })) : [];
@@ -241,17 +243,17 @@ async function wordsOf(session: Overview): Promise<string[]> {
     ];
 }
 
-// The selection as one page that opens without a server.
+// Writes the selection to one HTML page that opens without a server.
 function OnePage({ session }: { session: Overview }) {
     const [said, setSaid] = useState("");
     const make = async () => {
-        setSaid("Being made…");
+        setSaid("Creating the file…");
         try {
             const [{ gather, pageOf }, template] = await Promise.all([
                 import("../one_file_data"),
                 fetch("/one_file.html").then((answer) => answer.text()),
             ]);
-            const data = await gather(session, selection.value, await wordsOf(session));
+            const data = await gather(session, selection.value, await selectionInWords(session));
             save(`session-${session.id}.html`, new Blob([pageOf(template, data)], { type: "text/html" }));
             setSaid("");
         } catch (failure) {
@@ -261,14 +263,14 @@ function OnePage({ session }: { session: Overview }) {
     return (
         <li>
             <button type="button" class="link-button" onClick={() => void make()}>
-                one HTML page of the selection, opens offline
+                one HTML page of the selection, for offline use
             </button>{" "}
             <span role="status">{said}</span>
         </li>
     );
 }
 
-// What other tools open: files, so that nothing leaves this machine by itself.
+// Downloads a session in the formats of other tools. Nothing is sent to another server.
 function Export({ session }: { session: Overview }) {
     return (
         <details class="threads">
@@ -312,7 +314,7 @@ function View({ session, view, changes }: { session: Overview; view: string; cha
     }
 }
 
-// The way to another view of the same session: the selection, filter and order stay in the address.
+// The address of another view of the session. It keeps the selection, filter and order.
 function viewAddress(id: string, view: string): string {
     const parameters = new URLSearchParams(route.value.parameters);
     ["view", "call", "frame", "mode", "range", "follow"].forEach((name) => parameters.delete(name));
@@ -341,8 +343,8 @@ function Tabs({ id, view }: { id: string; view: string }) {
 
 const CALM_MS = 1000;
 
-// useCalm follows a count of changes, at most one step a while: what is asked for a step has time to
-// be answered before the next.
+// Returns `changes`, but updates it at most once a second, so that requests can be answered before
+// the next change.
 function useCalm(changes: number): number {
     const [calm, setCalm] = useState(changes);
     const latest = useRef(changes);
@@ -362,17 +364,17 @@ function useCalm(changes: number): number {
     return calm;
 }
 
-// A session is one device's: under another one's selection it has no call.
+// A session belongs to one device. If another device is selected, the session has no calls to show.
 function OnDevice({ session, children }: { session: Overview; children: ComponentChildren }) {
     const { device } = selection.value;
     return device !== "" && device !== session.device_id ? (
-        <p class="empty">No call here is of the selected device: the session is of {session.device_name}.</p>
+        <p class="empty">This session belongs to {session.device_name}, not to the selected device.</p>
     ) : (
         <>{children}</>
     );
 }
 
-// Loads what a view needs while the session is still being asked for.
+// Starts to load what the view needs, while the session itself is still loading.
 function prepareView(id: string): Promise<Overview> {
     const parameters = route.value.parameters;
     const view = parameters.get("view") ?? "";
@@ -384,16 +386,16 @@ function prepareView(id: string): Promise<Overview> {
     return api.overview(id);
 }
 
-// The overview, and how often it was seen to change: by events, and once when the events began to
-// come, if it had changed since it was loaded.
+// Loads the overview of a session and counts its changes. A change that happened before the event
+// stream was connected counts once.
 function useOverview(id: string, prepared: Promise<Overview>) {
     const first = useRef<Promise<Overview> | null>(prepared);
     const [session, setSession] = useState<Overview | null>(null);
     const [problem, setProblem] = useState("");
     const [missed, setMissed] = useState(0);
     const text = useRef("");
-    const turn = useRef(0); // of what was asked
-    const shown = useRef(0); // the turn of what is shown: answers may overtake each other
+    const turn = useRef(0); // number of the latest request
+    const shown = useRef(0); // number of the request whose answer is shown: answers may arrive out of order
     const changes = useCalm((changeOf.value[id] ?? 0) + resyncs.value);
     const follows = isFollowing.value;
     const followed = useRef(follows);

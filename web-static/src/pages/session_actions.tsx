@@ -1,4 +1,4 @@
-// What is done with sessions that are ticked in the list, and how it is taken back.
+// The actions for sessions that are ticked in the list: pin, tag, remove, and their undo.
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { api, type SessionChange } from "../api";
@@ -10,9 +10,9 @@ import { signedIn, SignIn } from "../widgets/sign_in";
 
 export const ticked = signal<ReadonlySet<string>>(new Set());
 
-// Removed sessions do not come back, so the removal waits: until then it can be taken back.
+// A removed session cannot be restored, so the removal waits. Until then the user can undo it.
 const REMOVAL_DELAY_MS = 10000;
-const REMOVED_AT_ONCE = 50; // the server takes no more in one request
+const REMOVED_AT_ONCE = 50; // the server's limit for one request
 
 interface Done {
     text: string;
@@ -56,7 +56,7 @@ async function setPinned(ids: string[], isPinned: boolean): Promise<void> {
     };
 }
 
-// Puts a tag back to what it was in each of the sessions.
+// Restores the previous value of a tag in each session.
 async function restoreTag(key: string, before: { id: string; tags: string }[]): Promise<void> {
     const old = new Map<string | undefined, string[]>();
     for (const { id, tags } of before) {
@@ -66,7 +66,7 @@ async function restoreTag(key: string, before: { id: string; tags: string }[]): 
     for (const [value, ids] of old) {
         await send(value === undefined ? { sessions: ids, do: "untag", key } : { sessions: ids, do: "tag", key, value });
     }
-    done.value = { text: "Taken back." };
+    done.value = { text: "Undone." };
 }
 
 async function setTag(ids: string[], key: string, value: string | null): Promise<void> {
@@ -127,7 +127,7 @@ export function Actions() {
     const run = (work: Promise<void>) => void work.catch(fail);
     const [key, ...rest] = tag.split("=");
     return (
-        <div class="chips actions card" role="group" aria-label="What to do with the ticked sessions">
+        <div class="chips actions card" role="group" aria-label="Actions for the ticked sessions">
             <strong>{say(ids)}</strong>
             <button type="button" class="quiet" onClick={() => setParameters({ a: ids.join(",") }, true)}>
                 Set A

@@ -1,4 +1,4 @@
-// What narrows the list of sessions: values that they have in common, and a time.
+// The filters of the session list: values that sessions have in common, and a range of days.
 import { useAnswer, useKept } from "../answers";
 import { api, type Facet } from "../api";
 import { count } from "../format";
@@ -7,19 +7,20 @@ import { Chip } from "../widgets/small";
 
 const kinds = ["device", "state", "app", "build", "tag", "mark"] as const;
 
-// Midnight at the beginning of a day, by the browser's clock, as the server takes it.
+// Returns the start of the day, `later` days later, in ms since 1970 by the browser's clock. "" if
+// the text is not a date.
 function dayOf(text: string | null, later: number): string {
     const match = /^(\d{4})-(\d{2})-(\d{2})$/.exec(text ?? "");
     return match ? String(new Date(Number(match[1]), Number(match[2]) - 1, Number(match[3]) + later).getTime()) : "";
 }
 
-// filtersOf are the filters in the address, as the server takes them.
+// Returns the filters in the address as the parameters of the server's API.
 export function filtersOf(parameters: URLSearchParams): Record<string, string> {
     return {
         search: parameters.get("q") ?? "",
         ...Object.fromEntries(kinds.map((kind) => [kind, parameters.get(kind) ?? ""])),
         since_ms: dayOf(parameters.get("since"), 0),
-        until_ms: dayOf(parameters.get("until"), 1), // that day is part of it
+        until_ms: dayOf(parameters.get("until"), 1), // includes the whole last day
     };
 }
 
@@ -45,7 +46,7 @@ export function Facets({ changes }: { changes: string }) {
     const parameters = route.value.parameters;
     const filters = filtersOf(parameters);
     const answer = useAnswer(`facets ${changes} ${JSON.stringify(filters)}`, (signal) => api.facets(filters, signal));
-    const facets = useKept(answer.value, "")?.items ?? []; // which there are: how many is known of these filters only
+    const facets = useKept(answer.value, "")?.items ?? []; // the old values stay while new filters load; their counts are hidden meanwhile
     const of = (kind: string) => facets.filter((facet) => facet.facet === kind);
     return (
         <div class="chips selection" role="group" aria-label="Filters">

@@ -1,4 +1,5 @@
-// Sessions out of a database file that is chosen, or dropped on the list: it is sent in pieces.
+// Imports sessions from a database file, chosen in a dialog or dropped on the list. The file is
+// sent in pieces.
 import { signal } from "@preact/signals";
 import { api } from "../api";
 import { bytes, count, percent } from "../format";
@@ -6,13 +7,13 @@ import { reloadSessions } from "../store";
 import { signedIn, SignIn } from "../widgets/sign_in";
 
 const PIECE_BYTES = 96 * 1024;
-const LOOK_MS = 300;
+const POLL_MS = 300;
 
 interface Shown {
-    text: string; // said when it changes: beginning and end
-    step?: string; // how far it is, only shown
+    text: string; // announced by screen readers when it changes: start and end
+    step?: string; // progress, shown but not announced
     isBad?: boolean;
-    part?: number; // of the work that is done
+    part?: number; // share of the work that is done, 0 to 1
     stop?: () => void;
 }
 
@@ -35,19 +36,19 @@ async function send(file: File, id: string, ending: AbortController): Promise<vo
     }
 }
 
-// Says how far the server is, until the copy has ended.
+// Shows the server's progress until it has copied all sessions.
 async function follow(file: File, id: string, ending: AbortController, copied: Promise<unknown>): Promise<void> {
     let isCopied = false;
     const end = copied.then(
         () => (isCopied = true),
         () => (isCopied = true),
     );
-    for (let part = 0; !isCopied; await Promise.race([end, new Promise((resolve) => setTimeout(resolve, LOOK_MS))])) {
+    for (let part = 0; !isCopied; await Promise.race([end, new Promise((resolve) => setTimeout(resolve, POLL_MS))])) {
         part = await api.import({ do: "progress", import: id }).then((answer) => answer.part, () => part);
         if (!isCopied) {
             state.value = {
                 text: `Importing ${file.name}:`,
-                step: `its sessions are being copied, ${percent(part, 1)}`,
+                step: `copying its sessions, ${percent(part, 1)}`,
                 part,
                 stop: () => ending.abort(),
             };
@@ -57,10 +58,11 @@ async function follow(file: File, id: string, ending: AbortController, copied: P
 
 function endOf({ sessions, known }: { sessions: string[]; known: number }): string {
     const came = sessions.length === 1 ? `Session ${sessions[0]} was imported.` : `${count(sessions.length)} sessions were imported.`;
-    return `${came}${known > 0 ? ` ${count(known)} were here already.` : ""}`;
+    return `${came}${known > 0 ? ` ${count(known)} were already here.` : ""}`;
 }
 
-// Sends a file; the server copies its sessions when all of it is there, and ends that when this page goes.
+// Sends a file. When the server has all pieces, it copies the sessions. If this page is closed, the
+// server stops.
 export async function importFile(file: File): Promise<void> {
     const ending = new AbortController();
     let id = "";
@@ -82,8 +84,8 @@ export async function importFile(file: File): Promise<void> {
     reloadSessions();
 }
 
-// takeDrop imports files that are dropped on the page.
-export function takeDrop(event: DragEvent): void {
+// Imports the first file that is dropped on the page.
+export function importDropped(event: DragEvent): void {
     const file = event.dataTransfer?.files[0];
     if (!file) {
         return;
@@ -96,13 +98,14 @@ export function takeDrop(event: DragEvent): void {
     }
 }
 
-// What an import does, wherever the file came from. What a screen reader says is there before its text.
+// Shows the state of an import. The status element exists before its text, because screen readers
+// announce only changes.
 export function ImportState() {
     const shown = state.value;
     return (
         <div class={shown ? `banner ${shown.isBad ? "warn" : "neutral"}` : "unsaid"}>
             <span role="status">{shown?.text}</span> {shown?.step}{" "}
-            {shown?.part === undefined ? null : <progress aria-label="Part that is done" max={1} value={shown.part} />}{" "}
+            {shown?.part === undefined ? null : <progress aria-label="Progress" max={1} value={shown.part} />}{" "}
             {shown ? (
                 <button type="button" class="quiet" onClick={shown.stop ?? (() => (state.value = null))}>
                     {shown.stop ? "Stop" : "Hide"}

@@ -14,7 +14,7 @@ import {
 } from "../store";
 import { Actions, tick, ticked } from "./session_actions";
 import { Facets, filtersOf } from "./session_facets";
-import { Import, ImportState, takeDrop } from "./session_import";
+import { Import, ImportState, importDropped } from "./session_import";
 import { onDevice } from "../selection";
 import { Engine } from "../widgets/engine";
 import { Bar, Chip, Problem, StatePill, Tile } from "../widgets/small";
@@ -33,7 +33,7 @@ function Lost({ session }: { session: Session }) {
     );
 }
 
-// The sets A and B of a comparison are in the address, as ids.
+// The sets A and B of a comparison are session ids in the address.
 function chosenOn(side: "a" | "b"): string[] {
     return (route.value.parameters.get(side) ?? "").split(",").filter((id) => /^[0-9]+$/.test(id));
 }
@@ -86,7 +86,7 @@ function CompareBar() {
     );
 }
 
-// Tags that people gave; one is the recorder's own.
+// Returns the tags that users have set. The recorder sets one tag itself, which is left out.
 function tagsOf(session: Session): string[] {
     try {
         const tags = Object.entries(JSON.parse(session.tags) as object);
@@ -170,7 +170,7 @@ function useClock(): number {
     return now;
 }
 
-// `isStale`: the sessions are those of other filters, until theirs are there.
+// `isStale`: the list still shows the sessions of the previous filters.
 function SessionTable({ list, most, isStale }: { list: Session[]; most: number; isStale: boolean }) {
     const now = useClock();
     return (
@@ -189,7 +189,7 @@ function SessionTable({ list, most, isStale }: { list: Session[]; most: number; 
                             Compare
                         </th>
                         <th scope="col">State</th>
-                        <th scope="col">What ran</th>
+                        <th scope="col">Session</th>
                         <th scope="col">Device</th>
                         <th scope="col">Started</th>
                         <th scope="col" class="number">
@@ -236,9 +236,9 @@ export function SessionsPage() {
     }
     const isOther = loadedFilters.value !== asked;
     const isStale = isOther && sessionsError.value === "";
-    const isKnown = !isOther || isStale; // beside the reason why there are none, no sessions of other filters
+    const isKnown = !isOther || isStale; // if the request failed, the sessions of other filters are not shown
     return (
-        <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={takeDrop}>
+        <div class="page" onDragOver={(event) => event.preventDefault()} onDrop={importDropped}>
             <div class="title-line">
                 <h1>Sessions</h1>
                 <span class="grow" />

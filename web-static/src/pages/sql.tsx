@@ -1,4 +1,5 @@
-// The SQL console: statements that read, the shipped questions, tables and charts of what they give.
+// The SQL console: read-only statements, the shipped questions, and their results as tables and
+// charts.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Values, useAnswer } from "../answers";
 import { api, askSql, type ShippedQuery, type SqlAnswer } from "../api";
@@ -39,7 +40,7 @@ const TABLE_FUNCTIONS = [
     "histogram",
 ];
 
-// parametersOf lists the names of :parameters outside of texts and comments.
+// Returns the names of :parameters outside of strings and comments.
 export function parametersOf(sql: string): string[] {
     const bare = sql.replace(/'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
     const names = [...bare.matchAll(/:([A-Za-z_][A-Za-z_0-9]*)/g)].map((match) => match[1]!);
@@ -57,7 +58,7 @@ function valuesInAddress(): Values {
     return values;
 }
 
-// A column of ns is shown as people read it, next to the number.
+// A column whose name ends in _ns is shown as a duration. The tooltip has the number.
 function cellText(column: string, value: unknown): string {
     if (value === null) {
         return "NULL";
@@ -145,10 +146,10 @@ function Result({ answer }: { answer: SqlAnswer }) {
                     {count(answer.rows.length)} rows in {duration(answer.elapsed_us * 1000)}
                     {answer.truncated
                         ? answer.is_full
-                            ? "; cut, because the answer is long"
-                            : "; there are more, raise the limit of rows"
+                            ? "; truncated, because the result is too large"
+                            : "; there are more: raise the row limit"
                         : ""}
-                    {answer.rows.length > SHOWN_ROWS ? `; ${SHOWN_ROWS} are shown, all are in a download` : ""}
+                    {answer.rows.length > SHOWN_ROWS ? `; ${SHOWN_ROWS} are shown; a download has all` : ""}
                 </span>
                 {numeric.length > 1 ? (
                     <button type="button" class="quiet" aria-pressed={asChart} onClick={() => setAsChart(!asChart)}>
@@ -229,7 +230,8 @@ function Editor({ text, schema, onRun }: { text: string; schema: Schema; onRun: 
     );
 }
 
-// What is being typed stays when an answer comes; it is given when it is complete.
+// The draft is not overwritten while the user types. It becomes the parameter when the user
+// confirms it.
 function ValueField({ name, value }: { name: string; value: string }) {
     const [draft, setDraft] = useState(value);
     useEffect(() => setDraft(value), [value]);
@@ -275,7 +277,7 @@ export function SqlPage() {
             <h1>SQL</h1>
             {selection.value.device ? (
                 <div class="chips selection" role="group" aria-label="Selection">
-                    <DeviceChip /> <span class="dim">it is :device in statements</span>
+                    <DeviceChip /> <span class="dim">available as :device in statements</span>
                 </div>
             ) : null}
             <div class="console">
@@ -289,7 +291,7 @@ export function SqlPage() {
                             <label class="field">
                                 Asked
                                 <select value={engine} onChange={(event) => setParameters({ engine: event.currentTarget.value })}>
-                                    <option value="">what was fetched of it</option>
+                                    <option value="">data fetched from the cluster</option>
                                     <option value="cluster">the cluster, in its SQL</option>
                                 </select>
                             </label>

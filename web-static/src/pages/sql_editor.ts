@@ -1,5 +1,5 @@
-// The editor of the SQL console. It lives in a shadow root: the page's policy forbids style
-// elements, and there the editor uses constructed style sheets instead.
+// The editor of the SQL console. The page's content security policy forbids style elements. So the
+// editor lives in a shadow root, where it uses constructed style sheets.
 import { autocompletion, closeBrackets, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { SQLite, sql } from "@codemirror/lang-sql";
@@ -15,7 +15,7 @@ export interface SqlEditor {
     destroy: () => void;
 }
 
-const look = EditorView.theme({
+const editorTheme = EditorView.theme({
     "&": { color: "var(--text)", backgroundColor: "transparent", fontSize: "13.5px" },
     "&.cm-focused": { outline: "2px solid var(--accent)" },
     ".cm-content": { fontFamily: "var(--mono)", caretColor: "var(--text)", minHeight: "120px" },
@@ -56,7 +56,7 @@ export function makeEditor(box: HTMLElement, text: string, onRun: (text: string)
                 autocompletion(),
                 language.of(sql({ dialect: SQLite })),
                 syntaxHighlighting(colours),
-                look,
+                editorTheme,
                 EditorView.lineWrapping,
                 EditorView.contentAttributes.of({ "aria-label": "SQL" }),
                 keymap.of([...completionKeymap, ...defaultKeymap, ...historyKeymap]),

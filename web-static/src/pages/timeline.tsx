@@ -1,5 +1,6 @@
-// What each thread did over time, down to single calls: a canvas, and the same as a table below it.
-// Window, selected area, selected call, search, shown and pinned threads are in the address.
+// The timeline of one session: single calls of each thread on a canvas, and a table of the same
+// calls below. The window, the selection, the search, and the shown and pinned threads are in the
+// address.
 import { useEffect, useState } from "preact/hooks";
 import { useKept, useSql } from "../answers";
 import type { Overview } from "../api";
@@ -42,11 +43,11 @@ interface AreaRow {
     is_self_estimate: number;
 }
 
-// Asked once the first picture is there: the server keeps the sums of all blocks that it adds up, so
-// that it need not read those again that lie within an area.
+// Runs after the first picture is drawn, so that the server caches the sums of all blocks. It then
+// reads only the blocks at the edges of a selected time.
 const ALL_SUMS_SQL = "SELECT count(*) FROM call_aggregate(:session)";
 
-// What the selection holds, where it is a part of the session.
+// The functions of a selection that is only a part of the session.
 function Selected({ session, chosen, show }: { session: Overview; chosen: Selection; show: Show }) {
     const values = valuesOf(session.id, chosen);
     const sql = areaSql(chosen);
@@ -68,7 +69,7 @@ function Selected({ session, chosen, show }: { session: Overview; chosen: Select
                 sql={sql}
                 values={values}
                 answer={answer}
-                none="No such call began in it."
+                none="No matching call began in the selection."
                 columns={[
                     {
                         title: "Function",
@@ -99,7 +100,7 @@ interface Found {
     name: string;
 }
 
-// Search fades what does not match; its button goes to the next call of the best match.
+// Fades calls that do not match the search. The button jumps to the next call of the best match.
 function Search({ session, view }: { session: Overview; view: Window }) {
     const search = route.value.parameters.get("q") ?? "";
     const best = useSql<Found>(search ? FOUND_SQL : "", { session: session.id, text: search });
@@ -113,7 +114,7 @@ function Search({ session, view }: { session: Overview; view: Window }) {
         0,
         { ms: 20000 },
     );
-    useEffect(() => setWanted(null), [search]); // what was wanted is wanted no more
+    useEffect(() => setWanted(null), [search]); // a new search cancels the pending jump
     useEffect(() => {
         const found = next.rows[0];
         if (wanted && next.isCurrent && found) {
@@ -158,7 +159,7 @@ function Follow() {
             class="quiet"
             type="button"
             aria-pressed={isOn}
-            title="show what was recorded last, as it comes; moving or zooming ends it"
+            title="keep the end of the recording in view; moving or zooming stops it"
             onClick={() => setParameters({ follow: isOn ? "" : "1" })}
         >
             {isOn ? "● Following" : "Follow"}
@@ -166,7 +167,7 @@ function Follow() {
     );
 }
 
-// Those of the selected threads.
+// Returns the streams of the selected threads.
 function selectedStreams(streams: readonly Stream[]): string[] {
     const threads = selection.value.threads;
     return streams
@@ -183,7 +184,7 @@ function shownStreams(streams: readonly Stream[]): Stream[] {
 }
 
 export function TimelineView({ session, changes }: { session: Overview; changes: number }) {
-    const [width, setWidth] = useState(0); // not measured yet: nothing is asked for
+    const [width, setWidth] = useState(0); // 0 until it is measured: nothing is loaded
     const { streams, bounds, problem } = useStreams(session.id, changes);
     const { view, show } = useView(bounds);
     const shown = shownStreams(streams);

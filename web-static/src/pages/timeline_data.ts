@@ -1,5 +1,5 @@
-// What a timeline shows, as bars: single calls where a window holds few enough, else what was open
-// at the start of each of the stored steps.
+// Loads the bars of a timeline. If a window has few enough calls, each bar is a call. Otherwise the
+// bars show which calls were open at the start of each stored step.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Answer, prepareSql, useAnswer, useSql } from "../answers";
 import { api, type CallsAnswer, type TimelineAnswer, type TimelinePath, type TimelineStep } from "../api";
@@ -9,11 +9,11 @@ import { isUntimed } from "../estimates";
 import { counted, fileName } from "../format";
 import { route } from "../router";
 
-// A window with more calls of a stream is drawn from steps.
+// If a stream has more calls in the window, its bars are made from steps.
 const CALLS_MAX = 250000;
 const STREAM_LIMITS = { rows: 5000 };
-const ROWS_MAX = 60; // of a track, so that a deep one does not push the others out of sight
-const ALL_ROWS_MAX = 4096; // deeper calls are not in the server's answer
+const ROWS_MAX = 60; // the most rows of a track, so that a deep track does not hide the others
+const ALL_ROWS_MAX = 4096; // the server's answer has no deeper calls
 
 export interface Stream {
     session_id: number;
@@ -30,12 +30,12 @@ export interface Stream {
     own_stack: number;
     pid: number | null;
     executable: string | null;
-    processes: number; // of the session
-    session: string; // its device and name, where several are shown; else ""
-    clock: string; // how well its time is known, where several are shown; else ""
+    processes: number; // number of processes of the session
+    session: string; // device and name if several sessions are shown; else ""
+    clock: string; // accuracy of its clock if several sessions are shown; else ""
 }
 
-// streamsSql asks for the streams of the sessions that a condition on streams `s` names.
+// Returns the statement for streams. `which` is a condition on streams `s`.
 export const streamsSql = (which: string) => `SELECT s.session_id, s.stream_id, s.thread_id, t.number AS thread, t.name, t.is_main,
        t.process_number AS process, s.calls, s.first_enter_ns AS from_ns,
        max(coalesce(s.last_leave_ns, 0), coalesce(s.first_enter_ns, 0),
@@ -49,7 +49,7 @@ WHERE ${which} ORDER BY s.session_id, p.number, t.is_main DESC, s.calls DESC, s.
 
 const STREAMS_SQL = streamsSql("s.session_id = :session");
 
-// gapsSql asks for the gaps that a condition on gaps `g` names.
+// Returns the statement for gaps. `which` is a condition on gaps `g`.
 export const gapsSql = (which: string) => `SELECT g.session_id, coalesce(g.stream_id, (SELECT s.stream_id FROM streams s
            JOIN threads t USING (thread_id)
            WHERE t.session_id = g.session_id AND t.number = g.thread_number LIMIT 1)) AS stream_id,
@@ -65,7 +65,8 @@ export interface GapMark {
     end_ns: number;
 }
 
-// marksSql asks for the marks, and the notes on a time, of the sessions that a condition names.
+// Returns the statement for marks, and for notes about a time. `which` is a condition on
+// session_id.
 export const marksSql = (which: string) => `SELECT session_id, name, at_ns, is_end, 'mark' AS what FROM marks WHERE ${which}
 UNION ALL SELECT session_id, note, start_ns, 0, 'note' FROM annotations
 WHERE ${which} AND start_ns IS NOT NULL ORDER BY at_ns`;
@@ -79,7 +80,7 @@ export interface Mark {
 }
 
 export interface CallBar extends Bar {
-    call: string; // call_id of the first; "": the bar is of a step
+    call: string; // call_id of the first call; "" if the bar is made from steps
     function: string; // function_id
     self: number | null;
     isSelfEstimate: boolean;
@@ -91,23 +92,23 @@ export interface CallBar extends Bar {
 export interface Track {
     stream: Stream;
     bars: CallBar[];
-    isCalls: boolean; // single calls; false: steps
-    calls: number; // entered in the window, of steps: in their steps
-    rows: number; // that are drawn
-    levels: number; // of calls that there are
+    isCalls: boolean; // false if the bars are made from steps
+    calls: number; // calls that began in the window, or in the steps that overlap it
+    rows: number; // rows that are drawn
+    levels: number; // depth of the deepest call, plus one
     problem: string;
-    truncated: boolean; // more bars than an answer holds
+    truncated: boolean; // the answer was cut: it has not all bars
 }
 
-export function isOfAllLevels(): boolean {
+export function showsAllLevels(): boolean {
     return route.value.parameters.get("levels") === "all";
 }
 
 function mostRows(): number {
-    return isOfAllLevels() ? ALL_ROWS_MAX : ROWS_MAX;
+    return showsAllLevels() ? ALL_ROWS_MAX : ROWS_MAX;
 }
 
-// cutOf says what of a track is not drawn.
+// Says what part of a track is not drawn.
 export function cutOf({ levels, rows, truncated }: Track): string {
     const deeper = levels > rows ? `  ▼ ${counted(levels - rows, "deeper level")} not drawn` : "";
     return truncated ? `${deeper}  ▲ too many calls: some are not drawn; zoom in` : deeper;
@@ -121,7 +122,7 @@ export function trackName(stream: Stream): string {
     return `${session}${process}${name}${stream.own_stack ? "" : " (other stack)"}`;
 }
 
-// boundsOf is the time from the first call of some streams to their last.
+// Returns the time from the first call of the streams to the end of their last call.
 export function boundsOf(streams: readonly Stream[]): Window {
     const from = streams.reduce((least, stream) => Math.min(least, stream.from_ns!), Infinity);
     const to = streams.reduce((most, stream) => Math.max(most, stream.to_ns ?? 0), 0);
@@ -162,7 +163,7 @@ interface PathFrame {
     depth: number;
 }
 
-// The calls that were open where each step begins, by path.
+// The stacks of call paths that were open at the start of a step.
 class Frames {
     private readonly paths: Map<string, TimelinePath>;
     private readonly known = new Map<string, PathFrame[]>();
@@ -193,7 +194,7 @@ class Frames {
     }
 }
 
-// stepBars joins what neighbouring steps have in common: the same path at the same depth.
+// Makes bars from steps. Neighbouring steps with the same path at the same depth become one bar.
 function stepBars(steps: TimelineStep[], frames: Frames): CallBar[] {
     const bars: CallBar[] = [];
     const open: ({ path: string; bar: CallBar } | undefined)[] = [];
@@ -242,7 +243,7 @@ function inWindow(steps: readonly TimelineStep[], view: Window): number {
         .reduce((sum, step) => sum + step.calls, 0);
 }
 
-// quantised widens a window to a power of two, so that small moves ask nothing.
+// Rounds a window outwards to a grid, so that small moves do not load anything.
 export function quantised(view: Window): Window {
     const grid = 2 ** Math.floor(Math.log2(Math.max(8, view.to - view.from)) - 3);
     return {
@@ -251,17 +252,17 @@ export function quantised(view: Window): Window {
     };
 }
 
-const STEPS_MAX = 1200; // of a stream
+const STEPS_MAX = 1200; // the most steps of a stream
 let whole: { id: string; answer: Promise<TimelineAnswer> } | null = null;
 
-// prepareTimeline asks for what the timeline begins with, before it is shown: its code comes meanwhile.
+// Starts to load the first data of a timeline while the code of its page is still loading.
 export function prepareTimeline(id: string, changes: number, isWhole: boolean): void {
     prepareSql(STREAMS_SQL, { session: id }, changes, STREAM_LIMITS);
     whole = isWhole ? { id, answer: api.timeline(id, { width: STEPS_MAX }) } : null;
     whole?.answer.catch(() => (whole = null));
 }
 
-function takeWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
+function claimWhole(id: string, view: Window, bounds: Window): Promise<TimelineAnswer> | null {
     const prepared = whole;
     whole = null;
     return prepared?.id === id && view.from <= bounds.from && view.to >= bounds.to ? prepared.answer : null;
@@ -269,7 +270,7 @@ function takeWhole(id: string, view: Window, bounds: Window): Promise<TimelineAn
 
 async function loadSteps(id: string, view: Window, bounds: Window, width: number, signal: AbortSignal): Promise<Steps> {
     const parameters = { from_ns: view.from, to_ns: view.to, width: Math.min(width, STEPS_MAX) };
-    const answer = await (takeWhole(id, view, bounds) ?? api.timeline(id, parameters, signal));
+    const answer = await (claimWhole(id, view, bounds) ?? api.timeline(id, parameters, signal));
     const steps = new Map<number, TimelineStep[]>();
     for (const step of answer.items) {
         const stream = Number(step.stream_id);
@@ -325,11 +326,11 @@ async function loadTrack(
 }
 
 export interface Tracks {
-    view: Window; // that they were loaded for
+    view: Window; // the window that the tracks were loaded for
     tracks: Track[];
 }
 
-// One session of a timeline: its time 0 is `offset` later than the timeline's.
+// A session on a timeline. Its time 0 is the timeline's time `offset`.
 export interface Placed {
     id: string;
     offset: number; // ns
@@ -365,7 +366,7 @@ async function loadPlaced(placed: Placed, view: Window, width: number, signal: A
 }
 
 export interface Tracks {
-    view: Window; // that they were loaded for
+    view: Window; // the window that the tracks were loaded for
     tracks: Track[];
 }
 
@@ -374,7 +375,7 @@ async function loadTracks(sessions: readonly Placed[], view: Window, width: numb
     return { view, tracks: loaded.flat() };
 }
 
-// What is asked for: tracks of sessions, each in its place, in a window.
+// A request for the tracks of some sessions in one window.
 interface Asked {
     key: string;
     places: string;
@@ -383,7 +384,7 @@ interface Asked {
     width: number;
 }
 
-// The first one comes at once.
+// Returns the first request at once, and later ones after `delayMs` without a change.
 function useDelayed(asked: Asked, delayMs: number): Asked {
     const [late, setLate] = useState(asked);
     const isFirst = useRef(true);
@@ -399,8 +400,8 @@ function useDelayed(asked: Asked, delayMs: number): Asked {
     return late;
 }
 
-// useTracks gives the tracks of a window; until they are there those of the window before, of the same sessions in
-// the same places.
+// Returns the tracks of a window. Until they are loaded, returns those of the previous window if
+// the sessions and their offsets are the same.
 export function useTracks(sessions: readonly Placed[], view: Window | null, width: number, changes: number): Answer<Tracks> {
     const wide = view && view.to > view.from ? quantised(view) : null;
     const places = sessions.map(({ id, offset }) => `${id}@${offset}`).join(" ");

@@ -1,4 +1,4 @@
-// Where the tracks of a timeline lie on its canvas, and how they are drawn.
+// Places the tracks of a timeline on its canvas and draws them.
 import { type Bar, barAt, belowLine, drawBars, hatch, type Layer, prepare, ROW, shade } from "../canvas/bars";
 import { placeOf, ticksOf, type Window } from "../canvas/scale";
 import { type CallBar, cutOf, type GapMark, type Mark, type Track, trackName } from "./timeline_data";
@@ -8,17 +8,17 @@ const HEAD = 20;
 const FOOT = 8;
 
 export interface Picture {
-    tracks: readonly Track[]; // the pinned ones first
-    pinned: number; // so many of them stay where they are when the others scroll (keptOf)
+    tracks: readonly Track[]; // pinned tracks come first
+    pinned: number; // the first `pinned` tracks do not scroll (see keptOf)
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     view: Window;
-    areas: readonly Window[]; // selected
+    areas: readonly Window[]; // the selected times
     chosen: CallBar | null;
     search: string;
     width: number;
-    height: number; // of what is seen
-    scroll: number; // how far down that is
+    height: number; // visible height
+    scroll: number; // scroll offset from the top
 }
 
 function heightOf(track: Track): number {
@@ -29,15 +29,16 @@ export function heightOfAll(tracks: readonly Track[]): number {
     return RULER + tracks.reduce((sum, track) => sum + heightOf(track), 0);
 }
 
-// keptOf says how many pinned tracks stay in place: none where the others would have less than a quarter of the height.
+// Returns how many pinned tracks stay in place. Returns 0 if the other tracks would have less than
+// a quarter of the height.
 export function keptOf(tracks: readonly Track[], pinned: number, height: number): number {
     return heightOfAll(tracks.slice(0, pinned)) <= (height * 3) / 4 ? pinned : 0;
 }
 
 interface Place {
     track: Track;
-    top: number; // of its first row
-    least: number; // it shows below this height
+    top: number; // y of its first row
+    least: number; // nothing is drawn above this y
 }
 
 function placesOf({ tracks, pinned, scroll }: Picture): Place[] {
@@ -76,7 +77,7 @@ export interface Colours {
     card: string;
 }
 
-// coloursOf asks the style sheet: once for each theme, not in each frame.
+// Reads the colours from the style sheet. Called once for each theme, not for each frame.
 export function coloursOf(canvas: HTMLCanvasElement): Colours {
     const style = getComputedStyle(canvas);
     const read = (name: string) => style.getPropertyValue(name).trim();
@@ -89,7 +90,7 @@ export function coloursOf(canvas: HTMLCanvasElement): Colours {
     };
 }
 
-// The lines of the ruler lie below the bars, its words above everything that scrolls.
+// The lines of the ruler are drawn below the bars, and its labels above everything that scrolls.
 function drawRuler(context: CanvasRenderingContext2D, picture: Picture, colours: Colours): void {
     const place = placeOf(picture.view, picture.width);
     const ticks = ticksOf(picture.view, picture.width).map((tick) => ({ ...tick, x: Math.round(place(tick.at)) }));
@@ -105,7 +106,7 @@ function drawRuler(context: CanvasRenderingContext2D, picture: Picture, colours:
     ticks.forEach(({ x, label }) => context.fillText(label, x + 3, 9));
 }
 
-// Where a session's tracks are seen: others may lie between them.
+// Returns where the tracks of a session are visible. Tracks of other sessions may lie between them.
 function seenOf(places: readonly Place[], session: number): { top: number; bottom: number }[] {
     return places
         .filter(({ track }) => track.stream.session_id === session)
@@ -113,7 +114,7 @@ function seenOf(places: readonly Place[], session: number): { top: number; botto
         .filter(({ top, bottom }) => bottom > top);
 }
 
-// The names of marks stand where there is room for them.
+// A mark's name is drawn only if it does not overlap the previous name.
 function drawMarks(context: CanvasRenderingContext2D, picture: Picture, places: readonly Place[], colours: Colours): void {
     const place = placeOf(picture.view, picture.width);
     const known = new Map<number, ReturnType<typeof seenOf>>();
@@ -142,7 +143,7 @@ function span(gap: GapMark, place: (ns: number) => number, width: number): [numb
     return [left, Math.min(width + 2, Math.max(left + 3, place(gap.end_ns)))];
 }
 
-// Calls of threads that have no track, for which there was no room: no track lacks them.
+// Marks the time of lost calls whose thread is not known, above all tracks.
 function drawGapsOfProcess(context: CanvasRenderingContext2D, picture: Picture): void {
     const place = placeOf(picture.view, picture.width);
     for (const gap of picture.gaps.filter(({ stream_id, is_wait }) => stream_id === null && !is_wait)) {
@@ -155,7 +156,7 @@ function drawGapsOfProcess(context: CanvasRenderingContext2D, picture: Picture):
 
 function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place): void {
     const place = placeOf(picture.view, picture.width);
-    const drawn = [-Infinity, -Infinity]; // gaps come in order: losses and waits within the last one's pixels are drawn
+    const drawn = [-Infinity, -Infinity]; // right edge of the last gap, for losses and waits: gaps are sorted, so one that ends within it is drawn already
     for (const gap of picture.gaps) {
         const [left, right] = span(gap, place, picture.width);
         if (gap.stream_id === track.stream.stream_id && right > drawn[gap.is_wait]! && right > 0 && left < picture.width) {
@@ -167,17 +168,17 @@ function drawGaps(context: CanvasRenderingContext2D, picture: Picture, { track, 
 
 function drawHead(context: CanvasRenderingContext2D, picture: Picture, { track, top }: Place, colours: Colours): void {
     const name = trackName(track.stream);
-    const how = track.problem || (track.isCalls ? "" : "  ≈ what was open where steps begin");
+    const how = track.problem || (track.isCalls ? "" : "  ≈ open calls at the start of each step");
     const said = `${track.stream.clock}${how}${cutOf(track)}`;
-    const room = context.measureText(name).width;
+    const nameWidth = context.measureText(name).width;
     context.fillStyle = colours.line;
     context.fillRect(0, top - HEAD, picture.width, 1);
     context.fillStyle = colours.card;
-    context.fillRect(0, top - HEAD + 2, room + context.measureText(said).width + 14, HEAD - 4);
+    context.fillRect(0, top - HEAD + 2, nameWidth + context.measureText(said).width + 14, HEAD - 4);
     context.fillStyle = colours.text;
     context.fillText(name, 4, top - HEAD / 2);
     context.fillStyle = colours.dim;
-    context.fillText(said, 4 + room, top - HEAD / 2);
+    context.fillText(said, 4 + nameWidth, top - HEAD / 2);
 }
 
 function layerOf(picture: Picture, { track, top, least }: Place, colours: Colours): Layer {

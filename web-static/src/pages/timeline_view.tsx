@@ -1,15 +1,15 @@
-// How a timeline is moved, drawn and said: the parts that the pages of one and of several sessions share.
-// Window, selected area, selected call, search and chosen threads are in the address.
+// The parts that the timelines of one and of several sessions share: moving, drawing, and the table
+// of calls. The window, the selection, the search and the chosen threads are in the address.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
 import { compact, count, counted, duration, estimated } from "../format";
 import { route, setParameters } from "../router";
 import { selection } from "../selection";
-import { looks } from "../store";
+import { themeKey } from "../store";
 import { RowTable } from "../widgets/panel";
 import { Time } from "../widgets/small";
-import { type CallBar, type GapMark, isOfAllLevels, type Mark, type Stream, type Track, trackName } from "./timeline_data";
+import { type CallBar, type GapMark, showsAllLevels, type Mark, type Stream, type Track, trackName } from "./timeline_data";
 import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, keptOf, type Picture } from "./timeline_draw";
 
 const TWIN_ROWS = 200;
@@ -27,7 +27,7 @@ function windowOf(from: string | null, to: string | null): Window | null {
     return first !== null && last !== null && last > first ? { from: first, to: last } : null;
 }
 
-// clamp keeps a window inside of the session, and wide enough to be drawn.
+// Returns a window inside of `bounds` that is at least NARROWEST_NS long.
 function clamp(bounds: Window, from: number, length: number): Window {
     const whole = bounds.to - bounds.from;
     const span = Math.round(Math.min(Math.max(length, NARROWEST_NS), whole));
@@ -37,14 +37,14 @@ function clamp(bounds: Window, from: number, length: number): Window {
 
 const FOLLOWED_NS = 5e9;
 
-// The end of what was recorded so far, as wide as the window was.
+// Returns the window at the end of the recording so far. It is as long as the previous window.
 function lastOf(bounds: Window, before: Window | null): Window {
     const length = before ? before.to - before.from : Math.min(FOLLOWED_NS, bounds.to - bounds.from);
     return clamp(bounds, bounds.to - length, length);
 }
 
-// useView is the window that is shown. It follows keys and mouse at once, and the address when they
-// rest: browsers allow only some changes of it a second.
+// Returns the visible window and a function that changes it. The window follows keys and mouse at
+// once. The address follows when they rest, because browsers limit how often it may change.
 export function useView(bounds: Window | null) {
     const parameters = route.value.parameters;
     const inAddress = windowOf(parameters.get("from"), parameters.get("to"));
@@ -70,7 +70,8 @@ export function useView(bounds: Window | null) {
     return { view: moving ?? (isFollowing ? lastOf(bounds, inAddress) : inAddress) ?? bounds, show };
 }
 
-// W and S zoom, A and D move, by the keys' places on the keyboard; Home shows everything.
+// W and S zoom, A and D move, and Home shows everything. Keys are matched by their position on the
+// keyboard.
 function keyAction(code: string, bounds: Window, view: Window, show: Show): (() => void) | null {
     const span = view.to - view.from;
     switch (code) {
@@ -99,7 +100,7 @@ function describe(track: Track, bar: CallBar | null): string {
     const isEstimate = isUntimed(bar.flags);
     const took = `${estimated(bar.right - bar.left, isEstimate)}${bar.isOpen ? ", open" : ""}`;
     if (!bar.call) {
-        return `${where}: ${bar.name} was open where ${count(bar.count ?? 1)} steps begin; zoom in for its calls`;
+        return `${where}: ${bar.name} was open at the start of ${counted(bar.count ?? 1, "step")}; zoom in for its calls`;
     }
     if (bar.count) {
         return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
@@ -112,7 +113,7 @@ interface TwinRow {
     bar: CallBar;
 }
 
-// Twin says the bars that the canvas shows.
+// Lists the bars of the canvas as a table.
 export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window }) {
     const [open, setOpen] = useState(false);
     const each = Math.max(TWIN_ROWS_OF_TRACK, Math.floor(TWIN_ROWS / Math.max(1, tracks.length)));
@@ -163,8 +164,8 @@ interface CanvasProperties {
     bounds: Window;
     view: Window;
     show: Show;
-    tracks: readonly Track[]; // the pinned ones first
-    pinned: number; // so many of them
+    tracks: readonly Track[]; // pinned tracks come first
+    pinned: number; // number of pinned tracks
     gaps: readonly GapMark[];
     marks: readonly Mark[];
     selected: readonly Window[];
@@ -176,40 +177,41 @@ interface CanvasProperties {
 interface Drag {
     x: number;
     view: Window;
-    moves: boolean; // with Shift: moves the window instead of selecting an area
+    moves: boolean; // true if Shift was held: the drag moves the window and does not select a time
 }
 
 interface Seen {
-    height: number; // of the part of the tracks that is seen
-    scroll: number; // how far down it is
+    height: number; // height of the visible part of the tracks
+    scroll: number; // scroll offset from the top
 }
 
-// What is seen of the tracks: the canvas is no higher, however many there are.
+// Returns the visible part of the tracks. The canvas has only this height, however many tracks
+// there are.
 function useSeen(box: { current: HTMLDivElement | null }, setWidth: (width: number) => void): Seen {
     const [seen, setSeen] = useState<Seen>({ height: 0, scroll: 0 });
     useEffect(() => {
         const tracks = box.current!;
-        const look = () => {
+        const measure = () => {
             setWidth(Math.max(50, tracks.clientWidth));
             setSeen({ height: tracks.clientHeight, scroll: tracks.scrollTop });
         };
-        look();
-        const observer = new ResizeObserver(look);
+        measure();
+        const observer = new ResizeObserver(measure);
         observer.observe(tracks);
-        tracks.addEventListener("scroll", look, { passive: true });
+        tracks.addEventListener("scroll", measure, { passive: true });
         return () => observer.disconnect();
     }, []);
     return seen;
 }
 
-// useDrawn draws a picture in the next frame; the style sheet is asked for colours when they change.
+// Draws a picture in the next frame. Colours are read again only when the theme changes.
 function useDrawn(canvas: { current: HTMLCanvasElement | null }, picture: Picture): void {
-    const known = useRef<{ looks: string; colours: Colours } | null>(null);
-    const now = looks.value;
+    const known = useRef<{ themeKey: string; colours: Colours } | null>(null);
+    const now = themeKey.value;
     useLayoutEffect(() => {
         const frame = requestAnimationFrame(() => {
             if (canvas.current && picture.height > 0) {
-                known.current = known.current?.looks === now ? known.current : { looks: now, colours: coloursOf(canvas.current) };
+                known.current = known.current?.themeKey === now ? known.current : { themeKey: now, colours: coloursOf(canvas.current) };
                 drawTimeline(canvas.current, picture, known.current.colours);
             }
         });
@@ -326,12 +328,12 @@ export function TimelineCanvas(properties: CanvasProperties) {
     );
 }
 
-// Streams that stay in sight while the others scroll.
+// Returns the ids of the pinned streams. They stay visible while the others scroll.
 function pins(): string[] {
     return (route.value.parameters.get("pins") ?? "").split(",").filter((id) => id !== "");
 }
 
-// withPinned adds those that are pinned to the streams that are shown.
+// Adds the pinned streams to the shown streams.
 export function withPinned(shown: readonly Stream[], streams: readonly Stream[]): Stream[] {
     const wanted = new Set(pins());
     return [...shown, ...streams.filter((stream) => wanted.has(String(stream.stream_id)) && !shown.includes(stream))];
@@ -344,9 +346,10 @@ export function pinnedFirst(tracks: readonly Track[]): { tracks: Track[]; pinned
     return { tracks: [...first, ...tracks.filter((track) => !isPinned(track))], pinned: first.length };
 }
 
-// Levels shows all levels of deep tracks, or as many as leave room for other threads; not there while all are drawn.
+// A button that switches deep tracks between all levels and the first ROWS_MAX. Hidden if all levels
+// are drawn anyway.
 export function Levels({ tracks }: { tracks: readonly Track[] }) {
-    const isOn = isOfAllLevels();
+    const isOn = showsAllLevels();
     return isOn || tracks.some((track) => track.levels > track.rows) ? (
         <button
             class="quiet"
@@ -370,7 +373,7 @@ function Pin({ stream }: { stream: Stream }) {
             class="quiet"
             aria-pressed={isOn}
             aria-label={`Pin ${trackName(stream)}`}
-            title="keep it in sight, above the others"
+            title="keep this thread visible, above the others"
             onClick={() => setParameters({ pins: (isOn ? known.filter((one) => one !== id) : [...known, id]).join(",") }, true)}
         >
             pin
@@ -384,7 +387,7 @@ export function Threads({ streams, shown }: { streams: readonly Stream[]; shown:
         const next = chosen.has(stream.stream_id)
             ? shown.filter((other) => other !== stream)
             : [...shown, stream];
-        const kept = pins().filter((id) => id !== String(stream.stream_id)); // what is hidden is pinned no more
+        const kept = pins().filter((id) => id !== String(stream.stream_id)); // hiding a thread unpins it
         setParameters({
             streams: next.map((other) => other.stream_id).join(","),
             ...(chosen.has(stream.stream_id) ? { pins: kept.join(",") } : {}),

@@ -1,5 +1,5 @@
-// Sessions of several devices on one timeline: by the collector's clock, by their beginnings, or by a mark.
-// The sessions and how they are aligned are in the address.
+// Sessions of several devices on one timeline. They are aligned by the collector's clock, by their
+// starts, or by a mark. The address has the sessions and the alignment.
 import { useEffect, useState } from "preact/hooks";
 import { useSql } from "../answers";
 import type { Window } from "../canvas/scale";
@@ -19,8 +19,8 @@ const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
 const ROWS = { rows: 5000 };
 
-// Where each session begins, later than the first of them. By clock: as its device's clock was compared
-// with the collector's, else as the device says.
+// The offset of each session from the first one. By clock: the start in the collector's time if the
+// clocks were compared, else in the device's.
 function placesSql(ids: string, align: string): string {
     const isMark = align.startsWith("mark:");
     const begun = "coalesce(c.started_collector_ns, s.started_realtime_ns)";
@@ -45,12 +45,12 @@ interface Place {
     title: string;
     device_id: number;
     device: string;
-    offset_ns: number | null; // NULL: the session has no such mark
-    uncertainty_ns: number | null; // NULL: the clocks were never compared
+    offset_ns: number | null; // NULL if the session does not have the mark
+    uncertainty_ns: number | null; // NULL if the clocks were never compared
     clock_error_ns: number | string | null;
 }
 
-// What is said of how well the place of a session is known.
+// Says how accurate the position of a session is.
 function certainty(place: Place, align: string): string {
     if (align === "start") {
         return "not aligned by time: each begins at 0";
@@ -60,7 +60,7 @@ function certainty(place: Place, align: string): string {
         return place.offset_ns === null ? `has no mark ${name}: not shown` : `its first ${name}, by its own clock`;
     }
     if (place.uncertainty_ns === null) {
-        return "never compared with the collector's: as the device says";
+        return "never compared with the collector's clock: uses the device's own";
     }
     const error = Number(place.clock_error_ns);
     const side = error < 0 ? "ahead" : "behind";
@@ -84,7 +84,7 @@ interface Shown {
     placed: Placed;
 }
 
-// Chosen streams, else as many of each session as there is room for.
+// Returns the chosen streams, else the first streams of each session, up to TRACKS_MAX in all.
 function shownStreams(streams: readonly Stream[], sessions: number): Stream[] {
     const wanted = (route.value.parameters.get("streams") ?? "").split(",");
     const chosen = streams.filter((stream) => wanted.includes(String(stream.stream_id)));
@@ -115,7 +115,7 @@ function spanOf(shown: readonly Shown[]): Window | null {
           };
 }
 
-// The sums of the selected time, of each session in its own.
+// Returns the sums of the selected time. Each session is asked in its own time.
 function areaSql(shown: readonly Shown[], area: Window, chosen: Selection): string {
     const parts = shown.map(({ placed: { id, offset } }) => {
         const from = Math.max(0, area.from - offset);
@@ -161,7 +161,7 @@ function Selected({ shown, area, show }: { shown: readonly Shown[]; area: Window
                 sql={sql}
                 values={values}
                 answer={answer}
-                none="No call began in it."
+                none="No call began in the selection."
                 columns={[
                     { title: "Device", cell: (row) => row.device },
                     { title: "Session", cell: (row) => row.title },
@@ -214,7 +214,7 @@ function Places({ sql, values, answer, ids, align }: {
             sql={sql}
             values={values}
             answer={answer}
-            none="None of these sessions is there."
+            none="None of these sessions exists."
             columns={[
                 { title: "Device", cell: (row) => row.device },
                 { title: "Session", cell: (row) => <a href={`/sessions/${row.session_id}?view=timeline`}>{row.title}</a> },

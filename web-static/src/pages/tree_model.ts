@@ -1,8 +1,8 @@
-// The call tree as it is on the screen: which paths are loaded, which are open, in which order.
+// The visible call tree: which paths are loaded, which are open, and the order of the rows.
 import { api, type PathNode, type TreePage } from "../api";
 
-// Where the paths come from: the children of a path (`parent`), the way to one (`focus`) or to a
-// function's hottest; without any of them the roots.
+// Loads call paths: the children of `parent`, the ancestors of `focus`, or the ancestors of the
+// hottest path of `function`. Without these it loads the roots.
 export type TreeSource = (asked: {
     parent?: string | undefined;
     focus?: string;
@@ -20,15 +20,15 @@ export const MORE_CHILDREN = 100;
 
 interface Children {
     nodes: PathNode[];
-    rest: TreePage["rest"]; // paths not loaded, the smallest ones
-    partial: boolean; // only the way to a focused path: siblings are not counted
+    rest: TreePage["rest"]; // sum of the paths that are not loaded, the smallest ones
+    partial: boolean; // true if only the way to a focused path is loaded; its siblings are not counted
 }
 
 export interface TreeRow {
     key: string;
     level: number;
     parent: string; // path id; "" for roots
-    node: PathNode | null; // null: the "n more" row of `parent`
+    node: PathNode | null; // null for the "n more" row of `parent`
     open: boolean;
     rest: TreePage["rest"] | null;
     position: number;
@@ -46,7 +46,7 @@ export class TreeModel {
         await this.load("", FIRST_CHILDREN);
     }
 
-    // loadFocus opens the way to one path (or a function's hottest); returns the path's id.
+    // Opens all ancestors of a path (or of a function's hottest path). Returns the id of that path.
     async loadFocus(target: { focus: string } | { function: string }): Promise<string> {
         const page = await this.pages({ ...target, limit: FIRST_CHILDREN });
         const way = page.focus ?? [];
@@ -65,7 +65,8 @@ export class TreeModel {
         return parent;
     }
 
-    // loadMore loads the next children of a path, or all siblings of a focused way.
+    // Loads the next children of a path. If only the way to a focused path is loaded, loads all its
+    // siblings.
     async loadMore(parent: string): Promise<void> {
         const known = this.children.get(parent);
         if (!known || known.partial) {
@@ -82,7 +83,7 @@ export class TreeModel {
         known.rest = page.rest;
     }
 
-    // refresh loads again what is shown, as many children of each path as before.
+    // Reloads all open paths, each with as many children as before.
     async refresh(): Promise<void> {
         for (const [parent, known] of [...this.children]) {
             const isShown = parent === "" || this.opened.has(parent);
@@ -116,7 +117,7 @@ export class TreeModel {
 
     rows(): TreeRow[] {
         const rows: TreeRow[] = [];
-        // A stack of our own: paths may be deeper than the engine's.
+        // An explicit stack, because paths may be deeper than the engine's call stack.
         const pending: TreeRow[] = this.rowsBelow("", 1).reverse();
         for (let row = pending.pop(); row; row = pending.pop()) {
             rows.push(row);
@@ -127,8 +128,8 @@ export class TreeModel {
         return rows;
     }
 
-    // load loads the first `count` children of a path, in pages of at most MORE_CHILDREN. New calls may change their
-    // order meanwhile: each is there once.
+    // Loads the first `count` children of a path, in pages of at most MORE_CHILDREN. New calls may
+    // reorder the children between two pages; the map keeps each child once.
     private async load(parent: string, count: number): Promise<void> {
         const nodes = new Map<string, PathNode>();
         let offset = 0;

@@ -1,4 +1,4 @@
-// Why was this call slow: it beside a typical one of the same function, callee by callee.
+// Compares a slow call with a typical call of the same function, callee by callee.
 import { useSql } from "../answers";
 import type { Overview } from "../api";
 import { anySelfUntimedSql, anyUntimedSql, isDoubtful, isUntimed, selfUntimedSql } from "../estimates";
@@ -9,7 +9,7 @@ import { Problem, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
 import { Differences } from "./why_differs";
 
-// A call of the function whose duration is nearest to the median of the stored histogram.
+// A typical call: its duration is within 10 % of the median, and its time is exact.
 const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags,
        ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")} FROM calls c,
     (SELECT x.function_id, x.session_id,
@@ -25,8 +25,8 @@ const CALL_SQL = `SELECT c.call_id, c.function_id, f.name, c.start_ns, c.duratio
        t.name AS thread FROM calls c LEFT JOIN functions f USING (function_id)
 LEFT JOIN threads t ON t.thread_id = c.thread_id WHERE c.call_id = :call`;
 
-// The subtrees of both calls, by function and by how deep below the call. Names come last: they can be long, and
-// rows that are sorted are written to files.
+// The subtree of a call, summed by function and depth below the call. Names are joined last: they
+// can be long, and SQLite would sort them in temporary files.
 const SUBTREE_SQL = `SELECT g.*, f.name FROM (SELECT d.function_id, d.depth - c.depth AS level, count(*) AS calls,
        sum(d.self_ns) AS self_ns, max(d.duration_ns) AS longest_ns,
        ${anyUntimedSql("d.flags")},
@@ -126,7 +126,7 @@ export function WhyView({ session }: { session: Overview }) {
         return <Problem message={problem} />;
     }
     if (!asked || (slow.value && !known)) {
-        return <p class="empty">Choose a call: on the overview, or on the timeline.</p>;
+        return <p class="empty">Choose a call on the overview or on the timeline.</p>;
     }
     if (!known || !typical.value || !below.value) {
         return <p class="empty">Loading…</p>;

@@ -1,11 +1,13 @@
-// What differs between a slow call and a typical one: what their threads did, what they called, and their values.
+// Compares a slow call with a typical call: what their threads did, what they called, and their
+// values.
 import { useSql } from "../answers";
 import { duration } from "../format";
 import { Panel, RowTable } from "../widgets/panel";
 import { Problem, Time } from "../widgets/small";
 
-// What the thread did during a call. Steps of the scheduler's counters are longer than most calls: of one that a call
-// shares a part with, that part counts, as an estimate. CPU time that was measured of the call itself is exact.
+// Splits the time of a call by what its thread did. The scheduler's counters come in steps, which are longer than
+// most calls. A step counts in proportion to its overlap with the call, so the result is an
+// estimate. CPU time that was measured for the call itself is exact.
 const STATES_SQL = `WITH asked AS (
     SELECT c.session_id, c.stream_id, c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.cpu_ns, t.number AS thread_number
     FROM calls c LEFT JOIN threads t USING (thread_id) WHERE c.call_id = :call),
@@ -36,7 +38,7 @@ GROUP BY a.position ORDER BY a.position = 0, a.position`;
 interface States {
     cpu_ns: number | null;
     is_cpu_estimate: number;
-    ready_ns: number | null; // NULL: the recording has no steps of the thread then
+    ready_ns: number | null; // NULL if the recording has no steps of the thread for this time
     blocked_ns: number | null;
     recorder_ns: number;
     below_ns: number | null;
@@ -55,8 +57,8 @@ interface Part {
     slow: number | null;
     typical: number | null;
     isEstimate: boolean;
-    ofThread: boolean; // one of the states that a thread is in
-    most: number | null; // what the typical call can have spent on it
+    ofThread: boolean; // true for a state of the thread
+    most: number | null; // the most that the typical call can have spent on it
 }
 
 function partsOf(slow: States, typical: States): Part[] {
@@ -73,7 +75,8 @@ function partsOf(slow: States, typical: States): Part[] {
     ];
 }
 
-// At least: where it is not known what the thread of the typical call did, it spent no more than that call took.
+// Returns the difference, or NULL if it is unknown. If the typical call's state is unknown, returns
+// a lower bound: that call spent at most its own duration in that state.
 function differenceOf({ slow, typical, ofThread, most }: Part): number | null {
     if (slow === null || typical !== null) {
         return slow === null ? null : slow - typical!;
@@ -91,7 +94,7 @@ function MostOfIt({ parts }: { parts: readonly Part[] }) {
     const ns = most && differenceOf(most)!;
     return most && ns && ns > 0 ? (
         <p>
-            What its thread did differs most in: <strong>{most.name}</strong>, {signed(ns, most.isEstimate)}.
+            The state of its thread that differs most: <strong>{most.name}</strong>, {signed(ns, most.isEstimate)}.
         </p>
     ) : null;
 }

@@ -1,4 +1,4 @@
-// Findings about freed memory: allocation, free and use beside each other.
+// Findings about freed memory: where a block was allocated, freed and used.
 import { useEffect } from "preact/hooks";
 import { useOpening, useSql } from "../answers";
 import { count, dateTime, duration, fileName } from "../format";
@@ -20,7 +20,7 @@ const REPORTS_SQL = `SELECT r.session_id, s.command, d.name AS device, r.at_ns, 
 FROM zombie_reports r JOIN sessions s USING (session_id) JOIN devices d USING (device_id)
 WHERE r.zombie_id = :finding ORDER BY r.report_id DESC LIMIT 50`;
 
-// What happened to the object before: where a policy keeps that.
+// Earlier events of the object, if the policy keeps them.
 const HISTORY_SQL = `SELECT e.number, e.event, e.owners, e.tid, e.function FROM zombie_events e
 WHERE e.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :finding) ORDER BY e.number`;
 
@@ -28,7 +28,7 @@ interface Finding {
     zombie_id: number;
     kind: string;
     state: string;
-    class: string; // of a freed object; "": none
+    class: string; // class of the freed object; "" if there is none
     selector: string;
     used_in: string;
     freed_in: string;
@@ -76,11 +76,11 @@ const stacks: readonly (readonly [string, string])[] = [
     ["use", "Used"],
 ];
 
-// `frames`: null while they are not there yet.
+// `frames` is null until they are loaded.
 function Stack({ title, frames }: { title: string; frames: readonly FrameRow[] | null }) {
     return (
         <Panel title={title}>
-            {frames?.length ? null : <p class="dim">{frames ? "Not known." : "Loading…"}</p>}
+            {frames?.length ? null : <p class="dim">{frames ? "Unknown." : "Loading…"}</p>}
             <ol class="stack">
                 {frames?.map((frame) => (
                     <li key={frame.depth} class={frame.is_own ? "" : "dim"}>
@@ -118,7 +118,7 @@ function Details({ finding }: { finding: string }) {
                 answer={history}
                 columns={[
                     { title: "Event", cell: (row) => row.event },
-                    { title: "Owners afterwards", number: true, cell: (row) => count(row.owners) },
+                    { title: "Owners after it", number: true, cell: (row) => count(row.owners) },
                     { title: "By", mono: true, cell: (row) => row.function || "–" },
                     { title: "Thread", number: true, cell: (row) => row.tid },
                 ]}
@@ -151,13 +151,13 @@ export function ZombiesPage() {
     const list = useSql<Finding>(LIST_SQL, {}, useOpening());
     return (
         <div class="page">
-            <h1>Uses of freed memory and other heap mistakes</h1>
+            <h1>Uses of freed memory and other heap errors</h1>
             <SqlPanel
                 title="Findings"
                 sql={LIST_SQL}
                 values={{}}
                 answer={list}
-                none="None was reported. Record with --zombies heap, or the policy zombies."
+                none="No findings yet. Record with --zombies heap, or with a policy that has "zombies"."
                 columns={[
                     { title: "State", cell: (row) => <span class="tag">{row.state}</span> },
                     {

@@ -1,7 +1,8 @@
-// Charts are as wide as their box, also when the window changes.
+// Keeps charts as wide as the element that contains them.
 import type uPlot from "uplot";
 
-// follow keeps a chart as wide as its box; what it returns ends that, and the chart.
+// Resizes the chart whenever the width of `box` changes. The returned function stops that and
+// destroys the chart.
 export function follow(chart: uPlot, box: HTMLElement): () => void {
     const observer = new ResizeObserver(() => {
         if (box.clientWidth > 0 && box.clientWidth !== chart.width) {

@@ -1,4 +1,4 @@
-// The selected device: a chip that takes it out, or the way to select one.
+// The selected device: a chip to deselect it, or a menu to select one.
 import { useSql } from "../answers";
 import { setParameters } from "../router";
 import { selection } from "../selection";

@@ -1,9 +1,9 @@
-// Files that are saved.
+// Saves files in the browser.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { fetchFile } from "../api";
 
-const KEPT_MS = 60000; // a browser may ask its user where to
+const KEPT_MS = 60000; // the browser may first ask the user where to save the file
 
 export function save(name: string, content: Blob): void {
     const address = URL.createObjectURL(content);
@@ -14,11 +14,11 @@ export function save(name: string, content: Blob): void {
     setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
 }
 
-// Download saves what the API answers at `path`, or says why not.
+// Saves the file that the API returns for `path`. Shows a message if that fails.
 export function Download({ path, children }: { path: string; children: ComponentChildren }) {
     const [said, setSaid] = useState("");
     const bring = async () => {
-        setSaid("Being made…");
+        setSaid("Creating the file…");
         try {
             const { name, content } = await fetchFile(path);
             save(name, content);

@@ -1,22 +1,23 @@
-// Which engine answers: one line under the pages that are about many sessions.
+// Names the database engine that answers, in one line below the pages about many sessions.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { api, type Health } from "../api";
 
 const POLL_MS = 5000;
 
-// health is what the server said last; null where no page has asked yet.
+// The latest health report of the server; null before the first one.
 export const health = signal<Health | null>(null);
 
 async function ask(): Promise<void> {
     try {
         health.value = await api.health();
     } catch {
-        // what a page asks for itself says what is wrong
+        // the page's own requests show the error
     }
 }
 
-// useEngine asks again while the page is seen: a cluster may answer in part from now on.
+// Returns the health of the server. It is requested again while the page is visible, because a
+// cluster may later answer only in part.
 export function useEngine(): Health | null {
     useEffect(() => {
         void ask();

@@ -1,28 +1,28 @@
-// A flame graph, callers above callees: width is a sum, a click shows one frame over the whole
-// width. Below it the same frames as a table.
+// A flame graph, callers above callees, and a table of its frames. The width of a frame is a sum. A
+// click zooms to a frame.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type Bar, barAt, drawBars, prepare, ROW } from "../canvas/bars";
 import { count, counted } from "../format";
-import { looks } from "../store";
+import { themeKey } from "../store";
 import { type ListColumn, RowTable } from "./panel";
 
 export interface Frame extends Bar {
     key: string;
-    parent: string; // key; "": a root
-    hint: string; // what is said about it in a line
+    parent: string; // key of the parent; "" for a root
+    hint: string; // one line of text about the frame
 }
 
-const ROWS_MAX = 120; // of a picture; choosing a frame that lies deep begins the picture near it
-const ROWS_ABOVE = 20; // of the frame that is chosen
+const ROWS_MAX = 120; // the most rows of a picture; if a deep frame is chosen, the picture starts ROWS_ABOVE rows above it
+const ROWS_ABOVE = 20;
 const TWIN_ROWS = 100;
 
 interface FlameProperties<T extends Frame> {
     label: string;
     frames: readonly T[];
-    chosen: string; // key of the frame that fills the width; "": all
+    chosen: string; // key of the frame that fills the width; "" if all do
     search: string;
     onChoose: (frame: T | null) => void;
-    columns: readonly ListColumn<T>[]; // of the table
+    columns: readonly ListColumn<T>[]; // columns of the table
 }
 
 function keysFrom<T extends Frame>(
@@ -59,7 +59,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
     const factor = width / Math.max(1, to - from);
     const place = (value: number) => (value - from) * factor;
     const wanted = search.toLowerCase();
-    void looks.value; // drawn again in other colours
+    void themeKey.value; // subscribes to the theme: a change draws the graph again
     const seen = frames.filter((frame) => frame.right > from && frame.left < to);
     const first = Math.max(0, (focus?.row ?? 0) - ROWS_ABOVE);
     const drawn = seen
@@ -79,7 +79,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
     useEffect(() => {
         const frame = requestAnimationFrame(() => {
             if (!canvas.current) {
-                return; // gone meanwhile
+                return; // removed meanwhile
             }
             const context = prepare(canvas.current, width, rows * ROW);
             const outline = getComputedStyle(canvas.current).getPropertyValue("--text").trim();
@@ -112,7 +112,7 @@ export function Flame<T extends Frame>(properties: FlameProperties<T>) {
                     />
                 </div>
                 <p class="dim" role="status">
-                    {said || focus?.hint || `${counted(seen.length, "frame")}; a click or the arrow keys show one over the whole width`}
+                    {said || focus?.hint || `${counted(seen.length, "frame")}; click a frame or use the arrow keys to zoom`}
                 </p>
             </div>
             {deeper > 0 ? (

@@ -12,7 +12,7 @@ const places: readonly (readonly [PageName, string, string])[] = [
     ["sql", "/sql", "SQL"],
 ];
 
-const ofLabs: ReadonlySet<PageName> = new Set(["coverage", "zombies"]); // what a cluster has no rows of
+const ofLabs: ReadonlySet<PageName> = new Set(["coverage", "zombies"]); // a cluster does not have the data of these pages
 
 function isAt(page: PageName): boolean {
     return route.value.page === page || (page === "sessions" && ["session", "timelines"].includes(route.value.page));

@@ -1,14 +1,15 @@
-// Durations of one function in two sets of sessions, one over the other.
+// Draws the durations of one function in two sets of sessions, one over the other.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
 import { type SqlRows, useSql } from "../answers";
 import { count, counted, duration, estimated, percent } from "../format";
-import { looks } from "../store";
+import { themeKey } from "../store";
 import { RowTable } from "./panel";
 import { Problem } from "./small";
 
-// A set may be of several builds, each with an id for the function. Of marks the calls between them are counted.
+// A set may contain several builds, and the function has another id in each. If a set names a mark,
+// only calls within the mark are counted.
 const NAMESAKES = "SELECT f.function_id FROM functions k JOIN functions f USING (symbol_key) WHERE k.function_id = :function";
 const BINS_SQL = `SELECT h.low, h.high, h.count FROM (SELECT histogram_merge(s.histogram, s.session_id) AS merged
     FROM session_set(:a) c JOIN function_stats s USING (session_id)
@@ -26,7 +27,7 @@ interface Bin {
     count: number;
 }
 
-// Quarters of octaves of duration, so that both sides share their bins.
+// Merges the bins into quarter octaves of duration, so that both sides have the same bins.
 function octaves(bins: readonly Bin[]): Map<number, number> {
     const sums = new Map<number, number>();
     for (const bin of bins) {
@@ -98,7 +99,7 @@ export function DurationChart({ sides, onSelect }: {
             box.current!,
         );
         return follow(chart, box.current!);
-    }, [JSON.stringify(sides), looks.value]);
+    }, [JSON.stringify(sides), themeKey.value]);
     return (
         <>
             <div class="chart" ref={box} aria-hidden="true" />
@@ -107,7 +108,7 @@ export function DurationChart({ sides, onSelect }: {
     );
 }
 
-// What the chart draws, in words.
+// The numbers of the chart as a table.
 function ChartTwin({ sides }: { sides: readonly Side[] }) {
     const sums = sides.map((side) => octaves(side.bins));
     const bins = [...new Set(sums.flatMap((side) => [...side.keys()]))].sort((a, b) => a - b);
@@ -138,7 +139,7 @@ interface HistogramsProperties {
         name: string;
         function_id_a: number | null;
         function_id_b: number | null;
-        error_ns_a: number | null; // NULL: its times are no estimates
+        error_ns_a: number | null; // standard error of the total; NULL if it is not an estimate
         error_ns_b: number | null;
     };
 }

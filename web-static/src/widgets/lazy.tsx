@@ -1,4 +1,4 @@
-// Pages whose code is loaded when they are first shown.
+// Loads the code of a page when the page is first shown.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Problem } from "./small";
@@ -15,7 +15,7 @@ export function lazy<Properties extends object>(load: () => Promise<ComponentTyp
                         ready = page;
                         setPage(() => page);
                     },
-                    () => setProblem("This page cannot be loaded: is the server still there? Reload it."),
+                    () => setProblem("This page cannot be loaded. Check that the server is running, then reload."),
                 );
             }
         }, []);

@@ -1,16 +1,17 @@
-// A chart of a result: its first numeric column across, the others up.
+// Draws a result as lines over its first numeric column. If the first column has names, draws bars
+// over the names.
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow } from "./chart_size";
 import type { SqlAnswer } from "../api";
 import { compact, duration } from "../format";
-import { looks } from "../store";
+import { themeKey } from "../store";
 
 const LINES_MAX = 6;
 const palette = ["--bar", "--warn", "--good", "--bad", "--accent", "--dim"];
 
-// The columns that are drawn: the first numeric one across unless the rows have names.
-function layOf({ columns, rows }: SqlAnswer) {
+// Returns which columns are drawn. If the first column is numeric, it is the x axis.
+function chartLayout({ columns, rows }: SqlAnswer) {
     const numeric = columns.map((_, at) => at).filter((at) => rows.some((row) => typeof row[at] === "number"));
     const hasNames = numeric[0] !== 0;
     return { numeric, hasNames, lines: numeric.slice(hasNames ? 0 : 1, LINES_MAX + (hasNames ? 0 : 1)) };
@@ -30,7 +31,7 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
         const style = getComputedStyle(box.current!);
         const read = (name: string) => style.getPropertyValue(name).trim();
         const { columns, rows } = answer;
-        const { numeric, hasNames, lines } = layOf(answer);
+        const { numeric, hasNames, lines } = chartLayout(answer);
         const across = rows.map((row, index) => (hasNames ? index : (numberOf(row[numeric[0]!]) ?? index)));
         const order = across.map((_, index) => index).sort((a, b) => across[a]! - across[b]!);
         const axis = {
@@ -45,7 +46,7 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
                 width: box.current!.clientWidth,
                 height: 320,
                 scales: { x: { time: false } },
-                legend: { show: false }, // it sets style attributes, which the page's policy forbids
+                legend: { show: false }, // the legend sets style attributes, which the page's content security policy forbids
                 axes: [
                     {
                         ...axis,
@@ -75,17 +76,17 @@ export function LineChart({ answer }: { answer: SqlAnswer }) {
             box.current!,
         );
         return follow(chart, box.current!);
-    }, [answer, looks.value]);
+    }, [answer, themeKey.value]);
     return (
         <>
             <ul class="key">
-                {layOf(answer).lines.map((at, line) => (
+                {chartLayout(answer).lines.map((at, line) => (
                     <li key={at} style={{ "--colour": `var(${palette[line]!})` }}>
                         {answer.columns[at]}
                     </li>
                 ))}
             </ul>
-            <div class="chart" ref={box} role="img" aria-label={`Chart of ${answer.columns.join(", ")}; the table holds its numbers`} />
+            <div class="chart" ref={box} role="img" aria-label={`Chart of ${answer.columns.join(", ")}; the table has its numbers`} />
         </>
     );
 }

@@ -1,4 +1,5 @@
-// The command palette: pages, views, sessions, functions of the session at hand, shipped questions.
+// The command palette: pages, views, sessions, functions of the current session, and shipped
+// questions.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useAnswer, useKept, useOpening, useSql } from "../answers";
 import { api } from "../api";
@@ -35,7 +36,7 @@ ORDER BY length(f.name), s.self_ns DESC LIMIT 12`;
 
 interface Choices {
     choices: Choice[];
-    isSettled: boolean; // all that was asked for this text has been answered, or cannot be
+    isSettled: boolean; // true if every request for this text has been answered or has failed
 }
 
 const settled = (answer: { isCurrent: boolean; problem: string }) => answer.isCurrent || answer.problem !== "";
@@ -50,7 +51,7 @@ function useChoices(text: string): Choices {
     const values = { session: session ?? "", text: wanted };
     const functions = useSql<{ function_id: number; name: string }>(asksFunctions ? FUNCTIONS_SQL : "", values, opening);
     const questions = useAnswer("questions", () => api.queries());
-    // Until the answer for this text is there, those of the answer before that fit it, too.
+    // Until the rows for this text arrive, those of the previous text are shown if they match.
     const functionRows = useKept(functions.isCurrent ? functions.rows : null, session ?? "");
     const sessionRows = useKept(sessions.isCurrent ? sessions.rows : null, "");
     const inSession = session
@@ -89,7 +90,7 @@ function useChoices(text: string): Choices {
 
 export function Palette() {
     const [text, setText] = useState("");
-    const [chosen, setChosen] = useState(""); // the address that the arrows chose; "": the first
+    const [chosen, setChosen] = useState(""); // address chosen with the arrow keys; "" for the first choice
     const field = useRef<HTMLInputElement>(null);
     const [isEntered, setEntered] = useState(false);
     const { choices, isSettled } = useChoices(text);
@@ -106,8 +107,8 @@ export function Palette() {
             navigate(choice.address);
         }
     };
-    // Enter means what the arrows chose, wherever answers have moved it since; else the first choice for the text as
-    // typed, which it waits for.
+    // Enter opens the choice that the arrow keys selected, even if it has moved since. Otherwise
+    // Enter waits for all answers and opens the first choice.
     useEffect(() => {
         if (isEntered && isSettled) {
             setEntered(false);

@@ -1,4 +1,4 @@
-// A card with a heading; what it shows can be asked again in SQL.
+// A card with a heading and, if its data comes from SQL, a link to the SQL console.
 import type { ComponentChildren } from "preact";
 import { consoleAddress, type SqlRows, type Values } from "../answers";
 import { count } from "../format";
@@ -8,7 +8,7 @@ interface PanelProperties {
     title: string;
     sql?: string;
     values?: Values;
-    engine?: string; // whose SQL it is; "": that of a lab
+    engine?: string; // "cluster" if `sql` is the cluster's SQL; "" for SQLite
     children: ComponentChildren;
 }
 
@@ -39,7 +39,7 @@ export function RowTable<Row>({ label, columns, rows, isTall = false, rowClass }
     label: string;
     columns: readonly ListColumn<Row>[];
     rows: readonly Row[];
-    isTall?: boolean; // of hundreds of rows, which scroll in a box of their own
+    isTall?: boolean; // scrolls a long table in a box of its own
     rowClass?: (row: Row) => string;
 }) {
     const classOf = (column: ListColumn<Row>) =>
@@ -83,17 +83,17 @@ interface SqlPanelProperties<Row> {
     engine?: string;
     answer: SqlRows<Row>;
     columns: readonly ListColumn<Row>[];
-    none?: string; // what is said when there are no rows; without it the panel is not there then
-    note?: string; // what is said below the rows
+    none?: string; // text if there are no rows; without it, an empty panel is hidden
+    note?: string; // text below the rows
     isTall?: boolean;
 }
 
-// How many rows a statement gives by its own words.
+// Returns the LIMIT of a statement, or Infinity.
 function limitOf(sql: string): number {
     return Number(/ LIMIT ([0-9]+)\s*$/.exec(sql)?.[1] ?? Infinity);
 }
 
-// SqlPanel shows the rows of a statement, and says when there may be more.
+// Shows the rows of a statement. Says so if there may be more rows.
 export function SqlPanel<Row>(properties: SqlPanelProperties<Row>) {
     const { title, sql, values, engine = "", answer, columns, none, note = "", isTall = false } = properties;
     if (!answer.problem && answer.rows.length === 0 && none === undefined) {

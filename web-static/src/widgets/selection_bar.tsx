@@ -1,4 +1,4 @@
-// The chips of the selection, and the ways to add to it.
+// The chips of the selection, and the controls that add to it.
 import { useSql } from "../answers";
 import { duration } from "../format";
 import { route, setParameters } from "../router";

@@ -1,4 +1,4 @@
-// Fields for two sets of sessions, A and B of the address.
+// A form for two sets of sessions, which are the parameters a and b of the address.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { useOpening, useSql } from "../answers";
@@ -17,7 +17,8 @@ interface SessionRow {
     started: string;
 }
 
-// What is named in the fields goes to the address; `clears` are parameters that were about the old.
+// Puts the two sets into the address. Also removes the parameters in `clears`, because they belong
+// to the old sets.
 export function SetFields({ titles, action, clears }: {
     titles: readonly [string, string];
     action: string;

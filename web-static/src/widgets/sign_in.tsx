@@ -1,10 +1,10 @@
-// Signing in: the server's token, kept while a tab of the dashboard is open.
+// Signing in with the server's token. The browser keeps it while a tab of the dashboard is open.
 import { computed } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { signIn, token } from "../token";
 import { health, useEngine } from "./engine";
 
-// signedIn: this tab may change something.
+// True if this tab may make changes.
 export const signedIn = computed(() => token.value !== "" && health.value?.takes_changes !== false);
 
 function TokenField() {
@@ -36,11 +36,12 @@ function TokenField() {
     );
 }
 
-// SignIn is for those who read already: by a password that their browser sends, which changes nothing.
+// Lets a user sign in who may already read, for example by a password that the browser sends. Such
+// a user cannot make changes without the token.
 export function SignIn() {
     const engine = useEngine();
     if (engine?.takes_changes === false) {
-        return <p class="dim">This server takes no changes.</p>;
+        return <p class="dim">This server does not accept changes.</p>;
     }
     return (
         <>
@@ -53,7 +54,7 @@ export function SignIn() {
     );
 }
 
-// SignInPage is all that is shown to those who have no token, or a wrong one.
+// The whole page for a user without a token, or with a wrong one.
 export function SignInPage() {
     return (
         <section class="card panel" aria-label="Sign in">

@@ -1,4 +1,4 @@
-// Small parts that several pages show.
+// Small components that several pages use.
 import type { ComponentChildren } from "preact";
 import { count, counted, estimated, estimateHint, percent } from "../format";
 
@@ -20,7 +20,7 @@ export function StatePill({ state }: { state: string }) {
     );
 }
 
-// OpenTag marks calls that were open when recording ended: their times go up to that end.
+// Marks calls that were open when recording ended. Their times are counted up to that moment.
 export function OpenTag({ calls = 0 }: { calls?: number }) {
     return (
         <span class="tag" title="open when recording ended: counted up to that end">
@@ -38,7 +38,7 @@ export function Bar({ part, whole }: { part: number; whole: number }) {
     );
 }
 
-// Time is a duration, marked where it is an estimate; `error` is the standard error of a total, in ns.
+// A duration, with ~ if it is an estimate. `error` is the standard error of a total, in ns.
 export function Time({ ns, isEstimate, error = null }: {
     ns: number | null | undefined;
     isEstimate: boolean | number;
@@ -48,7 +48,7 @@ export function Time({ ns, isEstimate, error = null }: {
     return text.startsWith("~") ? <span title={estimateHint(error)}>{text}</span> : <>{text}</>;
 }
 
-// EstimatesNote says of a session with estimates what ~ means wherever its times are shown.
+// Explains ~ on the page of a session that has estimates.
 export function EstimatesNote({ untimed, calls }: { untimed: number; calls: number }) {
     return untimed === 0 ? null : (
         <p class="banner neutral" role="note">
@@ -82,7 +82,7 @@ export function Problem({ message }: { message: string }) {
     );
 }
 
-// Chip is one condition of what a page shows, and the way to be rid of it.
+// One condition of what a page shows, with a button to remove it.
 export function Chip({ label, hint, onRemove }: { label: string; hint?: string; onRemove: () => void }) {
     return (
         <span class="chip" title={hint}>
@@ -99,7 +99,7 @@ interface Choice {
     text: string;
 }
 
-// Adder adds one more condition.
+// A menu that adds one more condition.
 export function Adder({ label, choices, onAdd }: { label: string; choices: Choice[]; onAdd: (value: string) => void }) {
     if (choices.length === 0) {
         return null;

@@ -1,4 +1,5 @@
-// A tree with columns, after the ARIA treegrid pattern: one tab stop, rows walked with the keys.
+// A tree with columns, after the ARIA treegrid pattern: it is one tab stop, and arrow keys move
+// between its rows.
 import type { ComponentChildren } from "preact";
 import type { TreeRow } from "../pages/tree_model";
 import { ROW_HEIGHT, rowAfterKey, useRowWindow } from "./window";

@@ -1,4 +1,4 @@
-// A table of any length whose rows come in pages as they are scrolled to.
+// A table of any length. Its rows are loaded in pages when they become visible.
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useState } from "preact/hooks";
 import { ROW_HEIGHT, rowAfterKey, useRowWindow } from "./window";
@@ -16,14 +16,14 @@ interface Properties<Row> {
     label: string;
     columns: readonly Column<Row>[];
     rowCount: number;
-    rowAt: (index: number) => Row | undefined; // undefined: being loaded
-    question: string; // what the rows answer; the rows of another one are begun from the first
-    isStale?: boolean; // the rows are those of another question, or none, until its own are there
+    rowAt: (index: number) => Row | undefined; // undefined while the row is loading
+    question: string; // key of the query; when it changes, the first row is selected
+    isStale?: boolean; // true while the rows belong to another query, or none are loaded
     sort: string;
     descending: boolean;
     onSort: (key: string) => void;
     onOpen: (row: Row) => void;
-    noteOf: (row: Row) => string; // what is said of the selected row below the table; "": nothing
+    noteOf: (row: Row) => string; // text about the selected row, shown below the table; "" for none
     className: string;
 }
 
@@ -61,7 +61,7 @@ export function VirtualTable<Row>(table: Properties<Row>) {
     const at = selected.question === table.question ? Math.min(selected.index, Math.max(0, table.rowCount - 1)) : 0;
     const isStale = table.isStale ?? false;
     useEffect(() => view.reveal(at), [table.question]);
-    // Enter means the row of what was asked for last: it waits for it.
+    // Enter opens a row of the current query: it waits until that row is loaded.
     useEffect(() => {
         if (!isEntered || isStale) {
             return;
@@ -70,7 +70,7 @@ export function VirtualTable<Row>(table: Properties<Row>) {
         if (row) {
             table.onOpen(row);
         }
-        setEntered(row === undefined && table.rowCount > 0); // it is being loaded
+        setEntered(row === undefined && table.rowCount > 0); // still loading
     });
 
     const onKeyDown = (event: KeyboardEvent) => {

@@ -1,4 +1,4 @@
-// A scrolling box that only holds the rows that can be seen; every row has the same height.
+// A scrolling box that contains only the visible rows. Every row has the same height.
 import type { RefObject } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
@@ -8,8 +8,8 @@ const EXTRA_ROWS = 8;
 
 export interface RowWindow {
     box: RefObject<HTMLDivElement | null>;
-    first: number; // of the rows to draw
-    last: number; // one past them
+    first: number; // first row to draw
+    last: number; // one past the last row to draw
     pageRows: number;
     onScroll: () => void;
     reveal: (row: number) => void;
@@ -39,11 +39,11 @@ export function useRowWindow(rowCount: number): RowWindow {
             return;
         }
         const start = row * ROW_HEIGHT;
-        const room = element.clientHeight - HEADER_HEIGHT;
+        const viewHeight = element.clientHeight - HEADER_HEIGHT;
         if (start < element.scrollTop) {
             element.scrollTop = start;
-        } else if (start + ROW_HEIGHT > element.scrollTop + room) {
-            element.scrollTop = start + ROW_HEIGHT - room;
+        } else if (start + ROW_HEIGHT > element.scrollTop + viewHeight) {
+            element.scrollTop = start + ROW_HEIGHT - viewHeight;
         }
         setTop(element.scrollTop);
     }, []);
@@ -59,7 +59,7 @@ export function useRowWindow(rowCount: number): RowWindow {
     };
 }
 
-// rowAfterKey says which row a key walks to, or null when the key does not walk.
+// Returns the row that a key moves to, or null if the key does not move.
 export function rowAfterKey(
     key: string,
     row: number,

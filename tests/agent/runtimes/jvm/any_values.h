@@ -1,4 +1,5 @@
-/* Values for methods of any types: every kind comes up, and everything that rules may do. */
+/* Wanted values for methods of any types. They use every kind of value, and everything that rules
+ * may do. */
 #ifndef SJ_TESTS_AGENT_RUNTIMES_JVM_ANY_VALUES_H
 #define SJ_TESTS_AGENT_RUNTIMES_JVM_ANY_VALUES_H
 
@@ -6,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* any_values_new gives the values of `count` methods; the caller frees them. NULL: no memory. */
+/* Returns the values of `count` methods, which the caller frees. Returns NULL if out of memory. */
 static inline sj_java_values *any_values_new(uint32_t count)
 {
     static const uint8_t kinds[] = {SJ_VALUE_OBJECT, SJ_VALUE_DOUBLE, SJ_VALUE_FLOAT,

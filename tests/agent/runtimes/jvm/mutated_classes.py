@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Class files with random bytes changed: what the JVM accepts without probes it accepts with them.
+"""Class files with random changes that the JVM accepts without probes are accepted with probes, too.
 
-mutated_classes.py REWRITER SOURCES WORK_FOLDER [VARIANTS [SEED]]; SJ_LONG=1: 20,000 variants
-mutated_classes.py REWRITER SOURCES WORK_FOLDER FOLDER: of its files, such as a fuzzer's corpus, instead
+mutated_classes.py REWRITER SOURCES WORK_FOLDER [VARIANTS [SEED]] changes classes of the sample. SJ_LONG=1: 20,000
+variants. mutated_classes.py REWRITER SOURCES WORK_FOLDER FOLDER uses the files of FOLDER unchanged, such as a
+fuzzer's corpus.
 """
 import os
 import random
@@ -52,8 +53,8 @@ def read_files(folder, prefix=""):
 
 
 def rewrite(plain, probed, chosen):
-    """Classes of `plain` into `probed`, all by one process for each option. Not a class file: it would
-    stay as it is, and is left out of both."""
+    """Rewrites the classes of `plain` into `probed`, all by one process for each option. A file that is not
+    a class file is removed from both, because it would stay unchanged."""
     for option in sorted({options for _, options in chosen}):
         names = [f"{number:06}.class" for number, (_, options) in enumerate(chosen) if options == option]
         listed = "".join(f"{os.path.join(plain, name)}\t{os.path.join(probed, name)}\n" for name in names)
@@ -68,7 +69,7 @@ def rewrite(plain, probed, chosen):
 
 
 def variants(classes):
-    """(bytes, options of the rewriter) of each."""
+    """Returns (bytes, options of the rewriter) of each class."""
     if GIVEN is not None:
         return [(data, options) for data in read_files(GIVEN) for options in ((), ("values",))]
     originals, chance = read_files(classes, "Shapes"), random.Random(SEED)

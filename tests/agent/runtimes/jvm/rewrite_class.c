@@ -1,8 +1,10 @@
-/* rewrite_class FIRST_ID [values] < LIST: writes class files with probes, for tests; with "values"
- * the probes take values. Each line of LIST is "INPUT<tab>OUTPUT". Prints a line for each: a
- * verdict, a tab, and the reasons. Verdicts: "whole"; "partial": a method with code was left
- * without probes; "refused": the input is not a class file, and OUTPUT is not written; "covered":
- * the handler of a method covers other instructions than those in front of its exits. */
+/* rewrite_class FIRST_ID [values] < LIST writes class files with probes, for tests. With "values"
+ * the probes record values. Each line of LIST is "INPUT<tab>OUTPUT". For each it prints a line: a
+ * verdict, a tab, and the reasons.
+ *
+ * "whole": all methods with code have probes. "partial": a method with code has none. "refused":
+ * the input is not a class file, and OUTPUT is not written. "covered": the handler of a
+ * method does not cover all of its code except the exits. */
 #include "agent/runtimes/jvm/bytecode.h"
 #include "agent/runtimes/jvm/code_layout.h"
 #include "tests/agent/runtimes/jvm/any_values.h"
@@ -11,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* read_whole returns the bytes of `path` in a block of exactly their size, so that ASan sees a read
- * beyond them. The caller frees it. */
+/* Returns the bytes of `path` in a block of exactly their size, so that ASan sees a read beyond
+ * them. The caller frees it. */
 static uint8_t *read_whole(const char *path, size_t *size)
 {
     FILE *file = fopen(path, "rb");
@@ -40,7 +42,7 @@ static void write_whole(const char *path, const uint8_t *bytes, size_t size)
     }
 }
 
-/* print_text prints what a class file says, which may be any bytes, within its line. */
+/* Prints a text of a class file, which may contain any bytes, within its line. */
 static void print_text(const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -48,7 +50,7 @@ static void print_text(const char *text, size_t size)
     }
 }
 
-/* print_verdict prints the methods with code that were left without probes. */
+/* Prints the methods with code that have no probes. */
 static void print_verdict(const sj_class_file *file, const uint8_t *skips)
 {
     bool whole = true;
@@ -67,7 +69,7 @@ static void print_verdict(const sj_class_file *file, const uint8_t *skips)
 
 enum { HANDLER_END_BYTES = 4 /* invokestatic, athrow */ };
 
-/* find_own gives the handler behind all others; 0: it is not the one of the probes. */
+/* Returns the last handler, or 0 if it is not that of the probes. */
 static uint16_t find_own(const sj_class_file *file, sj_slice code, sj_slice table)
 {
     sj_reader reader = sj_reader_of(table.data, table.size);
@@ -86,8 +88,8 @@ static uint16_t find_own(const sj_class_file *file, sj_slice code, sj_slice tabl
                : 0;
 }
 
-/* mark_covered marks the bytes that lead to `handler`, and returns the first; the code's size:
- * there is none. */
+/* Marks the bytes that lead to `handler`. Returns the first one, or the code's size if there is
+ * none. */
 static size_t mark_covered(sj_slice table, uint16_t handler, size_t code_bytes, bool *is_covered)
 {
     sj_reader reader = sj_reader_of(table.data, table.size);
@@ -105,7 +107,7 @@ static size_t mark_covered(sj_slice table, uint16_t handler, size_t code_bytes, 
     return first;
 }
 
-/* mark_exits marks the bytes of each return and of the probe in front of it. */
+/* Marks the bytes of each return and of the probe before it. */
 static bool mark_exits(sj_slice code, bool *is_exit)
 {
     sj_bytecode instruction;
@@ -121,8 +123,8 @@ static bool mark_exits(sj_slice code, bool *is_exit)
     return true;
 }
 
-/* has_right_handler returns true if an exception is recorded exactly once: the handler covers all
- * of the code but its exits. */
+/* True if an exception is recorded exactly once: the handler covers all of the code except its
+ * exits. */
 static bool has_right_handler(const sj_class_file *file, const sj_class_method *method)
 {
     enum { EXCEPTION_BYTES = 8, LIMITS_BYTES = 4 /* in front of the code's size */ };
@@ -147,7 +149,7 @@ static bool has_right_handler(const sj_class_file *file, const sj_class_method *
     return is_right;
 }
 
-/* has_right_handlers judges the methods with probes of a class that was rewritten. */
+/* Checks the methods with probes of a class that was rewritten. */
 static bool has_right_handlers(const sj_class_rewrite_result *result)
 {
     sj_class_file file;
@@ -214,7 +216,7 @@ int main(int count, char **arguments)
         }
         *tab = '\0';
         rewrite(line, tab + 1, first, with_values);
-        fflush(stdout); /* a crash is told by the number of lines before it */
+        fflush(stdout); /* After a crash, the number of lines names the class. */
     }
     free(line);
     return 0;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Classes with probes, and with values, pass the JVM's full verification and do what they did without.
 
-rewritten_classes.py REWRITER SOURCES WORK_FOLDER: first the sample of every shape of code, then the whole
-compiler of the JDK (some 1,600 classes), compiling the sample, which is mixed mode. -Xcomp compiles what has
-probes; SJ_LONG=1: the classes of the JDK, too, and every way of rewriting in every mode of the JVM.
+rewritten_classes.py REWRITER SOURCES WORK_FOLDER rewrites first the sample with every shape of code. Then it
+rewrites the whole compiler of the JDK (some 1,600 classes), which compiles the sample in mixed mode. -Xcomp
+compiles only classes with probes. SJ_LONG=1 also rewrites the classes of the JDK, and tries every way of
+rewriting in every mode of the JVM.
 """
 import os
 import re
@@ -21,7 +22,7 @@ WAYS = [((1,), (INTERPRETED,)), ((LARGE_ID,), (COMPILED,)), ((1, "values"), (COM
         ((LARGE_ID, "values"), (INTERPRETED,))]
 if IS_LONG:
     WAYS = [(way, (INTERPRETED, COMPILED, MIXED)) for way, _ in WAYS]
-# For runs that prepare: an early end is worth more than fast code.
+# Runs that prepare are short, so they do not optimize code.
 JAVAC = ("javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
 
 

@@ -1,5 +1,5 @@
-/* The tracing functions of the installed JVM are found by symbol and without one, and only where
- * both agree; what a JVM tells of a class is read as it is, or refused. */
+/* The tracing functions of the installed JVM are found with its symbols and without them, but only
+ * if symbols and probes agree. The JVM's description of a class is read unchanged, or refused. */
 #include "agent/runtimes/jvm/class_listing.h"
 #include "agent/runtimes/jvm/tracer.h"
 #include "tests/support/check.h"
@@ -44,7 +44,7 @@ static void test_not_found_where_probes_are_missing_or_elsewhere(void **state)
     (void)state;
     open_jvm(&elf);
     sj_elf_section *base = section_of(&elf, ".stapsdt.base");
-    base->address += 4096; /* the probes lie in other functions than the symbols say */
+    base->address += 4096; /* The probes now lie in other functions than the symbols name. */
     assert_int_equal(sj_tracer_find(&elf, &tracer), SJ_ENOTFOUND);
     base->address -= 4096;
     section_of(&elf, ".note.stapsdt")->name = "";
@@ -62,7 +62,8 @@ static sj_status read_listing(const char *bytes, size_t size, sj_class_file *fil
 
 static void test_a_class_as_the_jvm_tells_of_it(void **state)
 {
-    static const char listing[] = "a/B\0+run\0(I)V\0-gone\0()V"; /* the last text ends with it */
+    /* The terminator of the last text is the string's own. */
+    static const char listing[] = "a/B\0+run\0(I)V\0-gone\0()V";
     sj_class_file file;
     (void)state;
     assert_int_equal(read_listing(listing, sizeof(listing), &file), SJ_OK);

@@ -1,5 +1,5 @@
-/* A whole assembly of the framework, read and damaged: names as they are, and no wrong memory.
- * SJ_LONG=1: damaged 200 times instead of 6. */
+/* Reads a whole assembly of the framework, undamaged and damaged: names are right, and memory stays
+ * intact. SJ_LONG=1: damages it 200 times instead of 6. */
 #include "agent/runtimes/mono/key_token.h"
 #include "agent/runtimes/mono/methods.h"
 
@@ -16,7 +16,7 @@
 typedef struct seen_methods {
     uint32_t count;
     bool has_abort, has_compare, is_ordered;
-    bool has_native, has_abstract; /* without code of their own */
+    bool has_native, has_abstract; /* They have no code of their own. */
     size_t longest;
 } seen_methods;
 
@@ -77,7 +77,7 @@ static uint64_t token_of(const char *text)
     return sj_key_token_of((sj_slice){.data = (const uint8_t *)text, .size = strlen(text)});
 }
 
-/* The standard's examples of the hash, and the key of the ECMA. */
+/* Examples of the hash from its standard, and the key of the ECMA. */
 static void tokens_are_those_of_the_keys(void **state)
 {
     (void)state;

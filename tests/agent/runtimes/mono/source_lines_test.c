@@ -1,4 +1,4 @@
-/* Symbol files of both kinds, of one build of the sample Covered.cs, whole and damaged. */
+/* Reads symbol files of both kinds, of one build of the sample Covered.cs, whole and damaged. */
 #include "agent/runtimes/mono/assembly.h"
 #include "agent/runtimes/mono/source_lines.h"
 
@@ -15,7 +15,7 @@ enum { MDB_ID = 16, SOURCE_LINES = 64, MAIN_TOKEN = 18, FILE_BYTES = 64 * 1024 }
 typedef struct seen_lines {
     uint32_t points;
     bool has[SOURCE_LINES];
-    uint32_t main_offset; /* of Main's line 36 */
+    uint32_t main_offset; /* Offset of line 36 in Main. */
     bool is_named;
 } seen_lines;
 
@@ -66,7 +66,7 @@ static sj_slice pdb_id(const symbol_file *file)
     return (sj_slice){.data = metadata.pdb.data, .size = SJ_PORTABLE_PDB_ID_BYTES};
 }
 
-/* The lines that hold code, by the source. */
+/* The lines that contain code, as the source shows. */
 static void check_lines(const seen_lines *seen)
 {
     static const uint8_t short_ones[] = {8, 11, 12, 13, 21, 22, 23, 24, 30};
@@ -91,7 +91,7 @@ static void read_embedded(const symbol_file *file, seen_lines *seen, sj_status e
     assert_int_equal(sj_embedded_pdb_read(whole(file), id, take, seen), expected);
 }
 
-/* Of another build than the others: the first line's offset in Main is the same. */
+/* The assembly with embedded symbols is another build, but line 36 of Main has the same offset. */
 static void the_one_in_the_assembly_tells_them_too(void **state)
 {
     static symbol_file file, pdb;
@@ -103,7 +103,7 @@ static void the_one_in_the_assembly_tells_them_too(void **state)
     read_embedded(&file, &seen, SJ_OK);
     check_lines(&seen);
     assert_int_equal(sj_embedded_pdb_read(whole(&pdb), pdb_id(&pdb), take, &seen), SJ_ENOTFOUND);
-    /* It says that it is larger, smaller, or larger than it can be. */
+    /* The file states a size that is too large, too small, or impossible. */
     const sj_slice packed = sj_assembly_embedded_pdb(whole(&file), &size);
     assert_true(packed.size > 100 && size > packed.size);
     uint8_t *told = file.bytes + (packed.data - file.bytes) - sizeof(size);
@@ -148,7 +148,7 @@ static void other_builds_and_files_are_refused(void **state)
     assert_int_equal(seen.points, 0);
 }
 
-/* The largest blob: the points of Main. */
+/* The largest blob has the points of Main. */
 static sj_slice largest_blob(const sj_metadata *metadata)
 {
     sj_slice largest = {0};
@@ -162,7 +162,7 @@ static sj_slice largest_blob(const sj_metadata *metadata)
     return largest;
 }
 
-/* Writes a signed number as II.23.2 says: its sign is the lowest bit of 7, 14 or 29. */
+/* Writes a signed number as in II.23.2: its sign is the lowest bit of 7, 14 or 29. */
 static size_t put_signed(uint8_t *at, int32_t number)
 {
     const uint32_t sign = number < 0;
@@ -186,7 +186,7 @@ enum { FIRST_LINE = 20000, STEPS = 10 };
 static const int32_t line_steps[STEPS] = {-1,    -64,  63,    -65,    64,
                                           -8192, 8191, -8193, 100000, -100000};
 
-/* Replaces the points of Main; what is left of them is hidden. */
+/* Replaces the points of Main. The rest of them becomes hidden points. */
 static void put_steps(uint8_t *at, size_t size)
 {
     static const uint8_t first[] = {0, 0, 1, 0, 0xc0, 0, FIRST_LINE >> 8, FIRST_LINE & 0xff, 1};
@@ -199,7 +199,7 @@ static void put_steps(uint8_t *at, size_t size)
         memcpy(at, point, sizeof(point));
         at += sizeof(point);
         at += put_signed(at, line_steps[i]);
-        *at++ = 0; /* the same column */
+        *at++ = 0; /* The column is unchanged. */
     }
     for (size_t i = 0; at != end; i++) {
         *at++ = i % 3 == 0;
@@ -246,8 +246,8 @@ static sj_status count_only(void *context, const sj_container_line *line)
     return SJ_OK;
 }
 
-/* Each byte changed in turn, and the file cut at each: in memory of its own, so that a sanitizer
- * sees what lies outside. */
+/* Changes each byte in turn, and cuts the file at each byte. A copy in memory of its own lets a
+ * sanitizer see reads beyond the file. */
 static void damage(const symbol_file *file, bool is_mdb)
 {
     size_t told = 0;

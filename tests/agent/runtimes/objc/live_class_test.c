@@ -1,4 +1,5 @@
-/* Classes in the memory of a process, here this one, as GCC's runtime and libobjc2 have them. */
+/* Reads classes in the memory of a process, here this one, as GCC's runtime and libobjc2 arrange
+ * them. */
 #include "agent/runtimes/objc/objc.h"
 
 #include <setjmp.h>
@@ -37,7 +38,7 @@ static void check_pair(const fake_class *class, const fake_class *meta)
 static void classes_of_both_runtimes_are_read(void **state)
 {
     (void)state;
-    const uint64_t gcc = 8 | 4; /* resolved, initialized */
+    const uint64_t gcc = 8 | 4; /* Bits: resolved, initialized. */
     const uint64_t libobjc2 = 1 << 9 | 1 << 8 | 1 << 10;
     fake_class meta = {.name = "Root"};
     fake_class root = {.meta = &meta, .name = "Root"};
@@ -59,7 +60,7 @@ static void what_is_no_class_is_not_read(void **state)
     fake_class meta = {.name = "Root", .info = 2};
     fake_class class = {.meta = &meta, .name = "Root", .info = 2 | 1};
     meta.meta = &meta;
-    (void)read_class(&class, false); /* both kinds at once */
+    (void)read_class(&class, false); /* A class of both kinds at once. */
     class.info = 1;
     (void)read_class(&class, true);
     class.name = "no\nname";
@@ -68,7 +69,7 @@ static void what_is_no_class_is_not_read(void **state)
     class.meta = NULL;
     (void)read_class(&class, false);
     class.meta = &meta;
-    meta.info = 4; /* no metaclass of either */
+    meta.info = 4; /* Not a metaclass of either runtime. */
     (void)read_class(&class, false);
 }
 
