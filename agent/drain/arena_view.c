@@ -187,6 +187,56 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
 }
 
+/* Adds the records of a chunk from the place `from` on. */
+static void count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls, uint64_t *events)
+{
+    const uint32_t closed = atomic_load_explicit(&header->closed_records, memory_order_acquire);
+    const uint32_t limit = closed < SJ_CHUNK_RECORDS ? closed : SJ_CHUNK_RECORDS;
+    const sj_record *places = sj_arena_chunk_records(header);
+    uint64_t holes = 0;
+    for (uint32_t i = from; i < limit; i++) {
+        const uint32_t tag = sj_arena_record_tag(&places[i]);
+        const uint32_t kind = tag >> SJ_RECORD_FUNCTION_BITS;
+        const uint64_t before = *events;
+        if (tag == 0 || sj_word_is_short(tag)) {
+            count_shorts(&places[i], calls, events);
+        } else {
+            *events += kind < SJ_RECORD_NOTE;
+            *calls += kind == SJ_RECORD_ENTER;
+        }
+        const bool is_hole = tag == 0 && *events == before;
+        *events += is_hole ? 0 : holes;
+        holes = is_hole ? holes + 1 : 0;
+    }
+    *events += closed != UINT32_MAX ? holes : 0; /* those at the end of an open chunk are free */
+}
+
+void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
+                          uint64_t *events)
+{
+    const sj_thread_slot *thread = sj_arena_view_slot(view, slot);
+    const uint64_t first = thread->cursor.sequence != 0 ? thread->cursor.sequence : 1;
+    const uint64_t position = thread->cursor.position;
+    /* Pairs with the producer's claim of a chunk. */
+    const uint64_t free = atomic_load_explicit(&thread->free_chunks, memory_order_acquire);
+    *calls = 0;
+    *events = 0;
+    for (uint32_t i = 0; i < view->chunks_per_thread; i++) {
+        if ((free >> i & 1) != 0 ||
+            !sj_arena_view_back(
+                view, sj_arena_chunk_offset(view->max_threads, view->chunks_per_thread, slot, i),
+                SJ_CHUNK_BYTES)) {
+            continue;
+        }
+        sj_chunk_header *chunk = sj_arena_view_chunk(view, slot, i);
+        /* Pairs with the producer's release when the chunk is ready to be read. */
+        const uint64_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_acquire);
+        if (sequence >= first) {
+            count_chunk(chunk, sequence == first ? (uint32_t)position : 0, calls, events);
+        }
+    }
+}
+
 /* zero_data zeroes what a part of the file has, and leaves its holes. */
 static void zero_data(const sj_arena_view *view, uint64_t first, uint64_t next)
 {

@@ -105,6 +105,11 @@ static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events);
 
+/* Counts the records of a thread behind the cursor of its slot. Values and notes do not count; a
+ * place that was reserved and not written counts as an event. */
+void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
+                          uint64_t *events);
+
 /* sj_arena_view_counted borrows the bytes that say of which functions calls are counted (arena.h);
  * NULL: the arena has none. */
 uint8_t *sj_arena_view_counted(const sj_arena_view *view);

@@ -476,7 +476,7 @@ static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t
             *count += 1;
             continue;
         }
-        if (mode == SJ_READ_LAST || now_ns - reader->stalled_ns >= SJ_TORN_NS) {
+        if (mode >= SJ_READ_REST || now_ns - reader->stalled_ns >= SJ_TORN_NS) {
             SJ_TRY(skip_hole(reader, records, limit, is_closed, &skipped));
             /* Nothing behind it: the thread is idle. Looked at again after as long. */
             reader->stalled_ns = now_ns;

@@ -7,9 +7,11 @@
 #include "agent/drain/drain.h"
 
 #include "agent/abi/link.h"
+#include "agent/drain/added_processes.h"
 #include "agent/drain/hook_methods.h"
 #include "agent/drain/other_program.h"
 #include "agent/drain/process_drain.h"
+#include "agent/drain/unsent_records.h"
 #include "agent/host/clock.h"
 #include "proto/base/array.h"
 
@@ -21,13 +23,6 @@
 
 /* How often the figures for the progress line are summed and ended processes are looked for. */
 #define HOUSEKEEPING_NS UINT64_C(20000000)
-
-typedef struct added_process {
-    struct added_process *next;
-    uint64_t number;
-    sj_tracked_process tracked;
-    char arena_name[SJ_ARENA_MARK_BYTES];
-} added_process;
 
 /* What came from outside for the triggers. */
 typedef struct drain_signal {
@@ -51,6 +46,7 @@ struct sj_drain {
     sj_process_drain **processes;
     size_t process_count;
     size_t process_capacity;
+    sj_added_processes added;
     sj_other_programs others; /* what processes run that are not recorded any more */
     pthread_t thread;
     bool thread_started;
@@ -59,32 +55,33 @@ struct sj_drain {
     uint64_t next_filtered_ns;
     uint64_t logged_ticks; /* the live function.txt is written until then */
     uint64_t next_house_ns;
+    sj_status failure;     /* of a step: there are no further ones */
     pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t obeyed;
-    drain_order *order; /* to be carried out by the drain's thread; NULL: none */
-    bool ended;         /* the thread takes no orders any more */
+    pthread_cond_t obeyed; /* also: `finish` was set */
+    drain_order *order;    /* to be carried out by the drain's thread; NULL: none */
+    bool ended;            /* the thread takes no orders any more */
     drain_signal *signals;
     size_t signal_count;
-    added_process *added;
     sj_drain_counters counters;
 };
 
+/* Finishes a process. If that fails, the process stays in the list, so that it is tried again. */
 static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
 {
     sj_process_drain *process = drain->processes[index];
     if (drain->shared.options.zombies != NULL) {
         sj_zombies_end(drain->shared.options.zombies, process->number);
     }
-    const sj_status status = sj_process_drain_finish(process, is_gone);
+    SJ_TRY(sj_process_drain_finish(process, is_gone));
     if (process->has_executed && !sj_tracked_process_has_ended(&process->tracked)) {
         sj_other_programs_add(&drain->others, process);
     }
     sj_process_drain_free(process);
     drain->processes[index] = drain->processes[--drain->process_count];
-    return status;
+    return SJ_OK;
 }
 
-static sj_status take_one(sj_drain *drain, added_process *added)
+static sj_status take_one(sj_drain *drain, sj_added_process *added)
 {
     for (size_t i = drain->process_count; i-- > 0;) {
         if (drain->processes[i]->tracked.pid == added->tracked.pid) {
@@ -103,28 +100,14 @@ static sj_status take_one(sj_drain *drain, added_process *added)
 /* take_added takes over the processes that the link's thread announced, oldest first. */
 static sj_status take_added(sj_drain *drain)
 {
-    pthread_mutex_lock(&drain->mutex);
-    added_process *newest = drain->added;
-    drain->added = NULL;
-    pthread_mutex_unlock(&drain->mutex);
-    added_process *oldest = NULL;
-    while (newest != NULL) {
-        added_process *next = newest->next;
-        newest->next = oldest;
-        oldest = newest;
-        newest = next;
-    }
+    sj_added_process *oldest = sj_added_processes_take(&drain->added);
     sj_status status = SJ_OK;
-    while (oldest != NULL) {
-        added_process *next = oldest->next;
-        if (status == SJ_OK) {
-            status = take_one(drain, oldest);
-        } else {
-            sj_tracked_process_close(&oldest->tracked);
-        }
+    while (oldest != NULL && (status = take_one(drain, oldest)) == SJ_OK) {
+        sj_added_process *next = oldest->next;
         free(oldest);
         oldest = next;
     }
+    sj_added_processes_put_back(&drain->added, oldest);
     return status;
 }
 
@@ -138,9 +121,16 @@ static void publish_counters(sj_drain *drain)
         sj_overhead_governor_get_counters(drain->shared.governor, &counters.budget);
     }
     counters.other_programs = drain->others.count;
+    if (drain->failure != SJ_OK && drain->shared.flight == NULL) {
+        /* Records that were read before the failure may have been read again. */
+        sj_frame_writer_counters sent;
+        sj_frame_writer_get_counters(drain->shared.options.writer, &sent);
+        counters.records = sent.block_events;
+        counters.calls = sent.block_calls;
+    }
     counters.cpu_ns = sj_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     pthread_mutex_lock(&drain->mutex);
-    counters.failure = drain->counters.failure;
+    counters.failure = drain->failure;
     drain->counters = counters;
     pthread_mutex_unlock(&drain->mutex);
 }
@@ -309,7 +299,7 @@ static void advance_log(sj_drain *drain)
     }
 }
 
-sj_status sj_drain_step(sj_drain *drain, bool *busy)
+static sj_status step(sj_drain *drain, bool *busy)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t records = 0;
@@ -326,6 +316,14 @@ sj_status sj_drain_step(sj_drain *drain, bool *busy)
     }
     *busy = records != 0;
     return SJ_OK;
+}
+
+sj_status sj_drain_step(sj_drain *drain, bool *busy)
+{
+    if (drain->failure == SJ_OK) {
+        drain->failure = step(drain, busy);
+    }
+    return drain->failure;
 }
 
 static sj_status poll_all(sj_drain *drain)
@@ -363,23 +361,70 @@ static sj_status finish_all(sj_drain *drain)
     return drain->shared.profiler != NULL ? send_profile(drain) : SJ_OK;
 }
 
-/* end ends the drain after `status`, the outcome of its steps. */
-static void end(sj_drain *drain, sj_status status)
+/* Reports all that was not sent as lost. Allocates nothing itself. */
+static void give_up(sj_drain *drain)
 {
-    if (status == SJ_OK) {
-        status = finish_all(drain);
+    sj_drain_shared *shared = &drain->shared;
+    for (size_t i = 0; i < drain->process_count; i++) {
+        sj_unsent_process_report(drain->processes[i]);
+    }
+    sj_added_process *added = sj_added_processes_take(&drain->added);
+    for (const sj_added_process *at = added; at != NULL; at = at->next) {
+        sj_unsent_added_report(shared, at);
+    }
+    sj_added_processes_put_back(&drain->added, added);
+    if (shared->profiler != NULL && sj_profiler_send(shared->profiler) != SJ_OK) {
+        const sj_profile_sums unsent = sj_profiler_unsent(shared->profiler);
+        sj_unsent_report(shared, SJ_GAP_SPOOL_FULL, 0, unsent.calls, unsent.events,
+                         unsent.first_ticks);
+    }
+}
+
+/* Finishes after a failed step. What the threads' assemblers held is lost, and is reported as what
+ * a killed recorder had read and not sent (drain-002). */
+static void resume(sj_drain *drain)
+{
+    for (size_t i = 0; i < drain->process_count; i++) {
+        sj_process_drain_restart(drain->processes[i]);
+    }
+    drain->shared.resumes = true;
+    if (finish_all(drain) != SJ_OK) {
+        give_up(drain);
+    }
+}
+
+static void end(sj_drain *drain)
+{
+    if (drain->failure == SJ_OK) {
+        drain->failure = finish_all(drain);
     }
     (void)!take_order(drain, true);
-    pthread_mutex_lock(&drain->mutex);
-    drain->counters.failure = status;
-    pthread_mutex_unlock(&drain->mutex);
+    /* What a killed recorder left stays for the next who finishes the session. */
+    if (drain->failure != SJ_OK && !drain->shared.options.salvage) {
+        resume(drain);
+    }
     publish_counters(drain);
+}
+
+/* Waits until the recording ends, after a failed step. */
+static void wait_for_finish(sj_drain *drain)
+{
+    (void)!take_order(drain, true);
+    publish_counters(drain);
+    pthread_mutex_lock(&drain->mutex);
+    while (!atomic_load(&drain->finish)) {
+        pthread_cond_wait(&drain->obeyed, &drain->mutex);
+    }
+    pthread_mutex_unlock(&drain->mutex);
 }
 
 static void *run(void *argument)
 {
     sj_drain *drain = argument;
-    end(drain, poll_all(drain));
+    if (poll_all(drain) != SJ_OK) {
+        wait_for_finish(drain);
+    }
+    end(drain);
     return NULL;
 }
 
@@ -479,17 +524,29 @@ static sj_status end_policy(sj_drain *drain)
     return SJ_OK;
 }
 
-static sj_status change_policy(sj_drain *drain, const void *context)
+static sj_status begin_policy(sj_drain *drain)
 {
-    const sj_drain_options *wanted = context;
-    SJ_TRY(end_policy(drain));
-    drain->shared.options.policy = wanted->policy;
-    drain->shared.options.rules = wanted->rules;
     SJ_TRY(start_policy(drain, NULL));
     for (size_t i = 0; i < drain->process_count; i++) {
         SJ_TRY(sj_process_drain_set_policy(drain->processes[i], drain->shared.flight != NULL));
     }
     return SJ_OK;
+}
+
+static sj_status change_policy(sj_drain *drain, const void *context)
+{
+    const sj_drain_options *wanted = context;
+    sj_drain_options *options = &drain->shared.options;
+    SJ_TRY(end_policy(drain));
+    options->policy = wanted->policy;
+    options->rules = wanted->rules;
+    const sj_status status = begin_policy(drain);
+    if (status != SJ_OK) {
+        /* Its owner may free it: what is left is read without a policy. */
+        options->policy = NULL;
+        options->rules = NULL;
+    }
+    return status;
 }
 
 sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy, sj_function_rules *rules)
@@ -553,6 +610,7 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
     made->shared.journal =
         options->journal != NULL ? options->journal->data : calloc(1, sizeof(sj_journal_data));
     pthread_mutex_init(&made->mutex, NULL);
+    sj_added_processes_init(&made->added);
     pthread_cond_init(&made->obeyed, NULL);
     made->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(*made->shared.buffer));
     if (made->shared.journal == NULL || made->shared.buffer == NULL ||
@@ -580,18 +638,7 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
 
 sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid, const char *arena_name)
 {
-    added_process *added = calloc(1, sizeof(*added));
-    if (added == NULL) {
-        return SJ_ENOMEM;
-    }
-    added->number = process;
-    sj_tracked_process_open(pid, &added->tracked); /* it may have ended when it is taken */
-    strncpy(added->arena_name, arena_name, sizeof(added->arena_name) - 1);
-    pthread_mutex_lock(&drain->mutex);
-    added->next = drain->added;
-    drain->added = added;
-    pthread_mutex_unlock(&drain->mutex);
-    return SJ_OK;
+    return sj_added_processes_add(&drain->added, process, pid, arena_name);
 }
 
 uint32_t sj_drain_time_step(const sj_drain *drain)
@@ -634,7 +681,7 @@ bool sj_drain_suspend_budget(sj_drain *drain, uint64_t limit_ns)
 
 void sj_drain_resume_budget(sj_drain *drain)
 {
-    if (drain->shared.governor != NULL) {
+    if (drain->shared.governor != NULL && drain->shared.options.policy != NULL) {
         sj_overhead_governor_resume(drain->shared.governor,
                                     drain->shared.options.policy->budget_percent);
     }
@@ -684,11 +731,14 @@ void sj_drain_get_counters(sj_drain *drain, sj_drain_counters *counters)
 void sj_drain_finish(sj_drain *drain)
 {
     if (drain->thread_started) {
+        pthread_mutex_lock(&drain->mutex);
         atomic_store(&drain->finish, true);
+        pthread_cond_broadcast(&drain->obeyed);
+        pthread_mutex_unlock(&drain->mutex);
         pthread_join(drain->thread, NULL);
         drain->thread_started = false;
     } else if (drain->shared.options.threadless && !drain->ended) {
-        end(drain, SJ_OK);
+        end(drain);
     }
 }
 
@@ -703,12 +753,7 @@ void sj_drain_free(sj_drain *drain)
         sj_process_drain_free(drain->processes[i]);
     }
     sj_overhead_governor_stop(drain->shared.governor);
-    while (drain->added != NULL) {
-        added_process *next = drain->added->next;
-        sj_tracked_process_close(&drain->added->tracked);
-        free(drain->added);
-        drain->added = next;
-    }
+    sj_added_processes_deinit(&drain->added);
     free(drain->processes);
     sj_other_programs_deinit(&drain->others);
     free(drain->shared.preopened);

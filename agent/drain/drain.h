@@ -68,14 +68,17 @@ typedef struct sj_drain_counters {
     uint64_t cpu_ns;                      /* of the drain's thread */
     uint64_t watched_cpu_ns;              /* of threads of processes that have ended, while they */
     uint64_t watched_ready_ns;            /* were watched; and their waits for a processor */
-    sj_status failure;                    /* what ended the drain early: SJ_ENOMEM */
+    uint64_t unreported_calls;            /* lost, and no gap could be sent that reports them */
+    uint64_t unreported_events;
+    sj_status failure; /* what ended the drain early: SJ_ENOMEM */
 } sj_drain_counters;
 
 SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain,
                                        sj_error *error);
 
 /* sj_drain_step reads what is there and keeps house when it is time; `*busy`: there may be more at
- * once. Without a thread only. SJ_ENOMEM ends the drain. */
+ * once. Without a thread only. SJ_ENOMEM, or another failure, ends the drain: further steps fail.
+ */
 SJ_MUST_CHECK sj_status sj_drain_step(sj_drain *drain, bool *busy);
 
 /* sj_drain_add hands a process over; the arena may still have to appear. Any thread. A process of
@@ -138,7 +141,9 @@ void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name);
 void sj_drain_get_counters(sj_drain *drain, sj_drain_counters *counters);
 
 /* sj_drain_finish reads what is left of all processes, the living ones included, sends their last
- * frames and ends the thread. Blocking. The counters stay readable. */
+ * frames and ends the thread. After a failed step it reads the arenas again, from where each thread
+ * was sent last; if that fails, too, it reports the rest as lost. Blocking. The counters stay
+ * readable. */
 void sj_drain_finish(sj_drain *drain);
 void sj_drain_free(sj_drain *drain);
 

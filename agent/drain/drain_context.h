@@ -17,7 +17,8 @@ typedef struct sj_drain_shared {
     sj_record *buffer;        /* SJ_CHUNK_RECORDS */
     sj_journal_data *journal; /* where numbers are taken from; the drain's own when none is given */
     sj_drain_counters ended;  /* sums over threads that have ended */
-    _Atomic pid_t held_pid;   /* not to be read yet; 0: none */
+    bool resumes; /* a step failed: threads are read again from the cursors of their slots on */
+    _Atomic pid_t held_pid;            /* not to be read yet; 0: none */
     sj_open_call_at_attach *preopened; /* of preopened_pid; set before held_pid becomes 0 */
     size_t preopened_count;
     pid_t preopened_pid;

@@ -6,30 +6,35 @@
 
 #include <stdlib.h>
 
-/* take moves the open calls of one thread into `calls`, which has room for all. */
-static size_t take(sj_drain_shared *shared, pid_t tid, sj_stack_frame *calls)
+/* Copies the open calls of one thread to `calls`, which has space for all. */
+static size_t copy(const sj_drain_shared *shared, pid_t tid, sj_stack_frame *calls)
 {
     size_t count = 0;
     for (size_t i = 0; i < shared->preopened_count; i++) {
-        sj_open_call_at_attach *call = &shared->preopened[i];
+        const sj_open_call_at_attach *call = &shared->preopened[i];
         if (call->tid == tid) {
             calls[count++] = (sj_stack_frame){.function = call->function, .stack = call->stack};
-            call->tid = 0;
         }
     }
     return count;
 }
 
-static bool has_preopened(const sj_process_drain *process)
+static void forget(const sj_drain_shared *shared, pid_t tid)
 {
-    return process->tracked.pid == process->shared->preopened_pid &&
-           process->shared->preopened_count > 0;
+    for (size_t i = 0; i < shared->preopened_count; i++) {
+        shared->preopened[i].tid = shared->preopened[i].tid == tid ? 0 : shared->preopened[i].tid;
+    }
+}
+
+static bool has_preopened(const sj_drain_shared *shared, pid_t pid)
+{
+    return pid == shared->preopened_pid && shared->preopened_count > 0;
 }
 
 sj_status sj_open_calls_enter(const sj_process_drain *process, sj_thread_drain *thread)
 {
     sj_drain_shared *shared = process->shared;
-    if (!has_preopened(process)) {
+    if (!has_preopened(shared, process->tracked.pid)) {
         return SJ_OK;
     }
     sj_stack_frame *calls = calloc(shared->preopened_count, sizeof(*calls));
@@ -37,7 +42,7 @@ sj_status sj_open_calls_enter(const sj_process_drain *process, sj_thread_drain *
         return SJ_ENOMEM;
     }
     sj_status status = SJ_OK;
-    const size_t count = take(shared, (pid_t)thread->tid, calls);
+    const size_t count = copy(shared, (pid_t)thread->tid, calls);
     if (count > 0 && sj_thread_is_wanted(shared->options.policy, thread->name)) {
         const uint64_t ticks = shared->preopened_ticks;
         thread->start_ticks = ticks < thread->start_ticks ? ticks : thread->start_ticks;
@@ -46,6 +51,22 @@ sj_status sj_open_calls_enter(const sj_process_drain *process, sj_thread_drain *
     }
     free(calls);
     return status;
+}
+
+void sj_open_calls_forget(const sj_process_drain *process, const sj_thread_drain *thread)
+{
+    if (has_preopened(process->shared, process->tracked.pid)) {
+        forget(process->shared, (pid_t)thread->tid);
+    }
+}
+
+size_t sj_open_calls_count(const sj_drain_shared *shared, pid_t pid)
+{
+    size_t count = 0;
+    for (size_t i = 0; has_preopened(shared, pid) && i < shared->preopened_count; i++) {
+        count += shared->preopened[i].tid != 0;
+    }
+    return count;
 }
 
 /* A thread of which only its open calls are known. */
@@ -129,23 +150,24 @@ static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, 
     sj_assembler_counters counters;
     sj_assembler_get_counters(assembler, &counters);
     sj_assembler_free(assembler);
-    shared->ended.threads++;
-    shared->ended.calls += counters.calls;
-    shared->ended.unwound += counters.unwound;
-    shared->ended.lost_calls += counters.refused_calls;
-    shared->ended.lost_events += counters.refused_events;
     if (status == SJ_OK && counters.refused_calls > 0) {
         status = sj_frame_writer_gap(shared->options.writer, SJ_GAP_SPOOL_FULL, thread->number,
                                      thread->stream, counters.refused_calls,
                                      counters.refused_events, shared->preopened_ticks, now_ticks);
     }
-    return status;
+    SJ_TRY(status);
+    shared->ended.threads++;
+    shared->ended.calls += counters.calls;
+    shared->ended.unwound += counters.unwound;
+    shared->ended.lost_calls += counters.refused_calls;
+    shared->ended.lost_events += counters.refused_events;
+    return SJ_OK;
 }
 
 sj_status sj_open_calls_report_remaining(const sj_process_drain *process)
 {
     sj_drain_shared *shared = process->shared;
-    if (!has_preopened(process)) {
+    if (!has_preopened(shared, process->tracked.pid)) {
         return SJ_OK;
     }
     sj_stack_frame *calls = calloc(shared->preopened_count, sizeof(*calls));
@@ -156,11 +178,14 @@ sj_status sj_open_calls_report_remaining(const sj_process_drain *process)
         if (tid == 0) {
             continue;
         }
-        const size_t count = take(shared, tid, calls);
+        const size_t count = copy(shared, tid, calls);
         sj_thread_read_name(process->tracked.pid, thread.tid, thread.name);
         if (sj_thread_is_wanted(shared->options.policy, thread.name)) {
             thread.number = sj_drain_next_thread(shared);
             status = send_calls(&thread, calls, count);
+        }
+        if (status == SJ_OK) {
+            forget(shared, tid);
         }
     }
     free(calls);

@@ -31,25 +31,28 @@
 /* Waiting threads are woken when so many slots have come back. */
 enum { WOKEN_AFTER = 32 };
 
+void sj_process_drain_name_arena(const sj_drain_shared *shared, const char *arena_name, char *path)
+{
+    snprintf(path, PATH_MAX, "%s/%s", shared->options.runtime_directory, arena_name);
+}
+
 sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number,
                                sj_tracked_process *tracked, const char *arena_name,
                                sj_process_drain **process)
 {
     sj_process_drain *made = calloc(1, sizeof(*made));
     if (made == NULL) {
-        sj_tracked_process_close(tracked);
         return SJ_ENOMEM;
     }
     made->shared = shared;
     made->number = number;
-    made->tracked = *tracked;
     made->view.fd = -1;
     if (sj_unhooked_set_new(&made->freed) != SJ_OK) {
-        sj_process_drain_free(made);
+        free(made);
         return SJ_ENOMEM;
     }
-    snprintf(made->arena_path, sizeof(made->arena_path), "%s/%s", shared->options.runtime_directory,
-             arena_name);
+    made->tracked = *tracked;
+    sj_process_drain_name_arena(shared, arena_name, made->arena_path);
     *process = made;
     return SJ_OK;
 }
@@ -86,6 +89,18 @@ static void obey_clock(sj_process_drain *process)
     }
 }
 
+void sj_process_drain_restart(sj_process_drain *process)
+{
+    obey_clock(process);
+    for (uint32_t i = 0; process->threads != NULL && i < process->view.max_threads; i++) {
+        sj_thread_drain_free(process->threads[i]);
+        process->threads[i] = NULL;
+    }
+    process->thread_count = 0;
+    process->next_look_ns = 0;
+    process->next_flush_ns = 0;
+}
+
 /* choose_timing: a process that may count later is read so from its first record on, as the first
  * short record is decoded against it. */
 static void choose_timing(sj_process_drain *process)
@@ -118,6 +133,9 @@ static sj_status open_arena(sj_process_drain *process)
     process->threads = calloc(process->view.max_threads, sizeof(*process->threads));
     process->times = is_watched(process->shared) ? calloc(1, sizeof(*process->times)) : NULL;
     if (process->threads == NULL) {
+        free(process->times);
+        process->times = NULL;
+        sj_arena_view_close(&process->view);
         return SJ_ENOMEM;
     }
     choose_timing(process);
@@ -413,14 +431,50 @@ static sj_status report_refused(sj_process_drain *process)
     if (events == 0 && atomic_load(&header->threads_refused) == 0) {
         return SJ_OK;
     }
+    SJ_TRY(sj_frame_writer_gap(process->shared->options.writer, SJ_GAP_NO_THREAD_SLOT, 0, 0, calls,
+                               events, header->attach_ticks, sj_clock_ticks()));
     process->shared->ended.refused_threads += atomic_load(&header->threads_refused);
     process->shared->ended.lost_calls += calls;
     process->shared->ended.lost_events += events;
-    return sj_frame_writer_gap(process->shared->options.writer, SJ_GAP_NO_THREAD_SLOT, 0, 0, calls,
-                               events, header->attach_ticks, sj_clock_ticks());
+    return SJ_OK;
 }
 
-static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_process_end *process_end)
+/* Adds what the arena counts to the sums of the drain. */
+static void add_arena_counters(sj_process_drain *process, bool is_salvaged)
+{
+    sj_arena_header *header = sj_arena_view_header(&process->view);
+    sj_drain_counters *ended = &process->shared->ended;
+    sj_process_end *end = &process->end;
+    if (process->times != NULL) {
+        ended->watched_cpu_ns += process->times->cpu_ns;
+        ended->watched_ready_ns += process->times->ready_ns;
+    }
+    end->disarm_reason = atomic_load(&header->disarm_reason);
+    if (end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
+        end->disarm_reason = SJ_DISARM_CONFINED;
+    }
+    if (process->has_executed) {
+        sj_other_program_count(process);
+        end->disarm_reason = SJ_DISARM_EXECUTED;
+    } else if (ended->disarm_reason == 0) {
+        ended->disarm_reason = end->disarm_reason;
+    }
+    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
+        ended->unrecorded[i] += atomic_load(sj_arena_unrecorded(header, i));
+    }
+    ended->unrecorded[SJ_UNRECORDED_FORK] += atomic_load(&header->forks_unannounced);
+    ended->refused_functions += atomic_load(&header->functions_refused);
+    ended->refused_pages += atomic_load(&header->pages_refused);
+    ended->lost_values += atomic_load(&header->values_lost);
+    ended->handler_events += atomic_load(&header->slow_path_reentries);
+    ended->agent_cpu_ns += atomic_load(&header->agent_cpu_ns);
+    ended->salvaged_processes += is_salvaged;
+    if (is_salvaged && process->shared->triggers != NULL) {
+        sj_triggers_event(process->shared->triggers, SJ_TRIGGER_CRASH, "", 0, sj_clock_ticks(), 0);
+    }
+}
+
+static sj_status finish_arena(sj_process_drain *process, bool is_gone)
 {
     sj_arena_header *header = sj_arena_view_header(&process->view);
     const uint32_t state = atomic_load(&header->state);
@@ -442,64 +496,40 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone, sj_proces
                               is_gone ? SJ_READ_LAST : SJ_READ_REST, process->next_flush_ns));
         }
     }
-    if (process->times != NULL) {
-        process->shared->ended.watched_cpu_ns += process->times->cpu_ns;
-        process->shared->ended.watched_ready_ns += process->times->ready_ns;
-    }
     /* Of a process shorter than a look there is nothing to report. */
     SJ_TRY(
         process->times != NULL && process->times->watched_ns >= WATCH_NS
             ? sj_thread_times_send(process->times, process->shared->options.writer, process->number)
             : SJ_OK);
-    process_end->disarm_reason = atomic_load(&header->disarm_reason);
-    if (process_end->disarm_reason == SJ_DISARM_NONE && atomic_load(&header->is_confined) != 0) {
-        process_end->disarm_reason = SJ_DISARM_CONFINED;
-    }
-    if (process->has_executed) {
-        sj_other_program_count(process);
-        process_end->disarm_reason = SJ_DISARM_EXECUTED;
-    } else if (process->shared->ended.disarm_reason == 0) {
-        process->shared->ended.disarm_reason = process_end->disarm_reason;
-    }
-    for (uint32_t i = 0; i < SJ_UNRECORDED_KINDS; i++) {
-        process->shared->ended.unrecorded[i] += atomic_load(sj_arena_unrecorded(header, i));
-    }
-    process->shared->ended.unrecorded[SJ_UNRECORDED_FORK] +=
-        atomic_load(&header->forks_unannounced);
-    process->shared->ended.refused_functions += atomic_load(&header->functions_refused);
-    process->shared->ended.refused_pages += atomic_load(&header->pages_refused);
-    process->shared->ended.lost_values += atomic_load(&header->values_lost);
-    process->shared->ended.handler_events += atomic_load(&header->slow_path_reentries);
-    process->shared->ended.agent_cpu_ns += atomic_load(&header->agent_cpu_ns);
-    process->shared->ended.salvaged_processes += is_salvaged;
     const sj_overwritten overwritten = header->overwritten;
     SJ_TRY(sj_registry_report_overwritten(process->shared->options.registry, process->number,
                                           &overwritten));
-    if (is_salvaged && process->shared->triggers != NULL) {
-        sj_triggers_event(process->shared->triggers, SJ_TRIGGER_CRASH, "", 0, sj_clock_ticks(), 0);
-    }
-    return report_refused(process);
+    SJ_TRY(report_refused(process)); /* last: it must not be sent again */
+    add_arena_counters(process, is_salvaged);
+    return SJ_OK;
 }
 
 sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone)
 {
+    sj_process_end *end = &process->end;
     process->ended_ticks = is_gone ? sj_clock_ticks() : 0;
-    sj_process_end end = {.ended_ticks = process->ended_ticks};
-    end.has_status = !process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
-                     sj_tracked_process_find_status(&process->tracked, &end.wait_status);
+    end->ended_ticks = process->ended_ticks;
+    end->has_status = !process->is_replaced && sj_tracked_process_has_ended(&process->tracked) &&
+                      sj_tracked_process_find_status(&process->tracked, &end->wait_status);
     if (!process->is_open && !process->is_bad) {
         SJ_TRY(open_arena(process));
     }
     process->has_executed = process->has_executed ||
                             (is_gone && !process->is_replaced && sj_other_program_has_run(process));
-    if (process->is_open) {
-        SJ_TRY(finish_arena(process, is_gone, &end));
+    if (process->is_open && !process->is_read) {
+        SJ_TRY(finish_arena(process, is_gone));
         unlink(process->arena_path);
-    } else if (!process->is_bad) {
-        end.disarm_reason = SJ_DISARM_NO_ARENA;
+    } else if (!process->is_bad && !process->is_read) {
+        end->disarm_reason = SJ_DISARM_NO_ARENA;
         process->shared->ended.processes_without_arena++;
     }
-    return sj_registry_end_process(process->shared->options.registry, process->number, &end);
+    process->is_read = true;
+    return sj_registry_end_process(process->shared->options.registry, process->number, end);
 }
 
 void sj_process_drain_add_counters(const sj_process_drain *process, sj_drain_counters *counters)

@@ -40,13 +40,22 @@ typedef struct sj_process_drain {
     uint64_t next_watch_ns;      /* for whether threads are on the processor */
     sj_thread_times *times;      /* NULL: that is not looked at */
     sj_call_timing *timing;      /* NULL: all calls are timed, whatever a policy says */
+    bool is_read;                /* to its end, and its arena is gone */
+    sj_process_end end;          /* as far as its end is known */
 } sj_process_drain;
 
-/* sj_process_drain_new takes `tracked` over, also when it fails. */
+/* Takes `tracked` over if it succeeds. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_process_drain_new(sj_drain_shared *shared, uint64_t number,
                                              sj_tracked_process *tracked, const char *arena_name,
                                              sj_process_drain **process);
 void sj_process_drain_free(sj_process_drain *process);
+
+/* Writes the path of an arena, of at most PATH_MAX bytes. */
+void sj_process_drain_name_arena(const sj_drain_shared *shared, const char *arena_name, char *path);
+
+/* Drops what is known of the threads, after a failure: those that are read from then on begin at
+ * the cursors of their slots. */
+void sj_process_drain_restart(sj_process_drain *process);
 
 /* sj_process_drain_poll reads what is ready and adds the number of records to `*records`.
  * SJ_ENOMEM. */
@@ -65,7 +74,8 @@ SJ_MUST_CHECK sj_status sj_process_drain_catch_up(sj_process_drain *process, uin
 SJ_MUST_CHECK sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce);
 
 /* sj_process_drain_finish reads the remainder, ends all streams and reports the end to the
- * registry. `is_gone`: the process is dead; otherwise it runs on without a drain. SJ_ENOMEM. */
+ * registry. `is_gone`: the process is dead; otherwise it runs on without a drain. SJ_ENOMEM: call
+ * it again after sj_process_drain_restart. */
 SJ_MUST_CHECK sj_status sj_process_drain_finish(sj_process_drain *process, bool is_gone);
 
 /* sj_process_drain_add_counters adds the figures of the threads that still run. */

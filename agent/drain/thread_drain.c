@@ -30,8 +30,8 @@ static sj_status send_thread(const sj_thread_drain *thread)
     message.n_stream = thread->stream_count;
     message.stream = thread->streams;
     message.is_main = thread->tid == (uint32_t)thread->process->tracked.pid;
-    message.dropped_calls = atomic_load(&slot->dropped_calls);
-    message.dropped_events = atomic_load(&slot->dropped_events);
+    message.dropped_calls = atomic_load(&slot->dropped_calls) + thread->discarded_calls;
+    message.dropped_events = atomic_load(&slot->dropped_events) + thread->discarded_events;
     message.waited_ticks = atomic_load(&slot->waited_ticks);
     message.cpu_ns_and_one = atomic_load(&slot->cpu_ns);
     message.allocated_bytes_and_one = atomic_load(&slot->allocated_bytes);
@@ -176,11 +176,18 @@ static sj_rule_set take_call(void *context, const sj_assembled_call *call)
     return met;
 }
 
+/* True if the thread was read before: by a recorder that was killed, or until a step failed. */
+static bool is_known(const sj_drain_shared *shared, const sj_thread_slot *slot)
+{
+    return (shared->options.salvage || shared->resumes) && slot->cursor.thread != 0;
+}
+
 /* is_first_of_fork: of one whose recorder was killed, the beginning has been read before. */
-static bool is_first_of_fork(const sj_thread_drain *thread)
+static bool is_first_of_fork(const sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const sj_process_drain *process = thread->process;
     return thread->tid == (uint32_t)process->tracked.pid && !process->shared->options.salvage &&
+           !is_known(process->shared, slot) &&
            sj_registry_is_forked(process->shared->options.registry, process->number);
 }
 
@@ -193,7 +200,7 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
         .start_ticks = slot->start_ticks,
         .clock_step = shared->clock_step,
         .kept_step = shared->kept_step,
-        .is_forked = is_first_of_fork(thread),
+        .is_forked = is_first_of_fork(thread, slot),
         .has_untimed_exits = thread->process->timing != NULL,
         .encoder = shared->encoder,
         .value_rules = policy != NULL ? policy->selection.values : NULL,
@@ -208,7 +215,8 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 
-/* report_unsent: what a killed recorder had read and not yet brought to the spool. */
+/* report_unsent: what a killed recorder, or a failed step, had read and not yet brought to the
+ * spool. */
 static sj_status report_unsent(sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const uint64_t calls = slot->unsent_calls;
@@ -338,8 +346,8 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
         return SJ_ENOMEM;
     }
     made->process = process;
-    const bool is_known = process->shared->options.salvage && slot->cursor.thread != 0;
-    made->number = is_known ? slot->cursor.thread : sj_drain_next_thread(process->shared);
+    const bool was_read = is_known(process->shared, slot);
+    made->number = was_read ? slot->cursor.thread : sj_drain_next_thread(process->shared);
     made->tid = slot->tid;
     made->start_ticks = slot->start_ticks;
     memcpy(made->name, slot->name, sizeof(slot->name));
@@ -351,7 +359,7 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
         sj_chunk_reader_init(&made->reader, &process->view, slot_number, made->assembler,
                              process->shared->buffer);
         made->reader.unsent = made->unflushed; /* calls that were open before */
-        if (is_known) {
+        if (was_read) {
             sj_chunk_reader_resume(&made->reader,
                                    sj_frame_writer_resumed_blocks(process->shared->options.writer));
             status = report_unsent(made, slot);
@@ -376,6 +384,10 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
     if (status != SJ_OK) {
         sj_thread_drain_free(made);
         return status;
+    }
+    sj_open_calls_forget(process, made);
+    if (made->unflushed != 0) {
+        sj_chunk_reader_settle(&made->reader, 0, made->unflushed);
     }
     *thread = made;
     return SJ_OK;
@@ -499,17 +511,21 @@ sj_status sj_thread_drain_flush(sj_thread_drain *thread)
 /* report_unnoted_drops: a thread that ended while it dropped left no note in its stream. */
 static sj_status report_unnoted_drops(sj_thread_drain *thread, uint64_t now_ticks)
 {
-    sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
-    uint64_t calls = 0;
-    uint64_t events = 0;
-    sj_arena_view_discarded(&thread->process->view, thread->reader.slot, &calls, &events);
-    atomic_fetch_add(&slot->dropped_calls, calls);
-    atomic_fetch_add(&slot->dropped_events, events);
-    calls = positive_difference(atomic_load(&slot->dropped_calls), thread->reader.noted_calls);
-    events = positive_difference(atomic_load(&slot->dropped_events), thread->reader.noted_events);
+    sj_chunk_reader *reader = &thread->reader;
+    const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, reader->slot);
+    sj_arena_view_discarded(&thread->process->view, reader->slot, &thread->discarded_calls,
+                            &thread->discarded_events);
+    const uint64_t calls = positive_difference(
+        atomic_load(&slot->dropped_calls) + thread->discarded_calls, reader->noted_calls);
+    const uint64_t events = positive_difference(
+        atomic_load(&slot->dropped_events) + thread->discarded_events, reader->noted_events);
     if (calls == 0 && events == 0) {
         return SJ_OK;
     }
+    reader->noted_calls += calls;
+    reader->noted_events += events;
+    reader->unsent_calls += calls;
+    reader->unsent += events;
     return sj_assembler_add_loss(thread->assembler, SJ_GAP_RING_FULL, calls, events, now_ticks);
 }
 
@@ -540,6 +556,8 @@ sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned bl
     SJ_TRY(report_unnoted_drops(thread, now_ticks));
     SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));
     SJ_TRY(report_unreported(thread, now_ticks));
+    sj_chunk_reader_save(&thread->reader);
+    sj_chunk_reader_settle(&thread->reader, 0, 0); /* all is sent, or reported */
     thread->ended_ticks = now_ticks;
     return send_thread(thread);
 }
@@ -562,7 +580,7 @@ void sj_thread_drain_add_counters(const sj_thread_drain *thread, sj_drain_counte
     counters->lost_calls += own.lost_calls + own.refused_calls;
     counters->lost_events += own.lost_events + own.refused_events;
     counters->lost_values += own.lost_values + thread->reader.filter.values.lost;
-    counters->dropped_events += atomic_load(&slot->dropped_events);
+    counters->dropped_events += atomic_load(&slot->dropped_events) + thread->discarded_events;
     counters->torn += thread->reader.torn;
     counters->short_records += thread->reader.short_records;
     counters->waited_ticks += atomic_load(&slot->waited_ticks);

@@ -23,11 +23,13 @@ struct sj_thread_drain {
     size_t stream_capacity;
     uint64_t reported_lost_calls; /* by gaps inside of blocks that were appended */
     uint64_t reported_lost_events;
-    int64_t known_endings;  /* that were offered, and are no part of what is not sent */
-    uint64_t unflushed;     /* events since the last flush */
-    uint64_t gone_ns;       /* since when its tid is not there; 0: it is */
-    uint64_t gone_requests; /* for slots, some time after; 0: not yet looked */
-    sj_thread_clock clock;  /* when it was on the processor */
+    int64_t known_endings;    /* that were offered, and are no part of what is not sent */
+    uint64_t unflushed;       /* events since the last flush */
+    uint64_t gone_ns;         /* since when its tid is not there; 0: it is */
+    uint64_t gone_requests;   /* for slots, some time after; 0: not yet looked */
+    sj_thread_clock clock;    /* when it was on the processor */
+    uint64_t discarded_calls; /* dropped at the end, and not counted by its slot */
+    uint64_t discarded_events;
 };
 
 /* sj_thread_drain_new makes the drain of the thread of `slot`. Its frame is sent when it ends, or,

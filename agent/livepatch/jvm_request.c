@@ -17,8 +17,8 @@ static bool is_busy(const sj_remote_agent *agent)
     return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
 }
 
-/* wait_until_done reads the agent's state until its thread has done the task. It traces nobody: the
- * lock of tracees is free, so that others need not wait for a JVM. */
+/* Polls the agent's state until its thread has done the task. It does not trace the process, so the
+ * lock of tracees is free, and other threads need not wait for a JVM. */
 static sj_status wait_until_done(const sj_tracee *target, sj_remote_agent *agent, uint64_t limit_ns)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -45,7 +45,8 @@ static sj_status explain(const sj_tracee *target, sj_status status, sj_error *er
                                      (int)target->pid, sj_status_text(status));
 }
 
-/* begin_now begins a task; false: another one is under way, which it would be lost behind. */
+/* Starts a task. Returns false if another one is running: the agent keeps only one, so a second
+ * would be lost. */
 static bool begin_now(sj_tracee *target, sj_remote_agent *agent, const char *task,
                       sj_status *status, sj_error *error)
 {

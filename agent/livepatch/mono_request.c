@@ -6,7 +6,7 @@
 
 enum { ATTEMPTS = 50, PAUSE_NS = 2000000 };
 
-/* The runtime answers threads of its own only: another one is found after a while. */
+/* The runtime serves only its own threads. Another attempt may find one. */
 static sj_status select_with(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};

@@ -1,4 +1,4 @@
-/* What the agent is asked to do in a Mono that runs. */
+/* Requests to the agent in a process with a running Mono. */
 #ifndef SJ_AGENT_LIVEPATCH_MONO_REQUEST_H
 #define SJ_AGENT_LIVEPATCH_MONO_REQUEST_H
 
@@ -6,11 +6,11 @@
 
 #include <sys/types.h>
 
-/* sj_mono_select has the agent of a process obey the registry's selection: what is not wanted any
- * more is recorded no longer by the runtime's callbacks; hooks of what has been compiled already
- * are prepared, for a transition (transition.h) to write. The link must be served meanwhile.
- * Blocking: up to a second. One thread, which may trace the process. SJ_EAGAIN no thread of the
- * runtime stood still, SJ_ECLOSED it has ended, SJ_ETIMEDOUT, SJ_EIO. */
+/* Makes the agent of a process follow the registry's selection. The runtime's callbacks stop
+ * recording unwanted methods. Hooks of methods that are compiled already are prepared; a transition
+ * (transition.h) writes them. The link must be served meanwhile. Blocking: up to a second. Only a
+ * thread that may trace the process calls it. Returns SJ_EAGAIN if no thread of the runtime was at
+ * a safepoint, and SJ_ECLOSED if the process has ended. Also returns SJ_ETIMEDOUT or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_mono_select(pid_t pid, sj_error *error);
 
 #endif

@@ -24,7 +24,7 @@ static sj_status write_all(const sj_tracee *target, uint64_t table, const muting
     return SJ_OK;
 }
 
-/* As records of what is unhooked are made (toggle.c): before it is. */
+/* Records muted functions before they are muted, like toggle.c. */
 static sj_status write_and_record(const sj_tracee *target, uint64_t table, const muting *wanted)
 {
     if (wanted->freed != NULL && wanted->is_muted) {

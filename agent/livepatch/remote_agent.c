@@ -59,7 +59,7 @@ static sj_status add_table(const sj_tracee *target, sj_remote_agent *agent,
     return SJ_OK;
 }
 
-/* read_heap_tables reads the changes of the allocator's entries. */
+/* Reads the changes of the allocator's entries. */
 static sj_status read_heap_tables(const sj_tracee *target, sj_remote_agent *agent)
 {
     const sj_agent_state *state = &agent->state;
@@ -124,7 +124,7 @@ sj_status sj_remote_agent_reload(const sj_tracee *target, sj_remote_agent *agent
     const sj_status status = read_tables(target, agent);
     SJ_TRY(sj_tracee_read(target, agent->state_address + offsetof(sj_agent_state, changing), &after,
                           sizeof(after)));
-    /* What was read of tables that changed meanwhile may be anything, or not be mapped any more. */
+    /* If the tables changed meanwhile, the copy may be damaged, or its memory unmapped. */
     return after == changing ? status : SJ_EAGAIN;
 }
 
@@ -140,7 +140,7 @@ sj_status sj_remote_agent_find(const sj_tracee *target, sj_remote_agent *agent)
     return sj_remote_agent_reload(target, agent);
 }
 
-/* sum_modules goes over the loader's list as the agent did (modules.c). */
+/* Sums the loader's list in the same way as the agent (modules.c). */
 static sj_status sum_modules(const sj_tracee *target, uint64_t loader_state, uint64_t *sum)
 {
     struct r_debug state;
@@ -186,7 +186,8 @@ bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *
             sum == agent->state.known_modules);
 }
 
-/* group_of: the allocator's entries are written all or none. */
+/* Returns the group of a change. The allocator's entries are one group: all are written, or
+ * none. */
 static uint32_t group_of(const sj_hook_change *change, bool on)
 {
     return on && change->function == SJ_HOOK_HEAP_TAKERS ? (uint32_t)SJ_HOOK_HEAP_GIVERS
@@ -210,7 +211,7 @@ static bool is_chosen(const sj_remote_choice *choice, const sj_hook_change *chan
            (choice->wants == NULL || choice->wants(choice->context, change));
 }
 
-/* mark_written notes in the app what lies in the text. */
+/* Notes in the program's memory which changes are in the text. */
 static sj_status mark_written(const sj_tracee *target, sj_remote_agent *agent,
                               const sj_remote_choice *choice)
 {
@@ -233,7 +234,7 @@ static sj_status mark_written(const sj_tracee *target, sj_remote_agent *agent,
     return SJ_OK;
 }
 
-/* unmark_refused takes the note back for groups that were left as they were. */
+/* Removes the note for groups that were not changed. */
 static sj_status unmark_refused(const sj_tracee *target, sj_remote_agent *agent,
                                 const sj_remote_choice *choice)
 {
@@ -255,8 +256,7 @@ static sj_status unmark_refused(const sj_tracee *target, sj_remote_agent *agent,
     return SJ_OK;
 }
 
-/* open_custody lets the agent give guarded blocks out, once all entries of the allocator are
- * written. */
+/* Lets the agent hand out guarded blocks once all entries of the allocator are patched. */
 static sj_status open_custody(const sj_tracee *target, const sj_remote_agent *agent)
 {
     const uint32_t yes = 1;
@@ -323,8 +323,8 @@ sj_status sj_remote_agent_toggle(sj_tracee *target, sj_remote_agent *agent,
              : sj_remote_agent_is_unchanged(target, agent))) {
         return SJ_EAGAIN;
     }
-    /* A writer that dies in between leaves notes of changes that are not there, never the reverse.
-     */
+    /* If this process dies in between, changes may be noted that are not in the text, never the
+     * reverse. */
     sj_status status = on ? mark_written(target, agent, choice) : SJ_OK;
     if (status == SJ_OK) {
         status = sj_text_change_apply(target, &choice->change, report);

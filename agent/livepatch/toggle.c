@@ -7,10 +7,10 @@
 #include <time.h>
 
 typedef struct toggling {
-    const uint32_t *functions; /* sorted; NULL: all */
+    const uint32_t *functions; /* Sorted. NULL: all. */
     size_t count;
     bool on;
-    sj_unhooked_set *freed; /* NULL: none */
+    sj_unhooked_set *freed; /* NULL: none. */
 } toggling;
 
 static int compare_ids(const void *left, const void *right)
@@ -20,7 +20,8 @@ static int compare_ids(const void *left, const void *right)
     return a < b ? -1 : a > b;
 }
 
-/* The loader's hook (function 0) is not a function: it stays while anything may be recorded. */
+/* The loader's hook (function 0) is not a function. It stays as long as anything may be
+ * recorded. */
 static bool is_listed(void *context, const sj_hook_change *change)
 {
     const toggling *wanted = context;
@@ -31,8 +32,8 @@ static bool is_listed(void *context, const sj_hook_change *change)
                                                 sizeof(uint32_t), compare_ids) != NULL;
 }
 
-/* record_and_change records functions that are unhooked before they are, for a failure may leave
- * some of them so, and of such that are hooked, or may be, when they are. */
+/* Records unhooked functions before the change, because a failure may leave some of them unhooked.
+ * Records hooked functions, and those that may still be hooked, after it. */
 static sj_status record_and_change(sj_tracee *target, sj_remote_agent *agent,
                                    const toggling *wanted, sj_text_patch_report *done)
 {

@@ -18,14 +18,14 @@ typedef struct transition {
     sj_registry *registry;
     uint64_t process;
     const sj_function_states *states;
-    sj_unhooked_set *freed; /* NULL: not recorded */
+    sj_unhooked_set *freed; /* NULL: not recorded. */
     sj_tracee target;
     sj_remote_agent agent;
     sj_transition_report *report;
 } transition;
 
-/* Functions of modules that are planned meanwhile are wanted: no hooks are made
- * of others. */
+/* Functions of modules planned meanwhile are all wanted, because the agent makes hooks only for
+ * wanted functions. */
 static bool is_wanted(void *context, const sj_hook_change *change)
 {
     const sj_function_states *states = context;
@@ -42,7 +42,7 @@ static bool is_unwanted(void *context, const sj_hook_change *change)
             states->states[change->function] == SJ_FUNCTION_MANAGED_UNWANTED);
 }
 
-/* records_more: hooks that a function had before record less of it than is wanted now. */
+/* True if the function's previous hooks record less than is wanted now. */
 static bool records_more(const sj_function_states *states, uint32_t id)
 {
     return states->renewed_count != 0 && id < states->count &&
@@ -55,7 +55,7 @@ static bool is_renewed(void *context, const sj_hook_change *change)
     return records_more(states, change->function);
 }
 
-/* count_functions returns the number of ids that the agent's tables and the states may name. */
+/* Returns the number of ids that the agent's tables and the states may name. */
 static uint32_t count_functions(const transition *self)
 {
     uint32_t count = self->states->count;
@@ -69,7 +69,7 @@ static uint32_t count_functions(const transition *self)
     return count;
 }
 
-/* mark_functions sets bytes by id: of functions that have changes, or (`written`) hooks now. */
+/* Returns one byte per id: 1 if the function has changes or, with `written`, hooks in the text. */
 static uint8_t *mark_functions(const transition *self, bool written)
 {
     const uint32_t count = count_functions(self);
@@ -98,7 +98,7 @@ static bool is_complete(const sj_function_states *states, const uint8_t *prepare
     return !states->other_modules && !states->asks_agents;
 }
 
-/* pass_over_fixed marks the functions that stay as they are: no hooks of these are asked for. */
+/* Marks the functions that must not change, so that no hooks are requested for them. */
 static void pass_over_fixed(const sj_function_states *states, uint8_t *prepared)
 {
     for (uint32_t id = 1; id < states->count; id++) {
@@ -106,7 +106,7 @@ static void pass_over_fixed(const sj_function_states *states, uint8_t *prepared)
     }
 }
 
-/* prepare_missing lets the agent make the hooks that it lacks. */
+/* Makes the agent prepare the hooks that it lacks. */
 static sj_status prepare_missing(transition *self, sj_error *error)
 {
     uint8_t *prepared = mark_functions(self, false);
@@ -139,7 +139,7 @@ static bool is_in_state(const transition *self, uint32_t id, sj_function_state s
     return id < self->states->count && self->states->states[id] == state;
 }
 
-/* compare counts what has become of the functions that were hooked `before`. */
+/* Counts what became of the functions that were hooked `before`. */
 static void compare(const transition *self, const uint8_t *before, const uint8_t *after)
 {
     sj_transition_report *report = self->report;
@@ -153,8 +153,8 @@ static void compare(const transition *self, const uint8_t *before, const uint8_t
     }
 }
 
-/* list_missed runs after a success: what has no hooks then cannot be hooked. Of modules that were
- * planned meanwhile, the agent has reported what it made no changes for. */
+/* Lists wanted functions without hooks, which cannot be hooked. Runs only after a success. For
+ * modules planned meanwhile, the agent has reported the functions without changes. */
 static sj_status list_missed(const transition *self, const uint8_t *after)
 {
     sj_transition_report *report = self->report;
@@ -174,8 +174,8 @@ static sj_status list_missed(const transition *self, const uint8_t *after)
     return complete ? SJ_OK : SJ_ENOMEM;
 }
 
-/* record_unhooked records functions that are to be unhooked, before they are: a failure may leave
- * some of them so, and threads may run for a moment before others are hooked. */
+/* Records functions before they are unhooked. A failure may leave some of them unhooked, and
+ * threads may run for a moment before others are hooked. */
 static sj_status record_unhooked(const transition *self, const uint8_t *before)
 {
     const uint32_t count = count_functions(self);
@@ -197,7 +197,7 @@ static sj_status record_unhooked(const transition *self, const uint8_t *before)
     return SJ_OK;
 }
 
-/* record_hooked records those that have hooks now, also such that could not be unhooked. */
+/* Records functions that are hooked now, including those that could not be unhooked. */
 static void record_hooked(const transition *self, const uint8_t *after)
 {
     const uint32_t count = count_functions(self);
@@ -208,8 +208,8 @@ static void record_hooked(const transition *self, const uint8_t *after)
     }
 }
 
-/* find_overwritten finds the slots that the loader has written over since they were written: a call
- * that was being bound then is bound there. They are written again. */
+/* Finds slots that the loader has overwritten since they were patched, by binding a call at that
+ * time. They are patched again. */
 static sj_status find_overwritten(transition *self)
 {
     for (size_t i = 0; i < self->agent.table_count; i++) {
@@ -258,8 +258,8 @@ static sj_status toggle_stopped(transition *self)
     return status;
 }
 
-/* may_write_slots returns whether the loader may be about to bind a call, which would write over
- * what is written to its slot now: it does so without a system call. */
+/* True if the loader may be about to bind a call and overwrite a slot that is written now. It binds
+ * without a system call. */
 static bool may_write_slots(const transition *self, const sj_remote_module *loader)
 {
     for (size_t i = 0; i < self->target.count; i++) {
@@ -272,7 +272,7 @@ static bool may_write_slots(const transition *self, const sj_remote_module *load
     return false;
 }
 
-/* has_slots returns whether there are slots, or (`wanted`) ones that are to be written now. */
+/* True if there are slots or, with `wanted`, slots to be written now. */
 static bool has_slots(const transition *self, bool wanted)
 {
     void *states = (void *)(uintptr_t)self->states;
@@ -289,7 +289,7 @@ static bool has_slots(const transition *self, bool wanted)
     return false;
 }
 
-/* count_stale counts the functions whose hooks were to make way and are still in the text. */
+/* Counts functions whose hooks should be replaced but are still in the text. */
 static void count_stale(const transition *self, const uint8_t *written)
 {
     const sj_function_states *states = self->states;
@@ -298,7 +298,7 @@ static void count_stale(const transition *self, const uint8_t *written)
     }
 }
 
-/* forget_renewed gives up the hooks that are out of the text: the agent makes others. */
+/* Gives up the hooks that were removed from the text: the agent makes others. */
 static sj_status forget_renewed(transition *self)
 {
     void *states = (void *)(uintptr_t)self->states;
@@ -321,7 +321,7 @@ static sj_status forget_renewed(transition *self)
     return status;
 }
 
-/* leave_slots clears the marks of functions that are called through slots. */
+/* Clears the marks of functions that are called through slots. */
 static void leave_slots(const transition *self, uint8_t *marks)
 {
     for (size_t i = 0; i < self->agent.table_count; i++) {
@@ -335,8 +335,8 @@ static void leave_slots(const transition *self, uint8_t *marks)
     }
 }
 
-/* record_renewed notes that calls of functions whose hooks change may lose their exits. Those of
- * calls through slots are recorded where they return to, whatever the slots hold by then. */
+/* Records that calls of functions whose hooks change may lose their exits. Calls through slots keep
+ * theirs: the exit is recorded at their return, whatever the slots contain by then. */
 static sj_status record_renewed(const transition *self)
 {
     const sj_function_states *states = self->states;
@@ -360,8 +360,8 @@ static sj_status record_renewed(const transition *self)
     return complete ? SJ_OK : SJ_ENOMEM;
 }
 
-/* clear_renewed takes hooks out of the text that make way for others: the agent compares that with
- * the file when it makes those. Between the two, calls of these functions are not recorded. */
+/* Removes hooks from the text that are to be replaced, because the agent compares the text with the
+ * file when it makes the new ones. Calls of these functions are not recorded in between. */
 static sj_status clear_renewed(transition *self, sj_error *error)
 {
     sj_text_patch_report done;
@@ -385,8 +385,8 @@ static sj_status clear_renewed(transition *self, sj_error *error)
                                      (int)self->target.pid, sj_status_text(status));
 }
 
-/* stop_all stops the process at a moment when its text and slots hold still. A thread that waits
- * for another one that loads a module may wait for long: that is reported. */
+/* Stops the process at a moment when its text and slots are stable. A thread may wait long for
+ * another one that loads a module; then the report says that it is unsure. */
 static sj_status stop_all(transition *self, uint64_t *start_ns, sj_error *error)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -415,7 +415,7 @@ static sj_status apply(transition *self, sj_error *error)
     uint64_t start_ns = 0;
     SJ_TRY(sj_remote_agent_await(&self->target, &self->agent, error));
     SJ_TRY(clear_renewed(self, error));
-    /* What can be done without more hooks is done in any case. */
+    /* Changes that need no further hooks are made in any case. */
     const sj_status reviewed = prepare_missing(self, error);
     SJ_TRY(stop_all(self, &start_ns, error));
     const sj_status status = toggle_stopped(self);

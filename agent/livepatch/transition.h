@@ -1,7 +1,6 @@
-/* Reselecting: another selection of functions for a running process. Functions that are wanted now
- * are hooked, those that are not are unhooked, all of them in one stop; hooks that the agent has
- * not made yet it makes before, while the process runs. Works for processes that were launched and
- * for those that were attached to. */
+/* Applies another selection of functions to a running process. Wanted functions are hooked and
+ * others unhooked in one stop. Missing hooks are made by the agent before, while the process runs.
+ * The process was launched or attached to. */
 #ifndef SJ_AGENT_LIVEPATCH_TRANSITION_H
 #define SJ_AGENT_LIVEPATCH_TRANSITION_H
 
@@ -9,23 +8,26 @@
 #include "agent/registry/registry.h"
 
 typedef struct sj_transition_report {
-    uint64_t stopped_ns; /* all threads */
-    size_t hooked_count; /* functions that have become hooked */
-    size_t freed_count;  /* that have become free */
-    uint32_t *missed;    /* that are wanted and have no hooks, ascending; also of modules that are
-                            not mapped; owned by the report. Of a success only */
+    uint64_t stopped_ns; /* Stop of all threads. */
+    size_t hooked_count; /* Functions that were hooked. */
+    size_t freed_count;  /* Functions that were unhooked. */
+    /* Wanted functions without hooks, ascending, also of modules that are not mapped. Owned by the
+     * report. Set only after a success. */
+    uint32_t *missed;
     size_t missed_count;
-    size_t kept_count;  /* functions that are not wanted and could not be unhooked */
-    size_t stale_count; /* that record what they did before: their hooks could not make way */
-    bool is_unsure;     /* a thread waits in the loader, which may lead a call past its hook */
+    size_t kept_count; /* Unwanted functions that could not be unhooked. */
+    /* Functions whose hooks could not be replaced, so that they record as before. */
+    size_t stale_count;
+    /* True if a thread waits in the loader, which may make a call bypass its hook. */
+    bool is_unsure;
 } sj_transition_report;
 
-/* sj_transition_process makes the process number `process` of the session, whose pid is `pid`, obey
- * `states` (sj_registry_select), and updates `freed`, unless NULL, while it is stopped. The link
- * must be served meanwhile. Blocking: the time that planning of new modules takes. One thread,
- * which may trace the process. Release the report with sj_transition_report_deinit, also after a
- * failure. SJ_ENOTFOUND no agent is in it, SJ_EPERM, SJ_EAGAIN it loads modules all the time,
- * SJ_ECLOSED it has ended, SJ_ENOMEM, SJ_EIO. */
+/* Makes process number `process` of the session, whose pid is `pid`, follow `states`
+ * (sj_registry_select). Updates `freed`, unless NULL, while the process is stopped. The link must
+ * be served meanwhile. Blocking: the time of planning new modules. Only a thread that may trace the
+ * process calls it. The caller releases the report with sj_transition_report_deinit, also after an
+ * error. Returns SJ_ENOTFOUND if the process has no agent, SJ_EAGAIN if it loads modules all the
+ * time, and SJ_ECLOSED if it has ended. Also returns SJ_EPERM, SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_transition_process(sj_registry *registry, uint64_t process, pid_t pid,
                                               const sj_function_states *states,
                                               sj_unhooked_set *freed, sj_transition_report *report,

@@ -5,19 +5,21 @@
 #include <sys/mman.h>
 
 enum {
-    MAPPED_BYTES = 2 * SJ_UNHOOKED_SET_FUNCTIONS * sizeof(uint32_t), /* of both arrays */
+    MAPPED_BYTES = 2 * SJ_UNHOOKED_SET_FUNCTIONS * sizeof(uint32_t), /* Size of both arrays. */
     IS_FREE = 1,
-    TIMES = 64 /* kept, of the last changes */
+    TIMES = 64 /* Times of the latest changes that are kept. */
 };
 
 struct sj_unhooked_set {
     _Atomic uint32_t owners;
     _Atomic uint32_t changes;
     _Atomic uint64_t times[TIMES];
-    /* [SJ_UNHOOKED_SET_FUNCTIONS]: twice the number of its last change, plus 1 while it is free;
-     * mapped lazily */
+    /* [SJ_UNHOOKED_SET_FUNCTIONS]: twice the number of its last change, plus 1 while it is
+     * unhooked. Mapped lazily. */
     _Atomic uint32_t *changes_of;
-    _Atomic uint32_t *hooked_as; /* likewise: the function that is hooked for this one; 0: itself */
+    /* [SJ_UNHOOKED_SET_FUNCTIONS]: the function that is hooked instead of this one. 0: itself.
+     * Mapped lazily. */
+    _Atomic uint32_t *hooked_as;
 };
 
 sj_status sj_unhooked_set_new(sj_unhooked_set **freed)
@@ -64,8 +66,8 @@ void sj_unhooked_set_add(sj_unhooked_set *freed, const uint32_t *functions, size
         }
     }
     atomic_store(&freed->times[change % TIMES], ticks);
-    /* Pairs with the load in sj_unhooked_set_changes: who sees the change sees its functions and
-     * time. */
+    /* Pairs with the load in sj_unhooked_set_changes: a reader that sees the change sees its
+     * functions and time. */
     atomic_store(&freed->changes, change);
 }
 
@@ -85,7 +87,7 @@ void sj_unhooked_set_follow(sj_unhooked_set *freed, uint32_t function, uint32_t 
     }
 }
 
-/* last_change returns what changes_of has of the function that is hooked for this one. */
+/* Returns the member of changes_of for the function that is hooked instead of this one. */
 static uint32_t last_change(const sj_unhooked_set *freed, uint32_t function)
 {
     if (function >= SJ_UNHOOKED_SET_FUNCTIONS) {

@@ -354,6 +354,16 @@ sj_status sj_profiler_send(sj_profiler *profiler)
     return sj_kept_gap_report(&profiler->kept_gap, profiler->options.writer);
 }
 
+sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler)
+{
+    sj_profile_sums unsent = profiler->sums;
+    if (profiler->kept_gap.is_set) {
+        unsent.calls += profiler->kept_gap.gap.calls;
+        unsent.events += profiler->kept_gap.gap.events;
+    }
+    return unsent;
+}
+
 /* Header of a checkpoint, followed by the packed sums and the open stacks. Only for the same
  * machine. */
 typedef struct checkpoint_header {

@@ -20,6 +20,9 @@ void sj_profiler_free(sj_profiler *profiler);
  * means that the block counts as lost. */
 SJ_MUST_CHECK sj_status sj_profiler_block(sj_profiler *profiler, uint64_t thread, sj_slice bytes);
 
+/* Returns the sums that were not sent, and the losses that were not reported. */
+sj_profile_sums sj_profiler_unsent(const sj_profiler *profiler);
+
 /* Sends the sums since the last time and starts new ones; does nothing if there are none. Returns
  * SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_profiler_send(sj_profiler *profiler);

@@ -539,8 +539,10 @@ void sj_pipeline_summarize(sj_recording *recording, const char *how)
     report_deep_throw(recording, summary->drain.longest_throw);
     sj_registry_get_counters(recording->registry, &summary->registry);
     sj_frame_writer_get_counters(recording->writer, &summary->writer);
-    summary->lost_calls = summary->writer.block_lost_calls + summary->writer.gap_calls;
-    summary->lost_events = summary->writer.block_lost_events + summary->writer.gap_events;
+    summary->lost_calls = summary->writer.block_lost_calls + summary->writer.gap_calls +
+                          summary->drain.unreported_calls;
+    summary->lost_events = summary->writer.block_lost_events + summary->writer.gap_events +
+                           summary->drain.unreported_events;
     summary->calls = summary->writer.block_calls + summary->lost_calls;
     sj_empty_recording_explain(summary, recording->changes.policy, recording->rules,
                                summary->empty_because, sizeof(summary->empty_because));

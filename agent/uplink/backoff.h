@@ -1,5 +1,5 @@
-/* The pauses between attempts to connect: they double from 0.1 s to 5 s, and each is cut by up to a
- * half at random, so that a thousand devices do not come back in one moment. */
+/* Pauses between attempts to connect. They double from 0.1 s to 5 s. Each is cut at random by up to
+ * a half, so that a thousand devices do not reconnect at the same moment. */
 #ifndef SJ_AGENT_UPLINK_BACKOFF_H
 #define SJ_AGENT_UPLINK_BACKOFF_H
 
@@ -8,14 +8,14 @@
 enum { SJ_BACKOFF_MIN_MS = 100, SJ_BACKOFF_MAX_MS = 5000 };
 
 typedef struct sj_backoff {
-    uint32_t ceiling_ms; /* of the last pause; 0: none yet */
-    uint64_t random;     /* state of the generator; seeded by the owner */
+    uint32_t ceiling_ms; /* Upper limit of the last pause. 0: there was none yet. */
+    uint64_t random;     /* State of the generator; the owner seeds it. */
 } sj_backoff;
 
-/* sj_backoff_next_ms returns how long to pause now. */
+/* Returns the length of the next pause. */
 uint32_t sj_backoff_next_ms(sj_backoff *backoff);
 
-/* sj_backoff_reset says that the connection was worth it: the next pause is short again. */
+/* Makes the next pause short again. Call it when a connection was useful. */
 void sj_backoff_reset(sj_backoff *backoff);
 
 #endif

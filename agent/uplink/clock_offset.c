@@ -1,7 +1,7 @@
 #include "agent/uplink/clock_offset.h"
 
 static const int64_t period_ns = 600 * INT64_C(1000000000);
-static const int64_t latest_ns = INT64_MAX / 4; /* sums of such times do not overflow */
+static const int64_t latest_ns = INT64_MAX / 4; /* Sums of such times do not overflow. */
 
 static bool is_sound(int64_t time_ns)
 {
@@ -19,8 +19,10 @@ bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offs
     if (collector_ns < 0 || collector_ns > round_ns) {
         return false;
     }
-    const int64_t there_ns = exchange->collector_received_ns - exchange->sent_ns; /* offset + way */
-    const int64_t back_ns = exchange->collector_sent_ns - exchange->received_ns;  /* offset - way */
+    /* The offset plus the time of the way there. */
+    const int64_t there_ns = exchange->collector_received_ns - exchange->sent_ns;
+    /* The offset minus the time of the way back. */
+    const int64_t back_ns = exchange->collector_sent_ns - exchange->received_ns;
     *offset = (sj_clock_offset){.boottime_ns = exchange->sent_ns + round_ns / 2,
                                 .offset_ns = there_ns - (there_ns - back_ns) / 2,
                                 .uncertainty_ns = (round_ns - collector_ns + 1) / 2};

@@ -9,14 +9,15 @@
 #include <string.h>
 #include <time.h>
 
-/* SILENCE_MS: a question for commands is answered after 20 s when there are none. Both double with
- * each replacement, so many times: patience until there is a connection, silence until there is an
- * answer, as a fleet would otherwise ask a collector that is too busy to give any everything again
- * every half a minute. */
+/* SILENCE_MS exceeds the 20 s after which the collector answers a poll without commands. Both times
+ * double with each replacement, up to a limit: patience until there is a connection, silence until
+ * there is an answer. Otherwise a fleet would repeat all questions every half a minute to a
+ * collector that is too busy to answer. */
 enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_DOUBLINGS = 2 };
 
-/* How often the kernel is asked about a TLS connection: of one that has brought no answer yet, as
- * NNG loses sight of new ones, more often. OVER_MS: NNG has so long to notice by itself. */
+/* Intervals of asking the kernel about a TLS connection. New ones are checked more often until they
+ * bring an answer, because NNG loses track of those. OVER_MS is the time that NNG gets to notice
+ * the end by itself. */
 enum { NEW_LOOK_MS = 500, LOOK_MS = 5000, OVER_MS = 400 };
 
 /* The name in certificates that `sojournd` makes for itself. */
@@ -68,7 +69,8 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Somewhat later each time, so that a fleet does not come all at once. */
+/* Returns the time of the next replacement. The waits grow and are jittered, so that a fleet does
+ * not reconnect all at once. */
 static int64_t next_ns(const sj_dialing *dialing, bool is_connected, int64_t now)
 {
     const unsigned in_vain = is_connected ? dialing->silences : dialing->attempts;
@@ -96,7 +98,7 @@ void sj_dialing_deinit(sj_dialing *dialing)
     *dialing = (sj_dialing){0};
 }
 
-/* is_over asks the kernel whether the peer has ended the connection. */
+/* Asks the kernel if the peer has ended the connection. */
 static bool is_over(nng_pipe pipe)
 {
     nng_sockaddr own;
@@ -114,8 +116,8 @@ static bool is_over(nng_pipe pipe)
     return own.s_family == NNG_AF_INET6 && sj_tcp_is_over((const struct sockaddr *)&local);
 }
 
-/* look_at_connection notes since when the connection has been over; returns whether NNG has had
- * the time to notice. */
+/* Notes since when the connection has been over. Returns true if NNG has had enough time to
+ * notice. */
 static bool look_at_connection(sj_dialing *dialing, const sj_dialing_state *state, int64_t now)
 {
     if (!is_tls(dialing->url) || !is_over(state->pipe)) {
@@ -128,13 +130,13 @@ static bool look_at_connection(sj_dialing *dialing, const sj_dialing_state *stat
 
 static void dial_anew(sj_dialing *dialing)
 {
-    /* One that fails is tried again next time; a socket that is closed has none. */
+    /* Errors are ignored: the next poll tries again, and a closed socket has no dialer. */
     (void)!nng_dialer_close(dialing->dialer);
     (void)!dial(dialing->socket, dialing->url, dialing->certificate, &dialing->dialer);
     dialing->over_ns = 0;
 }
 
-/* take_changes starts the waits anew when something has changed. */
+/* Restarts the waits if something has changed. */
 static void take_changes(sj_dialing *dialing, const sj_dialing_state *state)
 {
     const bool is_connected = state->connections > 0;

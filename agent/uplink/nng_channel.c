@@ -1,15 +1,16 @@
 /* Design notes
  *
- * NNG's threads only note that a question has ended and wake who waits. A slot is one REQ context
- * with one asynchronous operation: send, then (from the completion of the send) receive. Nothing in
- * flight is ever cancelled while the channel is open, because NNG 1.5.2 can crash when a receive is
- * cancelled whose send is still queued; REQ itself sends again after `resend_ms` or when the
- * connection breaks, to the next that answers. Nor is a context in use when its socket is closed:
- * the call that holds it then destroys it after it has let the socket go, locks a mutex that is
- * freed, and NNG ends the process ("panic: pthread_mutex_lock: Invalid argument").
+ * NNG's threads only note that a question has ended, and wake the waiting thread. A slot is one REQ
+ * context with one asynchronous operation: send, then (from the completion of the send) receive. A
+ * running operation is never cancelled while the channel is open: NNG 1.5.2 can crash if a
+ * receive is cancelled while its send is queued. REQ itself repeats a question after `resend_ms`,
+ * or if the connection breaks, to the next peer that answers. A context is not in use when its
+ * socket is closed. Otherwise the call that uses it would destroy it after it has released the
+ * socket. It would lock a freed mutex, and NNG would end the process ("panic: pthread_mutex_lock:
+ * Invalid argument").
  *
- * A channel whose socket NNG does not end (socket_close.h) is left behind as a whole: NNG's threads
- * may still come to it. */
+ * If NNG does not close the socket (socket_close.h), the whole channel is leaked, because NNG's
+ * threads may still use it. */
 #include "agent/uplink/nng_channel.h"
 
 #include "agent/uplink/dial.h"
@@ -31,7 +32,7 @@ typedef struct slot {
     bool receiving;
     slot_state state;
     int64_t received_ns;
-    int result; /* of NNG, once DONE */
+    int result; /* Result of NNG, once DONE. */
     nng_msg *answer;
 } slot;
 
@@ -39,14 +40,14 @@ struct sj_channel {
     nng_socket socket;
     sj_dialing dialing;
     uint32_t slot_count;
-    nng_msg *taken;        /* the answer that was given last */
-    pthread_mutex_t mutex; /* guards all below */
+    nng_msg *taken;        /* The answer that was returned last. */
+    pthread_mutex_t mutex; /* Protects all members below. */
     pthread_cond_t changed;
     bool woken;
     bool is_closing;
-    unsigned using_contexts; /* threads of NNG that are in a call with one */
+    unsigned using_contexts; /* Threads of NNG that are in a call with a context. */
     int connections;
-    uint64_t connected, answers; /* see sj_dialing_state */
+    uint64_t connected, answers; /* See sj_dialing_state. */
     nng_pipe pipe;
     bool is_connected_unreported;
     bool is_disconnected_unreported;
@@ -60,10 +61,10 @@ static int64_t boottime_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Waits for the answer to what was sent; false: the channel is being closed. */
+/* Waits for the answer. Returns false if the channel is being closed. */
 static bool receive(slot *sent)
 {
-    sj_channel *channel = sent->channel; /* the slot may have its next question before we return */
+    sj_channel *channel = sent->channel; /* The slot may have its next question before we return. */
     pthread_mutex_lock(&channel->mutex);
     const bool may_use = !channel->is_closing;
     channel->using_contexts += may_use;
@@ -98,7 +99,7 @@ static void on_completion(void *argument)
     slot *done = argument;
     const int64_t received_ns = boottime_ns();
     int result = nng_aio_result(done->aio);
-    if (result != 0 && !done->receiving) { /* the message was not taken */
+    if (result != 0 && !done->receiving) { /* NNG did not accept the message. */
         nng_msg_free(nng_aio_get_msg(done->aio));
         nng_aio_set_msg(done->aio, NULL);
     } else if (!done->receiving) {
@@ -118,7 +119,7 @@ static void on_completion(void *argument)
     pthread_mutex_unlock(&channel->mutex);
 }
 
-/* Runs on a thread of NNG, as the next. */
+/* Runs on a thread of NNG. So does on_disconnection. */
 static void on_connection(nng_pipe pipe, nng_pipe_ev event, void *argument)
 {
     (void)event;
@@ -239,7 +240,8 @@ static sj_status ask(sj_channel *channel, uint32_t number, sj_slice question)
     pthread_mutex_lock(&channel->mutex);
     idle->state = SLOT_BUSY;
     idle->receiving = false;
-    pthread_mutex_unlock(&channel->mutex); /* a completion may run within the call */
+    /* Unlocked because a completion may run within the call. */
+    pthread_mutex_unlock(&channel->mutex);
     nng_aio_set_msg(idle->aio, message);
     nng_ctx_send(idle->context, idle->aio);
     return SJ_OK;
@@ -300,7 +302,7 @@ static bool has_news(const sj_channel *channel)
     return found;
 }
 
-/* Waits for news until `until_ns`; false when there are none by then. */
+/* Waits for an event until `until_ns`. Returns false if there was none. */
 static bool wait_until(sj_channel *channel, int64_t until_ns)
 {
     const struct timespec until = {.tv_sec = until_ns / 1000000000,

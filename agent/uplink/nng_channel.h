@@ -1,5 +1,5 @@
-/* NNG's channel (sj_channel_nng, channel.h): any address that NNG knows, TLS with the collector's
- * certificate, 14 and more threads. */
+/* NNG's channel (sj_channel_nng, channel.h). It supports all addresses of NNG, and TLS with the
+ * collector's certificate. It starts at least 14 threads. */
 #ifndef SJ_AGENT_UPLINK_NNG_CHANNEL_H
 #define SJ_AGENT_UPLINK_NNG_CHANNEL_H
 

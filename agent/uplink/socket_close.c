@@ -1,14 +1,15 @@
 /* Design notes
  *
- * What hangs in NNG 1.5.2: nng_close waits until the reaper, one thread for all sockets of the
- * process, has removed the socket's pipes. For each it stops the receive of REQ, which ends when
- * the transport's own does. The transport marks that one as stopped when the pipe is closed, and
- * one that is stopped and then asked for more (the length of a message was just read, its bytes
- * are to follow) is dropped without a word: nothing ends the receive any more. No order of closing
- * dialers, contexts and pipes excludes it, as only NNG sees when the bytes come.
+ * In NNG 1.5.2 nng_close may hang. It waits until the reaper, one thread for all sockets of the
+ * process, has removed the socket's pipes. For each pipe the reaper stops the receive of REQ, which
+ * ends when the transport's receive does. The transport marks its receive as stopped when the pipe
+ * is closed. If it then asks for more bytes (the length of a message was just read), NNG drops that
+ * request silently, so the receive never ends. No order of closing dialers, contexts and pipes
+ * prevents it, because only NNG sees when the bytes arrive.
  *
- * So the close has a thread of its own, which stays behind when it takes too long. It is harmless
- * in a process that ends, as `exit` does not wait for threads and NNG does nothing at it. */
+ * So the close runs in a thread of its own, which is left behind if it takes too long. That is
+ * harmless in a process that ends: `exit` does not wait for threads, and NNG does nothing at
+ * exit. */
 #include "agent/uplink/socket_close.h"
 
 #include <pthread.h>
@@ -20,10 +21,10 @@ enum { CLOSE_S = 5 };
 
 typedef struct closing {
     nng_socket socket;
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* Protects all members below. */
     pthread_cond_t changed;
     bool is_closed;
-    bool is_left; /* nobody waits: the thread frees this */
+    bool is_left; /* True if the closer no longer waits: the thread frees this. */
 } closing;
 
 static closing *new_closing(nng_socket socket)
@@ -66,7 +67,7 @@ static void *run(void *argument)
     return NULL;
 }
 
-/* Signals of the program are never taken by this thread. */
+/* This thread blocks all signals, so that it never handles signals of the program. */
 static bool start_thread(closing *started, pthread_t *thread)
 {
     sigset_t all;

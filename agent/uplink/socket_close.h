@@ -1,15 +1,14 @@
-/* The end of one of NNG's sockets, when NNG does not let go of it too. */
+/* Closes a socket of NNG, even if NNG never finishes the close. */
 #ifndef SJ_AGENT_UPLINK_SOCKET_CLOSE_H
 #define SJ_AGENT_UPLINK_SOCKET_CLOSE_H
 
 #include <nng/nng.h>
 #include <stdbool.h>
 
-/* sj_socket_close is nng_close, but waits for NNG 5 s at most. In NNG 1.5.2 a close may wait for
- * ever: a message that comes while its connection is being closed leaves the receive of the next
- * one unended, and the one thread that takes down connections waits for it. Returns false when NNG
- * has not ended the socket: threads of NNG may then use, for ever, what its callbacks were given,
- * which the caller must not free. Not for threads of NNG. */
+/* Closes a socket like nng_close, but waits at most 5 s. In NNG 1.5.2 a close may wait forever if a
+ * message arrives while its connection is being closed (see socket_close.c). Returns false if NNG
+ * has not closed the socket. Threads of NNG may then use the arguments of its callbacks forever, so
+ * the caller must not free them. Do not call it on NNG's threads. */
 bool sj_socket_close(nng_socket socket);
 
 #endif

@@ -24,7 +24,7 @@ static sj_status read_ipc(const char *url, const char *path, sj_sp_address *addr
     return SJ_OK;
 }
 
-/* split_host cuts HOST:PORT or [HOST]:PORT; false when it is neither. */
+/* Splits HOST:PORT or [HOST]:PORT. Returns false if the text is neither. */
 static bool split_host(const char *text, char *host, uint16_t *port)
 {
     const char *colon = strrchr(text, ':');

@@ -1,4 +1,4 @@
-/* Addresses that sp_channel.c connects to: this machine's only. */
+/* Addresses that sp_channel.c connects to. They are on this machine only. */
 #ifndef SJ_AGENT_UPLINK_SP_ADDRESS_H
 #define SJ_AGENT_UPLINK_SP_ADDRESS_H
 
@@ -13,8 +13,8 @@ typedef struct sj_sp_address {
     struct sockaddr_storage socket;
 } sj_sp_address;
 
-/* sj_sp_address_read reads tcp://127.0.0.1:PORT (any loopback address, [::1], localhost) or
- * ipc://PATH. No name is looked up. SJ_EINVAL with a sentence: everything else. */
+/* Parses tcp://127.0.0.1:PORT (any loopback address, [::1], localhost) or ipc://PATH. Names are not
+ * looked up. Returns SJ_EINVAL with a sentence for all other addresses. */
 SJ_MUST_CHECK sj_status sj_sp_address_read(const char *url, sj_sp_address *address,
                                            sj_error *error);
 

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The connection is DOWN until its next attempt, CONNECTING, GREETING until the peer has said that
- * it is a REP, and then OPEN. A question is copied into its slot, written when its turn comes, and
- * the copy freed as soon as it is written: what breaks off is asked again by the owner, who has it
- * in its spool. */
+ * The connection is DOWN until its next attempt, then CONNECTING. It is GREETING until the peer has
+ * said that it is a REP, and then OPEN. A question is copied into its slot and written in its turn.
+ * The copy is freed as soon as it is written. If the connection breaks, the owner asks again,
+ * because it has the question in its spool. */
 #include "agent/uplink/sp_channel.h"
 
 #include "agent/uplink/backoff.h"
@@ -26,26 +26,27 @@ typedef enum slot_state { SLOT_IDLE, SLOT_WRITING, SLOT_ASKED, SLOT_FAILED } slo
 typedef struct slot {
     slot_state state;
     uint32_t request;
-    uint8_t *bytes; /* header and body while WRITING; owned */
+    uint8_t *bytes; /* Header and body while WRITING; owned. */
     size_t size;
     size_t written;
-    int64_t asked_ms; /* monotonic */
+    int64_t asked_ms; /* Monotonic time. */
 } slot;
 
 struct sj_channel {
     sj_sp_address address;
     uint32_t resend_ms;
     uint32_t slot_count;
-    int socket; /* -1: none */
+    int socket; /* -1: none. */
     line_state line;
-    int64_t since_ms; /* DOWN: when to try next; CONNECTING and GREETING: when it began */
+    /* DOWN: time of the next attempt. CONNECTING and GREETING: time of their start. */
+    int64_t since_ms;
     sj_backoff backoff;
     uint32_t last_request;
     size_t greeting_written;
     bool is_connected_unreported;
     bool is_disconnected_unreported;
-    const char *why;                  /* the last connection ended */
-    uint32_t turns[SJ_CHANNEL_SLOTS]; /* slots that are WRITING, in their order */
+    const char *why;                  /* Why the last connection ended. */
+    uint32_t turns[SJ_CHANNEL_SLOTS]; /* Slots that are WRITING, in their order. */
     uint32_t turn_count;
     slot slots[SJ_CHANNEL_SLOTS];
     sj_sp_reader reader;
@@ -69,7 +70,7 @@ static void forget_bytes(slot *used)
     used->bytes = NULL;
 }
 
-/* hang_up ends the connection and all that was asked over it. */
+/* Ends the connection and all questions asked over it. */
 static void hang_up(sj_channel *channel, const char *why)
 {
     if (channel->socket >= 0) {
@@ -135,7 +136,8 @@ static void look_at_connecting(sj_channel *channel)
     }
 }
 
-/* write_some writes from `written` on; false when the connection is over or takes no more now. */
+/* Writes from `written` on. Returns false if the connection is over or accepts no more bytes
+ * now. */
 static bool write_some(sj_channel *channel, const uint8_t *bytes, size_t size, size_t *written)
 {
     while (*written < size) {
@@ -174,7 +176,7 @@ static void write_pending(sj_channel *channel)
     }
 }
 
-/* read_some reads what has come; what was whole before is taken first. */
+/* Reads the bytes that have arrived, after all whole messages were consumed. */
 static void read_some(sj_channel *channel)
 {
     size_t room_bytes;
@@ -211,7 +213,7 @@ static slot *find_asked(sj_channel *channel, uint32_t request)
     return NULL;
 }
 
-/* take_answer gives the next answer to something that was asked; others are late and dropped. */
+/* Returns the next answer to a pending question. Other answers are late and dropped. */
 static bool take_answer(sj_channel *channel, sj_channel_event *event)
 {
     while (channel->line >= LINE_GREETING) {
@@ -241,7 +243,7 @@ static bool take_answer(sj_channel *channel, sj_channel_event *event)
     return false;
 }
 
-/* is_overdue: somebody has been silent for too long. */
+/* True if the peer has been silent for too long. */
 static bool is_overdue(const sj_channel *channel)
 {
     const int64_t limit_ms = now_ms() - channel->resend_ms;
@@ -258,7 +260,7 @@ static bool is_overdue(const sj_channel *channel)
     return false;
 }
 
-/* pump does whatever can be done now. */
+/* Does everything that is possible without blocking. */
 static void pump(sj_channel *channel)
 {
     if (channel->line == LINE_DOWN && now_ms() >= channel->since_ms) {
@@ -278,7 +280,7 @@ static void pump(sj_channel *channel)
     }
 }
 
-/* take_news gives what became of the connection and of what was asked over it. */
+/* Returns the next event of the connection or of a failed question. */
 static bool take_news(sj_channel *channel, sj_channel_event *event)
 {
     if (channel->is_disconnected_unreported) {
@@ -337,7 +339,8 @@ static sj_status ask(sj_channel *channel, uint32_t number, sj_slice question)
     return SJ_OK;
 }
 
-/* poll_ms is how long to wait at most: until `until`, the next attempt or somebody is overdue. */
+/* Returns how long to wait: until `until`, the next attempt, or the time when the peer is
+ * overdue. */
 static int poll_ms(const sj_channel *channel, const struct timespec *until)
 {
     int64_t end_ms = channel->line == LINE_DOWN ? channel->since_ms : now_ms() + channel->resend_ms;
@@ -365,7 +368,7 @@ static void wait_for_news(sj_channel *channel, const struct timespec *until)
     (void)poll(&polled, 1, poll_ms(channel, until));
 }
 
-/* Nobody waits while another thread could wake it: there is none. */
+/* Does nothing: there is no other thread that could wake a waiting one. */
 static void wake(sj_channel *channel)
 {
     (void)channel;

@@ -1,9 +1,9 @@
-/* The channel without threads (sj_channel_sp, channel.h): one socket of our own to a collector on
- * this machine, over tcp or ipc (sp_address.h), speaking SP's REQ (sp_wire.h).
+/* The channel without threads (sj_channel_sp, channel.h). It has one socket to a collector on this
+ * machine, over tcp or ipc (sp_address.h), and speaks SP's REQ (sp_wire.h).
  *
- * All calls come from one thread, and only `wait` blocks; `take` does the reading and writing. When
- * the connection breaks, what was asked fails and has to be asked again. A collector that answers
- * what no REP would, or nothing for `resend_ms`, loses the connection. */
+ * All calls come from one thread, and only `wait` blocks. `take` reads and writes. If the
+ * connection breaks, its questions fail and have to be asked again. The channel hangs up if the
+ * collector violates the protocol, or sends nothing for `resend_ms`. */
 #ifndef SJ_AGENT_UPLINK_SP_CHANNEL_H
 #define SJ_AGENT_UPLINK_SP_CHANNEL_H
 

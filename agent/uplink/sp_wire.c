@@ -54,7 +54,7 @@ void sj_sp_reader_fed(sj_sp_reader *reader, size_t bytes)
     reader->count += bytes;
 }
 
-/* take_greeting refuses at the first wrong byte. */
+/* Reads the greeting. Refuses it at the first wrong byte. */
 static sj_status take_greeting(sj_sp_reader *reader, sj_reader *bytes)
 {
     const size_t there =

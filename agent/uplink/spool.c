@@ -1,16 +1,16 @@
 /* Design notes
  *
- * A position is `segment number << 32 | offset`; positions only grow, so that the ledger needs one
- * number, the watermark: all before it is acknowledged. Acknowledgements that arrive out of order
- * wait in `given` until the ones before them have come; after a crash those frames are sent again
- * and recognised by the collector.
+ * A position is `segment number << 32 | offset`. Positions only grow, so the ledger needs one
+ * number, the watermark: all frames before it are acknowledged. Acknowledgements out of order wait
+ * in `given` until the earlier ones have arrived. After a crash those frames are sent again, and
+ * the collector recognises them.
  *
- * Order of deletion: watermark written, ledger synced, then unlink. The other way round a crash
- * would leave a ledger that points into a file that is gone. And if the file of the watermark has
- * become shorter than the watermark (power loss), a new segment is begun: appending to the short
- * one would put new frames where the ledger says "acknowledged".
+ * Order of a deletion: write the watermark, sync the ledger, unlink. In another order, a crash
+ * would leave a ledger that points into a deleted file. If the file of the watermark has become
+ * shorter than the watermark (power loss), a new segment begins. New frames in the short file would
+ * count as acknowledged.
  *
- * `lock` guards everything but the buffers, which belong to the reader thread. Files are read
+ * `lock` protects everything except the buffers, which belong to the reader thread. Files are read
  * without it: only the reader thread closes them. */
 #include "agent/uplink/spool.h"
 
@@ -36,12 +36,12 @@
 #include <unistd.h>
 
 enum {
-    FLOWING_BYTES = 4 << 20, /* unacknowledged, that a disk without its reserve still takes */
-    ANNOUNCED_SHARE = 8,     /* of quota, budget and disk */
-    RESERVED_SHARE = 8,      /* a small disk leaves this part of it, not the default reserve */
+    FLOWING_BYTES = 4 << 20, /* Most unacknowledged bytes on a disk without its reserve. */
+    ANNOUNCED_SHARE = 8,     /* Share of quota, budget and disk. */
+    RESERVED_SHARE = 8,      /* Share of a small disk that is left free as its reserve. */
     DEFAULT_RESERVE_BYTES = 64 << 20,
     BUFFERS = 64,
-    BUFFER_KEEP_BYTES = 1 << 20, /* a longer buffer is given back when it is reused */
+    BUFFER_KEEP_BYTES = 1 << 20, /* A larger buffer is freed when it is reused. */
     DEFAULT_SEGMENT_BYTES = 4 << 20,
     PATH_BYTES = 4096
 };
@@ -62,22 +62,22 @@ struct sj_spool {
     pthread_mutex_t lock;
     char *directory;
     uint64_t budget_bytes;
-    uint64_t reserve_bytes; /* 0: as suits the disk */
+    uint64_t reserve_bytes; /* 0: depends on the disk. */
     uint32_t segment_bytes;
     sj_spool_quota room;
     sj_spool_ack_log ledger;
-    sj_spool_segment *segments; /* oldest first; appends go to the last */
+    sj_spool_segment *segments; /* Oldest first; appends go to the last. */
     size_t segment_count;
     size_t segment_capacity;
-    uint32_t next_number; /* of the next segment */
-    given_frame *given;   /* in order of position, from the watermark on */
+    uint32_t next_number; /* Number of the next segment. */
+    given_frame *given;   /* In order of position, from the watermark on. */
     size_t given_count;
     size_t given_capacity;
-    size_t cursor;    /* next of `given` to give again; given_count: read on */
-    uint64_t read_at; /* position of the next frame never given */
+    size_t cursor;    /* Next of `given` to give again. given_count: read on. */
+    uint64_t read_at; /* Position of the next frame never given. */
     sj_spool_aside aside;
     sj_spool_announced announced;
-    sj_spool_segment recalled; /* the file of `announced` while a walk is in it; number 0 */
+    sj_spool_segment recalled; /* The file of `announced` while a walk reads it. Number 0. */
     sj_spool_counters counters;
     frame_buffer buffers[BUFFERS];
     unsigned next_buffer;
@@ -154,7 +154,7 @@ static sj_status add_segment(sj_spool *spool, uint32_t number, bool create, sj_e
     return SJ_OK;
 }
 
-/* Cuts what a crash left behind the last whole frame of the newest segment. */
+/* Cuts the bytes that a crash left after the last whole frame of the newest segment. */
 static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t from,
                           sj_error *error)
 {
@@ -167,7 +167,7 @@ static sj_status cut_tail(sj_spool *spool, sj_spool_segment *segment, uint64_t f
         return sj_fail(error, SJ_ENOMEM, "no memory to check the spool");
     }
     sj_status status = sj_spool_segment_read(segment, from, bytes, size);
-    size_t whole = 0; /* end of the last sound frame */
+    size_t whole = 0; /* End of the last sound frame. */
     for (size_t at = 0; status == SJ_OK && at < size;) {
         sj_frame_view view;
         at += sj_spool_find_frame((sj_slice){.data = bytes + at, .size = size - at});
@@ -202,8 +202,8 @@ static uint64_t least(uint64_t left, uint64_t right)
     return left < right ? left : right;
 }
 
-/* Returns how large the file of announcements may be: they stay until the session is over, so that
- * they get a share of what calls may take. */
+/* Returns the largest size of the file of announcements. The file stays until the session is over,
+ * so it may use only a share of the space for calls. */
 static uint64_t most_announced(const sj_spool *spool)
 {
     struct statvfs disk;
@@ -221,7 +221,7 @@ static uint64_t most_announced(const sj_spool *spool)
     return most;
 }
 
-/* Deletes a segment of which all is acknowledged, once its announcements are kept. */
+/* Deletes a segment that is wholly acknowledged, after its announcements were kept. */
 static void retire_segment(sj_spool *spool, sj_spool_segment *segment)
 {
     sj_spool_announced_keep(spool->directory, &spool->announced, segment, most_announced(spool));
@@ -229,7 +229,7 @@ static void retire_segment(sj_spool *spool, sj_spool_segment *segment)
     unlink_segment(spool, segment->number);
 }
 
-/* Opens the segments that hold something not acknowledged and removes the others. */
+/* Opens the segments that contain unacknowledged frames, and removes the others. */
 static sj_status load_segments(sj_spool *spool, sj_error *error)
 {
     uint32_t *numbers = NULL;
@@ -245,7 +245,7 @@ static sj_status load_segments(sj_spool *spool, sj_error *error)
                    SJ_OK) {
             retire_segment(spool, &over);
         } else {
-            spool->announced.unkept_frames++; /* at least: what it announced cannot be read */
+            spool->announced.unkept_frames++; /* At least one: its announcements are unreadable. */
             unlink_segment(spool, numbers[i]);
         }
     }
@@ -323,12 +323,12 @@ static uint64_t bytes_on_disk(const sj_spool *spool)
     return sum;
 }
 
-/* is_bulk distinguishes calls from what describes them: the end of a session has to find room even
- * when its calls found none, so the budgets are for calls only. */
+/* True for calls, not for frames that describe them. The budgets apply to calls only, because the
+ * end of a session must fit even if its calls did not. */
 static bool is_bulk(sj_slice frame)
 {
     sj_reader reader = sj_reader_of(frame.data, frame.size);
-    (void)sj_read_u32(&reader); /* magic */
+    (void)sj_read_u32(&reader); /* Magic. */
     (void)sj_read_u8(&reader);
     (void)sj_read_u8(&reader);
     const uint16_t type = sj_read_u16(&reader);
@@ -388,7 +388,7 @@ uint64_t sj_spool_end(sj_spool *spool)
 
 bool sj_spool_was_used(sj_spool *spool)
 {
-    return sj_spool_end(spool) > position_of(1, 0); /* the first segment may be empty */
+    return sj_spool_end(spool) > position_of(1, 0); /* The first segment may be empty. */
 }
 
 sj_status sj_spool_append(sj_spool *spool, sj_slice frame, sj_error *error)
@@ -420,7 +420,7 @@ static sj_spool_segment *find_segment(sj_spool *spool, uint32_t number)
     return NULL;
 }
 
-/* Moves read_at to the next byte that is there; false when there is none. */
+/* Moves read_at to the next byte that exists. Returns false if there is none. */
 static bool seek_readable(sj_spool *spool, sj_spool_segment *segment)
 {
     for (size_t i = 0; i < spool->segment_count; ++i) {
@@ -456,7 +456,7 @@ static sj_status take_buffer(sj_spool *spool, size_t size, uint8_t **bytes)
     return SJ_OK;
 }
 
-/* Loads the frame at `offset`: SJ_ECORRUPT when what lies there is not a sound frame. */
+/* Loads the frame at `offset`. Returns SJ_ECORRUPT if there is no sound frame. */
 static sj_status load_frame(sj_spool *spool, const sj_spool_segment *segment, uint64_t offset,
                             sj_slice *frame)
 {
@@ -475,11 +475,11 @@ static sj_status load_frame(sj_spool *spool, const sj_spool_segment *segment, ui
     *frame = (sj_slice){.data = bytes, .size = length};
     sj_frame_view view;
     const sj_status status = sj_frame_read(*frame, &view);
-    /* A frame of another major version goes to the collector, which knows better. */
+    /* The collector decides about a frame of another major version. */
     return status == SJ_OK || status == SJ_EVERSION ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Deletes segments that lie wholly below the watermark; see the design notes for the order. */
+/* Deletes segments that are wholly below the watermark; see the design notes for the order. */
 static void release_segments(sj_spool *spool)
 {
     const uint64_t watermark = spool->ledger.watermark;
@@ -502,7 +502,7 @@ static void release_segments(sj_spool *spool)
             spool->segment_count * sizeof(*spool->segments));
 }
 
-/* Raises the watermark over what is acknowledged at the front of `given`. */
+/* Raises the watermark over the acknowledged frames at the front of `given`. */
 static sj_status settle(sj_spool *spool)
 {
     size_t done = 0;
@@ -517,7 +517,7 @@ static sj_status settle(sj_spool *spool)
     spool->cursor = spool->cursor > done ? spool->cursor - done : 0;
     memmove(spool->given, spool->given + done, spool->given_count * sizeof(*spool->given));
     if (spool->counters.pending_bytes == 0) {
-        spool->counters.pending_frames = 0; /* damage makes the count at open an estimate */
+        spool->counters.pending_frames = 0; /* Damage makes the count at open an estimate. */
     }
     SJ_TRY(sj_spool_ack_log_advance(&spool->ledger, last.position + last.length));
     release_segments(spool);
@@ -535,7 +535,7 @@ static sj_status note_given(sj_spool *spool, uint64_t position, size_t length, b
     return SJ_OK;
 }
 
-/* Steps over bytes that are no frame, to the next sound one or the end of the segment. */
+/* Skips damaged bytes up to the next sound frame or the end of the segment. */
 static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, uint64_t offset)
 {
     const size_t size = (size_t)(segment->size - offset);
@@ -548,7 +548,7 @@ static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, u
         free(bytes);
         return status;
     }
-    /* a file that has become shorter has no frames left */
+    /* A file that has become shorter has no frames left. */
     size_t length = size;
     if (status == SJ_OK) {
         length = 1 + sj_spool_find_frame((sj_slice){.data = bytes + 1, .size = size - 1});
@@ -570,7 +570,7 @@ static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, u
     return status == SJ_OK ? SJ_ECORRUPT : status;
 }
 
-/* Chooses what to give next: a frame given before and not acknowledged, or one never given. */
+/* Chooses the next frame: one given before and not acknowledged, or one never given. */
 static sj_status choose_next(sj_spool *spool, sj_spool_segment *segment, uint64_t *position,
                              bool *again)
 {
@@ -605,7 +605,7 @@ sj_status sj_spool_next(sj_spool *spool, sj_slice *frame, uint64_t *position)
         return status;
     }
     status = load_frame(spool, &segment, offset_of(*position), frame);
-    if (again && status == SJ_ECORRUPT) { /* damaged since it was given first */
+    if (again && status == SJ_ECORRUPT) { /* It was damaged after it was first given. */
         SJ_TRY(sj_spool_reject(spool, *position, NULL));
     }
     if (again) {
@@ -678,7 +678,7 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
     return status;
 }
 
-/* Has the file of `announced` open while a walk is in it. SJ_ENOTFOUND: nothing was kept. */
+/* Keeps the file of `announced` open during a walk. Returns SJ_ENOTFOUND if nothing was kept. */
 static sj_status open_recalled(sj_spool *spool, const sj_spool_recall *recall)
 {
     if (recall->at != 0 && spool->recalled.file >= 0) {
@@ -688,7 +688,7 @@ static sj_status open_recalled(sj_spool *spool, const sj_spool_recall *recall)
     return sj_spool_announced_read(spool->directory, &spool->announced, &spool->recalled);
 }
 
-/* Moves a walk to the next byte that was given before. SJ_EAGAIN: there is none. SJ_EIO. */
+/* Moves a walk to the next byte that was given before. Returns SJ_EAGAIN at the end, or SJ_EIO. */
 static sj_status seek_recalled(sj_spool *spool, sj_spool_recall *recall, sj_spool_segment *segment)
 {
     if (number_of(recall->at) == 0) {
@@ -794,7 +794,7 @@ sj_status sj_spool_remove(sj_spool *spool, sj_error *error)
     snprintf(path, sizeof(path), "%s/acked", spool->directory);
     unlink(path);
     sj_spool_secret_remove(spool->directory);
-    rmdir(spool->directory); /* stays when something was put aside */
+    rmdir(spool->directory); /* Stays if frames were set aside. */
     sj_spool_close(spool);
     return SJ_OK;
 }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of a frame: its prefix, the header of a block's frame and the start of the block. */
+/* LOOK_BYTES covers a frame's prefix, the header of a block's frame and the start of the block. */
 enum { LOOK_BYTES = 512, SESSION_FIELD = 0x0a };
 
 static void path_of(const char *directory, char path[PATH_MAX])
@@ -42,7 +42,7 @@ static bool describes(uint16_t type)
     }
 }
 
-/* Reads the kind out of the first bytes of a frame. All headers begin with the session's id. */
+/* Reads the kind from the first bytes of a frame. All headers begin with the session's id. */
 static void read_kind(sj_slice start, sj_spool_frame_kind *kind)
 {
     sj_reader reader = sj_reader_of(start.data, start.size);
@@ -79,7 +79,7 @@ sj_status sj_spool_frame_kind_of(const sj_spool_segment *segment, uint64_t offse
     }
     const sj_status status = sj_spool_segment_read(segment, offset, bytes, size);
     if (status != SJ_OK) {
-        return status == SJ_ECORRUPT ? SJ_OK : status; /* the file has become shorter */
+        return status == SJ_ECORRUPT ? SJ_OK : status; /* The file has become shorter. */
     }
     const size_t length = sj_spool_frame_length(bytes);
     if (length != 0 && length <= left) {
@@ -89,7 +89,7 @@ sj_status sj_spool_frame_kind_of(const sj_spool_segment *segment, uint64_t offse
     return SJ_OK;
 }
 
-/* Returns where the last whole frame of the file ends. */
+/* Returns the end of the last whole frame in the file. */
 static uint64_t find_end(const sj_spool_segment *segment)
 {
     sj_spool_frame_kind kind;
@@ -144,7 +144,7 @@ sj_status sj_spool_announced_read(const char *directory, const sj_spool_announce
     return SJ_OK;
 }
 
-/* Copies one frame; false if there is no room for it. */
+/* Copies one frame. Returns false if it does not fit. */
 static bool copy_frame(sj_spool_announced *announced, sj_spool_segment *target,
                        const sj_spool_segment *source, uint64_t offset,
                        const sj_spool_frame_kind *kind, uint64_t most_bytes)
@@ -158,7 +158,7 @@ static bool copy_frame(sj_spool_announced *announced, sj_spool_segment *target,
     const sj_slice frame = {.data = bytes, .size = kind->frame_bytes};
     bool is_kept =
         bytes != NULL && sj_spool_segment_read(source, offset, bytes, frame.size) == SJ_OK;
-    if (is_kept && sj_frame_read(frame, &view) == SJ_OK) { /* a damaged one is of no use */
+    if (is_kept && sj_frame_read(frame, &view) == SJ_OK) { /* A damaged frame is useless. */
         is_kept = sj_spool_segment_append(target, frame, NULL) == SJ_OK;
         announced->bytes = target->size;
     }
@@ -189,7 +189,7 @@ void sj_spool_announced_keep(const char *directory, sj_spool_announced *announce
             announced->unkept_frames++;
         }
     }
-    announced->unkept_frames += at < segment->size; /* what lies behind damage is unknown */
+    announced->unkept_frames += at < segment->size; /* Bytes after a damage are unknown. */
     sj_spool_segment_close(&target);
 }
 

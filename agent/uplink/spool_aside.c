@@ -32,7 +32,7 @@ static void path_in(const char *directory, const char *name, char path[PATH_MAX]
     snprintf(path, PATH_MAX, "%.3900s/aside/%s", directory, name);
 }
 
-/* Opens a file of the folder, which is created when it is missing. */
+/* Opens a file of the folder, which is created if it is missing. */
 static int open_in(const char *directory, const char *name, int flags)
 {
     char path[PATH_MAX];
@@ -59,8 +59,8 @@ static void name_of(uint64_t position, const char *kind, char name[NAME_BYTES])
              position & UINT32_MAX, kind);
 }
 
-/* Writes the bytes to a file that ends with `kind` and adds them to `aside->bytes`; false, and no
- * file, if they are NULL, beyond SJ_ASIDE_MOST_BYTES or the disk did not take them. */
+/* Writes the bytes to a file that ends with `kind`, and adds them to `aside->bytes`. Returns false,
+ * without a file, if they are NULL or exceed SJ_ASIDE_MOST_BYTES, or if the disk is full. */
 static bool keep(const char *directory, sj_spool_aside *aside, uint64_t position, const char *kind,
                  sj_slice bytes)
 {
@@ -106,8 +106,8 @@ bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside)
     return aside->refused_frames + aside->damaged_frames != 0;
 }
 
-/* Takes the account's room on the disk first: a write that finds none would cut the account of
- * before, if that is shorter (a crash of the machine cut it). */
+/* Reserves the account's disk space first. Otherwise a write on a full disk could destroy the
+ * previous account, if a crash of the machine made that shorter. */
 static bool take_room(int file, size_t wanted)
 {
     char blanks[ACCOUNT_BYTES];
@@ -124,7 +124,8 @@ static bool take_room(int file, size_t wanted)
     return false;
 }
 
-/* write_account returns false if the disk did not take it; then there is the one of before. */
+/* Writes the account. Returns false if the disk did not accept it; the previous account is then
+ * intact. */
 static bool write_account(const char *directory, const sj_spool_aside *aside)
 {
     char text[ACCOUNT_BYTES];
@@ -132,9 +133,10 @@ static bool write_account(const char *directory, const sj_spool_aside *aside)
     struct stat before;
     snprintf(why, sizeof(why), "%s", aside->why);
     for (char *at = why; *at != '\0'; at++) {
-        *at = (unsigned char)*at < ' ' ? ' ' : *at; /* one line */
+        *at = (unsigned char)*at < ' ' ? ' ' : *at; /* Keeps the text on one line. */
     }
-    /* one write of one size: what a kill leaves is this account or the one of before */
+    /* A single write of fixed size: after a kill, the file has the new account or the previous
+     * one. */
     memset(text, ' ', sizeof(text));
     const int size = snprintf(
         text, sizeof(text), "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n%s\n",
@@ -184,7 +186,7 @@ bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t 
         snprintf(after.why, sizeof(after.why), "%s", why);
     }
     bool is_noted = write_account(directory, &after);
-    if (!is_noted && is_kept) { /* they took the room of the account, which counts for more */
+    if (!is_noted && is_kept) { /* The bytes used the space of the account, which matters more. */
         char name[NAME_BYTES];
         name_of(position, kind, name);
         remove_in(directory, name);

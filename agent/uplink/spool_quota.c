@@ -29,7 +29,7 @@ uint64_t sj_spool_directory_bytes(const char *directory)
     return sum;
 }
 
-/* sum_others walks the spools beside `directory`, with what they have put aside. */
+/* Sums the spools beside `directory`, and what they have set aside. */
 static uint64_t sum_others(const char *directory)
 {
     sj_spool_aside aside;
@@ -72,7 +72,7 @@ uint64_t sj_spool_quota_left(sj_spool_quota *room, const char *directory, uint64
         return UINT64_MAX;
     }
     if (own_bytes < room->own_bytes) {
-        room->own_bytes = own_bytes; /* the collector has taken some */
+        room->own_bytes = own_bytes; /* Some were acknowledged and deleted. */
     }
     const uint64_t known = room->others_bytes + own_bytes;
     const bool is_scarce = known + segment_bytes >= room->budget_bytes;

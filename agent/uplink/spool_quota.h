@@ -1,25 +1,25 @@
-/* How much room the spools of one root take together. */
+/* Limits the disk space that all spools of one root use together. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_QUOTA_H
 #define SJ_AGENT_UPLINK_SPOOL_QUOTA_H
 
 #include <stdint.h>
 
-/* What one spool knows of the others beside it. */
+/* One spool's latest sums of the spools beside it. */
 typedef struct sj_spool_quota {
-    uint64_t budget_bytes; /* of all together; 0: no limit */
-    uint64_t others_bytes; /* as of the last look */
-    uint64_t own_bytes;    /* of this one, then */
-    int64_t looked_ns;     /* 0: never */
+    uint64_t budget_bytes; /* Limit of all spools together. 0: none. */
+    uint64_t others_bytes; /* Bytes of the others at the latest sum. */
+    uint64_t own_bytes;    /* Bytes of this one at that time. */
+    int64_t looked_ns;     /* Monotonic time of the latest sum. 0: never. */
 } sj_spool_quota;
 
-/* sj_spool_directory_bytes sums the files in a directory, those put aside not among them; 0 when it
- * cannot be read. */
+/* Returns the size of the files in a directory, without those set aside. Returns 0 if it cannot be
+ * read. */
 uint64_t sj_spool_directory_bytes(const char *directory);
 
-/* sj_spool_quota_left returns what the spool in `directory`, which holds `own_bytes`, may still
- * add. It looks at the others when a segment's worth was added since, and every second while there
- * is little room; so that recorders that fill their spools at once pass the budget by at most
- * `segment_bytes` each. UINT64_MAX: no limit. */
+/* Returns how many bytes the spool in `directory`, which has `own_bytes`, may still add.
+ * UINT64_MAX: no limit. It sums the others again after each segment's worth of growth, and every
+ * second while space is scarce. So recorders that fill their spools at the same time exceed the
+ * budget by at most `segment_bytes` each. */
 uint64_t sj_spool_quota_left(sj_spool_quota *room, const char *directory, uint64_t own_bytes,
                              uint64_t segment_bytes);
 

@@ -30,7 +30,7 @@ sj_status sj_spool_secret_read(const char *directory, uint8_t secret[SJ_SPOOL_SE
     if (read_whole(path, secret)) {
         return SJ_OK;
     }
-    (void)unlink(fresh); /* of somebody who was killed between the two */
+    (void)unlink(fresh); /* Left by a process that was killed between the two steps. */
     const int file = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const bool is_written =
         file >= 0 && getrandom(secret, SJ_SPOOL_SECRET_BYTES, 0) == SJ_SPOOL_SECRET_BYTES &&

@@ -1,5 +1,5 @@
-/* The secret of a session: 32 random bytes beside its spool, shown to the collector with each HELLO
- * for it. A collector that asks for no tokens decides by it who may write to the session. */
+/* The secret of a session: 32 random bytes beside its spool. Each HELLO shows it to the collector.
+ * A collector without tokens uses it to decide which device may write to the session. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_SECRET_H
 #define SJ_AGENT_UPLINK_SPOOL_SECRET_H
 
@@ -9,13 +9,13 @@
 
 enum { SJ_SPOOL_SECRET_BYTES = 32 };
 
-/* sj_spool_secret_read reads `<directory>/secret`, which it makes (0600, on disk when it returns)
- * when it is not there. The spool's owner only. Blocking. SJ_EIO. */
+/* Reads `<directory>/secret`. Creates it if missing (0600, on disk when it returns). Only the
+ * spool's owner may call it. Blocking. Returns SJ_EIO if it fails. */
 SJ_MUST_CHECK sj_status sj_spool_secret_read(const char *directory,
                                              uint8_t secret[SJ_SPOOL_SECRET_BYTES],
                                              sj_error *error);
 
-/* sj_spool_secret_remove deletes it, with the rest of the spool. */
+/* Deletes the secret with the rest of the spool. */
 void sj_spool_secret_remove(const char *directory);
 
 #endif

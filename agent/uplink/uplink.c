@@ -1,23 +1,22 @@
 /* Design notes
  *
- * A step takes in what the channel has brought and sends what may be sent. One thread makes the
- * steps, its own or, without threads, its owner's.
+ * A step reads the channel's events and sends the frames that may be sent. One thread runs the
+ * steps: the uplink's own or, without threads, its owner's.
  *
- * Order: frames go out in spool order, but may overtake each other when they are re-sent. What
- * others refer to therefore waits for its acknowledgement first: HELLO before all, SESSION before
- * the rest of the metadata, metadata before blocks, blocks before the end, so that what is missing
- * then has been refused.
+ * Frames are sent in spool order, but resent frames may overtake each other. So frames that others
+ * refer to must be acknowledged first: HELLO before all, SESSION before other metadata, metadata
+ * before blocks, blocks before the end. Frames that are missing at the end were refused.
  *
- * A frame that the collector cannot take now (disk full, database busy) is not acknowledged; when
- * nothing is in flight any more the spool is rewound and, after a pause, one frame probes. A frame
- * that can never be stored is put aside.
+ * A frame that the collector cannot accept now (disk full, database busy) is not acknowledged. Once
+ * nothing is in flight, the spool is rewound. After a pause, one frame probes the collector. A
+ * frame that can never be stored is set aside.
  *
- * The collector may have lost what it acknowledged: its log was cut, or an older copy of its
- * database took its place. A frame that refers to something unknown has all announcements of the
- * spool sent again before it, and is then tried a few times. A collector that has been started
- * anew gets the brief announcements at once: a block whose thread is unknown is stored, not
- * refused. A walk over announcements that was interrupted goes on at the oldest one that was not
- * answered. Frames of the spool wait until all announcements are answered. */
+ * The collector may have lost acknowledged frames: its log was cut, or an older copy of its
+ * database was restored. A frame that refers to something unknown has all announcements of the
+ * spool sent again before it. It is then tried a few times. A restarted collector gets the brief
+ * announcements at once: it would store a block whose thread is unknown, not refuse it. An
+ * interrupted walk over announcements resumes at the oldest one without an answer. Frames of the
+ * spool wait until all announcements are answered. */
 #include "agent/uplink/uplink.h"
 
 #include "agent/uplink/clock_offset.h"
@@ -40,7 +39,8 @@ enum {
     PAUSE_MIN_MS = 200,
     PAUSE_MAX_MS = 10000,
     UNKNOWN_REFERENCE_TRIES = 3,
-    RECALL_FRAMES = 1024 /* to be acknowledged before frames are announced again to one collector */
+    /* Acknowledged frames between two recalls for the same collector. */
+    RECALL_FRAMES = 1024
 };
 
 typedef enum frame_rank {
@@ -49,18 +49,18 @@ typedef enum frame_rank {
     RANK_METADATA,
     RANK_BLOCK,
     RANK_END,
-    RANK_CLOCK, /* not of the spool, and nothing waits for it */
+    RANK_CLOCK, /* Not from the spool, and nothing waits for it. */
     RANKS
 } frame_rank;
 
-/* A frame that is under way. */
+/* A frame in flight. */
 typedef struct slot {
     bool is_busy;
     frame_rank rank;
-    uint64_t position;  /* in the spool; meaningless for HELLO, clocks and recalled frames */
-    int64_t sent_ns;    /* BOOTTIME */
-    bool is_recalled;   /* an announcement that is sent once more */
-    uint64_t recall_at; /* the frame's place in `announced` */
+    uint64_t position;  /* Position in the spool. Unset for HELLO, clocks and recalled frames. */
+    int64_t sent_ns;    /* BOOTTIME. */
+    bool is_recalled;   /* True for an announcement that is sent again. */
+    uint64_t recall_at; /* Position of the frame in the walk. */
 } slot;
 
 struct sj_uplink {
@@ -74,37 +74,38 @@ struct sj_uplink {
     pthread_t thread;
     bool thread_started;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* a step was made */
+    pthread_cond_t changed; /* Signalled after each step. */
     bool stopping;
-    bool waits;           /* for sj_uplink_release */
-    bool hello_wanted;    /* a connection was made */
-    atomic_bool notified; /* a step is to be made; without the lock */
-    bool idle;            /* the spool was empty at the last look and nothing was in flight */
+    bool waits;           /* Waits for sj_uplink_release. */
+    bool hello_wanted;    /* A connection was made. */
+    atomic_bool notified; /* A step is wanted. Used without the lock. */
+    bool idle;            /* At the latest step, the spool was empty and nothing was in flight. */
     bool rewind;
     uint32_t window;
-    unsigned pause_ms;         /* 0: none; grows while the collector gives no credit */
-    struct timespec resume;    /* monotonic; end of the pause */
-    uint64_t unknown_position; /* frame that referred to something unknown */
+    unsigned pause_ms;         /* 0: none. Grows while the collector gives no credit. */
+    struct timespec resume;    /* Monotonic end of the pause. */
+    uint64_t unknown_position; /* Frame that referred to something unknown. */
     unsigned unknown_tries;
-    bool unknown_is_final;  /* the frame before was refused because it did, and none was taken since
-                             */
-    sj_spool_recall recall; /* the walk over announcements that is wanted or under way */
-    bool recall_wanted;     /* it begins when nothing is in flight */
+    /* True if the previous frame was refused for an unknown reference, and none was accepted
+     * since. */
+    bool unknown_is_final;
+    sj_spool_recall recall; /* The walk over announcements that is wanted or running. */
+    bool recall_wanted;     /* It starts once nothing is in flight. */
     bool is_recalling;
     unsigned recalled_in_flight;
-    bool was_recalled;    /* at the collector of now, when so many frames were acknowledged: */
-    uint64_t recalled_at; /* in status.acknowledged_frames */
-    uint64_t incarnation; /* the collector's; 0: not known */
+    bool was_recalled;    /* Announcements were sent to the current collector. */
+    uint64_t recalled_at; /* Value of status.acknowledged_frames at that time. */
+    uint64_t incarnation; /* The collector's incarnation. 0: unknown. */
     bool held_is_recalled;
     uint64_t held_recall_at;
-    bool held_back; /* `held` is the next frame, waiting for its rank */
+    bool held_back; /* `held` is the next frame and waits for its rank. */
     sj_slice held;
     uint64_t held_position;
     unsigned in_flight[RANKS];
     sj_uplink_status status;
-    Sojourn__Hello *about; /* the HELLO, unpacked: who the device is */
+    Sojourn__Hello *about; /* The unpacked HELLO: the identity of the device. */
     sj_clock_offsets clocks;
-    sj_clock_offset clock; /* to be reported */
+    sj_clock_offset clock; /* The next offset to report. */
     bool clock_wanted;
     slot slots[MAX_WINDOW];
 };
@@ -117,7 +118,7 @@ static frame_rank rank_of(sj_slice frame)
     case SJ_FRAME_SESSION:
         return RANK_SESSION;
     case SJ_FRAME_BLOCK:
-    case SJ_FRAME_THREAD: /* may come after the blocks of its streams */
+    case SJ_FRAME_THREAD: /* It may come after the blocks of its streams. */
         return RANK_BLOCK;
     case SJ_FRAME_SESSION_END:
         return RANK_END;
@@ -183,7 +184,7 @@ static void begin_pause(sj_uplink *uplink)
     uplink->resume = sj_moment_after_ms(uplink->pause_ms);
 }
 
-/* pause_once: of frames that were under way together each says the same. */
+/* Pauses once for all frames that were in flight together, because all report the same. */
 static void pause_once(sj_uplink *uplink)
 {
     if (uplink->pause_ms == 0 || sj_moment_has_passed(&uplink->resume)) {
@@ -197,7 +198,7 @@ static bool is_final_rejection(sj_status status)
            status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
 }
 
-/* A frame that cannot be accounted for is sent again: the disk may have room then. */
+/* Rejects a frame. If the disk has no space for its account, it is sent again later. */
 static void reject(sj_uplink *uplink, uint64_t position, const char *why)
 {
     const sj_status status = sj_spool_reject(uplink->spool, position, why);
@@ -211,8 +212,8 @@ static void reject(sj_uplink *uplink, uint64_t position, const char *why)
     }
 }
 
-/* Counts how often a frame referred to something unknown. Those that follow one that was refused
- * for that go out one by one, so that nothing they could refer to is under way. */
+/* Counts how often a frame referred to something unknown. After a refusal, the following frames are
+ * sent one by one, so that nothing they could refer to is in flight. */
 static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
 {
     const bool same = uplink->unknown_position == done->position;
@@ -223,8 +224,8 @@ static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
     return uplink->unknown_is_final;
 }
 
-/* Has all announcements sent again, once nothing is in flight. A walk that includes modules is not
- * replaced by a brief one: it starts again. */
+/* Requests that all announcements are sent again, once nothing is in flight. A brief walk does not
+ * replace one that includes modules: that one restarts. */
 static void want_recall(sj_uplink *uplink, bool is_brief)
 {
     const bool is_pending =
@@ -235,7 +236,7 @@ static void want_recall(sj_uplink *uplink, bool is_brief)
     uplink->rewind = true;
 }
 
-/* Has the walk go on at the announcement in `done`, once nothing is in flight. */
+/* Resumes the walk at the announcement in `done`, once nothing is in flight. */
 static void resume_recall(sj_uplink *uplink, const slot *done)
 {
     if (done->recall_at < uplink->recall.at) {
@@ -245,8 +246,8 @@ static void resume_recall(sj_uplink *uplink, const slot *done)
     uplink->rewind = true;
 }
 
-/* Asks for a walk over all announcements, unless the last one is so recent that the frame refers to
- * something that none of them has. */
+/* Requests a walk over all announcements. Returns false if the last walk is so recent that the
+ * frame refers to something that was never announced. */
 static bool want_whole_recall(sj_uplink *uplink)
 {
     if (uplink->recall_wanted) {
@@ -262,7 +263,7 @@ static bool want_whole_recall(sj_uplink *uplink)
     return true;
 }
 
-/* Sets the state after a refusal that another answer may follow. */
+/* Sets the state after a refusal that is not final. */
 static void note_refusal(sj_uplink *uplink, sj_status status)
 {
     if (status == SJ_EPERM || status == SJ_EVERSION) {
@@ -272,9 +273,8 @@ static void note_refusal(sj_uplink *uplink, sj_status status)
     }
 }
 
-/* Reads the verdict on an announcement that was sent once more. One that is refused for good, or
- * that this collector cannot read, is left out: frames that need it are refused in turn, and
- * counted. */
+/* Handles the answer to a recalled announcement. One that is finally refused, or that this
+ * collector cannot read, is skipped: frames that need it are refused in turn, and counted. */
 static void take_recalled_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
 {
     const sj_status status = (sj_status)ack->status;
@@ -293,7 +293,8 @@ static void take_recalled_verdict(sj_uplink *uplink, const slot *done, const Soj
     }
 }
 
-/* Rejects a frame that refers to something unknown, and says if that may be for lack of room. */
+/* Rejects a frame that refers to something unknown. The reason mentions it if announcements did not
+ * fit. */
 static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why)
 {
     char text[sizeof(uplink->status.message)];
@@ -316,7 +317,7 @@ static void probe_at_once(sj_uplink *uplink)
     uplink->resume = sj_moment_after_ms(0);
 }
 
-/* Takes in what the collector says about one frame of the spool. */
+/* Handles the collector's answer to one frame of the spool. */
 static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
 {
     const sj_status status = (sj_status)ack->status;
@@ -367,8 +368,8 @@ static void take_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
     }
 }
 
-/* Offsets come with every answer; one that the collector did not get is made up for by a later one.
- */
+/* Offsets come with every answer, so a later one replaces an offset that did not reach the
+ * collector. */
 static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
                        const Sojourn__Ack *ack)
 {
@@ -381,8 +382,7 @@ static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
     }
 }
 
-/* A collector that was started since may have an older database: it gets announcements once more.
- */
+/* A restarted collector may have an older database, so it gets announcements again. */
 static void note_incarnation(sj_uplink *uplink, const Sojourn__Ack *ack)
 {
     if (ack->incarnation != 0 && ack->incarnation != uplink->incarnation) {
@@ -397,7 +397,7 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
 {
     take_times(uplink, done, received_ns, ack);
     if (done->rank == RANK_CLOCK) {
-        return; /* a collector that knows no such frame does without */
+        return; /* A collector that does not know the frame does not need it. */
     }
     uplink->window = ack->window < uplink->window_max ? ack->window : uplink->window_max;
     if (done->rank == RANK_HELLO) {
@@ -416,7 +416,7 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
     note_incarnation(uplink, ack);
 }
 
-/* The answer could not be had or read: the frame will be sent again. */
+/* The answer is missing or unreadable: the frame will be sent again. */
 static void take_failure(sj_uplink *uplink, const slot *done, const char *why)
 {
     set_message(uplink, why);
@@ -453,7 +453,7 @@ static void take_answer(sj_uplink *uplink, const slot *done, const sj_channel_ev
 static void take_event(sj_uplink *uplink, const sj_channel_event *event)
 {
     if (event->type == SJ_CHANNEL_CONNECTED) {
-        uplink->hello_wanted = true; /* each new connection begins with it */
+        uplink->hello_wanted = true; /* Each new connection begins with it. */
         return;
     }
     if (event->type == SJ_CHANNEL_DISCONNECTED) {
@@ -488,7 +488,7 @@ static void take_events(sj_uplink *uplink)
     }
 }
 
-/* Gets the next announcement that is to be sent again into `held`. SJ_EAGAIN: that was all. */
+/* Reads the next announcement to send again into `held`. Returns SJ_EAGAIN at the end. */
 static sj_status hold_recalled(sj_uplink *uplink)
 {
     const uint64_t at = uplink->recall.at;
@@ -502,7 +502,7 @@ static sj_status hold_recalled(sj_uplink *uplink)
     return status;
 }
 
-/* Gets the next frame of the spool into `held`. SJ_EAGAIN: there is none now. */
+/* Reads the next frame of the spool into `held`. Returns SJ_EAGAIN if there is none now. */
 static sj_status hold_pending(sj_uplink *uplink)
 {
     sj_status status = SJ_ECORRUPT;
@@ -514,7 +514,7 @@ static sj_status hold_pending(sj_uplink *uplink)
     return status;
 }
 
-/* Gets the next frame into `held`; false when there is none now. */
+/* Reads the next frame into `held`. Returns false if there is none now. */
 static bool hold_next(sj_uplink *uplink)
 {
     sj_status status = uplink->held_back ? SJ_OK : SJ_EAGAIN;
@@ -526,7 +526,7 @@ static bool hold_next(sj_uplink *uplink)
     }
     if (status != SJ_OK && status != SJ_EAGAIN) {
         set_message(uplink, status == SJ_EFULL ? no_room : "cannot read the spool");
-        uplink->rewind = true; /* a frame was given, and is not sent */
+        uplink->rewind = true; /* The spool gave a frame that is not sent. */
         begin_pause(uplink);
     }
     return status == SJ_OK;
@@ -569,12 +569,12 @@ static void send_what_may(sj_uplink *uplink)
     }
     if (uplink->clock_wanted && idle != NULL && uplink->status.state == SJ_UPLINK_SENDING) {
         uplink->clock_wanted = false;
-        (void)!send_clock(uplink, idle); /* another one comes */
+        (void)!send_clock(uplink, idle); /* A lost offset is replaced by a later one. */
     }
     while (!uplink->waits && !uplink->rewind && !uplink->hello_wanted &&
            uplink->status.state != SJ_UPLINK_CONNECTING &&
            uplink->status.state != SJ_UPLINK_REFUSED) {
-        /* while paused credit is probed with one frame */
+        /* While paused, one frame probes for credit. */
         const uint32_t window = uplink->pause_ms != 0 || uplink->window == 0 ? 1 : uplink->window;
         idle = find_idle_slot(uplink);
         if (idle == NULL || count_in_flight(uplink) >= window || !hold_next(uplink)) {
@@ -595,7 +595,7 @@ static void send_what_may(sj_uplink *uplink)
     }
 }
 
-/* step with the lock held. */
+/* Runs a step. The lock is held. */
 static void step(sj_uplink *uplink)
 {
     sj_spool_counters counters;
@@ -607,7 +607,7 @@ static void step(sj_uplink *uplink)
     pthread_cond_broadcast(&uplink->changed);
 }
 
-/* end_of_pause is until when a step would do nothing without an event; NULL: forever. */
+/* Returns the time before which only events need a step. NULL: no limit. */
 static const struct timespec *end_of_pause(const sj_uplink *uplink)
 {
     return uplink->pause_ms != 0 && !sj_moment_has_passed(&uplink->resume) ? &uplink->resume : NULL;
@@ -711,7 +711,7 @@ void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status)
     pthread_mutex_unlock(&uplink->lock);
 }
 
-/* wake lets a step be made; called with the lock held, which it gives back. */
+/* Requests a step. The caller holds the lock, which is released. */
 static void wake(sj_uplink *uplink)
 {
     uplink->idle = false;
@@ -733,7 +733,7 @@ void sj_uplink_wake(sj_uplink *uplink)
     }
 }
 
-/* wait_for_step waits for the thread to make one, or makes it; false at the deadline. */
+/* Waits for a step of the thread, or runs one. Returns false at the deadline. */
 static bool wait_for_step(sj_uplink *uplink, const struct timespec *deadline)
 {
     if (!uplink->threadless) {

@@ -32,7 +32,7 @@ typedef struct sj_fleet_poll {
     int64_t instance;      /* random number of the daemon's process; 0: it sent none */
     bool is_restart;       /* the daemon's process has just started, and no other one is known */
     uint64_t last_command; /* number of the last command that it began; 0: none */
-    const char *status;    /* JSON object */
+    const char *status;    /* JSON object; anything else is stored as an empty one */
 } sj_fleet_poll;
 
 /* Stores the status that a device reports. Ends as failed the commands up to `last_command` that

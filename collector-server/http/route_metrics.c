@@ -15,6 +15,11 @@ typedef struct metric {
     const char *sql;
 } metric;
 
+/* Adds up what devices say: a number that is none or below 0 counts as 0. */
+#define REPORTED(member)                                                                           \
+    "SELECT CAST(total(max(0, CAST(status ->> '" member                                            \
+    "' AS INTEGER))) AS INTEGER) FROM device_status WHERE json_valid(status)"
+
 static const metric metrics[] = {
     {"sojourn_sessions", "Sessions in the database.", "SELECT count(*) FROM sessions"},
     {"sojourn_sessions_recording", "Sessions that have not ended.",
@@ -30,9 +35,9 @@ static const metric metrics[] = {
     {"sojourn_devices_copied", "Devices whose identity two daemons use at present.",
      "SELECT count(*) FROM copied_devices"},
     {"sojourn_undelivered_sessions", "Ended sessions that devices still hold, as they last said.",
-     "SELECT coalesce(sum(status ->> 'undelivered'), 0) FROM device_status"},
+     REPORTED("undelivered")},
     {"sojourn_refused_sessions", "Sessions on devices of which frames were refused for good.",
-     "SELECT coalesce(sum(status ->> 'refused'), 0) FROM device_status"},
+     REPORTED("refused")},
     {"sojourn_commands_open", "Commands that are not finished.",
      "SELECT count(*) FROM commands WHERE state IN ('queued', 'sent')"},
     {"sojourn_database_bytes", "Size of the database.",

@@ -102,11 +102,12 @@ CREATE TABLE commands (
     command_id INTEGER PRIMARY KEY AUTOINCREMENT,
     -- The device (`devices`).
     device_id INTEGER NOT NULL REFERENCES devices,
-    -- Status, launch, record, attach, export, ...; `policies` and `write` are the collector's own.
+    -- `status`, `launch`, `record`, `attach`, `export` or others; `policies` and `write` are the
+    -- collector's own.
     kind TEXT NOT NULL,
     -- A JSON object.
     arguments TEXT NOT NULL DEFAULT '{}',
-    -- Preparing (by the collector), queued, sent, done, failed, timed_out.
+    -- `preparing` (by the collector), `queued`, `sent`, `done`, `failed` or `timed_out`.
     state TEXT NOT NULL DEFAULT 'queued',
     -- The user of the collector's machine; http; collector (by itself).
     requested_by TEXT NOT NULL DEFAULT '',
@@ -181,7 +182,7 @@ CREATE TABLE sessions (
     started_ticks INTEGER NOT NULL,
     -- Raw clock at the end.
     ended_ticks INTEGER,
-    -- Ns = ticks x numerator / denominator.
+    -- Nanoseconds are ticks x numerator / denominator.
     tick_ns_numerator INTEGER NOT NULL,
     -- See `tick_ns_numerator`.
     tick_ns_denominator INTEGER NOT NULL,
@@ -656,7 +657,7 @@ CREATE TABLE function_stats (
     function_id INTEGER NOT NULL,
     -- The number of calls.
     calls INTEGER NOT NULL,
-    -- Ns, a recursive activation not counted on top of the one it lies in: the mean of all calls is
+    -- Nanoseconds, a recursive activation not counted on top of the one it lies in: the mean of all calls is
     -- `sum(total_ns) / sum(calls)` of its `call_paths`.
     total_ns INTEGER NOT NULL,
     -- Total minus the time of recorded callees, ns; an estimate where `function_estimates` says so.
@@ -1333,7 +1334,7 @@ CREATE TABLE zombies (
     first_seen_realtime_ns INTEGER NOT NULL,
     -- Nanoseconds since the Unix epoch, clock of the device.
     last_seen_realtime_ns INTEGER NOT NULL,
-    -- Open, resolved, or reopened: seen again after it was resolved.
+    -- `open`, `resolved`, or `reopened`: seen again after it was resolved.
     state TEXT NOT NULL,
     -- When it was resolved, nanoseconds since the Unix epoch; NULL: never.
     resolved_realtime_ns INTEGER,
@@ -1355,7 +1356,7 @@ CREATE TABLE zombies (
 -- - class TEXT: Of the freed object that a message was sent to or a virtual function called of, as
 --   written in the source; empty: no object.
 -- - selector TEXT: Of the message; of a virtual call, the function.
--- - state TEXT: Open, resolved, or reopened: seen again after it was resolved.
+-- - state TEXT: `open`, `resolved`, or reopened: seen again after it was resolved.
 -- - used_in TEXT: The program's own function that made the mistake; functions that only wrap the
 --   allocator (xfree, g_malloc, operator new) are stepped over; empty: not known.
 -- - freed_in TEXT: That freed the memory; empty: not freed, or not known.
@@ -1412,7 +1413,7 @@ CREATE INDEX zombie_reports_by_session ON zombie_reports (session_id);
 CREATE TABLE zombie_frames (
     -- The report (`reports`).
     report_id INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE,
-    -- Use, free, allocation, or history and the number of the event.
+    -- `use`, `free`, `allocation`, or `history` and the number of the event.
     stack TEXT NOT NULL,
     -- 0: innermost.
     depth INTEGER NOT NULL,

@@ -526,13 +526,13 @@ static void run_raw_until_told(int loads_late)
     const unsigned char before = first_byte();
     is_borrowed = 1;
     signal(SIGTERM, end);
-    set_raw(SIGTRAP, step);
     puts("ready");
     fflush(stdout);
     if (loads_late) {
         load_late(before);
     }
     while (!is_over) {
+        set_raw(SIGTRAP, step); /* again: who attaches has adopted the one before */
         run_stepped();
         if (!has_told && outside > MANY) {
             has_told = puts("stepped") >= 0 && fflush(stdout) == 0;
@@ -586,10 +586,10 @@ static void hold(int number, siginfo_t *info, void *context)
 static void run_held(void)
 {
     long sum = 0;
-    set_raw(SIGTRAP, hold);
     puts("ready");
     fflush(stdout);
     while (!is_over) {
+        set_raw(SIGTRAP, hold); /* again: who attaches has adopted the one before */
         sum = run_stepped();
     }
     printf("held: sum %ld\n", sum);

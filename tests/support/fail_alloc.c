@@ -20,13 +20,21 @@ void *realloc(void *old, size_t size);
 
 static _Thread_local bool armed;
 static _Thread_local bool failed;
+static _Thread_local bool goes_on;
 static _Thread_local uint64_t left;
 
 void fail_alloc_at(uint64_t n)
 {
     armed = true;
     failed = false;
+    goes_on = false;
     left = n;
+}
+
+void fail_alloc_from(uint64_t n)
+{
+    fail_alloc_at(n);
+    goes_on = true;
 }
 
 bool fail_alloc_stop(void)
@@ -38,7 +46,7 @@ bool fail_alloc_stop(void)
 static bool fails_now(void)
 {
     if (!armed || failed) {
-        return false;
+        return armed && goes_on;
     }
     failed = left-- == 0;
     errno = failed ? ENOMEM : errno;

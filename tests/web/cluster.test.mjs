@@ -1,4 +1,5 @@
-// The dashboard over a cluster of two labs: the pages about many sessions show what the labs have.
+// Tests the dashboard on a cluster of two labs: the pages about many sessions show what the labs
+// have.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -10,8 +11,8 @@ import {
     bin, checkLooks, checkPanel, clean, database, foreign, format, openPage, output, problems, program, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
-const SIDE = 5; // sessions of each side of the comparison, of each lab
-const ALL = 4 * SIDE + 1; // one more with estimates
+const SIDE = 5; // sessions on each side of the comparison, in each lab
+const ALL = 4 * SIDE + 1; // one session more, with estimates
 const labs = [database, path.join(output, "other.db")];
 let node;
 let url;
@@ -136,7 +137,7 @@ test("times that are estimates are marked", async () => {
     const compared = rowsOf(page, "Functions compared").filter({ hasText: name });
     await compared.first().waitFor();
     assert.match((await texts(compared))[0][5], /^~/);
-    for (const change of ["DROP COLUMN untimed_calls", "ADD COLUMN untimed_calls Nullable(Int64)"]) { // as rows of before are
+    for (const change of ["DROP COLUMN untimed_calls", "ADD COLUMN untimed_calls Nullable(Int64)"]) { // like rows of an older Sojourn
         assert.ok((await fetch(url, { method: "POST", body: `ALTER TABLE sojourn.raw_function_stats ${change}` })).ok);
     }
     const unknown = page.getByText(`${format.counted(ALL, "session")} came from an older Sojourn`);

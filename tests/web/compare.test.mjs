@@ -1,4 +1,5 @@
-// Two sets of sessions compared: verdicts, intervals, durations, and how sets are chosen.
+// Tests the comparison of two sets of sessions: verdicts, intervals, durations, and how sets are
+// chosen.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
@@ -9,11 +10,12 @@ import {
     bin, change, checkPanel, clean, database, foreign, format, openPage, openTwin, output, problems, record, rowsOf, sql, start, stop, texts,
 } from "./lab.mjs";
 
-const SIDE = 8; // sessions of each side of the comparison
+const SIDE = 8; // sessions on each side of the comparison
 const A = "1,2,3,4,5,6,7,8";
 const B = "9,10,11,12,13,14,15,16";
 
-// The same program as another compiler option makes it: other functions of the same names.
+// Records the same program with other functions of the same names, as another compiler option would
+// make it.
 function recordRebuilt() {
     const folder = path.join(output, "rebuilt");
     mkdirSync(folder);
@@ -97,7 +99,7 @@ test("two sets are compared with a verdict, and their durations drawn", async ()
     await wrong.close();
 });
 
-// Calls and shares of each bin, as a table says them.
+// Returns the calls and shares of each bin, as a table shows them.
 async function binsOf(page) {
     await page.locator("figure.durations details.twin summary").click();
     const label = rowsOf(page, "Durations, as a table");

@@ -23,7 +23,7 @@ const chromiumPath = process.env.SJ_CHROMIUM || "/usr/bin/chromium-headless-shel
 const isLong = process.env.SJ_LONG === "1";
 const EXTRA_FUNCTIONS = isLong ? 100000 : 10000;
 const ALL = (EXTRA_FUNCTIONS + 70).toLocaleString("en-US");
-const TABS = isLong ? 12 : 7; // a browser opens six connections to a server
+const TABS = isLong ? 12 : 7; // a browser opens at most six connections to a server
 let server;
 let answers;
 let base;
@@ -68,7 +68,7 @@ after(async () => {
     }
 });
 
-// `expects`: errors that the test wants the browser to log; any other is a problem.
+// `expects`: errors that the browser should log. Any other error fails the test.
 async function newContext(options) {
     const context = await browser.newContext(options);
     await context.addInitScript((text) => sessionStorage.setItem("token", text), token);

@@ -1,5 +1,5 @@
-// Times of calls that were counted without a clock, and self times of what calls them: wherever they are shown, ~ says
-// that they are estimates.
+// Times of calls that were counted without a clock, and self times of their callers: every page
+// marks these estimates with ~.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
@@ -10,8 +10,8 @@ const ADAPTIVE = 1;
 const EXACT = 2;
 const KILLED = 3; // adaptive, too
 
-let untimed; // by name: how many calls of a function of ADAPTIVE have no times of their own
-let counting; // names of functions that call some of those
+let untimed; // by name: how many calls of a function of ADAPTIVE were counted without a clock
+let counting; // names of functions that call such functions
 
 before(async () => {
     clean();
@@ -40,7 +40,8 @@ const isMarked = (text) => text.includes("~");
 const grid = (page, role) =>
     page.locator(`[role=${role}] .rows [role=row]`).evaluateAll((rows) => rows.map((row) => [...row.children].map((cell) => cell.textContent.trim())));
 
-// The cells of a row are marked as the function of its name is; "–" is no time.
+// Checks that each time of a row is marked if its function has estimates. "–" means that a time is
+// not known.
 function checkCells(name, cells, isMark) {
     cells.filter((text) => text !== "–" && text !== "").forEach((text) => assert.equal(isMarked(text), isMark, `${name}: ${cells.join(" | ")}`));
 }
@@ -50,8 +51,8 @@ function checkRow(name, cells, selves = []) {
     checkCells(`self of ${name}`, selves, isSelfEstimate(name));
 }
 
-// Columns is_estimate and is_self_estimate of a panel's own statement are what function_stats and call_edges say; the
-// latter comes back where there is one.
+// Checks that the columns is_estimate and is_self_estimate of a panel's statement agree with
+// function_stats and call_edges. Returns is_self_estimate if the row has it, else is_estimate.
 function agreed(row) {
     assert.equal(Boolean(row.is_estimate ?? isEstimate(row.name)), isEstimate(row.name), row.name);
     assert.equal(Boolean(row.is_self_estimate ?? isSelfEstimate(row.name)), isSelfEstimate(row.name), `self of ${row.name}`);
@@ -278,7 +279,7 @@ test("the API marks self times of functions and paths, and a bar of many calls a
     assert.ok(focus.length > 2);
     focus.forEach((row) => assert.deepEqual([row.is_estimate, row.is_self_estimate], [isEstimate(row.name), isSelfEstimate(row.name)], row.name));
     const [{ stream }] = await sql(`SELECT stream_id AS stream FROM streams WHERE session_id = ${ADAPTIVE} ORDER BY calls DESC LIMIT 1`);
-    let differ = 0; // bars whose first call is not like the others
+    let differ = 0; // bars whose first call is marked differently from the other calls
     for (const [call, , depth, , , , , flags, count] of (await of(`calls?stream=${stream}&width=50`)).rows.filter((row) => row[8] > 1)) {
         const calls = await sql(`SELECT flags FROM calls WHERE stream_id = ${stream} AND depth = ${depth} AND call_id >= ${call} ORDER BY call_id LIMIT ${Math.min(count, 1000)}`);
         const seen = calls.reduce((all, one) => all | one.flags, 0);
@@ -292,7 +293,7 @@ test("why a call was slow: what of both is estimated", async () => {
     const [first] = await sql(`SELECT start_ns FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("hash_word")} AND flags & 16 LIMIT 1`);
     const timed = await sql(`SELECT call_id FROM calls WHERE session_id = ${ADAPTIVE} AND function_id = ${await functionId("parse_line")}
         AND flags = 0 AND start_ns > ${first.start_ns} LIMIT 40`);
-    let call; // with a callee that was not timed
+    let call; // has a callee that was not timed
     let below = [];
     for (let at = 0; at < timed.length && !below.some((row) => row.flag); at++) {
         call = timed[at];

@@ -1,8 +1,8 @@
-// Every page of the dashboard, and recordings that fill it.
+// All pages of the dashboard, and recordings with data for each page.
 import assert from "node:assert/strict";
 import { clean, record, slowCall, sql, start } from "./lab.mjs";
 
-const SIDE = 4; // sessions of each side of the comparison
+const SIDE = 4; // sessions on each side of the comparison
 const A = "1,2,3,4";
 const B = "5,6,7,8";
 export const VALUED = 9;
@@ -20,7 +20,7 @@ export async function startFilled() {
     await start();
 }
 
-// Name, address, and what is there when the page is.
+// For each page: its name, its address, and text that shows that the page is ready.
 export const pages = [
     ["functions", `/sessions/${VALUED}`, "[role=grid] .rows .mono"],
     ["tree", `/sessions/${VALUED}?view=tree`, "[role=treegrid] .rows .mono"],

@@ -1,4 +1,4 @@
-/* What the browser tests run: makes a database, serves it, and changes it on request.
+/* The server of the browser tests: makes a database, serves it, and changes it on request.
  *
  *   web_fixture FILE EXTRA_FUNCTIONS
  *

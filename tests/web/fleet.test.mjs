@@ -1,4 +1,4 @@
-// From a device's apps to what they did, with a real device beside the collector: all by the page.
+// Uses the apps of a real device through the page only: preparation, recording and results.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -149,10 +149,10 @@ test("a device whose identity two daemons use is named", async () => {
     mkdirSync(copied.XDG_RUNTIME_DIR, { mode: 0o700 });
     const copy = spawn(path.join(bin, "sojourn-device"), ["run"], { env: copied, stdio: "ignore" });
     const page = await openPage("/fleet");
-    const named = rowsOf(page, "Devices").getByText("▲ two daemons have its identity");
+    const named = rowsOf(page, "Devices").getByText("▲ two daemons use this identity");
     assert.equal(await named.count(), 0);
     try {
-        do { // each command ends the wait of both
+        do { // each command wakes both daemons
             run("sojourn", "device", "--database", database, "phone7", "status");
         } while ((await sql("SELECT 1 AS n FROM copied_devices")).length === 0);
         await named.waitFor();

@@ -1,4 +1,4 @@
-// Names that would run, turn or tear a page stand inert and in their place on every page.
+// Hostile names (scripts, text direction, very long words) are shown as plain text on every page.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { after, before, test } from "node:test";

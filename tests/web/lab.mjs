@@ -1,7 +1,7 @@
-// What the tests of pages share: recordings in a database, sojournd that serves it, a browser, SQL.
-// Environment: SJ_BIN (folder of the built programs), SJ_WEB_PROGRAM (recorded_program),
-// SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM, SJ_WEB_TIMEOUT_MS (how long to wait for what a test expects).
-// SJ_LONG=1: checkLooks checks each size in each theme, and leaves pictures of them.
+// Shared by the tests of pages: recordings in a database, sojournd that serves it, a browser, and
+// SQL. Environment: SJ_BIN (folder of the built programs), SJ_WEB_PROGRAM (recorded_program),
+// SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM, SJ_WEB_TIMEOUT_MS (how long a test waits for what it
+// expects). SJ_LONG=1: checkLooks checks each size in each theme, and saves pictures.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -24,19 +24,19 @@ export const output = environment("SJ_WEB_OUTPUT");
 export const require = createRequire(path.join(environment("SJ_WEB_PACKAGES"), "package.json"));
 export const database = path.join(output, "lab.db");
 export const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
-export const OTHER_SITE = "other.example"; // the browser finds it on this machine
+export const OTHER_SITE = "other.example"; // the browser resolves this name to this machine
 export const foreign = []; // requests to other servers
-export const problems = []; // errors in the pages' consoles
+export const problems = []; // errors in the consoles of the pages
 
 export let base; // address of the server
-export let token; // what requests to it have to show
-export let format; // the dashboard's own: what a number looks like
+export let token; // the token for requests to the server
+export let format; // the dashboard's own module for formatting numbers
 let server;
 let log = "";
 let browser;
-let shared; // context of most pages
+let shared; // browser context that most pages share
 
-// clean makes an empty folder for the recordings.
+// Makes an empty folder for the recordings.
 export function clean() {
     rmSync(output, { recursive: true, force: true });
     mkdirSync(output, { recursive: true });
@@ -50,7 +50,7 @@ export function record(name, options, ...words) {
     return run;
 }
 
-// change runs statements on the database in another process, as another program would.
+// Runs statements on the database in another process, as another program would.
 export function change(statements) {
     const script = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1], timeout=60) as held: held.executescript(sys.argv[2])";
     const run = spawnSync("/usr/bin/python3", ["-c", script, database, statements], { encoding: "utf8" });
@@ -69,8 +69,8 @@ function collector(address) {
     return [path.join(bin, "sojournd"), ["--database", database, "--listen", address, "--http", "127.0.0.1:0"]];
 }
 
-// start starts a program that serves the dashboard and says where: a list of its name and words, or the collector
-// that listens at an address.
+// Starts a program that serves the dashboard, given as a list of words, or a collector that listens
+// at an address. Waits for the address that it prints.
 export async function start(what = `ipc://${output}/s.ipc`) {
     server = spawn(...(Array.isArray(what) ? what : collector(what)));
     [base, token] = await new Promise((resolve, reject) => {
@@ -103,14 +103,14 @@ export async function stop() {
     }
 }
 
-// ask asks the server as the dashboard does.
+// Sends a request to the server as the dashboard does.
 export const ask = (address) => fetch(new URL(address, base), { headers: { Authorization: `Bearer ${token}` } });
 
 export async function sql(statement, values = {}) {
     const address = new URL("/api/v1/sql", base);
     address.searchParams.set("sql", statement);
     address.searchParams.set("rows", "20000");
-    address.searchParams.set("ms", "30000"); // other tests run beside
+    address.searchParams.set("ms", "30000"); // generous, because other tests run at the same time
     for (const [name, value] of Object.entries(values)) {
         address.searchParams.set(`p.${name}`, value);
     }
@@ -121,13 +121,13 @@ export async function sql(statement, values = {}) {
     );
 }
 
-// No figures of the recordings contradict each other: what pages show of them is sound.
+// Checks that the numbers of the recordings are consistent, so that pages have sound data to show.
 export async function checkSums() {
     const file = new URL("../system/support/contradictions.sql", import.meta.url);
     assert.deepEqual(await sql(readFileSync(file, "utf8")), []);
 }
 
-// The call of parse_line that does more than others.
+// Returns the call of parse_line that does more work than the others.
 export async function slowCall(session) {
     const [call] = await sql(
         `SELECT c.call_id, c.start_ns, c.duration_ns, c.self_ns, c.function_id FROM arguments a JOIN calls c USING (call_id)
@@ -140,7 +140,7 @@ export function newStranger(options) {
     return browser.newContext({ viewport: { width: 1440, height: 900 }, acceptDownloads: true, ...options });
 }
 
-// newContext is a browser whose user has signed in at the server in each tab.
+// Returns a browser context whose user has signed in to the server.
 export async function newContext(options) {
     const context = await newStranger(options);
     const give = ([place, text]) => location.origin === place && sessionStorage.setItem("token", text);
@@ -148,14 +148,14 @@ export async function newContext(options) {
     return context;
 }
 
-// openPage opens a page of the server, or of a file. Pages that ask for nothing of their own share a context, and so
-// what the browser has compiled of the scripts. Close it by page.close().
+// Opens a page of the server, or of a file. Most pages share a context, and so the browser's
+// compiled scripts. Close the page with page.close().
 export async function openPage(target, { expects, ...options } = {}) {
     const isShared = Object.keys(options).length === 0;
     const context = isShared ? (shared ??= await newContext({})) : await newContext(options);
     const page = await context.newPage();
     if (!isShared) {
-        page.on("close", () => context.close().catch(() => {})); // it may be gone with the browser
+        page.on("close", () => context.close().catch(() => {})); // the context may already be closed with the browser
     }
     page.setDefaultTimeout(PATIENCE_MS);
     page.on("request", (request) => {
@@ -177,7 +177,7 @@ export async function openPage(target, { expects, ...options } = {}) {
 export const texts = (rows) => rows.evaluateAll((list) => list.map((row) => [...row.cells].map((cell) => cell.textContent.trim())));
 export const rowsOf = (page, label) => page.getByRole("group", { name: label, exact: true }).locator("tbody tr");
 
-// comesTo waits until what is read of a page is what is wanted: pages show what they have, and more as it comes.
+// Waits until `read` returns the wanted value, because pages show data as it arrives.
 export async function comesTo(read, wanted) {
     const until = Date.now() + PATIENCE_MS;
     let got = await read();
@@ -192,7 +192,8 @@ export async function openTwin(page) {
     await page.getByText("The same as a table").last().click();
 }
 
-// What the statement that a panel links to gives, as it is to be shown; undefined: not compared.
+// Returns the rows of the statement that a panel links to, formatted as the panel should show them.
+// A value `undefined` is not compared.
 async function wantedOf(link, show) {
     const values = {};
     for (const [name, value] of link.searchParams) {
@@ -203,7 +204,8 @@ async function wantedOf(link, show) {
     return (await sql(link.searchParams.get("sql"), values)).map(show);
 }
 
-// Every panel with a link to its SQL comes to show as many rows as the statement gives, and each number.
+// Checks a panel that links to its SQL: it shows as many rows as the statement returns, and the
+// same numbers.
 export async function checkPanel(page, title, show) {
     const panel = page.getByRole("region", { name: title, exact: true });
     await panel.locator("tbody tr").first().waitFor();
@@ -232,7 +234,7 @@ export async function checkPanel(page, title, show) {
 const WIDE = { width: 1280, height: 900 };
 const NARROW = { width: 390, height: 844 };
 
-// checkLooks: no violation of accessibility in both themes, and no wider than a phone.
+// Checks that a page has no accessibility violation in both themes, and is not wider than a phone.
 export async function checkLooks(page, name) {
     await page.evaluate(axe);
     for (const [size, viewport, themes] of [["wide", WIDE, ["light"]], ["narrow", NARROW, ["dark"]]]) {
@@ -252,7 +254,8 @@ export async function checkLooks(page, name) {
     }
 }
 
-// checkInert: hostile names run nothing, turn no text around, and make no page wider than a phone.
+// Checks that hostile names run nothing, do not reverse text, and do not make a page wider than a
+// phone.
 export async function checkInert(page, name) {
     assert.notEqual(await page.title(), "taken", name);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -261,7 +264,7 @@ export async function checkInert(page, name) {
     assert.equal(raw, false, `${name} holds a character that turns the direction of text`);
 }
 
-// saveOne saves what a session's page shows as one file, and opens that without a network.
+// Saves a session as one HTML file through the page, and opens the file without a network.
 export async function saveOne(page, name, options = {}) {
     await page.getByText("Export", { exact: true }).click();
     const [download] = await Promise.all([

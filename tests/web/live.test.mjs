@@ -1,4 +1,4 @@
-// Sessions that are recorded while their pages are open.
+// Tests pages that are open while their session is recorded.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -33,7 +33,7 @@ async function until(what, probe) {
     assert.fail(`waited in vain: ${what}`);
 }
 
-// A recording that works when told to.
+// A recorded program that works one round for each line of input.
 async function launch(name, ...options) {
     const recorder = spawn(path.join(bin, "sojourn"), [
         ...["record", "-q", "--collector", `ipc://${output}/s.ipc`, "--spool", path.join(output, `spool-${name}`)],
@@ -53,7 +53,7 @@ async function callsOf(session) {
     return calls;
 }
 
-// One more round of work, until its calls are stored.
+// Runs one more round, and waits until its calls are stored.
 async function work(recorder, session, least) {
     recorder.stdin.write("go\n");
     return until("more calls", async () => {
@@ -69,7 +69,7 @@ const numberOf = (text) => Number(text.replace(/[,KMB]/g, "")) * ({ K: 1e3, M: 1
 const tile = (page, label) =>
     page.locator(".tile", { has: page.getByText(label, { exact: true }) }).locator("dd");
 
-// The rates are those of the calls that SQL counts; what is shown is rounded to three digits.
+// Checks the rates against the calls that SQL counts. The page rounds rates to three digits.
 async function checkRates(page, session, seen) {
     await page.locator("details.twin summary").click();
     const table = rowsOf(page, "Calls a second, as a table");
@@ -90,7 +90,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     const before = await work(recorder, session, 100);
     const live = await openPage(`/sessions/${session}?view=live`);
     await live.getByText("This page updates itself.").waitFor();
-    const seen = await callsOf(session); // nothing works now
+    const seen = await callsOf(session); // the program is idle now
     const timeline = await openPage(`/sessions/${session}?view=timeline&follow=1`);
     await timeline.getByRole("button", { name: "● Following" }).waitFor();
     const table = await openPage(`/sessions/${session}`);
@@ -101,7 +101,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
         await page.locator(".live.on").waitFor();
     }
     let calls = before;
-    // A chart needs two looks at the session: under load the page may see several rounds at once.
+    // A chart needs two samples of the session. Under load the page may see several rounds at once.
     await until("a chart", async () => {
         calls = await work(recorder, session, calls + 100);
         return live.locator(".chart canvas").isVisible();
@@ -111,7 +111,7 @@ test("a running session is drawn as it comes, until it ends", async () => {
     await checkRates(live, session, seen);
     await checkPanel(live, "Where the time goes so far", (row) => [row.name, format.duration(row.self_ns), format.count(row.calls)]);
     await live.getByText("Calls that are still open count when they end, or when recording does.").waitFor();
-    // main, and what it waits in
+    // main, and the function that it waits in
     const [open] = await sql(`SELECT count(*) AS calls, min(start_ns) AS since_ns FROM open_now(${session}) WHERE NOT is_counted`);
     assert.ok(open.calls >= 1, "main is open");
     const since = format.duration(open.since_ns);
@@ -193,7 +193,7 @@ test("triggers and flight dumps are there when they happen", async () => {
     await page.getByText("A flight recording: it keeps the last seconds in memory").waitFor();
     await page.getByRole("link", { name: /^[1-9]\d* dumps?$/ }).waitFor();
     const cut = await openPage(`/sessions/${dump.session_id}`);
-    await cut.getByText("A flight dump: what was kept of").getByRole("link", { name: `session ${session}` }).waitFor();
+    await cut.getByText("A flight dump: the last seconds of").getByRole("link", { name: `session ${session}` }).waitFor();
     await cut.close();
     recorder.stdin.end();
     await once(recorder, "exit");

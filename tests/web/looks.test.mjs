@@ -1,5 +1,5 @@
-// Every page is accessible in both themes and as wide as a phone. SJ_LONG=1: each size in each theme, with
-// pictures to be looked at.
+// Every page is accessible in both themes and fits a phone. SJ_LONG=1 checks each size in each
+// theme, and saves pictures for review.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { addressOf, pages, startFilled, VALUED } from "./every_page.mjs";
@@ -18,7 +18,7 @@ const opened = [
 ];
 
 const quiet = { colorScheme: "light", reducedMotion: "reduce" };
-let shared; // a page of its own costs two seconds of CPU
+let shared; // a new page for each test would cost two seconds of CPU
 
 async function pageOf(name, target) {
     if (name === "error") {

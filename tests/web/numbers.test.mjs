@@ -1,4 +1,4 @@
-// Every number that the lists and tables without a link to their SQL show, against what SQL answers.
+// Compares the numbers of lists and tables that do not link to their SQL with the answers of SQL.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
@@ -7,8 +7,8 @@ import {
 
 const WHOLE = 1;
 const FALLEN = 2;
-const KILLED = 3; // with two threads
-const GAPPED = 4; // killed, without the first block of its main thread
+const KILLED = 3; // has two threads
+const GAPPED = 4; // killed, and lacks the first block of its main thread
 
 before(async () => {
     clean();
@@ -59,7 +59,7 @@ test("the list of sessions: each row and all totals", async () => {
     const wanted = await sql(`SELECT s.name, s.state, d.name AS device, s.stored_calls, s.lost_calls,
         CAST(s.started_realtime_ns AS TEXT) AS started,
         s.ended_realtime_ns / 1000 - s.started_realtime_ns / 1000 AS us FROM sessions s JOIN devices d USING (device_id) ORDER BY s.session_id DESC`);
-    const before = Date.now() - 20000; // the page says "ago" again every 10 s
+    const before = Date.now() - 20000; // the page updates "ago" every 10 s
     const shown = await texts(rows);
     const titles = await rows.evaluateAll((list) => list.map((row) => row.cells[4].title));
     wanted.forEach((row, index) => {

@@ -1,5 +1,6 @@
-// Pages of another site, in the browser in which somebody has signed in: they read nothing, no answer that they get
-// depends on what is stored, and nothing is computed for them. And how a tab comes to the token.
+// Pages of another site, in a browser whose user has signed in. They read nothing, the answers that
+// they get do not depend on stored data, and the server computes nothing for them. Also tests how a
+// tab gets the token.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -7,7 +8,7 @@ import { after, before, test } from "node:test";
 import { ask, base, clean, comesTo, newContext, newStranger, OTHER_SITE, record, start, stop, token } from "./lab.mjs";
 
 const PATIENCE_MS = Number(process.env.SJ_WEB_TIMEOUT_MS ?? 120000);
-let other; // the other site's server
+let other; // the server of the other site
 
 before(async () => {
     clean();
@@ -25,14 +26,16 @@ after(async () => {
     await stop();
 });
 
-// What answers would differ by: the first two compute more or less, by what is stored.
+// Requests whose real answers would differ. The first two cost more or less time, depending on
+// stored data.
 const guess = (name) =>
     `api/v1/sql?sql=${encodeURIComponent(`WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
         SELECT count(*) FROM n, sessions WHERE name GLOB '${name}'`)}`;
 const SESSION = "api/v1/sessions/1";
 const TARGETS = [guess("secret-*"), guess("other-*"), SESSION, "api/v1/sessions/2", "api/v1/events", "metrics", "healthz", "sessions/1", "favicon.svg"];
 
-// Runs in the other site's page: every way in which a page makes a browser ask for an address.
+// Runs in the other site's page. Uses every way in which a page can make the browser request an
+// address.
 function askInEachWay(addresses) {
     window.read = [];
     const add = (name, attributes) => document.body.append(Object.assign(document.createElement(name), attributes));
@@ -56,10 +59,10 @@ function askInEachWay(addresses) {
     });
 }
 
-const KINDS = ["EventSource", "Fetch", "Image", "Script", "Stylesheet"]; // as the browser calls them
+const KINDS = ["EventSource", "Fetch", "Image", "Script", "Stylesheet"]; // names of request kinds in the browser's protocol
 
-// Collects the answers of the server to a page: kind, url, status and size of each. Those that the browser keeps from
-// the page have a status here only.
+// Collects the server's answers to a page: kind, url, status and size of each. The status is also
+// seen if the browser hides the answer from the page.
 async function collectAnswers(page) {
     const answers = new Map();
     const tell = (id, told) => answers.set(id, { ...answers.get(id), ...told });
@@ -75,7 +78,7 @@ async function collectAnswers(page) {
     return () => [...answers.values()].filter(({ url, got }) => url && got);
 }
 
-// Answers of the server that a page of `site` comes to with the browser of somebody who has signed in.
+// Returns the server's answers to a page of `site` in a browser whose user has signed in.
 async function answersTo(site) {
     const context = await newContext();
     const own = await context.newPage(); // the user's own tab
@@ -132,7 +135,7 @@ test("a link of another site opens a page that asks for nothing before its user 
 
 test("a link of another site with a token opens the first page, and computes nothing that the site chose", async () => {
     const context = await newContext();
-    const own = await context.newPage(); // has the token, and gives it to other tabs
+    const own = await context.newPage(); // this tab has the token and shares it with other tabs
     await own.goto(base);
     await own.getByRole("link", { name: "secret-42" }).waitFor();
     const page = await context.newPage();
@@ -142,7 +145,7 @@ test("a link of another site with a token opens the first page, and computes not
     await page.evaluate((address) => location.assign(address), `${base}sql?sql=SELECT 41 %2B 1 AS sum#token=0`);
     await page.getByRole("link", { name: "secret-42" }).waitFor();
     assert.equal(page.url(), base);
-    assert.deepEqual(asked.filter((path) => path.endsWith("/sql")), ["/sql"]); // the page, not what it computes
+    assert.deepEqual(asked.filter((path) => path.endsWith("/sql")), ["/sql"]); // only the page is loaded; its statement does not run
     await context.close();
 });
 
@@ -156,7 +159,7 @@ test("a tab asks for the token, and hands it to others", async () => {
     };
     await page.goto(base);
     await signIn("guess");
-    await comesTo(() => page.getByLabel("The token of this server").inputValue(), ""); // refused: asked again
+    await comesTo(() => page.getByLabel("The token of this server").inputValue(), ""); // the token was refused, so the page asks again
     await signIn(token);
     await page.getByRole("link", { name: "secret-42" }).waitFor();
     await page.locator(".live.on").waitFor();
@@ -186,5 +189,5 @@ test("other users of this machine need the token in a header", async () => {
         assert.equal(answer.status, 401);
         assert.equal(answer.headers.get("www-authenticate"), 'Bearer realm="Sojourn"');
     }
-    assert.equal((await fetch(base)).status, 200); // a page, to sign in at
+    assert.equal((await fetch(base)).status, 200); // the sign-in page
 });

@@ -1,4 +1,4 @@
-// The pages about calls, on real recordings: what they show is what SQL answers.
+// Tests the pages about calls on real recordings: they show what SQL answers.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
@@ -62,7 +62,7 @@ test("the overview shows what SQL answers", async () => {
     await page.close();
 });
 
-// The six longest calls of serve() have their time below them, the shortest one has its own.
+// The six longest calls of serve() spend their time in callees. The shortest call has self time.
 test("the overview finds the calls with the most self time among all calls", async () => {
     const { duration } = format;
     const title = "Calls with the most self time";
@@ -88,7 +88,7 @@ test("a deep recursion says where each picture cuts it", async () => {
     const [{ deep, long }] = await sql(
         `SELECT sum(depth >= 120) AS deep, sum(depth >= 16 AND self_ns > 0) AS long FROM call_paths WHERE session_id = ${DEEP}`,
     );
-    assert.equal(deep, LEVELS + 2 - 120); // main, descend() from LEVELS to 0
+    assert.equal(deep, LEVELS + 2 - 120); // main, and descend() from LEVELS to 0
     const page = await openPage(`/sessions/${DEEP}?view=flame`);
     await page.getByText(`${deep} frames lie below the 120 levels that are drawn`).waitFor();
     const [path] = await sql(`SELECT path_id, left_ns, left_ns + total_ns AS right_ns FROM flame(${DEEP}) WHERE depth = 110`);
@@ -217,7 +217,7 @@ test("flame graphs show call paths, callers and callees as SQL has them", async 
          JOIN functions f USING (function_id) JOIN function_stats s USING (session_id, function_id)
          WHERE p.session_id = ${VALUED} GROUP BY f.function_id`,
     );
-    // Each path is rounded to whole ns from the clock's ticks, and so is the function's own sum.
+    // Each path and the function's sum are rounded separately from clock ticks to whole ns.
     stats.forEach((row) => assert.ok(Math.abs(row.self_ns - row.stated) <= row.paths, JSON.stringify(row)));
     const roots = (await texts(rowsOf(page, up))).filter((row) => row[1] === "0");
     assert.equal(roots.length, stats.filter((row) => row.self_ns > 0).length);
@@ -275,7 +275,7 @@ test("calls of a function are grouped by the values that they had, the slow ones
         duration(row.cpu_ns),
     ]);
     const slow = rows.findIndex((row) => row[0] === "number" && row[1] === 77);
-    assert.ok(slow >= 0 && slow < 20, `it is row ${slow}`); // behind calls that the machine interrupted, at most
+    assert.ok(slow >= 0 && slow < 20, `it is row ${slow}`); // only calls that the machine interrupted may come before it
     const panel = page.getByRole("region", { name: "By value", exact: true });
     await panel.locator("tbody tr").nth(slow).getByRole("link", { name: duration(call.duration_ns) }).click();
     await page.waitForURL(new RegExp(`call=${call.call_id}$`));
@@ -318,7 +318,7 @@ test("Enter waits for the answers to what was typed", async () => {
         await route.continue();
     });
     await page.getByRole("combobox", { name: "Go to" }).fill("fibon");
-    await page.keyboard.press("Enter"); // only the sessions of the answer before are there
+    await page.keyboard.press("Enter"); // only the sessions of the previous answer are shown
     await page.waitForURL(/view=function&function=\d+/);
     await page.close();
 });
@@ -331,7 +331,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     const run = async (text) => {
         await editor(page).click();
         await page.keyboard.press("Control+a");
-        await page.keyboard.press("Delete"); // typed over, Chromium tries to keep the words' style
+        await page.keyboard.press("Delete"); // Chromium would otherwise keep the style of the replaced words
         await page.keyboard.insertText(text);
         await page.keyboard.press("Control+Enter");
     };
@@ -372,7 +372,7 @@ test("the console runs SQL, says what is wrong with it, and refuses what would w
     await page.waitForURL(/p\.limit=20/);
     await page.getByText("Running…").waitFor();
     await page.getByLabel(":session").fill(String(VALUED));
-    answer(); // what is typed stays when an answer comes
+    answer(); // an answer does not overwrite what the user types
     await page.getByText(/^\d+ rows? in/).waitFor();
     await page.getByLabel(":session").press("Enter");
     await page.waitForURL(new RegExp(`p\\.session=${VALUED}`));

@@ -1,5 +1,6 @@
-// The pictures of README and of docs/: pages of the dashboard on two recordings. SJ_PICTURES=1 writes them into
-// docs/pictures; else the test makes them, and checks that they can be made.
+// Makes the pictures of README and docs/ from pages of the dashboard on two recordings.
+// SJ_PICTURES=1 writes them into docs/pictures. Without it, the test only checks that they can be
+// made.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { copyFileSync, statSync } from "node:fs";
@@ -8,7 +9,7 @@ import { after, before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { bin, clean, database, openPage, output, problems, start, stop } from "./lab.mjs";
 
-const LEAST_BYTES = 20 * 1024; // an empty page has less
+const LEAST_BYTES = 20 * 1024; // the picture of an empty page is smaller
 const MOST_BYTES = 200 * 1024;
 const SIZE = { width: 1280, height: 720 };
 const WORDS = `my %count; for my $n (1 .. 3000) { my $word = join "", map { chr 97 + ($n * $_) % 26 } 1 .. 5; $count{$word}++ }
@@ -31,7 +32,7 @@ before(async () => {
 
 after(stop);
 
-// Takes the picture of a page once `ready` is there and drawn.
+// Takes the picture of a page as soon as `ready` is drawn.
 async function takePicture(name, target, ready) {
     const page = await openPage(target, { viewport: SIZE, colorScheme: "light" });
     await page.getByText(ready).first().waitFor();

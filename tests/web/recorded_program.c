@@ -1,10 +1,12 @@
-/* What the browser tests record: threads, recursion, one slow call among quick ones, deep stacks.
+/* The program that the browser tests record: threads, recursion, one slow call among quick ones,
+ * deep stacks.
  *
  *   recorded_program ROUNDS EXTRA     EXTRA: how much more work check_line does
  *   recorded_program deep LEVELS      makes longer and shorter calls, and exits LEVELS calls deep
  *   recorded_program blocked          calls two functions 300 times each, which block at their last
- * call recorded_program crash            reads freed memory, then dies of a signal recorded_program
- * steady           works once for each line of its input, then ends */
+ *                                     call
+ *   recorded_program crash            reads freed memory, then dies of a signal
+ *   recorded_program steady           works once for each line of its input, then ends */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -118,7 +120,7 @@ __attribute__((noinline)) static void fall(void)
 
 enum { QUICK_CALLS = 299, BLOCKED_NS = 300000000 };
 
-static int ends[2]; /* of a pipe */
+static int ends[2]; /* both ends of a pipe */
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 __attribute__((noinline)) static int receive_byte(int from)

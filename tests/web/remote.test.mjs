@@ -1,6 +1,6 @@
-// The dashboard and the API beyond the loopback: by TLS, to those who show the collector's token. The
-// server listens on all addresses and is reached by the loopback's. Environment: SJ_BIN (folder of
-// the built programs), SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM.
+// The dashboard and the API on other interfaces than loopback: by TLS, and only with the
+// collector's token. The server listens on all addresses, and the test connects by loopback.
+// Environment: SJ_BIN (folder of the built programs), SJ_WEB_PACKAGES, SJ_WEB_OUTPUT, SJ_CHROMIUM.
 import assert from "node:assert/strict";
 import { spawn, spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
@@ -59,7 +59,7 @@ const basic = (password) => ({
 });
 const bearer = (text) => ({ authorization: `Bearer ${text}` });
 
-// Speaks to nobody but the holder of the collector's own certificate, by whatever name.
+// Connects only to a server with the collector's own certificate, under any host name.
 function request(target, headers = {}, options = {}) {
     return new Promise((resolve, reject) => {
         const asked = https.request(

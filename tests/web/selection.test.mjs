@@ -1,5 +1,5 @@
-// The selection that all panels of a session follow, and the coverage page, on real recordings: what
-// is shown is counted again from single calls.
+// The selection that all panels of a session follow, and the coverage page, on real recordings. The
+// tests count the shown numbers again from single calls.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -34,7 +34,7 @@ before(async () => {
 
 after(stop);
 
-// What single calls say of a condition, by function.
+// Counts the single calls that match a condition, by function.
 async function counted(condition) {
     const rows = await sql(`SELECT f.name, count(*) AS calls, max(c.duration_ns) AS max_ns FROM calls c
         JOIN functions f USING (function_id) WHERE c.session_id = ${WHOLE} AND c.duration_ns IS NOT NULL AND ${condition}
@@ -48,7 +48,7 @@ async function functionRows(page) {
     );
 }
 
-// The table of functions against single calls: name, calls and longest call.
+// Compares the table of functions with single calls: name, calls and longest call.
 async function checkFunctions(page, condition) {
     const wanted = await counted(condition);
     const nameOf = (row) => [...wanted.keys()].find((key) => row[0].startsWith(key)) ?? row[0];
@@ -111,7 +111,7 @@ test("a device is a chip on every page, in the address and in the links", async 
             first_seen_realtime_ns, last_seen_realtime_ns FROM devices LIMIT 1`);
     const [own] = await sql(`SELECT d.device_id AS id, d.name FROM sessions s JOIN devices d USING (device_id)
         WHERE s.session_id = ${WHOLE}`);
-    const page = await openPage(`/sessions/${WHOLE}?view=timeline`, { expects: /status of 400/ }); // sets of no session
+    const page = await openPage(`/sessions/${WHOLE}?view=timeline`, { expects: /status of 400/ }); // the other device's sets contain no session
     const chip = page.getByRole("button", { name: /^Remove: Device/ });
     await page.getByLabel("Select a device").selectOption("77");
     await page.waitForURL(/device=77/);
@@ -379,10 +379,10 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
     const other = path.join(output, "other.db");
     const run = spawnSync(path.join(bin, "sojourn"), ["record", "-q", "-o", other, "--name", "from afar", "--", program, "20", "0"]);
     assert.equal(run.status, 0);
-    // 404: how far an import is that has just ended
+    // 404: progress of an import that has just ended
     const page = await openPage("/", { expects: /status of 40[04]/ });
     await page.getByText("Import", { exact: true }).click();
-    let copy; // goes on when the page has said how far it is
+    let copy; // continues once the page has shown the progress
     const held = new Promise((resolve) => (copy = resolve));
     let isHeld = true;
     await page.route("**/api/v1/imports", async (route) => {
@@ -392,7 +392,7 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
         }
         await (what === "progress" && isHeld ? route.fulfill({ json: { part: 0.42 } }) : route.continue());
     });
-    const said = await page.locator(".page > div > span[role=status]").elementHandle(); // there before it says anything
+    const said = await page.locator(".page > div > span[role=status]").elementHandle(); // the element exists before its text
     assert.equal(await said.textContent(), "");
     await page.locator("input[type=file]").setInputFiles(other);
     await page.getByText("Importing other.db: copying its sessions, 42.0 %").waitFor();
@@ -409,7 +409,7 @@ test("a file of sessions is imported where it is dropped or chosen", async () =>
         transfer.items.add(new File([text], "wrong.db"));
         return transfer;
     }, "no database");
-    await page.getByText("Import", { exact: true }).click(); // closed again: progress of a dropped file shows all the same
+    await page.getByText("Import", { exact: true }).click(); // closes the box again: the progress of a dropped file is shown even so
     await page.locator(".page").dispatchEvent("drop", { dataTransfer: dropped });
     await page.getByText(/the file is no database of sessions/).waitFor();
     await page.getByRole("button", { name: "Hide", exact: true }).click();

@@ -1,4 +1,4 @@
-// Answers that come late: what a page shows and does is of what it was asked last, not of what it was asked before.
+// Late answers: a page shows and does what was requested last, not what was requested before.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { base, change, clean, comesTo, foreign, format, openPage, problems, record, rowsOf, sql, start, stop, texts } from "./lab.mjs";
@@ -23,8 +23,9 @@ before(async () => {
 
 after(stop);
 
-// hold keeps the answers to requests whose address and parameters `wanted` names, until they are let go; `asked` when
-// the first is there, as things were then. Let go, they have come to the page, or it has given them up.
+// Holds back the answers to requests that `wanted` selects by address and parameters. `asked`
+// resolves when the first answer is ready, with the data of that moment. After release, the page
+// has received the answers or has cancelled the requests.
 async function hold(page, wanted) {
     let open;
     let seen;
@@ -42,7 +43,7 @@ async function hold(page, wanted) {
         const response = await route.fetch({ timeout: 0 });
         seen();
         await opened;
-        await route.fulfill({ response }).catch(() => undefined); // nobody waits for it any more
+        await route.fulfill({ response }).catch(() => undefined); // the page has cancelled the request
         await (await route.request().response())?.finished();
         if (--held === 0) {
             come();
@@ -57,7 +58,7 @@ async function hold(page, wanted) {
     };
 }
 
-// refuse answers requests that `wanted` names with an error.
+// Answers requests that `wanted` selects with an error.
 async function refuse(page, wanted) {
     await page.route("**/api/v1/**", (route) =>
         wanted(new URL(route.request().url())) ? route.fulfill({ status: 400, json: { error: REFUSED } }) : route.fallback(),
@@ -67,7 +68,7 @@ async function refuse(page, wanted) {
 const isSql = (text) => (url) => url.pathname.endsWith("/sql") && text.test(`${url.searchParams.get("sql")} ${url.search}`);
 const idOf = async (name) =>
     (await sql(`SELECT s.function_id AS id FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} AND f.name = '${name}'`))[0].id;
-// What a page does with an answer it has done when it has drawn twice.
+// A page has handled an answer once it has drawn two frames.
 const drawnTwice = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
 test("Enter in the table of functions waits for the rows of the search", async () => {

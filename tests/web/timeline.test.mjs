@@ -1,4 +1,4 @@
-// The timeline of a session, and why a call was slow: what is drawn is what SQL answers.
+// The timeline of a session, and why a call was slow: what is drawn equals what SQL answers.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
@@ -19,7 +19,7 @@ before(async () => {
 
 after(stop);
 
-// The calls that overlap a window, as the timeline's table says them.
+// Returns the calls that overlap a window, as the timeline's table shows them.
 async function callsOf(from, to) {
     const { duration } = format;
     const calls = await sql(
@@ -41,7 +41,8 @@ const single = async (page) =>
         .sort();
 
 test("the timeline shows every single call of a window, and those open at its start", async () => {
-    // The quickest 24 calls in a row: no pause makes the others too narrow to be bars of their own.
+    // Uses the 24 consecutive calls with the shortest total time. A pause would make the other
+    // calls too narrow for bars of their own.
     const [{ from, length }] = await sql(
         `SELECT start_ns AS "from", lead(start_ns, 24) OVER (ORDER BY call_id) - start_ns AS length FROM calls
          WHERE session_id = ${VALUED} AND stream_id = (SELECT s.stream_id FROM streams s JOIN threads t USING (thread_id)
@@ -82,7 +83,8 @@ test("merged bars say how many calls they hold, and all add up to those recorded
     await page.close();
 });
 
-// How many points of the canvas have a colour: of the gaps' hatching, faded, or of the stripes over a bar.
+// Counts the pixels of the canvas with one colour: of hatched gaps, of faded bars, or of stripes
+// over a bar.
 const points = (page, which) =>
     page.locator(".timeline canvas").evaluate((canvas, kind) => {
         const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -91,7 +93,7 @@ const points = (page, which) =>
             const [red, green, blue, alpha] = data.subarray(at, at + 4);
             const isHatched = alpha > 200 && red > 200 && green > 40 && green < 110 && blue < 60;
             const isStriped = alpha === 255 && Math.max(red, green, blue) < 165 && Math.min(red, green, blue) > 70;
-            const isBelow = isHatched && at / 4 / canvas.width > 8 * devicePixelRatio; // not in the line of threads without a track
+            const isBelow = isHatched && at / 4 / canvas.width > 8 * devicePixelRatio; // not in the line for threads without a track
             found += { hatchedTrack: Number(isBelow), faded: Number(alpha === 0x38), hatched: Number(isHatched), striped: Number(isStriped) }[kind];
         }
         return found;
@@ -109,7 +111,7 @@ test("search fades what does not match, and gaps are hatched", async () => {
     await comesTo(() => points(page, "faded"), 0);
     const [stream] = await sql(`SELECT max(stream_id) AS id, min(first_enter_ns) AS "from", max(last_leave_ns) AS "to" FROM streams WHERE session_id = ${VALUED}`);
     const third = Math.floor((stream.to - stream.from) / 3);
-    // A wait loses nothing, and what threads without a track lost is not missing in one.
+    // A wait loses no call. Losses of threads without a track are not drawn in another track.
     change(`INSERT INTO gaps (session_id, stream_id, number, reason, calls, events, start_ns, end_ns)
         VALUES (${VALUED}, ${stream.id}, 91, 'waited', 0, 0, ${stream.from}, ${stream.from + third}),
             (${VALUED}, NULL, 92, 'no_thread_slot', 7, 14, ${stream.from}, ${stream.to})`);
@@ -147,9 +149,9 @@ test("calls whose times are not exact are striped, and said to be in the table",
     };
     const exact = await striped();
     assert.equal(exact.said, 0);
-    flags = 16; // an estimate is none of those
+    flags = 16; // an estimate is not counted as inexact
     assert.equal((await striped()).said, 0);
-    flags = 2; // a gap lies within
+    flags = 2; // a gap lies within the call
     const doubtful = await striped();
     assert.equal(doubtful.said, doubtful.rows);
     assert.ok(doubtful.points > exact.points + 1000, `${exact.points} and ${doubtful.points}`);
@@ -274,7 +276,7 @@ test("a click on a call shows its values, callers and callees; search finds the 
     const call = await slowCall(VALUED);
     const from = call.start_ns - 100;
     const to = call.start_ns + call.duration_ns + 100;
-    change(`UPDATE call_costs SET allocated_bytes = 40960 WHERE call_id = ${call.call_id}`); // as of a Java call
+    change(`UPDATE call_costs SET allocated_bytes = 40960 WHERE call_id = ${call.call_id}`); // as for a Java call
     const page = await openPage(`/sessions/${VALUED}?view=timeline&from=${from}&to=${to}`);
     await page.waitForFunction(() => document.querySelector("canvas")?.clientHeight > 100 && !document.querySelector("canvas.stale"));
     const box = await page.locator(".timeline canvas").boundingBox();

@@ -1,5 +1,5 @@
-// Sessions of several devices on one timeline: where they lie is counted again from single calls and clocks.
-// SJ_LONG=1: three times as many places of a mark's line are pointed at.
+// Sessions of several devices on one timeline. The tests compute their positions again from single
+// calls and clocks. SJ_LONG=1 checks three times as many points of a mark's line.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import {
@@ -11,10 +11,10 @@ const PHONE = 1; // session_id
 const TABLET = 2;
 const STRANGER = 3; // its device's clock was never compared
 const ALL = [PHONE, TABLET, STRANGER];
-const AHEAD_NS = 250e6; // the tablet's clock, of the collector's
-const GO = { [PHONE]: 400000, [TABLET]: 150000 }; // when each was to begin, by its own clock
+const AHEAD_NS = 250e6; // how far the tablet's clock is ahead of the collector's
+const GO = { [PHONE]: 400000, [TABLET]: 150000 }; // start of each session by its own clock
 
-// Recordings of one machine become those of three devices, whose clocks differ.
+// Assigns recordings of this machine to three devices whose clocks differ.
 before(async () => {
     clean();
     for (const name of ["on the phone", "on the tablet", "on a stranger"]) {
@@ -45,7 +45,7 @@ after(stop);
 const title = "Sessions on this timeline";
 const drawn = (page) => page.locator(".timeline canvas:not(.stale)").waitFor();
 
-// When each session began on the collector's clock, later than the first of them.
+// Returns when each session began by the collector's clock, relative to the first one.
 async function offsets(sessions) {
     const rows = await sql(`SELECT s.session_id AS id, CAST(coalesce(c.started_collector_ns, s.started_realtime_ns) AS TEXT) AS begun
         FROM sessions s LEFT JOIN session_collector_times c USING (session_id) WHERE s.session_id IN (${sessions})`);
@@ -57,7 +57,7 @@ async function offsets(sessions) {
 const device = { [PHONE]: "phone", [TABLET]: "tablet", [STRANGER]: "stranger" };
 const names = { [PHONE]: "on the phone", [TABLET]: "on the tablet", [STRANGER]: "on a stranger" };
 
-// The rows of single calls that overlap a time of the page, as its table says them.
+// Returns the single calls that overlap a time of the page, as its table shows them.
 async function callsOf(from, to, places) {
     const { duration } = format;
     const rows = [];
@@ -161,7 +161,8 @@ test("sessions are aligned by a mark or by their beginnings; one without the mar
     await page.close();
 });
 
-// The pixels of the canvas. They travel as runs of equal ones: millions of numbers would take seconds of CPU.
+// Returns the pixels of the canvas as runs of equal pixels. Transferring millions of numbers would
+// take seconds of CPU.
 async function image(page) {
     const runs = await page.locator(".timeline canvas").evaluate((canvas) => {
         const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.buffer);

@@ -1,5 +1,5 @@
-// The call tree as it is on the screen, over made-up paths: which are loaded, in which order, with how many more. No
-// browser and no server take part.
+// Tests the model of the call tree on made-up paths: which paths are loaded, their order, and how
+// many more there are. It needs neither a browser nor a server.
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -35,7 +35,7 @@ before(async () => {
 
 const node = (id, child_count) => ({ id, child_count });
 
-// A root with many children, of which the first has one; `asked` collects the questions.
+// A root with many children, of which the first has one child. `asked` collects the requests.
 function makeSource() {
     const children = new Map([
         ["", [node("1", MANY)]],
@@ -109,14 +109,14 @@ test("what is open is shown below its caller, and what is closed is not", async 
     assert.deepEqual(idsOf(model).slice(0, 4), ["1", "10", "leaf", "11"]);
     assert.deepEqual(model.rows().slice(0, 4).map((row) => row.level), [1, 2, 3, 2]);
     const questions = asked.length;
-    await model.open(children.get("10")[0]); // calls nothing: nothing is asked
+    await model.open(children.get("10")[0]); // it has no callees, so nothing is requested
     model.close(first);
     assert.deepEqual(idsOf(model).slice(0, 3), ["1", "10", "11"]);
-    await model.open(first); // known already
+    await model.open(first); // already loaded
     assert.deepEqual(idsOf(model).slice(0, 3), ["1", "10", "leaf"]);
     assert.equal(asked.length, questions);
     model.close(first);
-    await model.refresh(); // of what is shown only: the roots, and the children of one
+    await model.refresh(); // reloads only what is shown: the roots, and the children of one path
     assert.deepEqual(asked.slice(questions).map(({ parent }) => parent), [undefined, "1"]);
 });
 

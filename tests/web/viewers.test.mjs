@@ -1,5 +1,5 @@
-// Exported files in a viewer that others wrote, the real speedscope, which has the sums of SQL; and the rules of its format for trace events,
-// which Perfetto reads, too.
+// Opens exported files in the real speedscope, and compares its sums with SQL. Also checks the
+// format of trace events, which Perfetto reads, too.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -9,9 +9,10 @@ import { after, before, test } from "node:test";
 import { bin, change, clean, database, output, record, require, sql, start, stop } from "./lab.mjs";
 
 const WHOLE = 1;
-const FALLEN = 2; // with calls that never ended
+const FALLEN = 2; // has calls that never ended
 const VALUED = 3;
-// Tail calls, coroutines, exceptions; in the last, many calls and ends of calls are at the same time.
+// Recordings with tail calls, coroutines and exceptions. In the last one many calls begin and end
+// at the same time.
 const SAMPLES = [["tail_chain", []], ["gcc-O2/s_coroutine", []], ["gcc-O2/s_throw", []], ["tail_chain", ["--resolution", "1ms"]]];
 let viewer; // serves speedscope's own files and the exports
 let address;
@@ -65,7 +66,7 @@ before(async () => {
     const { chromium } = require("playwright-core");
     browser = await chromium.launch({
         executablePath: process.env.SJ_CHROMIUM || "/usr/bin/chromium",
-        args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"], // speedscope draws by WebGL
+        args: ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist"], // speedscope draws with WebGL
     });
 });
 
@@ -90,7 +91,7 @@ async function open(target) {
 const traceOf = (name) => JSON.parse(readFileSync(path.join(output, name), "utf8"));
 const show = (file) => open(`${address}index.html#profileURL=${encodeURIComponent(`${address}exports/${file}`)}&title=run`);
 
-// What speedscope has made of a file: it writes each call of it in a format of its own.
+// Reads what speedscope made of a file. It exports each call in a format of its own.
 async function read(page) {
     const [download] = await Promise.all([page.waitForEvent("download"), page.getByText("Export").click()]);
     const file = path.join(output, "speedscope.json");
@@ -100,7 +101,7 @@ async function read(page) {
     return profiles.map(({ events, unit }) => sumsOf(events, names, unit === "microseconds" ? 1000 : 1));
 }
 
-// The sums of each function in ns, a recursive call not counted on top of the call that it lies in.
+// Sums the time of each function in ns. A recursive call is not counted on top of the outer call.
 function sumsOf(events, names, ns) {
     const sums = new Map();
     const stack = [];
@@ -122,8 +123,8 @@ function sumsOf(events, names, ns) {
     return sums;
 }
 
-// The sums of all functions are those of SQL; each event may be moved by a hundredth of a ns. Functions of several
-// sessions have the session in front of their names.
+// Compares the sums of all functions with SQL. Each event may be moved by a hundredth of a ns. If
+// there are several sessions, function names have the session as prefix.
 async function checkSums(profiles, sessions) {
     const rows = await sql(`SELECT s.session_id, f.name, sum(s.calls) AS calls, sum(s.self_ns) AS self, sum(s.total_ns) AS total
         FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id IN (${sessions}) AND s.calls > 0 GROUP BY 1, 2`);
@@ -149,9 +150,10 @@ for (const [name, file, sessions] of checked) {
     });
 }
 
-// Calls as readers make them of begins and ends: an end is of the innermost open call of its track.
+// Pairs begin and end events as viewers do: an end event closes the innermost open call of its
+// track.
 function callsOf(events) {
-    const open = new Map(); // of each track
+    const open = new Map(); // by track
     const calls = [];
     for (const event of events.filter(({ ph }) => ph !== "M")) {
         const track = `${event.pid} ${event.tid}`;
@@ -189,12 +191,13 @@ test("trace events have each call once, as deep as it was, and the names of thre
 
 const FIELDS = { B: ["name", "ph", "pid", "tid", "ts"], E: ["name", "ph", "pid", "tid", "ts"], M: ["name", "ph", "pid", "tid", "args"] };
 
-// The Trace Event Format, JSON Object Format: the fields of each kind of event, their types, and the order of what
-// begins and ends. Perfetto itself is in no registry; chrome://tracing and it read by these rules.
+// The rules of the Trace Event Format (JSON Object Format): the fields of each kind of event, their
+// types, and the order of begin and end events. Perfetto is in no package registry, but it follows
+// these rules, as chrome://tracing does.
 function checkFormat(trace) {
     assert.deepEqual(Object.keys(trace).sort(), ["displayTimeUnit", "traceEvents"]);
     assert.ok(["ms", "ns"].includes(trace.displayTimeUnit));
-    const latest = new Map(); // of each track: its latest event
+    const latest = new Map(); // by track: its latest event
     for (const event of trace.traceEvents) {
         const what = JSON.stringify(event);
         assert.ok(FIELDS[event.ph], what);
@@ -227,7 +230,8 @@ test("values of a call are what its event says", async () => {
     assert.deepEqual(given.map(({ args }) => Number(args.number)), values.map((row) => row.value));
 });
 
-// A browser reads the SVG as XML, and refuses it where it is not. One name is not UTF-8 and has marks of XML.
+// Parses the SVG as XML in the browser, which rejects malformed XML. One function name is not UTF-8
+// and contains XML markup.
 test("the flame graph as SVG has each call path that is wide enough, with the calls and times of SQL", async () => {
     change(`UPDATE functions SET name = 'hash <&> ' || CAST(x'ff' AS TEXT) WHERE name = 'hash_word'`);
     const run = spawnSync(path.join(bin, "sojourn"), ["flame", "--session", String(WHOLE), "-o", path.join(output, "flame.svg"), database], { encoding: "utf8" });

@@ -1,4 +1,4 @@
-/* A change of hooks is announced to the drain, which pairs calls, before the threads run on. */
+/* A change of hooks is recorded in the set of unhooked functions before the threads run again. */
 #include "agent/livepatch/remote_agent.h"
 #include "agent/livepatch/toggle.h"
 #include "agent/livepatch/transition.h"
@@ -13,7 +13,7 @@ static sj_unhooked_set *freed;
 static uint32_t changes_at_resumption;
 static bool is_free_at_resumption;
 static bool other_is_free_at_resumption;
-static bool is_free_at_change; /* the first one */
+static bool is_free_at_change; /* At the first change. */
 static sj_hook_change written[2];
 static uint32_t refused;
 static bool hooking_fails;
@@ -138,7 +138,7 @@ static void functions_are_reported_to_be_free_before_threads_run_on(void **state
     assert_false(is_free_at_resumption);
 }
 
-/* Their calls may lack an exit, and may have one. */
+/* Calls of these functions may have an exit or lack it. */
 static void those_that_may_not_be_free_are_reported_to_have_been(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static sj_status reselect(void)
         sj_transition_process(NULL, 1, getpid(), &wanted, freed, &report, &error);
     assert_int_equal(report.freed_count, 1);
     assert_int_equal(report.hooked_count, hooking_fails ? 0 : 1);
-    assert_int_equal(report.missed_count, 0); /* after a failure nobody knows */
+    assert_int_equal(report.missed_count, 0); /* After a failure it is unknown. */
     sj_transition_report_deinit(&report);
     return status;
 }
@@ -172,7 +172,7 @@ static void another_selection_is_reported_before_threads_run_on(void **state)
     (void)state;
     assert_int_equal(reselect(), SJ_OK);
     assert_int_equal(changes_at_resumption, 2);
-    assert_true(is_free_at_change); /* threads run on for a moment before the next */
+    assert_true(is_free_at_change); /* Threads run for a moment before the next change. */
     assert_true(is_free_at_resumption);
     assert_false(other_is_free_at_resumption);
 }
@@ -216,7 +216,7 @@ static void changes_have_their_own_times(void **state)
     }
     assert_int_equal(sj_unhooked_set_time(freed, MANY), 10 * MANY);
     assert_int_equal(sj_unhooked_set_time(freed, MANY - 5), 10 * (MANY - 5));
-    assert_true(sj_unhooked_set_time(freed, 1) > 10); /* forgotten */
+    assert_true(sj_unhooked_set_time(freed, 1) > 10); /* The first time was dropped. */
     assert_int_equal(sj_unhooked_set_changes_until(freed, 10 * (MANY - 5) + 3), MANY - 5);
     assert_int_equal(sj_unhooked_set_changes_until(freed, UINT64_MAX), MANY);
     assert_int_equal(sj_unhooked_set_changes_until(freed, 5), 0);

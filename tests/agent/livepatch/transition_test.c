@@ -1,4 +1,4 @@
-/* Another selection for a process, against an agent that the test plays. */
+/* Applies another selection to a process. The test plays the agent. */
 #include "agent/livepatch/transition.h"
 
 #include "agent/livepatch/remote_agent.h"
@@ -15,9 +15,9 @@ enum { UNHOOK = 2, HOOK = 3, UNPLANNED = 4, STUCK = 5, FUNCTIONS = 6 };
 static sj_hook_change changes[3];
 static sj_remote_table table;
 static unsigned requests;
-static unsigned reviews; /* that have begun and not ended */
+static unsigned reviews; /* Reviews that have begun and not ended. */
 static sj_status request_answer;
-static uint32_t planned; /* what the agent makes a hook of when it is asked */
+static uint32_t planned; /* The function for which the agent makes a hook on request. */
 static bool finds_agent;
 
 sj_status __wrap_sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error);
@@ -242,7 +242,7 @@ static void a_process_without_an_agent_is_refused(void **state)
     sj_transition_report_deinit(&report);
 }
 
-/* renew renews `function` by `renewal`; HOOK is wanted. */
+/* Renews `function` by `renewal`. HOOK is wanted. */
 static sj_status renew(uint32_t function, sj_renewal renewal, bool asks_agents,
                        sj_transition_report *report)
 {
@@ -306,7 +306,7 @@ static void a_renewal_that_has_failed_halfway_is_made_up_for(void **state)
     sj_transition_report_deinit(&report);
 }
 
-/* renewals_of returns how often functions were noted as unhooked while a hook is renewed. */
+/* Returns how often functions were recorded as unhooked while a hook is renewed. */
 static uint32_t renewals_of(bool is_slot)
 {
     uint8_t states[FUNCTIONS] = {0};

@@ -1,4 +1,4 @@
-/* The pauses between attempts to connect. */
+/* Tests the pauses between attempts to connect. */
 #include "agent/uplink/backoff.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@ static void pauses_double_up_to_five_seconds(void **state)
     assert_in_range(sj_backoff_next_ms(&backoff), SJ_BACKOFF_MIN_MS / 2, SJ_BACKOFF_MIN_MS);
 }
 
-/* A thousand devices that lost their collector at the same moment, at their tenth attempt. */
+/* A thousand devices have lost their collector at the same moment and make their tenth attempt. */
 static void a_fleet_spreads_over_the_pause(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Offsets between clocks: simulated exchanges, of which the test knows the truth. */
+/* Computes offsets between clocks from simulated exchanges whose true offset is known. */
 #include "agent/uplink/clock_offset.h"
 
 #include <setjmp.h>
@@ -11,7 +11,8 @@
 static const int64_t collector_offset_ns = INT64_C(1700000000000000000);
 static const int64_t second_ns = 1000000000;
 
-/* An exchange that begins at `sent_ns` and takes so long there, in the collector and back. */
+/* Makes an exchange that begins at `sent_ns`, with these times for the way there, in the collector
+ * and back. */
 static sj_clock_exchange exchange(int64_t sent_ns, int64_t there_ns, int64_t collector_ns,
                                   int64_t back_ns)
 {
@@ -51,13 +52,13 @@ static void contradictions_are_refused(void **state)
     (void)state;
     sj_clock_offset offset;
     sj_clock_exchange odd = exchange(second_ns, 10, 10, 10);
-    odd.collector_sent_ns = odd.collector_received_ns - 1; /* set back between */
+    odd.collector_sent_ns = odd.collector_received_ns - 1; /* The clock was set back in between. */
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
-    odd.collector_sent_ns += second_ns; /* set forward between */
+    odd.collector_sent_ns += second_ns; /* The clock was set forward in between. */
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
-    odd.collector_received_ns = 0; /* a collector that sends no times */
+    odd.collector_received_ns = 0; /* This collector sends no times. */
     odd.collector_sent_ns = 0;
     assert_false(sj_clock_offset_of(&odd, &offset));
     odd = exchange(second_ns, 10, 10, 10);
@@ -76,14 +77,15 @@ static void the_first_the_better_and_one_in_ten_minutes_are_reported(void **stat
     sj_clock_exchange next = exchange(second_ns, 1000, 0, 1000);
     assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 1000);
-    next = exchange(2 * second_ns, 900, 0, 900); /* hardly better */
+    next = exchange(2 * second_ns, 900, 0, 900); /* It is hardly better. */
     assert_false(sj_clock_offsets_take(&offsets, &next, &tell));
     next = exchange(3 * second_ns, 300, 0, 300);
     assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 300);
     next = exchange(100 * second_ns, 500, 0, 500);
     assert_false(sj_clock_offsets_take(&offsets, &next, &tell));
-    next = exchange(603 * second_ns, 9000, 0, 9000); /* due; the best since then is sent */
+    /* A report is due: the best offset since the last one is sent. */
+    next = exchange(603 * second_ns, 9000, 0, 9000);
     assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 500);
     assert_int_equal(tell.offset_ns, collector_offset_ns);

@@ -1,5 +1,5 @@
-/* When a dialer that gets nowhere is replaced; nobody waits for the time to pass, nobody listens.
- */
+/* A dialer without a working connection is replaced. The test does not wait for time to pass, and
+ * has no listener. */
 #include "agent/uplink/dial.h"
 
 #include <nng/protocol/reqrep0/req.h>
@@ -35,7 +35,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Looks, and expects it to wait for that long at least, and for three seconds more at most. */
+/* Polls the dialer and expects that it wants to wait that long, or up to three seconds longer. */
 static void expect_wait(sj_dialing *dialing, const sj_dialing_state *state, int64_t wait_ms)
 {
     const int64_t before = now_ms();
@@ -47,7 +47,7 @@ static void expect_wait(sj_dialing *dialing, const sj_dialing_state *state, int6
 static void expect_replacement(sj_dialing *dialing, const sj_dialing_state *state, int64_t wait_ms)
 {
     const int old = nng_dialer_id(dialing->dialer);
-    dialing->again_ns = 1; /* long ago */
+    dialing->again_ns = 1; /* In the past. */
     expect_wait(dialing, state, wait_ms);
     assert_int_not_equal(nng_dialer_id(dialing->dialer), old);
 }
@@ -62,11 +62,12 @@ static void a_dialer_without_a_connection_is_replaced_ever_later(void **state)
     expect_replacement(dialing, &now, 24000);
     expect_replacement(dialing, &now, 48000);
     expect_replacement(dialing, &now, 48000);
-    now.connected++; /* and gone again */
+    now.connected++; /* A connection was made and lost. */
     expect_wait(dialing, &now, 3000);
 }
 
-/* A collector too busy to answer is connected to anew each time; that is no answer. */
+/* A collector that is too busy to answer gets new connections each time. A connection is not an
+ * answer. */
 static void a_silent_connection_is_replaced_ever_later(void **state)
 {
     static const int64_t waits_ms[] = {50000, 100000, 100000};

@@ -1,4 +1,4 @@
-/* NNG's channel is closed while NNG's threads are at work in it, and when NNG never ends that. */
+/* NNG's channel is closed while NNG's threads use it, and also if NNG never finishes the close. */
 #include "agent/uplink/nng_channel.h"
 
 #include <nng/nng.h>
@@ -26,8 +26,8 @@ static atomic_bool holds_close;
 static sem_t may_close;
 static sem_t closed;
 
-/* The linker leads the channel's calls here: a thread of NNG stays in the call that uses a context
- * until the test has seen what a close does meanwhile. */
+/* The linker redirects the channel's calls here. A thread of NNG stays in the call that uses a
+ * context until the test has seen how a close behaves. */
 void __real_nng_ctx_recv(nng_ctx context, nng_aio *aio);
 void __wrap_nng_ctx_recv(nng_ctx context, nng_aio *aio);
 void __wrap_nng_ctx_recv(nng_ctx context, nng_aio *aio)
@@ -66,7 +66,8 @@ static void *close_it(void *argument)
     return NULL;
 }
 
-/* NNG ends the process ("freed mutex") when a socket is closed whose context is in a call. */
+/* NNG would end the process ("freed mutex") if a socket were closed while a call uses its
+ * context. */
 static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
 {
     static const uint8_t question[] = "question";
@@ -98,10 +99,10 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
     __real_nng_close(collector);
 }
 
-/* NNG's close waits for ever when a message comes in the midst of it. */
+/* NNG's close never returns if a message arrives during it. */
 static void a_channel_is_closed_though_nng_does_not_end_its_socket(void **state)
 {
-    static sj_channel *left; /* in memory for good */
+    static sj_channel *left; /* Leaked. */
     const sj_channel_options options = {
         .url = "inproc://nng_channel_test", .slots = SLOTS, .resend_ms = 60000};
     sj_error error = {0};

@@ -1,4 +1,5 @@
-/* The channel without threads against libnng's REP, and against peers that are none. */
+/* Runs the channel without threads against libnng's REP, and against peers that violate the
+ * protocol. */
 #include "agent/uplink/sp_channel.h"
 #include "agent/uplink/sp_wire.h"
 #include "agent/uplink/uplink.h"
@@ -23,7 +24,7 @@
 
 enum { PATIENCE_MS = 60000, SLOTS = 4, BIG_BYTES = 8 * 1024 * 1024 };
 
-/* One channel and what happened to it. */
+/* A channel and its events. */
 typedef struct line {
     char url[96];
     sj_channel *channel;
@@ -31,8 +32,8 @@ typedef struct line {
     unsigned disconnected;
     unsigned failed;
     unsigned answered;
-    uint32_t slot;       /* of the last answer or failure */
-    uint8_t answer[256]; /* its beginning */
+    uint32_t slot;       /* Slot of the last answer or failure. */
+    uint8_t answer[256]; /* Beginning of the answer. */
     size_t answer_bytes;
     char why[128];
 } line;
@@ -73,7 +74,7 @@ static void take_all(line *one)
     }
 }
 
-/* Waits until a count of the line has come to `wanted`. */
+/* Waits until a count of the line reaches `wanted`. */
 static void wait_until(line *one, const unsigned *count, unsigned wanted)
 {
     const int64_t end_ms = now_ms() + PATIENCE_MS;
@@ -107,8 +108,9 @@ static void *close_socket(void *argument)
     return NULL;
 }
 
-/* The peer sees the end at once, but nng_close may wait for ever: NNG 1.5.2's reaper of pipes does,
- * once in some hundred connections that end in the middle of a question. Nothing here needs it. */
+/* The peer sees the end at once, but nng_close may never return. NNG 1.5.2's reaper of pipes hangs
+ * once in some hundred connections that end during a question. The test does not need the close to
+ * finish. */
 static void close_door(nng_socket door)
 {
     pthread_t closer;
@@ -135,7 +137,7 @@ static void make_url(line *one, bool is_ipc, nng_socket *door)
     snprintf(one->url, sizeof(one->url), "tcp://127.0.0.1:%d", ntohs(address.s_in.sa_port));
 }
 
-/* Takes a question while the channel works. */
+/* Receives a question while the channel works. */
 static nng_msg *take_question(line *one, nng_socket door)
 {
     const int64_t end_ms = now_ms() + PATIENCE_MS;
@@ -234,7 +236,7 @@ static void it_comes_back_to_a_server_that_does(void **state)
         close_door(door);
         wait_until(&one, &one.failed, 2 * round);
         assert_int_equal(one.disconnected, round);
-        ask(&one, 1, "nobody there", 12); /* fails, too */
+        ask(&one, 1, "nobody there", 12); /* This question fails, too. */
         assert_int_equal(nng_rep0_open_raw(&door), 0);
         assert_int_equal(nng_listen(door, one.url, NULL, 0), 0);
         wait_until(&one, &one.failed, 2 * round + 1);
@@ -244,12 +246,12 @@ static void it_comes_back_to_a_server_that_does(void **state)
     close_door(door);
 }
 
-/* --- against others --------------------------------------------------------------------------- */
+/* --- against other peers ---------------------------------------------------------------------- */
 
 typedef struct stranger {
     line line;
     int listener;
-    int peer; /* the connection accepted last */
+    int peer; /* The latest accepted connection. */
 } stranger;
 
 static void open_stranger(stranger *one, uint32_t resend_ms)
@@ -304,7 +306,7 @@ static void close_stranger(stranger *one)
 
 static const uint8_t rep_greeting[] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 
-/* Greets as a REP does and takes one question; its number is returned. */
+/* Greets like a REP and reads one question. Returns its request id. */
 static uint32_t take_from_stranger(stranger *one)
 {
     uint8_t header[8 + 4 + 1];
@@ -337,10 +339,10 @@ static void who_is_no_rep_is_left(void **state)
         say(&one, words[i], strlen(words[i]));
     }
     accept_next(&one);
-    say(&one, "\0SP\0\0\x30\0\0", 8); /* another REQ */
-    accept_next(&one);                /* it has hung up and tries again */
+    say(&one, "\0SP\0\0\x30\0\0", 8); /* The greeting of another REQ. */
+    accept_next(&one);                /* The channel has hung up and tries again. */
     assert_int_equal(one.line.connected, 0);
-    /* And a true one is still welcome. */
+    /* A real REP is still accepted. */
     say(&one, rep_greeting, sizeof(rep_greeting));
     wait_until(&one.line, &one.line.connected, 1);
     close_stranger(&one);
@@ -354,9 +356,9 @@ static void hostile_answers_cost_the_connection_only(void **state)
         size_t size;
     } answers[] = {
         {"\xff\xff\xff\xff\xff\xff\xff\xff", 8},
-        {"\0\0\0\0\0\1\0\5", 8},           /* one byte more than is allowed */
-        {"\0\0\0\0\0\0\0\0", 8},           /* no room for a number */
-        {"\0\0\0\0\0\0\0\5\0\0\0\1x", 13}, /* no request's number */
+        {"\0\0\0\0\0\1\0\5", 8},           /* One byte more than allowed. */
+        {"\0\0\0\0\0\0\0\0", 8},           /* Too short for a request id. */
+        {"\0\0\0\0\0\0\0\5\0\0\0\1x", 13}, /* Not a request id. */
     };
     stranger one;
     open_stranger(&one, PATIENCE_MS);
@@ -377,7 +379,7 @@ static void half_answers_and_late_ones_do_no_harm(void **state)
     open_stranger(&one, PATIENCE_MS);
     const uint32_t request = take_from_stranger(&one);
     uint8_t answer[64];
-    /* what nobody asked, or asked long ago, is passed over */
+    /* Answers to unknown or old questions are skipped. */
     size_t size = sj_sp_header(false, (request ^ 5) | SJ_SP_REQUEST_BIT, 3, answer);
     memcpy(answer + size, "old", 3);
     say(&one, answer, size + 3);
@@ -390,10 +392,10 @@ static void half_answers_and_late_ones_do_no_harm(void **state)
     }
     wait_until(&one.line, &one.line.answered, 1);
     assert_memory_equal(one.line.answer, "late", 4);
-    /* the same again: nobody asks any more */
+    /* A second answer to the same question is skipped. */
     say(&one, answer, size + 4);
     ask(&one.line, 1, "?", 1);
-    /* a half answer, and the connection is reset */
+    /* The connection is reset in the middle of an answer. */
     say(&one, answer, 5);
     const struct linger hard = {.l_onoff = 1};
     assert_int_equal(setsockopt(one.peer, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
@@ -410,7 +412,7 @@ static void silence_is_not_waited_for(void **state)
     (void)state;
     stranger one;
     open_stranger(&one, 300);
-    accept_next(&one); /* that never greets */
+    accept_next(&one); /* This peer never greets. */
     (void)take_from_stranger(&one);
     wait_until(&one.line, &one.line.failed, 1);
     assert_non_null(strstr(one.line.why, "does not answer"));
@@ -432,8 +434,8 @@ static void answer_frame(nng_socket door, nng_msg *message)
     answer_with(door, message, frame, size);
 }
 
-/* A whole spool goes through; the collector goes away in the middle and everything it did not
- * confirm comes again. */
+/* Delivers a whole spool. The collector goes away in the middle, and all frames that it did not
+ * confirm are sent again. */
 static void an_uplink_without_threads_delivers(void **state)
 {
     (void)state;

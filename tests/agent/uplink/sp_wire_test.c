@@ -1,4 +1,4 @@
-/* The bytes of the SP protocols, and addresses. */
+/* Tests the bytes of the SP protocols, and addresses. */
 #include "agent/uplink/sp_address.h"
 #include "agent/uplink/sp_wire.h"
 
@@ -26,7 +26,7 @@ static void feed(sj_sp_reader *reader, const void *bytes, size_t size)
     }
 }
 
-/* Writes an answer as a REP does; returns its length. */
+/* Writes an answer like a REP. Returns its length. */
 static size_t write_answer(bool is_ipc, uint32_t request, const char *body, uint8_t *output)
 {
     const size_t size = sj_sp_header(is_ipc, request, strlen(body), output);
@@ -103,14 +103,15 @@ static void what_no_rep_says_is_refused(void **state)
         sj_status status;
     } cases[] = {
         {false, false, "HTTP/1.1 400", 12, SJ_EUNSUPPORTED},
-        {false, false, "\0SP\0\0\x30\0\0", 8, SJ_EUNSUPPORTED}, /* a REQ: ourselves, perhaps */
+        /* A REQ, perhaps this process itself. */
+        {false, false, "\0SP\0\0\x30\0\0", 8, SJ_EUNSUPPORTED},
         {false, false, "\0SP\0\0\x31\0\1", 8, SJ_EUNSUPPORTED},
-        {false, false, "\0SPX", 4, SJ_EUNSUPPORTED}, /* at the first wrong byte */
+        {false, false, "\0SPX", 4, SJ_EUNSUPPORTED}, /* Refused at the first wrong byte. */
         {false, false, "\0SP", 3, SJ_EAGAIN},
         {false, true, "\0\0\0\0\0\0\0\3", 8, SJ_ECORRUPT},
         {false, true, "\0\0\0\0\0\1\0\5", 8, SJ_ELIMIT},
         {false, true, "\xff\xff\xff\xff\xff\xff\xff\xff", 8, SJ_ELIMIT},
-        {false, true, "\0\0\0\0\0\0\0\4\0\0\0\1", 12, SJ_ECORRUPT}, /* no request's number */
+        {false, true, "\0\0\0\0\0\0\0\4\0\0\0\1", 12, SJ_ECORRUPT}, /* Not a request id. */
         {true, true, "\2", 1, SJ_ECORRUPT},
         {true, true, "\1\0\0\0\0\0\0\0\3", 9, SJ_ECORRUPT},
     };

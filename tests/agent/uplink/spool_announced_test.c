@@ -1,4 +1,4 @@
-/* Announcements are given again when a collector has lost them: also after their segments were
+/* Announcements are given again if a collector has lost them, also after their segments were
  * deleted, and after a crash. */
 #include "agent/uplink/spool.h"
 
@@ -63,7 +63,8 @@ static void segment_path(const fixture *test, unsigned number, char path[128])
     snprintf(path, 128, "%s/%08u.frames", test->directory, number);
 }
 
-/* A frame of a session whose id is filled with `tag`; a payload of `number` and `payload_bytes`. */
+/* Appends a frame of a session whose id is filled with `tag`. Its payload is `number` and
+ * `payload_bytes`. */
 static void append_of(fixture *test, uint16_t type, uint8_t tag, uint32_t number,
                       size_t payload_bytes)
 {
@@ -81,7 +82,7 @@ static void append_of(fixture *test, uint16_t type, uint8_t tag, uint32_t number
         SJ_OK);
 }
 
-/* Gives everything to a sender; acknowledged, or not. */
+/* Gives all frames to a sender, and acknowledges them if wanted. */
 static void send_all(fixture *test, bool is_acknowledged)
 {
     sj_slice frame;
@@ -93,7 +94,7 @@ static void send_all(fixture *test, bool is_acknowledged)
     }
 }
 
-/* Walks over the announcements and writes their numbers, each with a space behind. */
+/* Walks over the announcements and writes their numbers, each with a space after it. */
 static void recall(fixture *test, bool is_brief, char text[256])
 {
     sj_slice frame;
@@ -125,21 +126,21 @@ static void announcements_outlive_their_segments(void **state)
     char text[256];
     append_of(test, SJ_FRAME_SESSION, 7, 1, 100);
     append_of(test, SJ_FRAME_MODULE, 7, 2, 5000);
-    append_of(test, SJ_FRAME_SESSION, 9, 3, 100); /* a child */
+    append_of(test, SJ_FRAME_SESSION, 9, 3, 100); /* A child session. */
     for (uint32_t i = 0; i < 20; ++i) {
         append_of(test, SJ_FRAME_BLOCK, 7, 100 + i, 3000);
         append_of(test, SJ_FRAME_MARK, 7, 200 + i, 100);
     }
     append_of(test, SJ_FRAME_THREAD, 7, 4, 100);
     recall(test, false, text);
-    assert_string_equal(text, ""); /* none was sent yet */
+    assert_string_equal(text, ""); /* The sender has none yet. */
     send_all(test, true);
     assert_int_equal(count_segments(test), 1);
     append_of(test, SJ_FRAME_PROCESS, 7, 5, 100);
     send_all(test, false);
     append_of(test, SJ_FRAME_PROCESS, 7, 6, 100);
     for (int round = 0; round < 2; ++round) {
-        const char *last = round == 0 ? "5 " : ""; /* sent and not acknowledged */
+        const char *last = round == 0 ? "5 " : ""; /* It was sent but not acknowledged. */
         char expected[64];
         snprintf(expected, sizeof(expected), "1 2 3 4 %s", last);
         recall(test, false, text);
@@ -151,11 +152,13 @@ static void announcements_outlive_their_segments(void **state)
     }
     send_all(test, true);
     assert_int_equal(sj_spool_remove(test->spool, &test->error), SJ_OK);
-    assert_int_not_equal(access(test->directory, F_OK), 0); /* with the file of announcements */
+    /* The file of announcements is deleted, too. */
+    assert_int_not_equal(access(test->directory, F_OK), 0);
     open_spool(test);
 }
 
-/* A kill between the note of what is acknowledged and the deletion leaves a whole segment. */
+/* If a process is killed between the note of an acknowledgement and the deletion, a whole segment
+ * is left. */
 static void announcements_of_a_segment_that_a_crash_left_are_kept(void **state)
 {
     fixture *test = *state;
@@ -171,7 +174,8 @@ static void announcements_of_a_segment_that_a_crash_left_are_kept(void **state)
     assert_int_equal(system(command), 0);
     send_all(test, true);
     snprintf(command, sizeof(command), "mv %s.copy %s && printf SJF1 > %s", left, left, kept);
-    assert_int_equal(system(command), 0); /* as if killed while it copied the first frame */
+    /* The state after a kill during the copy of the first frame. */
+    assert_int_equal(system(command), 0);
     reopen(test);
     assert_int_not_equal(access(left, F_OK), 0);
     recall(test, false, text);
@@ -185,7 +189,7 @@ static void announcements_that_find_no_room_are_counted(void **state)
     char text[256];
     sj_spool_counters counters;
     snprintf(path, sizeof(path), "%s/announced", test->directory);
-    assert_int_equal(mkdir(path, 0700), 0); /* where the file would be */
+    assert_int_equal(mkdir(path, 0700), 0); /* A folder takes the place of the file. */
     append_of(test, SJ_FRAME_SESSION, 7, 1, 9000);
     append_of(test, SJ_FRAME_THREAD, 7, 2, 100);
     send_all(test, true);
@@ -196,7 +200,7 @@ static void announcements_that_find_no_room_are_counted(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
-/* The crash left it, and it cannot be opened. */
+/* The crash left the segment, and it cannot be opened. */
 static void a_segment_that_cannot_be_read_is_removed_and_counted(void **state)
 {
     fixture *test = *state;
@@ -215,7 +219,7 @@ static void a_segment_that_cannot_be_read_is_removed_and_counted(void **state)
     open_spool(test);
 }
 
-/* They stay until the session is over, so that they must not take the place of calls. */
+/* Announcements stay until the session is over, so they must not take the space of calls. */
 static void announcements_take_a_share_of_the_quota(void **state)
 {
     fixture *test = *state;
@@ -224,7 +228,7 @@ static void announcements_take_a_share_of_the_quota(void **state)
     sj_spool_close(test->spool);
     open_spool_within(test, UINT64_C(8) * 10000, 1);
     append_of(test, SJ_FRAME_SESSION, 7, 1, 5000);
-    append_of(test, SJ_FRAME_MODULE, 7, 2, 6000); /* together more than an eighth */
+    append_of(test, SJ_FRAME_MODULE, 7, 2, 6000); /* Together they exceed an eighth. */
     append_of(test, SJ_FRAME_PROCESS, 7, 3, 3000);
     append_of(test, SJ_FRAME_THREAD, 7, 4, 8000);
     append_of(test, SJ_FRAME_BLOCK, 7, 100, 100);
@@ -233,7 +237,7 @@ static void announcements_take_a_share_of_the_quota(void **state)
     assert_int_equal(counters.unkept_frames, 2);
     recall(test, false, text);
     assert_string_equal(text, "1 3 ");
-    append_of(test, SJ_FRAME_BLOCK, 7, 101, 60000); /* the quota still has room for calls */
+    append_of(test, SJ_FRAME_BLOCK, 7, 101, 60000); /* The quota still has space for calls. */
 }
 
 static void announcements_leave_the_reserve_of_the_disk(void **state)

@@ -1,5 +1,5 @@
-/* A spool that lacks memory, at any allocation: what was appended comes back until it is
- * acknowledged, also from the next opening. */
+/* A spool lacks memory at any allocation. Appended frames are still returned until they are
+ * acknowledged, also after the next opening. */
 #include "agent/uplink/spool.h"
 #include "tests/support/fail_alloc.h"
 
@@ -57,7 +57,7 @@ static uint8_t number_of(sj_slice frame)
     return view.payload.data[0];
 }
 
-/* Of what comes: acknowledges the even ones and rejects every third. */
+/* Acknowledges the even frames that the spool returns, and rejects every third. */
 static void settle(sj_spool *spool, fate *fates)
 {
     sj_slice frame;
@@ -77,7 +77,7 @@ static void settle(sj_spool *spool, fate *fates)
     assert_true(status == SJ_EAGAIN || status == SJ_ENOMEM);
 }
 
-/* Nothing that was appended and not settled is missing, all in order. */
+/* All frames that were appended and not settled are returned in order. */
 static void check_rest(sj_spool *spool, const fate *fates)
 {
     sj_slice frame;
@@ -127,7 +127,7 @@ static bool run(uint64_t n)
     return failed;
 }
 
-/* Again with a spool that is there, as after a restart. */
+/* Repeats the run with an existing spool, as after a restart. */
 static bool run_reopening(uint64_t n)
 {
     fate fates[FRAMES];

@@ -1,8 +1,9 @@
-/* A spool whose machine loses power: writes that were not synced are kept, lost or torn, in any
- * combination. What the disk kept comes back, and nothing that was never appended.
+/* The machine of a spool loses power: writes that were not synced are kept, lost or torn, in any
+ * combination. The spool returns the frames that the disk kept, and never one that was not
+ * appended.
  *
- * The linker leads the spool's calls here. They are carried out and noted; a crash after any of
- * them makes a folder of what a disk may hold then. */
+ * The linker redirects the spool's calls here. They are executed and noted. For a crash after any
+ * of them, the test builds a folder that the disk may then contain. */
 #include "agent/uplink/spool.h"
 
 #include "tests/support/check.h"
@@ -30,13 +31,13 @@ typedef enum step_kind { CREATE, WRITE, CUT, UNLINK, SYNC } step_kind;
 typedef struct step {
     step_kind kind;
     unsigned file;
-    int frame; /* that a WRITE appends; -1: none */
+    int frame; /* Frame that a WRITE appends. -1: none. */
     uint64_t offset;
     size_t size;
     uint8_t bytes[FRAME_BYTES];
 } step;
 
-/* What the disk makes of a step. */
+/* The effect of a step on the disk. */
 typedef enum outcome { KEPT, LOST, TORN, EMPTY } outcome;
 
 static step steps[STEPS];
@@ -45,9 +46,9 @@ static char files[FILES][NAME_BYTES];
 static unsigned file_count;
 static unsigned file_of[DESCRIPTORS];
 static bool is_noting;
-static int appended = -1; /* the frame that is being appended */
+static int appended = -1; /* The frame that is being appended. */
 static size_t
-    acknowledged_at[FRAMES]; /* the step before which a frame was acknowledged; 0: never */
+    acknowledged_at[FRAMES]; /* The step before which a frame was acknowledged. 0: never. */
 static char folder[64], image[64];
 
 static unsigned find_file(const char *path)
@@ -178,7 +179,7 @@ static void append(sj_spool *spool, uint8_t number)
     appended = -1;
 }
 
-/* Gives the number of the next frame; -1: there is none. Damaged ones are passed over. */
+/* Returns the number of the next frame, or -1 if there is none. Damaged frames are skipped. */
 static int next_number(sj_spool *spool, uint64_t *position)
 {
     sj_slice bytes;
@@ -199,7 +200,7 @@ static int next_number(sj_spool *spool, uint64_t *position)
     return number;
 }
 
-/* Two frames come, and the collector acknowledges the second one before the first. */
+/* Two frames are given, and the collector acknowledges the second one first. */
 static void acknowledge_two(sj_spool *spool)
 {
     uint64_t positions[2];
@@ -236,7 +237,7 @@ static void record_steps(void)
     sj_spool_close(spool);
 }
 
-/* Returns true if a sync that followed the step made it last. */
+/* Returns true if a later sync made the step durable. */
 static bool is_synced(size_t at, size_t crash)
 {
     for (size_t i = at + 1; i < crash && steps[at].kind != UNLINK; i++) {
@@ -260,7 +261,7 @@ static void put(const char *path, const void *bytes, size_t size, uint64_t offse
     close(file);
 }
 
-/* Does a step to the image. Returns false if its file is not there. */
+/* Applies a step to the image. Returns false if its file is missing. */
 static bool apply(const step *done, outcome what)
 {
     static const uint8_t zeros[FRAME_BYTES];
@@ -284,8 +285,8 @@ static bool apply(const step *done, outcome what)
     return true;
 }
 
-/* Makes the image of a crash after `crash` steps; seed 0 keeps all. Tells which frames are whole.
- */
+/* Builds the image of a crash after `crash` steps. Seed 0 keeps all writes. Marks the frames that
+ * are whole. */
 static void make_image(size_t crash, uint32_t seed, bool *is_whole)
 {
     uint32_t random = seed * 7919 + (uint32_t)crash;
@@ -302,7 +303,7 @@ static void make_image(size_t crash, uint32_t seed, bool *is_whole)
     }
 }
 
-/* What is whole and was not acknowledged comes, in order. */
+/* All whole frames that were not acknowledged are returned in order. */
 static void check_frames(sj_spool *spool, size_t crash, const bool *is_whole)
 {
     uint64_t position;
@@ -322,7 +323,7 @@ static void check_frames(sj_spool *spool, size_t crash, const bool *is_whole)
     }
 }
 
-/* A frame that is appended after the crash comes, also from the next opening. */
+/* A frame that is appended after the crash is returned, also after the next opening. */
 static void check_next(sj_spool *spool)
 {
     uint64_t position;

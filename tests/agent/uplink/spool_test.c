@@ -21,7 +21,7 @@ typedef struct fixture {
     char directory[64];
     sj_spool *spool;
     sj_error error;
-    uint16_t type; /* of the frames that are made */
+    uint16_t type; /* Type of the frames that are made. */
     uint64_t root_budget_bytes;
     uint8_t frame[70000];
 } fixture;
@@ -73,7 +73,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* A frame whose payload begins with `number`. */
+/* Makes a frame whose payload begins with `number`. */
 static sj_slice make_frame(fixture *test, uint32_t number, size_t payload_bytes)
 {
     static uint8_t payload[65536];
@@ -140,7 +140,7 @@ static void frames_come_back_in_order_and_once(void **state)
     assert_int_equal(counters.pending_bytes, 0);
     char path[128];
     segment_path(test, 1, path);
-    assert_int_equal(access(path, F_OK), -1); /* acknowledged segments are gone */
+    assert_int_equal(access(path, F_OK), -1); /* Acknowledged segments are deleted. */
     assert_int_equal(append(test, 100, 10), SJ_OK);
     expect_next(test, 100);
 }
@@ -162,7 +162,7 @@ static void what_is_not_acknowledged_comes_again_after_rewind_and_restart(void *
     sj_spool_rewind(test->spool);
     expect_next(test, 10);
     expect_next(test, 11);
-    expect_next(test, 13); /* 12 is acknowledged */
+    expect_next(test, 13); /* Frame 12 is acknowledged. */
     reopen(test);
     expect_next(test, 10);
     sj_spool_counters counters;
@@ -184,7 +184,7 @@ static void a_torn_tail_is_cut_and_the_rest_is_kept(void **state)
         assert_int_equal(write(file, frame.data, torn), (ssize_t)torn);
         close(file);
         open_spool(test, 0);
-        assert_false(sj_spool_aside_read(test->directory, &aside)); /* no frame was refused */
+        assert_false(sj_spool_aside_read(test->directory, &aside)); /* No frame was refused. */
         assert_int_equal(aside.bytes, torn);
         assert_int_equal(append(test, 3, 100), SJ_OK);
         expect_next(test, 1);
@@ -224,8 +224,8 @@ static void a_damaged_frame_is_skipped_counted_and_kept_aside(void **state)
     assert_int_equal(aside.st_size, 520);
 }
 
-/* Power loss may shorten a file below what was acknowledged: new frames must not land there. */
-/* On a disk without its reserve little may wait, and nothing is lost while it is acknowledged. */
+/* A disk without its reserve accepts few unacknowledged bytes. Frames pass as long as they are
+ * acknowledged. */
 static void a_disk_below_the_reserve_still_lets_frames_through(void **state)
 {
     fixture *test = *state;
@@ -297,7 +297,7 @@ static void the_budget_is_kept_and_freed_by_acknowledgement(void **state)
     assert_int_equal(counters.refused_frames, 2);
 }
 
-/* Without its end a session would look as if it went on for ever. */
+/* A session without its end would look as if it were still recording. */
 static void frames_that_describe_calls_pass_the_budget(void **state)
 {
     fixture *test = *state;
@@ -347,7 +347,8 @@ static void spools_of_one_root_share_its_budget(void **state)
     sj_spool_close(second->spool);
     clean(second);
     free(second);
-    assert_int_equal(append(test, 0, 1000), SJ_EFULL); /* looked at again after a second at most */
+    /* The others are summed again after a second at most. */
+    assert_int_equal(append(test, 0, 1000), SJ_EFULL);
     sj_status status = SJ_EFULL;
     for (int tries = 0; tries < 12000 && status == SJ_EFULL; tries++) {
         usleep(10000);
@@ -427,7 +428,7 @@ static void what_was_refused_is_counted_and_named_until_it_is_removed(void **sta
     open_spool(test, 0);
 }
 
-/* No file may become longer than `bytes`, as if the disk were full then; 0: as before. */
+/* Limits files to `bytes`, as if the disk were full then. 0: removes the limit. */
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit;
@@ -444,7 +445,7 @@ static bool has_aside(const fixture *test, const char *name)
     return access(path, F_OK) == 0;
 }
 
-/* A disk without room for the account: the frame stays one that is not delivered. */
+/* If the disk has no space for the account, the frame stays undelivered. */
 static void a_frame_without_an_account_is_not_acknowledged(void **state)
 {
     fixture *test = *state;
@@ -461,7 +462,8 @@ static void a_frame_without_an_account_is_not_acknowledged(void **state)
     }
     assert_false(sj_spool_aside_read(test->directory, &aside));
     assert_false(has_aside(test, "account"));
-    assert_false(has_aside(test, "00000001-00000000.rejected")); /* it would be counted nowhere */
+    /* It would not be counted anywhere. */
+    assert_false(has_aside(test, "00000001-00000000.rejected"));
     sj_spool_get_counters(test->spool, &counters);
     assert_int_equal(counters.pending_frames, 2);
     assert_int_equal(counters.rejected_frames, 0);
@@ -475,7 +477,7 @@ static void a_frame_without_an_account_is_not_acknowledged(void **state)
     assert_int_equal(aside.bytes, 3140);
 }
 
-/* A crash of the machine left an account that is shorter than others. */
+/* A crash of the machine left an account that is shorter than usual. */
 static void a_full_disk_leaves_a_short_account_as_it_is(void **state)
 {
     static const char text[] = "7 1 0 8\nearlier\n";
@@ -499,7 +501,7 @@ static void a_full_disk_leaves_a_short_account_as_it_is(void **state)
     assert_string_equal(aside.why, "earlier");
 }
 
-/* The same for a frame that is damaged: it is not stepped over until that is noted. */
+/* A damaged frame is not skipped either before its account is written. */
 static void damage_without_an_account_is_not_stepped_over(void **state)
 {
     fixture *test = *state;
@@ -521,7 +523,7 @@ static void damage_without_an_account_is_not_stepped_over(void **state)
     assert_int_equal(aside.damaged_frames, 1);
 }
 
-/* Bytes that found no room take none of that of later ones, and leave no part of a file. */
+/* Bytes that did not fit do not count against later ones, and leave no part of a file. */
 static void what_is_not_kept_takes_no_room(void **state)
 {
     fixture *test = *state;
@@ -530,7 +532,7 @@ static void what_is_not_kept_takes_no_room(void **state)
         assert_int_equal(append(test, i, 2000), SJ_OK);
     }
     const uint64_t unkept = expect_next(test, 0);
-    limit_files(1000); /* the account fits */
+    limit_files(1000); /* The account fits. */
     const sj_status status = sj_spool_reject(test->spool, unkept, "no");
     limit_files(0);
     assert_int_equal(status, SJ_OK);
@@ -547,7 +549,7 @@ static void what_is_not_kept_takes_no_room(void **state)
         strstr(sj_spool_aside_text(&aside, test->directory, text), "without the bytes of 1 frame"));
 }
 
-/* What was put aside takes room of the budget, in its own spool and in those beside it. */
+/* Frames set aside count against the budget, in their own spool and in the spools beside it. */
 static void what_was_put_aside_takes_room_of_the_budget(void **state)
 {
     fixture *test = *state;
@@ -587,14 +589,14 @@ static void only_an_acknowledged_spool_is_removed(void **state)
     open_spool(test, 0);
 }
 
-/* Writes fail at every byte of a frame in turn: the frame is in whole or not at all. */
+/* Writes fail at every byte of a frame in turn. The frame is stored whole or not at all. */
 static void a_write_that_fails_leaves_whole_frames(void **state)
 {
     fixture *test = *state;
     struct rlimit old;
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
-    for (rlim_t room = 64; room < 3 * 120; room += 7) { /* the ledger needs 64 */
+    for (rlim_t room = 64; room < 3 * 120; room += 7) { /* The ledger needs 64. */
         sj_spool_close(test->spool);
         clean(test);
         open_spool(test, 0);

@@ -1,4 +1,4 @@
-/* What the kernel says about a connection whose peer has ended it. */
+/* Tests the kernel's state of a connection that its peer has ended. */
 #include "agent/uplink/tcp_state.h"
 
 #include <netinet/in.h>
@@ -12,7 +12,7 @@
 
 typedef struct pair {
     int near, far;
-    struct sockaddr_storage local; /* of `near` */
+    struct sockaddr_storage local; /* Address of `near`. */
 } pair;
 
 static pair connect_pair(sa_family_t family)
@@ -46,7 +46,7 @@ static void expect_end_is_seen(sa_family_t family)
     const struct sockaddr *local = (const struct sockaddr *)&used.local;
     assert_false(sj_tcp_is_over(local));
     close(used.far);
-    assert_int_equal(read(used.near, &byte, 1), 0); /* the end has come */
+    assert_int_equal(read(used.near, &byte, 1), 0); /* The end has arrived. */
     assert_true(sj_tcp_is_over(local));
     close(used.near);
     assert_false(sj_tcp_is_over(local));

@@ -1,6 +1,5 @@
-/* The uplink against a collector that the test plays itself: how many frames are under way, what
- * happens without credit, with a collector of an older or a newer version, and when a connection
- * breaks. */
+/* The test plays the collector of an uplink. It checks the number of frames in flight, missing
+ * credit, collectors of older and newer versions, and broken connections. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "proto/wire/sojourn.pb-c.h"
@@ -26,9 +25,9 @@ typedef struct collector {
     sj_spool *spool;
     sj_uplink *uplink;
     frame_maker maker;
-    nng_msg *held[HELD_MAX]; /* asked and not answered */
+    nng_msg *held[HELD_MAX]; /* Questions without an answer yet. */
     unsigned held_count;
-    unsigned seen[SJ_FRAME_PING + 1]; /* frames by type */
+    unsigned seen[SJ_FRAME_PING + 1]; /* Frames by type. */
 } collector;
 
 static void open_door(collector *one)
@@ -110,7 +109,7 @@ static unsigned type_of(nng_msg *message)
     return view.type;
 }
 
-/* Takes a question within `ms`; NULL: none came. */
+/* Receives a question within `ms`. Returns NULL if none arrives. */
 static nng_msg *take_question(collector *one, int ms)
 {
     nng_msg *message = NULL;
@@ -122,7 +121,7 @@ static nng_msg *take_question(collector *one, int ms)
     return message;
 }
 
-/* Holds what comes: `wanted` frames, however long they take, and all that follow at once. */
+/* Holds `wanted` frames, however long they take, and all that follow at once. */
 static void hold_all(collector *one, unsigned wanted)
 {
     nng_msg *message;
@@ -147,7 +146,7 @@ static void answer(collector *one, nng_msg *message, Sojourn__Ack ack, uint8_t m
     assert_int_equal(nng_sendmsg(one->socket, message, 0), 0);
 }
 
-/* An answer of the first version: it holds no times. */
+/* Answers like the first version, without times. */
 static void accept(collector *one, nng_msg *message, uint32_t window)
 {
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
@@ -171,7 +170,7 @@ static void introduce(collector *one, uint32_t window)
     accept(one, message, window);
 }
 
-/* Accepts what comes until the uplink has nothing left to send and to wait for. */
+/* Accepts frames until the uplink has none left to send or to wait for. */
 static void serve(collector *one)
 {
     sj_status status = SJ_ETIMEDOUT;
@@ -262,7 +261,7 @@ static void a_collector_that_tells_no_times_is_asked_for_none(void **state)
     assert_int_equal(one->seen[SJ_FRAME_DEVICE_CLOCK], 0);
 }
 
-/* Tells times, but does not know the frame that they lead to. */
+/* This collector sends times but does not know clock frames. */
 static void a_collector_that_knows_no_clock_frame_gets_everything_else(void **state)
 {
     collector *one = *state;
@@ -279,7 +278,7 @@ static void a_collector_that_knows_no_clock_frame_gets_everything_else(void **st
     sj_frame_view view;
     assert_int_equal(sj_frame_read(frame_maker_hello(&one->maker), &view), SJ_OK);
     about = sojourn__hello__unpack(NULL, view.header.size, view.header.data);
-    assert_true(about->boot_id[0] != '\0'); /* or no clock would be sent */
+    assert_true(about->boot_id[0] != '\0'); /* Otherwise no clock would be sent. */
     sojourn__hello__free_unpacked(about, NULL);
     start_uplink(one, 8);
     expect_question(one, SJ_FRAME_HELLO, &message);
@@ -333,7 +332,7 @@ static void a_collector_too_old_for_a_block_gets_it_once_it_is_updated(void **st
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.state, SJ_UPLINK_REFUSED);
     assert_non_null(strstr(status.message, "update the collector"));
-    nng_close(one->socket); /* another collector takes its place */
+    nng_close(one->socket); /* Another collector replaces it. */
     open_door(one);
     expect_question(one, SJ_FRAME_HELLO, &message);
     accept(one, message, 8);
@@ -345,7 +344,7 @@ static void a_collector_too_old_for_a_block_gets_it_once_it_is_updated(void **st
     assert_int_equal(one->seen[SJ_FRAME_BLOCK], 4);
 }
 
-/* A frame that the disk has no room to account for is not done with: it comes again. */
+/* If the disk has no space for the account of a frame, the frame is sent again. */
 static void a_refused_frame_that_cannot_be_noted_comes_again(void **state)
 {
     collector *one = *state;
@@ -356,7 +355,7 @@ static void a_refused_frame_that_cannot_be_noted_comes_again(void **state)
     refused.message = (char *)(uintptr_t) "a block is corrupt";
     refused.window = 1;
     snprintf(aside, sizeof(aside), "%s/aside", one->spool_path);
-    FILE *obstacle = fopen(aside, "w"); /* where the account's folder would be */
+    FILE *obstacle = fopen(aside, "w"); /* A file takes the place of the account's folder. */
     assert_non_null(obstacle);
     assert_int_equal(fclose(obstacle), 0);
     append_frames(one, 1);
@@ -399,7 +398,7 @@ static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **
     assert_int_equal(counters.acknowledged_frames, 7);
 }
 
-/* A session with a module and a thread, that the collector has taken. */
+/* A session with a module and a thread is announced and accepted. */
 static void announce_and_serve(collector *one)
 {
     sj_error error = {0};
@@ -417,7 +416,7 @@ static void expect_and_accept(collector *one, unsigned type)
     accept(one, message, 1);
 }
 
-/* Its database was cut, or an older copy took its place. */
+/* The database was cut, or an older copy was restored. */
 static void what_the_collector_has_lost_is_announced_again(void **state)
 {
     collector *one = *state;
@@ -439,7 +438,7 @@ static void what_the_collector_has_lost_is_announced_again(void **state)
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
-    expect_question(one, SJ_FRAME_BLOCK, &message); /* it refers to a description that is unknown */
+    expect_question(one, SJ_FRAME_BLOCK, &message); /* It refers to an unknown description. */
     answer(one, message, unknown, SJ_FRAME_MAJOR);
     expect_and_accept(one, SJ_FRAME_BLOCK);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
@@ -468,9 +467,10 @@ static void an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken(v
     expect_question(one, SJ_FRAME_MODULE, &message);
     refused.status = SJ_EFULL;
     answer(one, message, refused, SJ_FRAME_MAJOR);
-    expect_question(one, SJ_FRAME_MODULE, &message); /* the walk goes on where it was broken */
+    /* The walk resumes where it was interrupted. */
+    expect_question(one, SJ_FRAME_MODULE, &message);
     nng_msg_clear(message);
-    assert_int_equal(nng_sendmsg(one->socket, message, 0), 0); /* an answer that is none */
+    assert_int_equal(nng_sendmsg(one->socket, message, 0), 0); /* This answer is unreadable. */
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
@@ -503,7 +503,7 @@ static void an_announcement_that_a_collector_forbids_waits_for_another_one(void 
     append_unknown_block(one);
     expect_and_accept(one, SJ_FRAME_SESSION);
     expect_question(one, SJ_FRAME_MODULE, &message);
-    refused.status = SJ_EVERSION; /* it cannot read this one: it does without */
+    refused.status = SJ_EVERSION; /* The collector cannot read this frame and does without it. */
     refused.message = (char *)(uintptr_t) "too new";
     answer(one, message, refused, SJ_FRAME_MAJOR);
     expect_question(one, SJ_FRAME_THREAD, &message);
@@ -514,7 +514,7 @@ static void an_announcement_that_a_collector_forbids_waits_for_another_one(void 
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.state, SJ_UPLINK_REFUSED);
     assert_string_equal(status.message, "the token was withdrawn");
-    nng_close(one->socket); /* another collector takes its place */
+    nng_close(one->socket); /* Another collector replaces it. */
     open_door(one);
     expect_and_accept(one, SJ_FRAME_HELLO);
     expect_and_accept(one, SJ_FRAME_THREAD);
@@ -555,7 +555,7 @@ static void announcements_that_cannot_be_read_now_are_sent_later(void **state)
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
 }
 
-/* A block whose thread is unknown is stored: nothing would ask for the thread. */
+/* A block whose thread is unknown is stored, so a later refusal would not ask for the thread. */
 static void a_collector_that_was_started_anew_gets_brief_announcements(void **state)
 {
     collector *one = *state;
@@ -571,7 +571,7 @@ static void a_collector_that_was_started_anew_gets_brief_announcements(void **st
         expect_question(one, SJ_FRAME_BLOCK, &message);
         ack.incarnation = incarnation;
         answer(one, message, ack, SJ_FRAME_MAJOR);
-        for (int i = 0; i < 2; ++i) { /* the second answer is of the same collector */
+        for (int i = 0; i < 2; ++i) { /* The second answer comes from the same collector. */
             expect_question(one, i == 0 ? SJ_FRAME_SESSION : SJ_FRAME_THREAD, &message);
             answer(one, message, ack, SJ_FRAME_MAJOR);
         }

@@ -259,6 +259,21 @@ static void a_command_is_given_until_it_is_taken_up_and_ends_once(void **state)
         1);
 }
 
+static void a_status_that_is_no_object_is_stored_as_an_empty_one(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    static const char *const reported[] = {"", "}{", "[1]", "7", "{\"refused\": 1"};
+    for (size_t i = 0; i < sizeof(reported) / sizeof(reported[0]); i++) {
+        const sj_fleet_poll before = {.status = "{\"refused\": 2}"};
+        const sj_fleet_poll poll = {.status = reported[i]};
+        assert_int_equal(sj_fleet_note_poll(fleet, 1, &before, &error), SJ_OK);
+        assert_int_equal(number("SELECT status ->> 'refused' FROM device_status"), 2);
+        assert_int_equal(sj_fleet_note_poll(fleet, 1, &poll, &error), SJ_OK);
+        assert_int_equal(number("SELECT count(*) FROM device_status WHERE status = '{}'"), 1);
+    }
+}
+
 static void time_outs_say_where_a_command_was(void **state)
 {
     (void)state;
@@ -488,6 +503,7 @@ int main(void)
         CASE(a_pass_ends_with_its_token),
         CASE(a_device_is_taken_over_by_an_invitation_for_it_only),
         CASE(a_command_is_given_until_it_is_taken_up_and_ends_once),
+        CASE(a_status_that_is_no_object_is_stored_as_an_empty_one),
         CASE(time_outs_say_where_a_command_was),
         CASE(a_job_waits_for_blocks_but_not_for_those_that_were_refused),
         CASE(a_job_does_not_end_with_a_session_that_lost_contact),

@@ -196,14 +196,39 @@ static void sixty_requests_at_once_are_all_answered(void **state)
     }
 }
 
-static long cancelled_answers(void)
+/* Returns the value of a line of /metrics; `start` is a line's end and the name. */
+static long long read_metric(const char *start)
 {
     client_response metrics = client_get(server, "/metrics", NULL);
-    const char *line = strstr(metrics.text, "\nsojourn_http_answers_cancelled_total ");
+    const char *line = strstr(metrics.text, start);
     assert_non_null(line);
-    const long count = atol(strchr(line + 1, ' '));
+    const long long value = atoll(strchr(line + 1, ' '));
     client_free(&metrics);
-    return count;
+    return value;
+}
+
+static long long cancelled_answers(void)
+{
+    return read_metric("\nsojourn_http_answers_cancelled_total ");
+}
+
+/* One device must neither hide what others report nor take the metric away. */
+static void a_device_that_lies_of_itself_spoils_no_metric(void **state)
+{
+    (void)state;
+    assert_int_equal(
+        sqlite3_exec(database,
+                     "PRAGMA foreign_keys = OFF; INSERT INTO device_status VALUES"
+                     " (101, 0, '{\"refused\": 3, \"undelivered\": 9223372036854775807}'),"
+                     " (102, 0, '{\"refused\": -5, \"undelivered\": 9223372036854775807}'),"
+                     " (103, 0, '{\"refused\": [7], \"undelivered\": \"many\"}'), (104, 0, '}{')",
+                     NULL, NULL, NULL),
+        SQLITE_OK);
+    assert_int_equal(read_metric("\nsojourn_refused_sessions "), 3);
+    assert_true(read_metric("\nsojourn_undelivered_sessions ") == INT64_MAX);
+    assert_int_equal(sqlite3_exec(database, "DELETE FROM device_status; PRAGMA foreign_keys = ON",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
 }
 
 static void small_answers_pass_slow_ones_which_end_with_their_clients(void **state)
@@ -218,7 +243,7 @@ static void small_answers_pass_slow_ones_which_end_with_their_clients(void **sta
         json_decref(client_json(server, "/healthz", 200));
         json_decref(client_json(server, "/api/v1/sessions", 200));
     }
-    const long before = cancelled_answers();
+    const long long before = cancelled_answers();
     for (int i = 0; i < SLOW; i++) {
         close(asked[i]);
     }
@@ -270,6 +295,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(sql_that_writes_or_is_wrong_is_refused),
         cmocka_unit_test(a_long_answer_is_cut_and_says_so),
         cmocka_unit_test(long_answers_are_compressed_for_those_who_take_it),
+        cmocka_unit_test(a_device_that_lies_of_itself_spoils_no_metric),
         cmocka_unit_test(sixty_requests_at_once_are_all_answered),
         cmocka_unit_test(small_answers_pass_slow_ones_which_end_with_their_clients),
         cmocka_unit_test(a_client_that_closes_its_sending_side_gets_a_quick_answer),

@@ -157,7 +157,7 @@ export function ZombiesPage() {
                 sql={LIST_SQL}
                 values={{}}
                 answer={list}
-                none="No findings yet. Record with --zombies heap, or with a policy that has "zombies"."
+                none="No findings yet. Record with --zombies heap, or with a policy that has &quot;zombies&quot;."
                 columns={[
                     { title: "State", cell: (row) => <span class="tag">{row.state}</span> },
                     {
