@@ -2,7 +2,7 @@
  *
  *     # file functions of the C library
  *     open(path:str, flags:hex, mode:int) -> int
- * |
+ *
  * A rule that names only such a function uses its signature. Pure functions; thread-safe. */
 #ifndef SJ_AGENT_POLICY_PROTOTYPES_H
 #define SJ_AGENT_POLICY_PROTOTYPES_H

@@ -6,7 +6,7 @@
  *     kind      = a word of sj_value_kind_words, "str", "bytes", "struct" or (result only) "void"
  *     size      = "[" item {"," item} "]"    of "str" and "bytes"
  *     item      = number | name
- * |
+ *
  * A number in brackets is the maximum number of recorded bytes. A name in brackets is the integer
  * parameter that holds the length; "bytes" needs one. If no parameter is named "result", that name
  * says that the function fills the buffer, and returns the number of bytes in it. Only one buffer

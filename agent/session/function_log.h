@@ -3,7 +3,7 @@
  *
  *   N[SECONDS,NANOSECONDS]enter:NAME tid:TID
  *   N[SECONDS,NANOSECONDS]leave:NAMEret:RESULT tid:TID, or RESULT errno:NUMBER tid:TID
- * |
+ *
  * Lines are sorted by time over all threads. The events of a block wait until the blocks of all
  * threads have reached their time: a second or two. A block that the spool refused has no lines.
  *

@@ -28,7 +28,7 @@ typedef struct sj_byte_account {
 typedef struct sj_sp_limits {
     /* maximum size of way back and body; a peer that announces more is broken */
     size_t message_bytes;
-    size_t kept_bytes; /* of longer messages, only the beginning is kept */
+    size_t kept_bytes; /* only the beginning of longer messages is kept */
 } sj_sp_limits;
 
 /* Initialise with zeros, and set `is_ipc`. */

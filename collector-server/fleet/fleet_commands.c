@@ -37,8 +37,7 @@ sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_
     SJ_TRY(sj_fleet_prepare(
         fleet,
         "INSERT INTO device_status (device_id, polled_realtime_ns, status)"
-        /* Questions read its members, and one that is not an object would end them for all devices.
-         */
+        /* Queries read its members. Any value but an object would end them for all devices. */
         " VALUES (?1, ?2, iif(json_valid(?3) AND json_type(?3) = 'object', ?3, '{}'))"
         " ON CONFLICT (device_id) DO UPDATE SET"
         " polled_realtime_ns = excluded.polled_realtime_ns, status = excluded.status"

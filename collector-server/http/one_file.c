@@ -10,7 +10,7 @@
 
 enum { TIME_BYTES = 32 };
 
-static const char place[] = "{{data}}"; /* placeholder for the data in the page */
+static const char place[] = "{{data}}"; /* marks where the page gets its data */
 
 /* Runs the dashboard's route for the overview of a session. */
 static sj_status read_overview(sqlite3 *database, int64_t session_id, json_t **overview,

@@ -24,7 +24,7 @@ typedef struct sj_ingest_options {
      * minute */
     uint32_t recheck_ms;
     sj_ingest_gate gate;
-    const sj_edge_limits *limits; /* of connections; NULL: the edge's defaults */
+    const sj_edge_limits *limits; /* limits of connections; NULL: the edge's defaults */
     /* Receives a log line, without its line end, about each peer whose frame was dropped (at most
      * ten a second). Called on the ingest's threads. NULL: no report. */
     void (*complain)(void *context, const char *line);

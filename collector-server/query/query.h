@@ -20,7 +20,8 @@
  *   demangle(symbol), histogram_quantile(blob, q [, session_id [, min_ns, max_ns]]),
  *   histogram_merge(blob [, session_id]), format_duration(ns), format_bytes(bytes),
  *   query_warnings()
- * |All of them only read. They belong to the connection and end with it. */
+ *
+ * All of them only read. They belong to the connection and end with it. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 #define SJ_COLLECTOR_SERVER_QUERY_QUERY_H
 

@@ -7,7 +7,7 @@
  *          | "tag:" KEY [ "=" VALUE ] | "name:" GLOB | "command:" GLOB
  *          | "since:" TIME | "until:" TIME  (2026-11-20 or 2026-11-20T14:30, UTC)
  *          | "mark:" NAME
- * |
+ *
  * Each session of a set is one sample. With "mark:", each pair of begin and end of that mark is a
  * sample: the time between them. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_SET_H

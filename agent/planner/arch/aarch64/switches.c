@@ -10,7 +10,7 @@
  *   adr x2, base                    (or the table itself)
  *   add x1, x2, w1, sxtb #2         (or x1, lsl #2)
  *   br x1
- * |
+ *
  * A patch covers one instruction, so only one property of a table's entries matters: none may lead
  * to the function's entry. Once its table is found and read, the targets of a sum are known to be
  * parts of the function. */
