@@ -3,12 +3,12 @@
  * Offsets in a unit count from the beginning of its part of each section. The parts of one unit,
  * each as a section, are therefore a .dwo file. All units share only the strings; an extracted file
  * gets the strings that its unit has offsets of.
- * |The package contains each type unit (-fdebug-types-section) once, with the abbreviations and
- * string offsets of the .dwo file that it came from. Signatures tell which type units a unit refers
- * to: eight bytes that may be anywhere in it. The string offsets of such a type unit are appended
- * to those of the unit. Its abbreviations get one more attribute, which does not occupy bytes in
- * the unit: where its string offsets begin.
- */
+ *
+ * The package contains each type unit (-fdebug-types-section) once, with the abbreviations and
+ * string offsets of the .dwo file that it came from. Signatures tell which type units a unit
+ * refers to: eight bytes that may be anywhere in it. The string offsets of such a type unit are
+ * appended to those of the unit. Its abbreviations get one more attribute, which does not occupy
+ * bytes in the unit: where its string offsets begin. */
 #include "agent/objfile/split_package.h"
 
 #include "agent/objfile/elf_image.h"

@@ -20,11 +20,11 @@ bool sj_split_package_has(const sj_split_package *package, uint64_t id);
 
 /* Writes an ELF file to an empty buffer: that compilation unit and the type units that it refers
  * to.
- * |Returns SJ_ENOTFOUND if the package lacks the unit. Returns SJ_ECORRUPT if parts are outside of
- * the file or have an unknown format. Returns SJ_ELIMIT if extracted and inflated bytes of this
- * package would exceed 1 GiB in total. Returns SJ_EVERSION if the version of its index of type
- * units is unknown. Returns SJ_ENOMEM if out of memory.
- */
+ *
+ * Returns SJ_ENOTFOUND if the package lacks the unit. Returns SJ_ECORRUPT if parts are outside
+ * of the file or have an unknown format. Returns SJ_ELIMIT if extracted and inflated bytes of
+ * this package would exceed 1 GiB in total. Returns SJ_EVERSION if the version of its index of
+ * type units is unknown. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_split_package_extract(sj_split_package *package, uint64_t id,
                                                  sj_byte_buffer *file);
 

@@ -8,7 +8,7 @@ enum {
     NAME_BYTES = 128,
     TYPE_BYTES = 192,
     MOST_ENUMERATORS = 4096,
-    MOST_FIELDS = 64, /* of one structure */
+    MOST_FIELDS = 64, /* fields of one structure */
     /* Fields for one parameter, or members in the search for one. */
     MOST_LOOKED_AT = 4096,
     DEEPEST = 4,

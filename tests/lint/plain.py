@@ -18,7 +18,7 @@ REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent
              "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/java", "agent/launch",
              "agent/livepatch", "agent/modes", "agent/objfile", "agent/planner", "agent/policy", "agent/runtimes",
              "agent/session", "agent/uplink", "agent/zombies", "collector-server/edge", "collector-server/export",
-             "collector-server/fleet", "collector-server/http", "collector-server/ingest",
+             "collector-server/fleet", "collector-server/forward", "collector-server/http", "collector-server/ingest",
              "collector-server/maintenance", "collector-server/query", "collector-server/sojournd", "docs", "proto",
              "tests/agent/assembler", "tests/agent/attach", "tests/agent/daemon", "tests/agent/inproc/heap_guard",
              "tests/agent/inproc/jvm", "tests/agent/inproc/objc", "tests/agent/livepatch", "tests/agent/planner",
