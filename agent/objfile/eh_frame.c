@@ -386,7 +386,7 @@ static sj_status read_rows(sj_eh_frame *unwind, const common_entry *common, sj_s
     for (uint64_t end = range->start; end < range->end;) {
         sj_cfi_row row;
         walk_row(&walk, &row);
-        if (row.end > end) { /* a row is empty if its location wrapped around */
+        if (row.end > end) { /* rows whose location wrapped around are empty */
             SJ_TRY(add_row(unwind, range, &row));
             end = row.end;
         }

@@ -447,8 +447,9 @@ static void read_parameters(function_reader *reader)
     } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-/* Clears is_by_convention if a DWARF location contradicts the calling convention. Sets is_optimized
- * if any parameter is not in memory. */
+/* Clears is_by_convention if a DWARF location contradicts the calling convention. Clears it, too,
+ * if a parameter of a function that only one unit can call does not have a location. Sets
+ * is_optimized if any parameter is not in memory. */
 static void judge_convention(function_reader *reader)
 {
     for (size_t i = 0; i < reader->count; i++) {

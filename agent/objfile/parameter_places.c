@@ -273,7 +273,7 @@ static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aap
     return is_known;
 }
 
-/* True if the value does not have a place, or was computed after the entry. */
+/* True if the value does not have a place, or was stored there after the entry. */
 static bool is_computed(const Dwarf_Op *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
