@@ -1,5 +1,6 @@
 /* Definitions: the address that the loader would find for a name, in a running program.
- * | dlsym waits for a thread that loads modules, and that thread may run code of the program that
+ *
+ * dlsym waits for a thread that loads modules, and that thread may run code of the program that
  * waits for the calling thread. So these functions read the modules' own tables, and take only the
  * lock of dl_iterate_phdr. If several modules define a name, no address is returned: the right one
  * depends on how the modules were loaded. */

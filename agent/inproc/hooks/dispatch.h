@@ -1,5 +1,6 @@
 /* Dispatch hooks record a call where it is dispatched, if its target is not patched.
- * | A dispatcher (objc_msg_lookup, objc_msgSend) is replaced by agent code. That code finds the
+ *
+ * A dispatcher (objc_msg_lookup, objc_msgSend) is replaced by agent code. That code finds the
  * record of the message and jumps to sj_arch_dispatch_entry. This records the entry, replaces the
  * return address by sj_arch_return_thunk and jumps to the target. A table, indexed by the address
  * of the return slot, keeps the true return address. The thunk's unwind information reads that

@@ -15,9 +15,7 @@ typedef struct sj_dynamic_view {
     uint64_t text_low; /* the executable segment */
     uint64_t text_high;
     ElfW(Dyn) * dynamic;
-    /* the segment of the dynamic section is writable and does not become read-only after
-     * relocation */
-    bool dynamic_is_writable;
+    bool dynamic_is_writable; /* by its program header; it may be read-only after relocation */
     const ElfW(Sym) * symbols;
     const char *strings;
     const ElfW(Rela) * tables[2];

@@ -1,5 +1,6 @@
 /* Hooks: applies a plan to a loaded module, and undoes it.
- * | The plan is checked, and its stubs are generated near the module. Only then is the module's
+ *
+ * The plan is checked, and its stubs are generated near the module. Only then is the module's
  * text changed. Of each function, either all patches are written or none. A function is reported
  * and not patched in two cases: its bytes in memory differ from the plan's, or a displacement does
  * not reach. No thread may run the bytes to be patched meanwhile. So plans are applied at program
@@ -24,10 +25,8 @@ typedef struct sj_hooks_report {
     sj_link_failure *failures; /* the caller's array for the first failures */
     uint32_t failures_room;
     bool is_movable; /* another process with the same layout could use the stubs (ready.h) */
-    uint8_t
-        /* One byte for each function of the plan, set to 1 if the function is hooked. May be
-         * NULL. */
-        *marks;
+    /* One byte for each function of the plan, set to 1 if the function is hooked. May be NULL. */
+    uint8_t *marks;
 } sj_hooks_report;
 
 /* Applies the plan file `bytes` to the module at `bias`. The id of function[i] is `first_function`
