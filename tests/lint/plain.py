@@ -17,7 +17,7 @@ REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent
              "agent/attach", "agent/daemon", "agent/drain", "agent/host", "agent/inproc/heap_guard",
              "agent/inproc/jvm", "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies",
              "agent/inproc/recorder", "agent/java", "agent/launch", "agent/livepatch", "agent/modes", "agent/objfile",
-             "agent/planner", "agent/policy", "agent/recording", "agent/runtimes", "agent/session", "agent/uplink",
+             "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/runtimes", "agent/session", "agent/uplink",
              "agent/zombies", "collector-server/edge", "collector-server/export", "collector-server/fleet",
              "collector-server/forward", "collector-server/http", "collector-server/ingest",
              "collector-server/maintenance", "collector-server/query", "collector-server/sojournd", "docs", "proto",
