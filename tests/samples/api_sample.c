@@ -1,4 +1,5 @@
-/* Talks to its tracer by sojourn.h; built as C89 and as C++. What it did of its own it prints. */
+/* Talks to its tracer through sojourn.h. It is built as C89 and as C++. Prints what it did
+ * itself. */
 #include "agent/include/sojourn.h"
 
 #include <poll.h>
@@ -51,7 +52,7 @@ __attribute__((noinline)) void api_frames(void)
     sojourn_frame_tick();
 }
 
-/* Laps until its input ends, for attaching. */
+/* Runs laps until its input ends. Tests attach to it. */
 __attribute__((noinline)) void api_laps(void)
 {
     struct timespec rest;

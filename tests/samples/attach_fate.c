@@ -1,7 +1,7 @@
-/* A program to attach to that does something drastic while somebody attaches: attach_fate KIND
- * MICROSECONDS. Two threads call functions until then. exit: ends with 7; crash: by SIGSEGV; exec:
- * becomes another program, which says so and ends with 5; leader: its first thread ends before the
- * other, which ends the process with 6. */
+/* A program that ends or changes abruptly while a tracer attaches: attach_fate KIND MICROSECONDS.
+ * Two threads call functions until then. exit: ends with status 7. crash: ends by SIGSEGV. exec:
+ * runs another program, which says so and ends with status 5. leader: its first thread ends before
+ * the other, which ends the process with status 6. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +16,7 @@ __attribute__((noinline)) unsigned long fate_mix(unsigned long value)
     return value * 2654435761u + (value >> 7);
 }
 
-/* A thread rests between pieces of work: a test shall not use the processor for as long as it
- * lasts. */
+/* A thread rests between pieces of work, so that a test does not use the processor all the time. */
 static void rest(unsigned long i)
 {
     if (i % 20000 == 0) {

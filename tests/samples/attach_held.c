@@ -1,6 +1,6 @@
-/* A process that stays in fork() from the moment on in which it has hooks, until a line comes from
- * the standard input: a tracer makes no thread in fork() call what takes locks. Says "ready", and
- * "held" in fork(). */
+/* A process that enters fork() once it has hooks, and stays there until it reads a line. A tracer
+ * must not make a thread in fork() call a function that takes locks. Prints "ready", and "held" in
+ * fork(). */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Eight threads that load and unload a library of their own, one of eight arguments, all the time
- * and without a pause, until a line comes. */
+/* Eight threads that load and unload libraries without a pause until the program reads a line. Each
+ * thread has a library of its own, given by one of the eight arguments. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,22 +1,23 @@
-/* A program to leave at moments at which a thread of it has to do with the agent, or is about to.
- * attach_moments MODULE WAITING DELAY; threads work, and one does what the input says:
+/* A program that a tracer detaches from at chosen moments: a thread of it is in the agent, or about
+ * to enter it.
+ * attach_moments MODULE WAITING DELAY: several threads work, and one obeys the input:
  *   f  forks, and stays where the C library has the address of the agent's fork handler and has
  *      not called it yet
- *   d  the same, many calls deep in a signal handler
- *   u  the same in a fork that begins when the agent has given its memory back; until then no
- *      thread is where anything could be unloaded
- *   h  forks, and stays in a handler of its own; no other thread is where anything could be
- *      loaded
- *   l  loads MODULE, and stays at the agent's first instruction after that is mapped until the
- *      text of what is recorded is as it was
- *   w  loads WAITING, which calls moment_wait before it is initialised or in that, and prints
- *      what has been initialised and how many of its import slots lead to no module
- *   c  the same, DELAY microseconds after the agent has given its memory back
- *   p  goes over the list of modules, and stays in that
- *   e  ends the process, which takes a while, when the agent has given its memory back
+ *   d  does the same, many calls deep in a signal handler
+ *   u  does the same in a fork that begins when the agent has freed its memory; until then no
+ *      thread is at a point where anything could be unloaded
+ *   h  forks, and stays in a fork handler of the program; no other thread is at a point where
+ *      anything could be loaded
+ *   l  loads MODULE, and after it is mapped stays at the agent's first instruction until the text
+ *      of the recorded functions is restored
+ *   w  loads WAITING, which calls moment_wait before or during its initialisation; prints what has
+ *      been initialised, and how many of its import slots lead to no module
+ *   c  does the same, DELAY microseconds after the agent has freed its memory
+ *   p  walks the list of modules, and stays in the callback
+ *   e  ends the process when the agent has freed its memory; the end takes a while
  *   t  outlives the first thread
- *   g  a thread that stays goes on, except for l
- * It says "there" when it stays and "done" when it has come through. To know where it is, it takes
+ *   g  lets a staying thread continue, except for l
+ * It prints "there" when it stays and "done" when it has continued. To find the place, it takes
  * single steps: the trap flag raises SIGTRAP after each instruction. */
 #include <dlfcn.h>
 #include <link.h>
@@ -71,7 +72,7 @@ static void say(const char *text)
     }
 }
 
-/* Called by WAITING, too. */
+/* WAITING calls this, too. */
 __attribute__((noinline)) void moment_wait(void)
 {
     char byte;
@@ -79,7 +80,7 @@ __attribute__((noinline)) void moment_wait(void)
     (void)!read(goes_on[0], &byte, 1);
 }
 
-/* await_giving_back waits until the agent's arena is unmapped. */
+/* Waits until the agent's arena is unmapped. */
 static void await_giving_back(void)
 {
     unsigned char resident;
@@ -89,7 +90,7 @@ static void await_giving_back(void)
 
 static void read_orders(void);
 
-/* Who is interrupted in the C library may hold its locks. */
+/* The signal may interrupt the C library, which then holds its locks. */
 static void stay_unsafe(int signal)
 {
     if (signal == SIGUSR2) {
@@ -106,8 +107,8 @@ static void stay_unsafe(int signal)
     atomic_fetch_sub(&unsafe_threads, 1);
 }
 
-/* read_orders hands them on, until the end or, called by itself, until a thread that stays goes
- * on. */
+/* Reads commands and passes them on until the input ends. If a thread that stays calls this itself,
+ * it returns once that thread may continue. */
 static void read_orders(void)
 {
     char order;
@@ -164,7 +165,7 @@ static bool is_agent(uint64_t pc)
     return pc >= agent_low && pc < agent_high;
 }
 
-/* calls_agent: the next instruction calls the agent by an address in a register. */
+/* True if the next instruction calls the agent through an address in a register. */
 static bool calls_agent(const greg_t *registers)
 {
     static const int numbers[] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
@@ -228,7 +229,7 @@ static void before_fork(void)
     }
 }
 
-/* Registered before the agent's handler and so called before it. */
+/* This handler is registered before the agent's, so it is called first. */
 static void after_fork(void)
 {
     if (goal == GOAL_CALL) {
@@ -250,7 +251,7 @@ static int count_strange(const struct link_map *map, uint64_t table, uint64_t by
     return count;
 }
 
-/* count_strange_slots counts the import slots of a module that lead to code of no module. */
+/* Returns how many import slots of a module lead to code outside all modules. */
 static int count_strange_slots(const struct link_map *map)
 {
     return count_strange(map, find_tag(map->l_ld, DT_RELA), find_tag(map->l_ld, DT_RELASZ)) +
@@ -295,7 +296,8 @@ static int stay_in_list(struct dl_phdr_info *info, size_t size, void *unused)
     return 1;
 }
 
-/* The kernel gives its memory back when the process has none any more, and still runs. */
+/* The ballast makes the end take a while: the kernel frees it when the process has lost its memory
+ * and still runs. */
 static void end_late(void)
 {
     (void)mmap(NULL, BALLAST_BYTES, PROT_READ | PROT_WRITE,

@@ -1,8 +1,8 @@
-/* A program to attach to whose open calls are known: main -> open_outer -> open_middle ->
- * open_loop, which calls open_leaf until its input ends, forks and loads a library on demand, and
- * then returns through all of them. Orders: f a child that ends at once, k one that works until
- * this process ends, r the same by a bare system call, l the library, n nothing. A second thread is
- * in open_waiter all the time and calls nothing. */
+/* A program whose open calls are known when a tracer attaches: main -> open_outer -> open_middle ->
+ * open_loop. open_loop calls open_leaf until its input ends, forks and loads a library on demand,
+ * and then returns through all of them. Commands: f forks a child that ends at once, k a child that
+ * works until this process ends. r does the same as k by a bare system call, l loads the library, n
+ * does nothing. A second thread is in open_waiter all the time and calls nothing. */
 #include <dlfcn.h>
 #include <poll.h>
 #include <pthread.h>
@@ -25,7 +25,7 @@ __attribute__((noinline)) void open_child(void)
     }
 }
 
-/* A child that stays; what it is recorded by may come and go. */
+/* A child that stays. Recorders may attach and detach meanwhile. */
 static void stay(pid_t parent, int told)
 {
     open_child();

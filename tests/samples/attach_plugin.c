@@ -1,4 +1,4 @@
-/* A library that attach_open loads and unloads on demand. */
+/* A library that attach_open loads and unloads on command. */
 double plugin_work(double value);
 double plugin_step(double value);
 

@@ -1,9 +1,9 @@
-/* A program to attach to: threads that compute and check themselves, threads that sleep in system
- * calls of many kinds, one that takes signals. It runs until its input ends, then prints how it
- * went: mistakes (must be 0) and how often each system call was interrupted.
+/* A program to attach to. Its threads compute and check their results, sleep in system calls of
+ * many kinds, or take signals. It runs until its input ends. Then it prints the number of mistakes
+ * (must be 0) and how often each system call was interrupted.
  *
- * The computing threads rest between pieces of work, so that a test does not use the processor for
- * as long as it lasts; with SJ_LONG in the environment they never rest. */
+ * The computing threads rest between pieces of work, so that a test does not use the processor all
+ * the time. With SJ_LONG in the environment they never rest. */
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -74,7 +74,7 @@ __attribute__((noinline)) void target_on_tick(int signal)
     atomic_fetch_add(&ticks, 1);
 }
 
-/* Each blocks in another system call; a wait that ends early without EINTR is a mistake. */
+/* Each kind blocks in another system call. A wait that ends early without EINTR is a mistake. */
 __attribute__((noinline)) int target_block(unsigned kind, int pipe_fd, int epoll_fd)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -123,7 +123,7 @@ static void *block(void *argument)
     return NULL;
 }
 
-/* With an argument: as this user, as a daemon that drops root. */
+/* An argument makes the program run as that user, like a daemon that drops root. */
 int main(int argc, char **argv)
 {
     pthread_t threads[WORKERS + 5];

@@ -1,5 +1,6 @@
-/* A module that calls moment_wait of the program while it is loaded: once it is mapped and before
- * it is initialised (RESOLVING), or in the first of its two constructors. */
+/* A module that calls the program's moment_wait while it is being loaded. With RESOLVING, it does
+ * so after it is mapped and before it is initialised. Otherwise it does so in the first of its two
+ * constructors. */
 #include <stddef.h>
 
 void moment_wait(void);
@@ -8,7 +9,7 @@ int moment_initialised(void);
 static int initialised;
 
 #ifdef RESOLVING
-/* The loader asks this which function is meant, after it has bound everything else. */
+/* The loader calls the resolver of this function after it has bound all other symbols. */
 static int one(void)
 {
     return 1;

@@ -1,4 +1,4 @@
-/* Calls that rules change: prints what each of them got, and what its caller got
+/* Makes calls that rules change. Prints what each call received, and what its caller received
  * (tests/system/policy/changes.py). */
 #include <errno.h>
 #include <stdio.h>
@@ -6,7 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Callers may count on registers that a function of the same file leaves alone (-fipa-ra). */
+/* With -fipa-ra, callers may rely on registers that a function of the same file does not change. */
 #define NOT_INLINED __attribute__((noipa))
 
 static int runs;

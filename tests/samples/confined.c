@@ -1,9 +1,11 @@
-/* A program that takes nearly all system calls away from itself: whoever makes another one is
- * killed. At once it makes many calls on its first thread and on one that has made few before.
- * Prints how many. How it does so: by "seccomp" for all threads, by "prctl" for the first one, or
- * by strict mode of either, "strict" alone or "strict-threads" beside another thread, "strict-told"
- * alone once it is told to. By "fork", what fork and wait need is allowed, too, and a child makes
- * calls in the middle. */
+/* A program that forbids itself nearly all system calls: a forbidden one kills it. Afterwards it
+ * makes many calls on its first thread, and on a thread that has made few before. Prints the number
+ * of calls.
+ *
+ * The argument says how it confines itself. seccomp: for all threads. prctl: for the first thread.
+ * strict: in strict mode, alone. strict-threads: in strict mode, beside another thread.
+ * strict-told: as strict, but after it has read a byte. fork: also allows what fork and wait need,
+ * and a child makes calls in the middle. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
@@ -95,10 +97,10 @@ static void tell_and_end(int number)
     char text[64];
     const int length = snprintf(text, sizeof(text), "calls %d\n", number);
     (void)!write(1, text, (size_t)length);
-    syscall(SYS_exit, 0); /* what strict mode allows */
+    syscall(SYS_exit, 0); /* strict mode allows this system call */
 }
 
-/* Until it is told to go on. */
+/* Waits until a byte arrives on the input. */
 static void wait_for_word(void)
 {
     puts("ready");

@@ -1,6 +1,6 @@
-/* What programs do that a recorder inside of them must bear: the first thread leaves the others
- * alone, all descriptors are closed, a child outlives its parent. Calls d_step a known number of
- * times. */
+/* Does things that a recorder inside the program must survive. The first thread ends before the
+ * others, all descriptors are closed, and a child outlives its parent. Calls d_step a known number
+ * of times. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -28,12 +28,13 @@ __attribute__((noipa)) void d_work(int rounds)
 
 static void *work_alone(void *argument)
 {
-    usleep(50000); /* the first thread has left by then, mostly: either way it must end */
+    /* usually the first thread has ended by then; the process must end in either case */
+    usleep(50000);
     d_work(500);
     return argument;
 }
 
-/* A step for each line of input; says how many it has made. */
+/* Makes a step for each line of input. Returns how many. */
 static int follow_input(void)
 {
     char line[64];
@@ -58,7 +59,7 @@ static int close_everything(const char *path)
         if (dprintf(file, "line %d\n", i) < 0) {
             return 1;
         }
-        usleep(1000); /* the recorder works meanwhile */
+        usleep(1000); /* gives the recorder time to work */
     }
     return 0;
 }
@@ -71,7 +72,7 @@ static int leave_child(const char *path)
         while (getppid() == parent) {
             usleep(1000);
         }
-        d_work(3000000); /* more than its ring holds */
+        d_work(3000000); /* makes more calls than the recorder's ring holds */
         const int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dprintf(file, "done\n");
         _exit(0);

@@ -1,4 +1,4 @@
-/* Calls a known number of functions, then ends in the way that is asked for. */
+/* Calls a known number of functions, then ends in the way that the argument says. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -57,7 +57,7 @@ static void run_child(void)
     waitpid(pid, NULL, 0);
 }
 
-/* A child that outlives its parent; it works on when the file `go` is there. */
+/* A child that outlives its parent. It continues once the file `go` exists. */
 static void run_daemon(void)
 {
     if (fork() != 0) {
@@ -116,7 +116,7 @@ __attribute__((noinline)) void ends_die(const char *how)
             usleep(1000);
         }
     }
-    ends_sink = 1; /* so that no call above is a tail call */
+    ends_sink = 1; /* prevents tail calls above */
 }
 
 int main(int argc, char **argv)

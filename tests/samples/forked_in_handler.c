@@ -1,7 +1,7 @@
-/* A handler forks. The child goes on inside of it: it calls forked_leaf so often and ends. With
- * FORKS, another thread sends so many signals to the main thread while that calls forked_leaf; each
- * child returns from the handler and ends behind its next call. The main thread ends after so many
- * calls and all FORKS. Exits with 0 if each child did.
+/* A signal handler forks. The child continues inside the handler: it calls forked_leaf CALLS times
+ * and ends. With FORKS, another thread sends FORKS signals to the main thread while that thread
+ * calls forked_leaf. Each child then returns from the handler and ends after its next call. The
+ * main thread ends after CALLS calls and all forks. Exits with 0 if each child ended in this way.
  *
  * forked_in_handler CALLS [FORKS] */
 #include <pthread.h>

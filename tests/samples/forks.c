@@ -1,10 +1,12 @@
-/* Children that a process makes in ways of its own. forks WAY; the child calls in_child CALLS times
- * and ends with 4, the parent prints with what it has ended. In ways that libc's fork handlers do
- * not see, the parent calls in_parent CALLS times meanwhile. "run" runs the program itself in all
- * ways, "become" in its own process: that calls leaf CALLS times. "past" runs the program by a bare
- * instruction: first one that lives until nobody records its process any more, then one that ends
- * at once. "become-past PATH" becomes the first, by another path. "wait" says "ready", does as
- * "run" and "past" once it is told to, and ends when told again. */
+/* Creates children in unusual ways. forks WAY: the child calls in_child CALLS times and ends with
+ * status 4. The parent prints how the child ended. If libc's fork handlers do not see the fork, the
+ * parent calls in_parent CALLS times meanwhile.
+ *
+ * run: runs this program in all ways; each run calls leaf CALLS times. become: does the same in its
+ * own process. past: runs the program by a bare instruction, twice. The first run lives until its
+ * process is no longer recorded, the second ends at once. "become-past PATH" becomes the first of
+ * these, by another path. wait: prints "ready", reads a line, does what run and past do, and ends
+ * at the next line. */
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
@@ -42,7 +44,7 @@ __attribute__((noipa)) static long leaf(long number)
     return number + 1;
 }
 
-/* Returns while the calling thread holds the loader's lock. */
+/* Returns when the test allows it. Until then, this thread holds the loader's lock. */
 static int hold(struct dl_phdr_info *info, size_t size, void *unused)
 {
     (void)info;
@@ -83,7 +85,7 @@ static void end_child(int signal)
     (void)kill(waited_for, SIGKILL);
 }
 
-/* A child that hangs is ended. */
+/* Kills a child that hangs. */
 static void wait_for(pid_t child)
 {
     int status = 0;
@@ -95,7 +97,7 @@ static void wait_for(pid_t child)
     printf("%d %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1, WTERMSIG(status));
 }
 
-/* fork while another thread holds the loader's lock, which it does not reset. */
+/* Forks while another thread holds the loader's lock. fork does not reset that lock. */
 static void fork_locked(void)
 {
     pthread_t holder;
@@ -130,7 +132,7 @@ static pid_t fork_by_syscall(void)
     return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 }
 
-/* Past libc. */
+/* Forks without libc. */
 static pid_t fork_by_instruction(void)
 {
 #if defined(__x86_64__)
@@ -145,7 +147,7 @@ static pid_t fork_by_instruction(void)
 #endif
 }
 
-/* Past libc. Returns only if it fails. */
+/* Executes a program without libc. Returns only on failure. */
 static void execute_by_instruction(const char *path, char **arguments, char **environment)
 {
 #if defined(__x86_64__)
@@ -159,7 +161,7 @@ static void execute_by_instruction(const char *path, char **arguments, char **en
 #endif
 }
 
-/* Finds the file through which the process is recorded. */
+/* Finds the arena file through which this process is recorded. */
 static void find_arena(char path[PATH_BYTES])
 {
     char line[PATH_BYTES + 128];
@@ -178,7 +180,7 @@ static void find_arena(char path[PATH_BYTES])
     }
 }
 
-/* Waits until the recorder has let the process of this file go. */
+/* Waits until the recorder has stopped recording the process of this arena file. */
 static void wait_until_left(const char *arena)
 {
     const struct timespec pause = {.tv_nsec = 1000000};
@@ -189,7 +191,7 @@ static void wait_until_left(const char *arena)
     (void)alarm(0);
 }
 
-/* What runs another program: this one, which then calls leaf. */
+/* Runs this program again in the way `how`; it then calls leaf. Does not return. */
 static void run(const char *how, char **arguments)
 {
     char *path = arguments[1] != NULL && arguments[2] != NULL ? arguments[2] : arguments[0];
@@ -241,7 +243,7 @@ static void run(const char *how, char **arguments)
     _exit(RUN_FAILED);
 }
 
-/* The program that is run, with no trace of ours in its environment. */
+/* The main function of the program that is run. Its environment must have no trace of Sojourn. */
 static int be_run(const char *arena)
 {
     if (arena != NULL) {
@@ -273,7 +275,7 @@ static void run_in_children(char **arguments)
     }
 }
 
-/* The parent of a child that it has not waited for can still be asked how that ended. */
+/* A parent that has not waited for its child can still find out how the child ended. */
 static void run_past_libc(char **arguments)
 {
     char arena[PATH_BYTES];

@@ -1,5 +1,5 @@
-/* Calls one function of a large library until its code has changed, then exactly CALLS times more,
- * in a process and, if asked for, in a child of it. Prints how often it was called in each.
+/* Calls one function of a large library until its code has changed, then exactly CALLS times more.
+ * With `fork`, a child does the same. Prints the number of calls of each process.
  *
  * late_module LIBRARY FUNCTION [fork] */
 #include <dlfcn.h>

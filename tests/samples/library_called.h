@@ -1,4 +1,4 @@
-/* What the program of library_calls.cpp calls in a library. */
+/* The functions of a library that library_calls.cpp calls. */
 #ifndef SAMPLE_LIBRARY_CALLED_H
 #define SAMPLE_LIBRARY_CALLED_H
 

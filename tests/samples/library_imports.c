@@ -1,5 +1,5 @@
-/* Every kind of import, in modules that are bound lazily: each part is a module of its own, and the
- * program prints "calls MODULE NAME COUNT". library_imports PLUGIN */
+/* Has every kind of import, in modules that are bound lazily. Each part of this file is a module.
+ * The program prints "calls MODULE NAME COUNT". library_imports PLUGIN */
 #include <stdio.h>
 
 enum { ROUNDS = 10 };
@@ -8,12 +8,13 @@ int imports_versioned(void);
 int imports_resolved(int value);
 int imports_local(int value);
 long imports_run(void);
-__attribute__((weak)) int imports_never(void); /* nothing has it */
+__attribute__((weak)) int imports_never(void); /* no module defines it */
 extern int imports_data;
 extern __thread int imports_thread;
 
 #if defined(PART_MORE)
-/* Two versions of a function, one that a resolver chooses, and data that others refer to. */
+/* A function with two versions, a function that a resolver chooses, and data that other modules
+ * refer to. */
 int imports_data = 7;
 __thread int imports_thread = 5;
 int versioned_old(void);
@@ -45,14 +46,14 @@ static int (*resolve(void))(int)
 __attribute__((ifunc("resolve"))) int imports_resolved(int value);
 
 #elif defined(PART_LOCAL)
-/* In no scope but the plugin's. */
+/* Only the plugin's scope contains this function. */
 int imports_local(int value)
 {
     return value * 2;
 }
 
 #elif defined(PART_LIBRARY) || defined(PART_PLUGIN)
-/* The library names the old version; the plugin, linked without PART_MORE, names none. */
+/* The library asks for the old version. The plugin, linked without PART_MORE, asks for none. */
 #ifdef PART_LIBRARY
 __asm__(".symver imports_versioned, imports_versioned@V1");
 #endif
@@ -86,7 +87,7 @@ static void print_calls(const char *module, int has_local)
 
 int main(int argc, char **argv)
 {
-    imports_data++; /* the copy that the program has of it */
+    imports_data++; /* changes the program's own copy of the data */
     printf("library %ld, new %d\n", imports_run(), imports_versioned());
     print_calls("liblibrary.so", 0);
     void *plugin = argc > 1 ? dlopen(argv[1], RTLD_LAZY | RTLD_LOCAL) : NULL;

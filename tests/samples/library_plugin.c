@@ -1,5 +1,5 @@
-/* A module that library_calls loads: it calls the library itself, in its constructor already, where
- * it has one. */
+/* A module that library_calls loads. It calls the library itself. If it has a constructor, it does
+ * so there, too. */
 #include "library_called.h"
 
 static int at_start;
@@ -16,7 +16,7 @@ __attribute__((constructor)) static void go_on(void)
 }
 #endif
 
-__attribute__((weak)) int called_never(void); /* nothing has it */
+__attribute__((weak)) int called_never(void); /* no module defines it */
 
 long library_plugin_run(long times);
 

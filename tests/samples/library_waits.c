@@ -1,10 +1,11 @@
-/* A program one of whose threads waits in its first call of a library until another has loaded a
- * module. It does what its input says:
- *   h  a thread loads SLOW, whose constructor stays until order g
- *   b  a thread calls far_call for the first time, from NEAR, and waits for the first
- *   g  the constructor goes on; both threads end
+/* A program with a thread that waits in its first call into a library until another thread has
+ * loaded a module.
+ * It obeys its input:
+ *   h  a thread loads SLOW, whose constructor waits for command g
+ *   b  a thread calls far_call for the first time, from NEAR, and waits for the first thread
+ *   g  the constructor continues; both threads end
  *   r  calls far_call a hundred times, from NEAR
- * library_waits FAR NEAR SLOW; the modules are made of this source, too. */
+ * library_waits FAR NEAR SLOW; the modules are built from this file, too. */
 #ifdef MODULE_FAR
 int far_call(int value);
 int far_call(int value)
@@ -12,7 +13,7 @@ int far_call(int value)
     return value + 1;
 }
 #elif defined(MODULE_NEAR)
-int far_call(int value); /* of a module that this one does not name */
+int far_call(int value); /* is in a module that this one does not name as needed */
 int near_run(int times);
 int near_run(int times)
 {
@@ -63,7 +64,7 @@ static void *call_first(void *unused)
     return near_run(1) == 1 ? unused : NULL;
 }
 
-/* Whether the thread waits for a lock (in futex); all that it does is to call. */
+/* True if the thread waits for a lock (in futex). The thread does nothing but the call. */
 static int is_waiting(int thread)
 {
     char path[64];

@@ -1,7 +1,6 @@
-/* What happens in a program besides calls: each part prints its outcome, which must be the same
- * whether the program is recorded or not. `life PART`; `life plugin FILE` loads a module, `life
- * threads ROUNDS` and `life storm SIGNALS` say how much.
- */
+/* Exercises what happens in a program besides calls. Each part prints its outcome, which must be
+ * the same whether the program is recorded or not. `life PART`; `life plugin FILE` loads a module.
+ * `life threads ROUNDS` and `life storm SIGNALS` set the amount. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -54,7 +53,7 @@ static void life_cleanup(void *counter)
 }
 
 static atomic_long cleaned;
-static atomic_int started; /* a cancellation before that would find no handler to run */
+static atomic_int started; /* a thread that is cancelled earlier has no cleanup handler yet */
 
 KEPT static void life_exit_deep(int depth)
 {
@@ -264,7 +263,7 @@ static void on_trap(int number, siginfo_t *info, void *context)
     life_in_handler(number);
 }
 
-/* Without SA_SIGINFO: the other registers are none of the handler's arguments. */
+/* Installed without SA_SIGINFO: the handler's only argument is the number. */
 static void repair_by_number(int number)
 {
     life_in_handler(number);
@@ -410,7 +409,8 @@ static void leap_away(long n)
     longjmp(away_from, (int)n);
 }
 
-/* `paths`: of the plugin, or of two copies of it with a colon between them, loaded in turn. */
+/* `paths` is the path of the plugin, or the paths of two copies with a colon between them. The
+ * copies are loaded in turn. */
 static int part_plugin(char *paths)
 {
     const char *const first = strtok(paths, ":");

@@ -1,4 +1,4 @@
-/* A module that is loaded and unloaded again and again. */
+/* A module that is loaded and unloaded repeatedly. */
 #if defined(__clang__)
 #define KEPT __attribute__((noinline, optnone))
 #else
@@ -13,7 +13,7 @@ KEPT static long plugin_step(long n)
 long plugin_run(long n);
 void plugin_leap(void (*away)(long), long depth);
 
-/* Never returns: the calls that are open here end when the module is gone. */
+/* Never returns. The calls that are open here end when the module is unloaded. */
 KEPT void plugin_leap(void (*away)(long), long depth)
 {
     if (depth == 0) {

@@ -1,5 +1,6 @@
-/* Limits its own address space, and then uses most of what it has left: by mappings that a child
- * and the program itself find whole, and in more threads than a limited recording has room for. */
+/* Limits its own address space and then uses most of the rest. It makes mappings, and both a child
+ * and the program check that their contents are intact. It also runs more threads than a limited
+ * recording has slots for. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,7 +69,7 @@ static void *call(void *unused)
     return (void *)sum; /* NOLINT(performance-no-int-to-ptr) */
 }
 
-/* All at once: each has a slot of its own, or none. */
+/* All threads run at once: each one has a slot, or none. */
 static long run_threads(void)
 {
     pthread_t threads[THREADS];

@@ -1,5 +1,5 @@
 /* An event loop with two slow turns, and a thread that sleeps in known functions until the program
- * ends. `wait`: in the end the loop waits until the input ends. */
+ * ends. With `wait`, the loop finally waits until the input ends. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ __attribute__((noinline)) void loop_turn(int milliseconds)
     }
 }
 
-/* Waiting for long is no slow turn. */
+/* A turn that waits for a long time is not a slow turn. */
 __attribute__((noinline)) void loop_run(int epoll, int waits)
 {
     struct epoll_event event;

@@ -1,5 +1,5 @@
-/* THREADS threads that live at once and each call a function CALLS times; with a third argument
- * only when a line has come from the standard input. many_threads THREADS CALLS [wait] */
+/* THREADS threads run at once. Each calls a function CALLS times; with a third argument, only after
+ * the program has read a line. many_threads THREADS CALLS [wait] */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

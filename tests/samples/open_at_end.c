@@ -1,6 +1,6 @@
-/* Ends in the middle of its calls. `exit`: main calls work, which calls small twice and then exits.
- * `loop`: loop calls small for ever, one round of 2 ms after the other. `again`: again calls small
- * once and ends, is called anew and calls small for ever. */
+/* Ends in the middle of its calls. exit: main calls work, which calls small twice and then exits.
+ * loop: loop calls small for ever, in rounds of 2 ms. again: again calls small once and returns;
+ * called a second time, it calls small for ever. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

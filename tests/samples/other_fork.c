@@ -1,5 +1,5 @@
-/* other_fork root|user FOLDER: a child changes its root directory or its user, works on, and forks
- * a child of its own, which works, too. */
+/* other_fork root|user FOLDER: a child changes its root directory or its user and continues to
+ * work. Then it forks a child of its own, which works, too. */
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>

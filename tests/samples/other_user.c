@@ -1,4 +1,4 @@
-/* Becomes another user, as servers do, and runs a program as that user. */
+/* Becomes another user, as servers do, and runs a program as this user. */
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Writes code of its own over one of its functions. Commands, one a line: "call" prints the results
- * of both functions, "write" writes over `replaced`; ends at the end of its input. */
+/* Writes its own code over one of its functions. Each line of input is a command: "call" prints the
+ * results of both functions, "write" overwrites `replaced`. Ends at the end of its input. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ static void write_over(void)
 int main(void)
 {
     char line[16];
-    int (*volatile first)(int) = replaced; /* so that the compiler knows nothing of the results */
+    /* volatile, so that the compiler cannot predict the results */
+    int (*volatile first)(int) = replaced;
     int (*volatile second)(int) = kept;
     printf("ready\n");
     fflush(stdout);

@@ -1,4 +1,4 @@
-/* As many short calls as its argument says. */
+/* Makes as many short calls as its argument says. */
 #include <stdlib.h>
 
 __attribute__((noinline)) int step(int n)

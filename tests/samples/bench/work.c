@@ -1,4 +1,4 @@
-/* A table that is filled, searched and emptied, in small functions: work ROUNDS. */
+/* work ROUNDS: small functions fill, search and empty a table. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Ends while calls are open, one within another: sojourn report counts them. */
+/* Ends while nested calls are open. `sojourn report` counts them. */
 #include <stdlib.h>
 
 __attribute__((noipa)) int down(int n)

@@ -1,4 +1,4 @@
-/* Built with the header that an installation has. */
+/* Is built with the header of an installation. */
 #include <sojourn.h>
 
 int main(void)

@@ -1,4 +1,4 @@
-/* One call that takes its time. */
+/* A call that takes a while. */
 __attribute__((noinline)) void work(void)
 {
     for (volatile int i = 0; i < 1000000; i++) {

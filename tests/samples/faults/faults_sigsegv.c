@@ -1,6 +1,6 @@
-/* Each line of input makes faults that libsigsegv handles, and prints what was handled: reads of
- * pages that a handler makes readable, writes to pages that it makes writable, and stacks that
- * overflow. */
+/* For each line of input, causes faults that libsigsegv handles, and prints which were handled.
+ * They are reads of pages that a handler makes readable, writes to pages that it makes writable,
+ * and stack overflows. */
 #include <setjmp.h>
 #include <sigsegv.h>
 #include <stdio.h>

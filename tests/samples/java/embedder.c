@@ -1,5 +1,5 @@
-/* A program with a JVM of its own: embedder CLASS_PATH CLASS ARGUMENT... calls main of the class.
- * With -DBY_NAME libjvm is opened when the program runs, else it is linked. */
+/* A program that embeds a JVM. embedder CLASS_PATH CLASS ARGUMENT... calls the main method of the
+ * class. With -DBY_NAME it opens libjvm at run time; otherwise it is linked with libjvm. */
 #include <dlfcn.h>
 #include <jni.h>
 #include <stdio.h>

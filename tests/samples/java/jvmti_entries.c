@@ -1,5 +1,5 @@
-/* A JVMTI agent that counts what MethodEntry tells of methods outside of the boot loader, natives
- * left out, and writes a line each at the end: count, class, name, descriptor.
+/* A JVMTI agent that counts MethodEntry events, except those of native methods and of the boot
+ * loader's classes. At the end it writes a line for each method: count, class, name, descriptor.
  * -agentpath:.../libjvmti_entries.so=FILE */
 #include <jvmti.h>
 #include <pthread.h>

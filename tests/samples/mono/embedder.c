@@ -1,6 +1,6 @@
-/* A program that embeds the runtime: embedder PROGRAM.exe [WORDS...] runs it, after native code has
- * called one of its methods and was called back by it. With LATE it opens the runtime when it is
- * needed, as many embedders do. */
+/* A program that embeds the runtime. embedder PROGRAM.exe [WORDS...] runs the program, after native
+ * code has called one of its methods and was called back. With LATE it opens the runtime only when
+ * it is needed, as many embedders do. */
 #include <dlfcn.h>
 #include <stddef.h>
 

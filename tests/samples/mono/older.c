@@ -1,6 +1,6 @@
-/* A program with a runtime that exports what others than Mono 5.6 and later do, and nothing behind
- * it: -rdynamic -DJIT_END, -DWITH_OPT, -DBY_NAME, -DSLOT, or -DNEW, which has one function of the
- * new interface alone. Nothing of it may be called. */
+/* A program whose runtime exports other functions than Mono 5.6 and later, without implementing
+ * them. Build it with -rdynamic and -DJIT_END, -DWITH_OPT, -DBY_NAME, -DSLOT, or -DNEW. -DNEW has
+ * only one function of the new interface. No tracer may call any of these functions. */
 #include <stdio.h>
 #include <stdlib.h>
 

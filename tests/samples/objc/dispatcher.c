@@ -50,7 +50,8 @@ sample_code objc_sample_find(sample_object *receiver, sample_selector selector)
 {
     sample_class *class = receiver->isa;
     const sample_method *method = class_getInstanceMethod(class, selector);
-    if (method == NULL) { /* what forwards is not cached: it may decide anew each time */
+    /* a forwarded message is not cached: the forwarding method may decide differently each time */
+    if (method == NULL) {
         method = class_getInstanceMethod(class, sel_registerName("forward"));
         return method->code;
     }

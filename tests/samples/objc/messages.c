@@ -1,5 +1,5 @@
-/* Sends messages of every kind through the sample dispatcher and checks what comes back. `hook` is
- * called first, `unhook` in the middle; both may be NULL. */
+/* Sends messages of every kind through the sample dispatcher and checks the results. `hook` is
+ * called first, `unhook` in the middle. Both may be NULL. */
 #include "messages.h"
 
 #include "dispatcher.h"
@@ -126,7 +126,7 @@ static _Unwind_Reason_Code count_frame(struct _Unwind_Context *context, void *co
     return _URC_NO_REASON;
 }
 
-/* Unwinds through itself and `depth` activations of its own to main. */
+/* Unwinds to main, through `depth` further activations of itself. */
 static long unwind(sample_object *self, sample_selector selector, long depth)
 {
     long (*send)(sample_object *, sample_selector, long) = (void *)objc_msgSend;
@@ -208,7 +208,7 @@ int send_messages(void (*hook)(void), void (*unhook)(void))
         for (int i = 0; i < 3; i++) {
             send_all();
         }
-        /* Each recorded call adds the frame of its thunk: none is lost behind it. */
+        /* Each recorded call adds the frame of its thunk. No frame behind a thunk may be lost. */
         CHECK(count_frames(5) - count_frames(0) == 2 * plain);
     }
     if (unhook != NULL) {

@@ -1,6 +1,6 @@
-/* Classes of the Objective-C samples: methods of every kind of argument and result. Each tells
- * truth.c of its calls, as -[Receiver:Owner selector], or without ":Owner" when they are the same.
- */
+/* Classes of the Objective-C samples, with methods of every kind of argument and result. Each
+ * method reports its calls to truth.c, as -[Receiver:Owner selector]. ":Owner" is omitted if both
+ * classes are the same. */
 #ifndef SJ_TESTS_SAMPLES_OBJC_KINDS_H
 #define SJ_TESTS_SAMPLES_OBJC_KINDS_H
 
@@ -21,7 +21,7 @@ typedef struct Pair {
 } Pair;
 typedef long Vector __attribute__((vector_size(32)));
 
-/* objc_truth_enter notes the entry of a method that `owner` defines. */
+/* Notes the entry of a method that `owner` defines. */
 void objc_truth_enter(id self, SEL selector, const char *owner);
 #define METHOD_ENTER(owner) objc_truth_enter(self, _cmd, #owner)
 #define METHOD_LEAVE() truth_leave()
@@ -62,14 +62,14 @@ void objc_truth_enter(id self, SEL selector, const char *owner);
 - (int)finally;
 - (void)jumpTo:(jmp_buf *)buffer;
 - (id)tail:(id)object;
-- (long)tailed:(long)depth;    /* ends by a jump to another method where it is optimized */
-- (long)tailedOut:(long)depth; /* likewise, to a function */
-- (void)tailedThrow;           /* likewise, to one that throws */
+- (long)tailed:(long)depth;    /* if optimized, ends with a jump to another method */
+- (long)tailedOut:(long)depth; /* if optimized, ends with a jump to a function */
+- (void)tailedThrow;           /* if optimized, ends with a jump to a function that throws */
 + (int)answer;
 @end
 
 @interface SmpDerived : SmpBase
-- (long)twice:(long)value; /* forwarded */
+- (long)twice:(long)value; /* has no method and is forwarded */
 - (void)worker:(id)argument;
 - (void)leaver:(id)argument;
 @end

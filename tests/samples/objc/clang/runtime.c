@@ -49,7 +49,7 @@ typedef struct sample_super {
     sample_class *class;
 } sample_super;
 
-/* What a module's constructor passes: the bounds of its sections. */
+/* The bounds of a module's sections. The module's constructor passes them. */
 typedef struct sample_module {
     uint64_t version;
     sample_selector *selectors[2];
@@ -136,7 +136,7 @@ const char *class_getName(const sample_class *class)
     return class->name;
 }
 
-/* One copy of each name, as a runtime has it. */
+/* Keeps one copy of each name, as a runtime does. */
 const char *sel_getName(const sample_selector *selector)
 {
     static const char *names[CLASSES_MAX];
@@ -179,7 +179,7 @@ sample_class *sample_subclass(sample_class *super, const char *name)
     return made;
 }
 
-/* Finds the code with every argument kept, and goes there. */
+/* Finds the code of the method, preserves every argument, and jumps there. */
 #define SEND(name, receiver, selector)                                                             \
     __asm__(".globl " name "\n.type " name ", @function\n" name ":\n.cfi_startproc\n"              \
             "push %rdi\npush %rsi\npush %rdx\npush %rcx\npush %r8\npush %r9\npush %rax\n"          \

@@ -1,4 +1,4 @@
-/* A class that another module than the program defines. */
+/* A class that is defined in another module than the program. */
 #ifndef SJ_TESTS_SAMPLES_OBJC_CLANG_SHAPES_H
 #define SJ_TESTS_SAMPLES_OBJC_CLANG_SHAPES_H
 

@@ -1,5 +1,5 @@
-/* What the Objective-C samples use of Foundation, on nothing but GCC's runtime: for machines that
- * Debian cross-builds no GNUstep for. Nothing is ever freed. */
+/* The part of Foundation that the Objective-C samples use, based only on GCC's runtime. It is for
+ * machines for which Debian does not cross-build GNUstep. Nothing is ever freed. */
 #ifndef SJ_TESTS_SAMPLES_OBJC_PLAIN_FOUNDATION_H
 #define SJ_TESTS_SAMPLES_OBJC_PLAIN_FOUNDATION_H
 
@@ -40,7 +40,7 @@
 - (long)compare:(NSString *)other;
 @end
 
-/* What the compiler makes of @"". */
+/* The compiler makes an object of this class for each @"" literal. */
 @interface NSConstantString : NSString
 @end
 
@@ -79,7 +79,7 @@ extern NSString *const NSRangeException;
 + (id)signatureWithObjCTypes:(const char *)types;
 @end
 
-/* Of a message with one argument of 64 bits and a result of as many. */
+/* Invokes a message with one argument of 64 bits and a result of 64 bits. */
 @interface NSInvocation : NSObject {
   @public
     long argument;
