@@ -4,8 +4,8 @@
  *
  * The argument says how it confines itself. seccomp: for all threads. prctl: for the first thread.
  * strict: in strict mode, alone. strict-threads: in strict mode, beside another thread.
- * strict-told: as strict, but after it has read a byte. fork: also allows what fork and wait need,
- * and a child makes calls in the middle. */
+ * "strict-told": as strict, but after it has read a byte. fork: also allows what fork and wait
+ * need, and a child makes calls in the middle. */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>

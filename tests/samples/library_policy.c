@@ -1,8 +1,9 @@
-/* A program whose calls into a library start and stop being recorded while it runs.
- * Two threads call the library all the time, one waits inside a call, and the first obeys the
- * input: r  calls called_many a hundred times       v  calls called_variadic, for the first time l
- * loads a module that calls the library   w  lets the waiting thread return, and wait again f forks
- * a child that calls called_many a hundred times library_policy PLUGIN */
+/* A program whose calls into a library start and stop being recorded while it runs. Two threads
+ * call the library all the time, and one waits inside a call. The first thread obeys the input:
+ *   r  calls called_many a hundred times       v  calls called_variadic, for the first time
+ *   l  loads a module that calls the library   w  lets the waiting thread return, and wait again
+ *   f  forks a child that calls called_many a hundred times
+ * library_policy PLUGIN */
 #include "library_called.h"
 
 #include <dlfcn.h>

@@ -1,6 +1,5 @@
 /* A program with a thread that waits in its first call into a library until another thread has
- * loaded a module.
- * It obeys its input:
+ * loaded a module. The program obeys its input:
  *   h  a thread loads SLOW, whose constructor waits for command g
  *   b  a thread calls far_call for the first time, from NEAR, and waits for the first thread
  *   g  the constructor continues; both threads end

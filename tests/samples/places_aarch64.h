@@ -1,4 +1,4 @@
-/* What signal_places.c knows of AArch64. */
+/* The AArch64 part of signal_places.c. */
 #ifndef SJ_TESTS_SAMPLES_PLACES_AARCH64_H
 #define SJ_TESTS_SAMPLES_PLACES_AARCH64_H
 
@@ -7,10 +7,11 @@
 #include <stdint.h>
 #include <ucontext.h>
 
-/* Steps come at any moment, so some interrupt the recorder where it makes room. */
+/* Steps come at any moment. So some of them interrupt the recorder while it allocates a slot for
+ * the thread. */
 enum { STEPS = 800, STEPS_FOR_ONE_OUTSIDE = 4 };
-enum { RESTORER_FLAG = 0 }; /* handlers return to code of the kernel's */
-enum { REFUSED = SIGILL };  /* the signal of refuse() */
+enum { RESTORER_FLAG = 0 }; /* handlers return to code of the kernel (the vDSO) */
+enum { REFUSED = SIGILL };  /* the signal that refuse() raises */
 #define OWN_RESTORER 0
 
 typedef struct stepper {
@@ -27,7 +28,7 @@ static uintptr_t *pc_of(void *context)
     return (uintptr_t *)&((ucontext_t *)context)->uc_mcontext.pc;
 }
 
-/* Fails in one of its own instructions. */
+/* Raises a signal at one of its own instructions. */
 __attribute__((noipa)) int refuse(int zero)
 {
     __asm__ volatile(".inst 0");
@@ -46,7 +47,7 @@ static __attribute__((noinline)) long call_on_stack(long (*function)(long), uint
     return result;
 }
 
-/* Sends one signal behind the other. */
+/* Sends the next signal as soon as the previous one has been handled. */
 static void *send_steps(void *context)
 {
     stepper *to = context;
@@ -62,7 +63,7 @@ static void *send_steps(void *context)
     return NULL;
 }
 
-/* There is no trap flag: another thread interrupts the calls. */
+/* AArch64 has no trap flag, so another thread interrupts the calls. */
 static void begin_steps(stepper *stepped, const volatile long *steps, long more)
 {
     *stepped = (stepper){.stepped = pthread_self(), .steps = steps, .last = *steps + more};
@@ -95,7 +96,7 @@ static long call_stepped(long (*function)(long), long calls, const volatile long
 
 enum { STEPPED_FROM = 0, MARKED_STEPS = 60, MARK = 0x5a5a };
 
-/* Calls with marks in registers that neither the call nor its caller changes. */
+/* Calls `function` with marks in registers that neither the function nor its caller changes. */
 static __attribute__((noipa)) long call_marked(long (*function)(long), long argument)
 {
     register long result __asm__("x0") = argument;

@@ -1,4 +1,4 @@
-/* What signal_places.c knows of x86-64. */
+/* The x86-64 part of signal_places.c. */
 #ifndef SJ_TESTS_SAMPLES_PLACES_X86_64_H
 #define SJ_TESTS_SAMPLES_PLACES_X86_64_H
 
@@ -8,11 +8,12 @@
 
 /* Each instruction is a step. */
 enum { TRAP_FLAG = 0x100, STEPS_FOR_ONE_OUTSIDE = 20 };
-enum { RESTORER_FLAG = 0x04000000 }; /* which C libraries add to an action, and show */
-enum { REFUSED = SIGFPE };           /* the signal of refuse() */
+enum { RESTORER_FLAG = 0x04000000 }; /* C libraries add this flag to an action, and report it */
+enum { REFUSED = SIGFPE };           /* the signal that refuse() raises */
 
-/* A restorer as debuggers know it by its name, and unwinders by its description: where the kernel's
- * frame keeps %rbp, %rbx, %rip and, as the frame's address, %rsp. */
+/* A restorer that debuggers recognise by its name and unwinders by its unwind information. That
+ * information says where the kernel's frame keeps %rbp, %rbx, %rip and, as the frame's address,
+ * %rsp. */
 __asm__(".text\n.cfi_startproc\n.cfi_signal_frame\n"
         ".cfi_escape 0x0f, 4, 0x77, 0xa0, 0x01, 0x06\n"
         ".cfi_escape 0x10, 6, 3, 0x77, 0xf8, 0x00\n"
@@ -27,7 +28,7 @@ static uintptr_t *pc_of(void *context)
     return (uintptr_t *)&((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 }
 
-/* Fails in one of its own instructions. */
+/* Raises a signal at one of its own instructions. */
 __attribute__((noipa)) int refuse(int zero)
 {
     return 1000 / zero;
@@ -44,7 +45,8 @@ static __attribute__((noinline)) long call_on_stack(long (*function)(long), uint
     return result;
 }
 
-/* Single steps (SIGTRAP): each instruction is interrupted, so every place in a stub. */
+/* Makes calls in single steps (SIGTRAP). Each instruction is interrupted, and so is every place in
+ * a stub. */
 static __attribute__((noinline, optimize("no-omit-frame-pointer"))) long
 call_stepped(long (*function)(long), long calls, const volatile long *steps)
 {
@@ -58,7 +60,7 @@ call_stepped(long (*function)(long), long calls, const volatile long *steps)
     return sum;
 }
 
-/* The flag steps. */
+/* Unused: the trap flag makes the steps. */
 typedef struct stepper {
     char unused;
 } stepper;
@@ -81,10 +83,11 @@ static void end_all_steps(stepper *steps)
     (void)steps;
 }
 
-/* Of many calls the first and those from here on are stepped through. */
+/* Steps are made in the first of many calls, and in the calls from STEPPED_FROM on. */
 enum { STEPPED_FROM = 120, MARKED_STEPS = 0, MARK = 0x5a5a5a };
 
-/* Steps through a call, with marks in the registers that neither it nor its caller changes. */
+/* Steps through a call with marks in the registers that neither the function nor its caller
+ * changes. */
 static __attribute__((noipa)) long call_marked(long (*function)(long), long argument)
 {
     long result;

@@ -1,7 +1,8 @@
-/* A program whose policy is changed while it works: three threads and a forked child call a chain
- * of functions, policy_round -> policy_outer -> policy_middle -> policy_inner, and one thread calls
- * policy_wait, which takes 20 ms. Each counts its own calls. For each byte of input it prints how
- * many turns each of them has done at least; when its input ends, it ends and prints its counts. */
+/* A program whose policy changes while it works. Three threads and a forked child call a chain of
+ * functions: policy_round -> policy_outer -> policy_middle -> policy_inner. One thread calls
+ * policy_wait, which takes 20 ms. Each actor counts its own calls. For each byte of input, the
+ * program prints how many turns each actor has done at least. At the end of its input it prints its
+ * counts and ends. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* Recursion a million levels deep, or as many as the first argument says, on a big stack of its
- * own. */
+/* Recursion on a large stack of its own, a million levels deep or as deep as the first argument
+ * says. */
 #include "truth.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-/* fork: parent and child go on calling; the child writes its own truth as lane 1. */
+/* fork: parent and child both continue to make calls. The child writes its own truth file as lane
+ * 1. */
 #include "truth.h"
 
 #include <stdlib.h>

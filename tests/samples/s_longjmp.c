@@ -38,7 +38,7 @@ SAMPLE int s_catch(int n)
     return result;
 }
 
-/* Jumps back from a deeper activation of itself. */
+/* Jumps from a deeper activation of this function back to an outer one. */
 SAMPLE int s_own_outer_frame(int n)
 {
     TRUTH_ENTER();

@@ -1,4 +1,4 @@
-/* Signal handlers that make calls: on the interrupted stack and on an alternate one, and one that
+/* Signal handlers that make calls. They run on the interrupted stack and on an alternate stack. One
  * leaves by siglongjmp. */
 #define _GNU_SOURCE
 #include "truth.h"

@@ -1,4 +1,4 @@
-/* Threads that come and go; some end by pthread_exit deep in their calls. */
+/* Threads that start and end. Some end by pthread_exit deep in their calls. */
 #include "truth.h"
 
 #include <pthread.h>

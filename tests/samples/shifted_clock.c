@@ -1,5 +1,6 @@
-/* Preloaded: the real-time clock is SHIFT_S seconds off, as on a device whose clock was never set;
- * when SHIFT_FILE names a file, only once that is there, as on one whose clock is set meanwhile. */
+/* A library for LD_PRELOAD: shifts the real-time clock by SHIFT_S seconds, as on a device whose
+ * clock was never set. If SHIFT_FILE names a file, the shift begins when that file exists, as on a
+ * device whose clock is set meanwhile. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>

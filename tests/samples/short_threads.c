@@ -1,5 +1,6 @@
-/* Many short threads, twenty of them alive at a time, each of which makes from no call to 66 and
- * ends; at most so many a second, if wanted. Prints how many calls of short_leaf they made.
+/* Starts COUNT short threads, of which twenty are alive at a time. Each makes 0 to 66 calls and
+ * ends. With PER_SECOND, starts at most that many threads a second. Prints the number of calls of
+ * short_leaf.
  *
  * short_threads COUNT [PER_SECOND] */
 #include <pthread.h>
@@ -34,7 +35,7 @@ static unsigned long now_ns(void)
     return (unsigned long)now.tv_sec * NS_PER_S + (unsigned long)now.tv_nsec;
 }
 
-/* Sleeps until the thread's turn, unless it is late. */
+/* Sleeps until the time of the next thread, unless that time has passed. */
 static void keep_pace(unsigned long turn_ns)
 {
     const struct timespec turn = {(time_t)(turn_ns / NS_PER_S), (long)(turn_ns % NS_PER_S)};

@@ -1,5 +1,5 @@
-/* A use of freed memory by a function of four bytes, which is patched by way of the bytes of
- * others: it was taken for one of overflow_name. */
+/* A use of freed memory in a function of four bytes. Its patch needs the bytes of other functions.
+ * A report once named overflow_name instead. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What handlers of a program see of the places that they interrupt. Each word runs one situation
- * and prints what is the same in every run. */
+/* Checks what a program's signal handlers see of the places that they interrupt. Each argument
+ * selects a situation. Prints only what is the same in every run. */
 #ifdef OWN_UNWINDER
 #include "unwinders.h"
 #else
@@ -37,7 +37,7 @@ extern const char etext[];
 enum { CALLS = 80, FRAMES = 40, STACK_BYTES = 65536 };
 
 static volatile long steps, outside, cut;
-static int is_borrowed; /* a tracer may run code of its own on this thread */
+static int is_borrowed; /* a tracer may run its own code on this thread */
 static volatile int *page;
 static uintptr_t seen, seen_address;
 
@@ -46,7 +46,7 @@ NOINLINE int load(volatile int *from)
     return *from;
 }
 
-/* Neither lies in the other's 64 bytes. */
+/* leaf and middle are aligned, so that neither is within the other's 64 bytes. */
 NOINLINE __attribute__((aligned(64))) long leaf(long x)
 {
     __asm__ volatile("");
@@ -70,9 +70,9 @@ static int lies_in(uintptr_t pc, const void *function)
 
 #ifdef LOOKS_BEFORE
 
-/* An unwinder that looks one byte before each place, also behind a signal, errs at many
- * instructions of the program and of the recorder. It is judged in stubs alone, which lie in no
- * module. */
+/* This unwinder subtracts one byte from each pc, even from an interrupted one. So it fails at many
+ * instructions of the program and of the recorder. The test judges it only in stubs, which are in
+ * no module. */
 static int is_judged(const void *pc)
 {
     Dl_info info;
@@ -94,8 +94,9 @@ static int lies_in_middle(const void *pc)
     return (uintptr_t)pc - (uintptr_t)middle < 64;
 }
 
-/* True if the interrupted place is among the frames, and behind it the program's: what is not the
- * program's code is called by leaf or middle, leaf by middle, and all end in main and _start. */
+/* True if the interrupted pc is among the frames, and the program's calls are behind it. Code
+ * outside the program is called by leaf or middle, leaf is called by middle, and all stacks end in
+ * main and _start. */
 static int is_whole(void *const *frames, int count, const void *pc)
 {
     const void *found[FRAMES] = {NULL};
@@ -115,7 +116,8 @@ static int is_whole(void *const *frames, int count, const void *pc)
            (!in_leaf || lies_in_middle(found[1]));
 }
 
-/* Frames of the handler, the frame of the signal, the interrupted place, and at last main. */
+/* The frames are those of the handler, the signal frame, the interrupted place, and finally
+ * main. */
 static void step(int number, siginfo_t *info, void *context)
 {
     void *frames[FRAMES];
@@ -133,13 +135,13 @@ static long run_stepped(void)
     return call_stepped(middle, CALLS, &steps);
 }
 
-/* True if most steps came to the program. */
+/* True if enough of the steps were outside the program. */
 static int is_outside(void)
 {
     return outside * STEPS_FOR_ONE_OUTSIDE > steps;
 }
 
-/* True if code of no module, or of the recorder's, is at a place. */
+/* True if `pc` is in no module or in the recorder's module. */
 static int is_strange(const void *pc)
 {
     Dl_info info;
@@ -154,7 +156,8 @@ NOINLINE int landing(void)
     return 77;
 }
 
-/* Sees the program's places and, around leaf, the program's registers. */
+/* Counts handlers that see a pc of the recorder, or other registers than the program's while they
+ * interrupt leaf. At step `leaves_at`, redirects a thread in leaf to landing(). */
 static void step_marked(int number, siginfo_t *info, void *context)
 {
     uintptr_t *pc = pc_of(context);
@@ -173,7 +176,7 @@ NOINLINE long call_library(long x)
     return ldiv(x, 1).quot + 1;
 }
 
-/* The first call of a thread makes the recorder give it room, and so do some later ones. */
+/* The recorder allocates memory for a thread at its first call, and at some later calls. */
 static void *call_in_thread(void *function)
 {
     enum { MANY = 150 };
@@ -226,8 +229,8 @@ static void count_step(int number, siginfo_t *info, void *context)
     stepped++;
 }
 
-/* Steps through a first call on an alternate stack that has little more room than the kernel needs,
- * and looks whether something has written below it. */
+/* Steps through a first call on an alternate stack that is only slightly larger than the kernel
+ * needs. Checks that nothing has written below that stack. */
 static void *call_on_small_stack(void *function)
 {
     enum { BELOW = 4096, LITTLE = 1024, MOST = 65536, MARKED = 0xa5 };
@@ -250,7 +253,7 @@ static void run_small_stack(void)
     printf("small stack: stepped %d, changed %ld\n", stepped > CALLS, changed);
 }
 
-/* The handler goes elsewhere at one step; later calls are as ever. */
+/* The handler redirects the thread at one step. Later calls must not be affected. */
 static void *leave_in_thread(void *function)
 {
     static long sums[2];
@@ -284,7 +287,8 @@ static void print_steps(const char *how)
            cut);
 }
 
-/* Installed past the C library, with a restorer of its own where programs bring one. */
+/* Installs a handler without the C library. Uses the program's own restorer where a program can
+ * have one. */
 static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
 {
     const struct {
@@ -296,7 +300,7 @@ static void set_raw(int number, void (*function)(int, siginfo_t *, void *))
     syscall(SYS_rt_sigaction, number, &action, NULL, sizeof(action.mask));
 }
 
-/* The instruction is run again, where it was. */
+/* Repairs the fault: the instruction runs again at the same place. */
 static void open_page(int number, siginfo_t *info, void *context)
 {
     (void)number;
@@ -305,7 +309,7 @@ static void open_page(int number, siginfo_t *info, void *context)
     mprotect((void *)(uintptr_t)page, 4096, PROT_READ | PROT_WRITE);
 }
 
-/* The thread goes on elsewhere, as a function called in the place of the one that failed. */
+/* Redirects the thread to landing(), which returns in place of the function that failed. */
 static void go_elsewhere(int number, siginfo_t *info, void *context)
 {
     (void)number;
@@ -314,7 +318,7 @@ static void go_elsewhere(int number, siginfo_t *info, void *context)
     *pc_of(context) = (uintptr_t)landing;
 }
 
-/* A signal that comes while another's handler runs, which has interrupted a fault. */
+/* Raises a second signal in the handler of a fault, then repairs the fault. */
 static void raise_nested(int number, siginfo_t *info, void *context)
 {
     raise(SIGRTMIN);
@@ -382,7 +386,8 @@ static sigjmp_buf behind_end;
 static uintptr_t last_sp;
 static long ended;
 
-/* The stack has ended: at the function's own place, where its first push would be. */
+/* The stack overflowed. The fault must be at the function's own place and at the address of its
+ * first push. */
 static void leave_end(int number, siginfo_t *info, void *context)
 {
     (void)number;
@@ -391,7 +396,7 @@ static void leave_end(int number, siginfo_t *info, void *context)
     siglongjmp(behind_end, 1);
 }
 
-/* Calls a function with so many bytes of stack left, above a guard page. */
+/* Calls leaf with `room` bytes of stack left above a guard page. */
 static NOINLINE long call_near_end(const char *stack, long room)
 {
     last_sp = (uintptr_t)stack + (uintptr_t)room;
@@ -422,7 +427,8 @@ static void leave_end_of_library(int number, siginfo_t *info, void *context)
     siglongjmp(behind_end, 1);
 }
 
-/* The first call of a thread, which the recorder gives room, with few bytes of stack left. */
+/* Makes the first call of a thread with few bytes of stack left. At this call the recorder
+ * allocates memory for the thread. */
 static void *call_library_near_end(void *sp)
 {
     static char alternate[STACK_BYTES];
@@ -439,7 +445,7 @@ static void run_near_ends_of_library(void)
     char *low = mmap(NULL, 2 * GUARD, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     mprotect(low, GUARD, PROT_NONE);
     set_action(SIGSEGV, leave_end_of_library, SA_ONSTACK);
-    ldiv(1, 1); /* its address is known from here on */
+    ldiv(1, 1); /* binds the function, so that its address is known later */
     for (long room = LEAST; room < MOST; room += STEP) {
         ended += run_in_thread(call_library_near_end, low + GUARD + room) == 0;
     }
@@ -454,7 +460,7 @@ static void end(int number)
     is_over = 1;
 }
 
-/* The handler that the kernel knows of. */
+/* Returns the handler that the kernel has registered. */
 static const void *find_handler(int number)
 {
     struct {
@@ -472,7 +478,7 @@ static int is_own(int number, const void *handler)
     return find_handler(number) == handler;
 }
 
-/* Two handlers by turns: what the kernel knows of each stays the same. */
+/* Installs two handlers in turn. What the kernel has registered for each must stay the same. */
 static void run_turns(void)
 {
     const void *first[2] = {NULL, NULL};
@@ -488,7 +494,8 @@ static void run_turns(void)
     printf("turns: changed %d, same %d\n", changed, first[0] == first[1]);
 }
 
-/* Changes a handler all the time; counts what sigaction does not say. */
+/* Changes a handler all the time. Returns how often sigaction reported another handler than the one
+ * installed. */
 static void *change_handlers(void *unused)
 {
     long failed = 0;
@@ -507,7 +514,8 @@ static unsigned char first_byte(void)
     return *(const volatile unsigned char *)leaf;
 }
 
-/* Loads the unwinder when the agent has hooked the program, whose first byte was `before`. */
+/* Loads the unwinder once the agent has hooked the program. The program's first byte was
+ * `before`. */
 static void load_late(unsigned char before)
 {
     void *frames[2];
@@ -517,8 +525,8 @@ static void load_late(unsigned char before)
     backtrace(frames, 2);
 }
 
-/* Steps by a handler that the agent does not know of: through many places that are not the
- * program's, while somebody attaches and leaves, and until it is told to end. */
+/* Makes steps with a handler that the agent does not know. The steps pass many places outside the
+ * program while a tracer attaches and detaches. Ends at SIGTERM. */
 static void run_raw_until_told(int loads_late)
 {
     enum { MANY = 2000 };
@@ -532,7 +540,8 @@ static void run_raw_until_told(int loads_late)
         load_late(before);
     }
     while (!is_over) {
-        set_raw(SIGTRAP, step); /* again: who attaches has adopted the one before */
+        /* again, because an attaching tracer has adopted the previous handler */
+        set_raw(SIGTRAP, step);
         run_stepped();
         if (!has_told && outside > MANY) {
             has_told = puts("stepped") >= 0 && fflush(stdout) == 0;
@@ -541,7 +550,7 @@ static void run_raw_until_told(int loads_late)
     printf("raw: cut %ld\n", cut);
 }
 
-/* Faults and steps until it is told to end; somebody attaches and leaves meanwhile. */
+/* Makes faults and steps until SIGTERM. A tracer attaches and detaches meanwhile. */
 static void run_until_told(void)
 {
     long rounds = 0;
@@ -565,7 +574,7 @@ static void run_until_told(void)
            is_outside(), is_own(SIGTRAP, step) && is_own(SIGTERM, end), (long)unlike);
 }
 
-/* Waits in a place that is not the program's until it is told to go on. */
+/* Stays once at a place outside the program, until a byte arrives on the input. */
 static void hold(int number, siginfo_t *info, void *context)
 {
     static int has_held;
@@ -582,14 +591,15 @@ static void hold(int number, siginfo_t *info, void *context)
     }
 }
 
-/* A handler that the agent does not know of returns into a stub after the agent has left. */
+/* A handler that the agent does not know returns into a stub after the agent has detached. */
 static void run_held(void)
 {
     long sum = 0;
     puts("ready");
     fflush(stdout);
     while (!is_over) {
-        set_raw(SIGTRAP, hold); /* again: who attaches has adopted the one before */
+        /* again, because an attaching tracer has adopted the previous handler */
+        set_raw(SIGTRAP, hold);
         sum = run_stepped();
     }
     printf("held: sum %ld\n", sum);
@@ -607,7 +617,7 @@ int main(int count_of_arguments, char **arguments)
         run_raw_until_told(1);
         return 0;
     }
-    backtrace(frames, 2); /* loads its library */
+    backtrace(frames, 2); /* makes the C library load its unwinder */
     if (strcmp(arguments[1], "step") == 0) {
         set_action(SIGTRAP, step, 0);
         print_steps("step");
@@ -628,7 +638,7 @@ int main(int count_of_arguments, char **arguments)
         print_steps("stack");
     } else if (strcmp(arguments[1], "raw") == 0 || strcmp(arguments[1], "warm") == 0) {
         if (arguments[1][0] == 'w') {
-            middle(0); /* the recorder makes room for the thread's records before the first step */
+            middle(0); /* the recorder allocates the thread's records before the first step */
         }
         set_raw(SIGTRAP, step);
         const long sum = run_stepped();

@@ -1,6 +1,6 @@
-/* A program that a debugger steps through, instruction by instruction, and lets go: its child is
- * the debugger. Wherever flags are saved while it steps, they hold the trap flag; the child
- * detaches between that and their return. Prints how often the program lived on. */
+/* A program that a debugger steps through instruction by instruction, and then releases. The
+ * debugger is its child. While it steps, all saved flags contain the trap flag. The child detaches
+ * after the flags are saved and before they are restored. Prints how often the program survived. */
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -16,8 +16,8 @@ enum { ROUNDS = 4, STEPS = 400000, STEPS_BEHIND = 3, CALLS_BETWEEN = 100000, PUS
 
 typedef struct shared_words {
     atomic_ulong calls;
-    atomic_int ready; /* the child may trace */
-    atomic_int done;  /* rounds */
+    atomic_int ready; /* the child may now trace */
+    atomic_int done;  /* number of completed rounds */
 } shared_words;
 
 static shared_words *shared;
@@ -34,7 +34,7 @@ static int step(pid_t pid)
            WIFSTOPPED(status);
 }
 
-/* Steps until flags have been saved, and a little further. */
+/* Steps until flags have been saved, and a few instructions further. */
 static int step_past_flags(pid_t pid)
 {
     for (int i = 0; i < STEPS; i++) {
@@ -73,7 +73,7 @@ static void debug(pid_t pid)
         const unsigned long calls = shared->calls;
         while (shared->calls < calls + CALLS_BETWEEN) {
             if (getppid() != pid) {
-                _exit(1); /* it died */
+                _exit(1); /* the parent died */
             }
         }
         shared->done++;

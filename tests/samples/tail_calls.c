@@ -1,5 +1,5 @@
-/* Calls that end by a jump to another function: at once, by a condition, from one to the next, to
- * a function without calls that loops to its own head. tail_calls [ROUNDS] */
+/* Calls that end with a jump to another function. They jump at once, on a condition, in a chain,
+ * and to a leaf function that loops to its own first instruction. tail_calls [ROUNDS] */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,7 +13,8 @@ enum { ROUNDS = 20000 };
 
 PART long tail_end(long value)
 {
-    return value * 5 + (value >> 3); /* not by addresses alone: flags are overwritten */
+    /* the computation changes the flags; address arithmetic alone would not */
+    return value * 5 + (value >> 3);
 }
 
 PART long tail_loop(long value)

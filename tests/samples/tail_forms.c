@@ -1,8 +1,8 @@
-/* Calls that end by a jump, one function for each form of jump. Each form gives its number to a
- * function and returns what that returns. x86-64. */
+/* Calls that end with a jump, one function for each form of jump. Each form passes its number to a
+ * function and returns that function's result. x86-64. */
 #include <stdio.h>
 
-/* In tail_forms_library.so. */
+/* Defined in tail_forms_library.so. */
 long library_leaf(long x);
 
 enum { ROUNDS = 300 };
@@ -15,7 +15,8 @@ long unhooked_leaf(long x);
 
 typedef long form(long x);
 
-/* The leaf may not change its flags before it calls: they are not known to be dead. */
+/* The leaf must not change the flags before its call, because a patch cannot assume that the flags
+ * are dead. */
 __asm__(".text; .p2align 4; .type leaf, @function; .globl leaf\n"
         "leaf: .cfi_startproc; pushq %rbx; .cfi_def_cfa_offset 16; .cfi_offset %rbx, -16\n"
         "movq %rdi, %rbx; call *nothing(%rip); leaq 1(%rbx), %rax\n"
@@ -49,7 +50,7 @@ const struct table leaf_table __attribute__((visibility("hidden"))) = {{leaf, le
 
 #define HEAD "leaq (%rdi,%rdi), %rdi; shrq $1, %rdi; "
 
-/* Near and far, in the head and behind it. */
+/* Near and far jumps, at the head of a function and behind it. */
 FORM(jump_near, HEAD "jmp leaf");
 FORM(jump_near_at_once, "imulq $1, %rdi, %rdi; jmp near_leaf");
 __asm__(".type near_leaf, @function; .globl near_leaf\n"
@@ -64,7 +65,7 @@ FORM(jump_if_with_carry, HEAD "testq %rdi, %rdi; stc; jns carry_leaf; xorl %eax,
 FORM(jump_to_mark, HEAD "jmp marked_leaf");
 FORM(jump_to_tiny, HEAD "jmp tiny");
 
-/* Through each register. */
+/* Jumps through each register. */
 #define THROUGH(reg) FORM(through_##reg, HEAD "leaq leaf(%rip), %" #reg "; jmp *%" #reg);
 THROUGH(rax)
 THROUGH(rcx)
@@ -78,25 +79,25 @@ FORM(through_mark, HEAD "leaq marked_leaf(%rip), %rax; notrack jmp *%rax");
 FORM(through_carry, HEAD "leaq carry_leaf(%rip), %rax; stc; jmp *%rax");
 FORM(through_tiny, HEAD "leaq tiny(%rip), %rax; jmp *%rax");
 
-/* Through memory. */
+/* Jumps through memory. */
 FORM(through_slot, HEAD "jmp *leaf_slot(%rip)");
 FORM(through_bound_slot, HEAD "bnd jmp *leaf_slot(%rip)");
 FORM(through_base, HEAD "leaq leaf_table(%rip), %rcx; jmp *8(%rcx)");
 FORM(through_high_base, HEAD "leaq leaf_table(%rip), %r9; notrack jmp *16(%r9)");
 FORM(through_index, HEAD "leaq leaf_table(%rip), %r8; movl $3, %r10d; jmp *(%r8,%r10,8)");
 
-/* To another module. */
+/* Jumps to another module. */
 FORM(to_linkage_table, HEAD "jmp library_leaf@plt");
 FORM(to_import, HEAD "jmp *library_leaf@gotpcrel(%rip)");
 
-/* Out of a part that lies elsewhere. */
+/* A jump from a part of the function that lies elsewhere (.cold). */
 FORM(from_cold_part, HEAD "testq %rdi, %rdi; jns from_cold_part.cold; xorl %eax, %eax; ret");
 __asm__(".section .text.unlikely, \"ax\", @progbits; .type from_cold_part.cold, @function\n"
         "from_cold_part.cold: .cfi_startproc; pushq %rbx; .cfi_def_cfa_offset 16\n"
         "popq %rbx; .cfi_def_cfa_offset 8; jmp leaf\n"
         ".cfi_endproc; .size from_cold_part.cold, . - from_cold_part.cold; .text");
 
-/* Too little room for jumps to stubs: by islands. */
+/* These functions have too few bytes for long jumps to stubs. Their patches need islands. */
 __asm__(".section .text.packed, \"ax\", @progbits; .p2align 4\n"
         ".type tiny, @function; .globl tiny\n"
         "tiny: .cfi_startproc; leal 1(%rdi), %eax; ret; .cfi_endproc; .size tiny, . - tiny\n"
@@ -113,7 +114,8 @@ __asm__(".section .text.packed, \"ax\", @progbits; .p2align 4\n"
         ".cfi_endproc; .size far_leaf, . - far_leaf; .text");
 long packed(long x);
 
-/* What these jump to is not hooked: what the caller calls next is no callee of theirs. */
+/* The target of these jumps is not hooked. The caller's next call must not become a callee of these
+ * functions. */
 FORM(to_unhooked, HEAD "jmp unhooked_leaf");
 FORM(through_unhooked, HEAD "leaq unhooked_leaf(%rip), %rax; jmp *%rax");
 

@@ -1,4 +1,4 @@
-/* As tail_forms.c, of AArch64. */
+/* The AArch64 version of tail_forms.c. */
 #include <stdio.h>
 
 enum { ROUNDS = 100 };
@@ -49,7 +49,8 @@ FUNCTION(through_table,
 FUNCTION(through_flags, SET_CARRY "adrp x9, flag_leaf; add x9, x9, :lo12:flag_leaf; br x9");
 FUNCTION(through_mark, "adrp x16, marked_leaf; add x16, x16, :lo12:marked_leaf; br x16");
 
-/* What these jump to is not hooked: what the caller calls next is no callee of theirs. */
+/* The target of these jumps is not hooked. The caller's next call must not become a callee of these
+ * functions. */
 FUNCTION(to_unhooked, "mov x1, x0; b unhooked_leaf");
 FUNCTION(through_unhooked, "adrp x9, unhooked_leaf; add x9, x9, :lo12:unhooked_leaf; br x9");
 

@@ -1,4 +1,4 @@
-/* The other module of tail_forms.c. */
+/* The second module of tail_forms.c. */
 long library_leaf(long x);
 
 long library_leaf(long x)

@@ -20,7 +20,7 @@ struct call {
 static struct lane {
     struct call *calls;
     int count, capacity;
-    int current; /* innermost open call, -1: none */
+    int current; /* innermost open call; -1: none */
     int depth;
 } lanes[LANES];
 

@@ -1,10 +1,9 @@
-/* What a sample says of its own calls, to be compared with what Sojourn recorded.
+/* A sample's own record of its calls. Tests compare it with what Sojourn recorded.
  *
- * Each sample function is named s_*, opens with TRUTH_ENTER and closes with TRUTH_LEAVE, which keep
+ * Each sample function is named s_*, begins with TRUTH_ENTER and ends with TRUTH_LEAVE. These keep
  * a list of calls for each lane (an execution stack: a thread or a coroutine). At exit, the list is
- * written to the file named by TRUTH_FILE, one line a call in order of entry:
- *   lane <tab> depth <tab> name <tab> returned|unwound|open
- */
+ * written to the file named by TRUTH_FILE, one line for each call in the sequence of their entries:
+ *   lane <tab> depth <tab> name <tab> returned|unwound|open */
 #ifndef SJ_TESTS_SAMPLES_TRUTH_H
 #define SJ_TESTS_SAMPLES_TRUTH_H
 
@@ -18,17 +17,17 @@ extern "C" {
 #define SAMPLE __attribute__((noipa))
 #endif
 
-/* truth_lane makes the calling thread go on in lane `lane` (0 to 255); every thread starts in a
- * lane given by its creator or, for the first one, in lane 0. */
+/* Switches the calling thread to lane `lane` (0 to 255). The first thread starts in lane 0. The
+ * creator of another thread gives it its first lane. */
 void truth_lane(int lane);
 void truth_enter(const char *name);
 void truth_leave(void);
 int truth_depth(void);
-/* truth_unwind ends the calls of the lane deeper than `depth` as unwound. */
+/* Ends all calls of the lane that are deeper than `depth`, as unwound. */
 void truth_unwind(int depth);
-/* truth_write writes the file now (for samples that do not end by exit). */
+/* Writes the file now. Needed by samples that do not end by exit(). */
 void truth_write(void);
-/* truth_forget drops all calls so far: what a forked child starts from. */
+/* Discards all calls so far. A forked child starts with this. */
 void truth_forget(void);
 
 #define TRUTH_ENTER() truth_enter(__func__)

@@ -1,6 +1,6 @@
-/* Threads whose stacks have no guard pages, as virtual machines make them: neighbouring stacks are
- * one mapping until each thread protects the lowest pages of its own. All threads make a call
- * before that, and many after it. Prints how many calls of stack_leaf were made. */
+/* Threads whose stacks have no guard pages, as in some virtual machines. Adjacent stacks are one
+ * mapping until each thread protects the lowest pages of its own. All threads make a call before
+ * that and many calls afterwards. Prints the number of calls of stack_leaf. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>

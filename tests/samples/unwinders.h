@@ -1,5 +1,6 @@
-/* backtrace() by the libgcc that is linked into a sample. It asks the C library by _dl_find_object,
- * or by dl_iterate_phdr as where that is all there is (ITERATES_MODULES). */
+/* backtrace() by the libgcc that is linked into a sample. libgcc finds modules with
+ * _dl_find_object. With ITERATES_MODULES it uses dl_iterate_phdr, as on a C library that has only
+ * that. */
 #ifndef SJ_TESTS_SAMPLES_UNWINDERS_H
 #define SJ_TESTS_SAMPLES_UNWINDERS_H
 
@@ -36,7 +37,7 @@ static int own_backtrace(void **frames, int most)
 #include <link.h>
 #include <stddef.h>
 
-/* glibc's struct dl_find_object, of which libgcc needs the addresses. */
+/* glibc's struct dl_find_object. libgcc needs the addresses in it. */
 typedef struct found_module {
     unsigned long long flags;
     void *map_start;
@@ -46,7 +47,7 @@ typedef struct found_module {
     unsigned long long rest[7];
 } found_module;
 
-/* libgcc's questions begin with the address, too. */
+/* The argument of libgcc's own dl_iterate_phdr callback begins with the address, too. */
 typedef struct module_question {
     unsigned long pc;
     found_module *result;

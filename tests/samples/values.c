@@ -1,6 +1,6 @@
-/* Calls functions with known arguments and prints what each was given and returned, one line for
- * each value: function, number of the call, position (0: the result), kind, value. With an
- * argument, calls val_odd until it is killed. */
+/* Calls functions with known arguments and prints each argument and result on a line: function,
+ * number of the call, position (0: the result), kind, value. With an argument, calls val_odd until
+ * it is killed. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -17,7 +17,8 @@
 #define NOT_INLINED __attribute__((noipa))
 #endif
 
-/* A structure in memory is returned through a pointer in front of the arguments, but on AArch64. */
+/* For a structure in memory, the caller passes a pointer before the other arguments. AArch64 uses a
+ * separate register for it. */
 #ifdef __x86_64__
 enum { BEHIND_RESULT = 2 };
 #else
@@ -71,7 +72,7 @@ NOT_INLINED bool val_odd(long a)
     return a % 2 != 0;
 }
 
-/* Ends by a jump to val_odd in optimized code: its own result is not seen then. */
+/* In optimized code, this ends with a jump to val_odd. Its own result is then not recorded. */
 NOT_INLINED long val_tail(long a)
 {
     sink++;
@@ -116,7 +117,8 @@ static void real(int call, float a, double b, int c)
            (double)single);
 }
 
-/* A text whose last bytes lie before memory that cannot be read, and one that has no end there. */
+/* Returns the end of a page behind which no memory can be read. Texts are placed before it: one
+ * ends there, another has no end. */
 static char *page_end(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

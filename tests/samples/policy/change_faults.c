@@ -156,7 +156,7 @@ int main(int argc, char **argv)
         return confined();
     } else if (strcmp(mode, "malloc") == 0) {
         for (int i = 0; i < 20; i++) {
-            char *volatile block = (char *)malloc(12345); /* and uses what it gets */
+            char *volatile block = (char *)malloc(12345); /* and uses the block that it gets */
             block[0] = 'x';
             printf("%d\n", i);
         }

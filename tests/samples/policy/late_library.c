@@ -1,4 +1,4 @@
-/* What late_caller.c calls: rules about these calls begin while it runs. */
+/* The library that late_caller.c calls. Rules about these calls are added while it runs. */
 #include <unistd.h>
 
 __attribute__((noipa)) int late_apart(int number)

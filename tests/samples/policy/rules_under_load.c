@@ -30,7 +30,7 @@ static void *run(void *none)
 {
     for (long i = 0; !is_ending; i++) {
         if (i % 20 == 0) {
-            usleep(10000); /* each call is a row */
+            usleep(10000); /* slows the calls down: each of them is a row */
         }
         const int result = chg_load(i, 1);
         note(result, errno, i);

@@ -1,5 +1,5 @@
-/* A library without debug data, whose prototypes a file gives; with TINY_USER a program that calls
- * it. */
+/* A library without debug data; a file gives its prototypes. With TINY_USER, a program that calls
+ * the library. */
 int tiny_sum(int a, const char *t, double x);
 
 #ifdef TINY_USER

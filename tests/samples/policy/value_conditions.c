@@ -57,9 +57,10 @@ int main(void)
 {
     static char *const names[] = {"alpha", "beta"};
     setvbuf(stdout, NULL, _IOLBF, 0);
-    for (int i = 0; i < 2; i++) { /* one after the other: lines are in the order of calls */
+    /* one thread after the other, so that the lines are in the sequence of the calls */
+    for (int i = 0; i < 2; i++) {
         pthread_t thread;
-        pthread_setname_np(pthread_self(), names[i]); /* which the thread inherits */
+        pthread_setname_np(pthread_self(), names[i]); /* the new thread inherits the name */
         pthread_create(&thread, NULL, run, names[i]);
         pthread_join(thread, NULL);
     }

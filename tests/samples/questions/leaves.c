@@ -1,4 +1,4 @@
-/* Leaves by exit() while three calls are open. */
+/* Ends with exit() while three calls are open. */
 #include <stdlib.h>
 
 __attribute__((noinline)) static void inner(int x)

@@ -1,4 +1,4 @@
-/* Stands in its last call until its input ends. */
+/* Stays in its last call until its input ends. */
 #include <unistd.h>
 
 __attribute__((noinline)) static void inner(int x)

@@ -1,4 +1,4 @@
-/* One function works as much as it is told, another always the same. */
+/* One function does as much work as the argument says. The other always does the same. */
 #include <stdlib.h>
 
 volatile unsigned sink;

@@ -30,7 +30,8 @@ static void gave(void *block)
     }
 }
 #ifdef OWN_MALLOC
-/* Every call of the program and its libraries is counted, in front of the C library's. */
+/* These replace the C library's allocator. They count every call of the program and of its
+ * libraries, and then call the C library. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
@@ -146,7 +147,7 @@ static void *one_more(void)
     case 5:
         return COUNTED(strdup("a text that the C library copies"));
     case 6:
-        keep = COUNTED(malloc((size_t)PTRDIFF_MAX - next(100))); /* fails */
+        keep = COUNTED(malloc((size_t)PTRDIFF_MAX - next(100))); /* this allocation fails */
         return NULL;
     default:
         return COUNTED(malloc(bytes));
@@ -177,7 +178,7 @@ KEPT int mem_again(int depth)
 KEPT void mem_numbered(long number)
 {
     mem_change((int)(number % 5));
-    keep = &number; /* no jump to it */
+    keep = &number; /* taking the address prevents a tail call */
 }
 KEPT void mem_nothing(void)
 {

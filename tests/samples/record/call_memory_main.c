@@ -2,7 +2,7 @@ int main(int argc, char **argv)
 {
     pthread_t threads[THREADS];
     int numbers[THREADS];
-    if (argc > 1) { /* runs until there is a file */
+    if (argc > 1) { /* runs until the file argv[1] exists */
         FILE *out = fopen(getenv("TALLY"), "w");
         seed = 5;
         for (long number = 0; access(argv[1], F_OK) != 0; number++) {

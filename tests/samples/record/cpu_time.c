@@ -49,7 +49,7 @@ KEPT void cpu_last(long ns)
 {
     spin(ns);
 }
-KEPT void cpu_tail(long ns) /* its own time, until it jumps */
+KEPT void cpu_tail(long ns) /* reports its own time until it jumps */
 {
     const long start = used();
     spin(ns);
@@ -80,7 +80,8 @@ int main(void)
     for (int i = 0; i < THREADS; i++) {
         numbers[i] = i;
         pthread_create(&threads[i], NULL, run, &numbers[i]);
-        pthread_join(threads[i], NULL); /* one after the other: lines are in the order of calls */
+        /* one thread after the other, so that the lines are in the sequence of the calls */
+        pthread_join(threads[i], NULL);
     }
     return 0;
 }

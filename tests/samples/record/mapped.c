@@ -1,5 +1,5 @@
-/* For map files: with ADDED it is another build, with TABLE it has a variable of 25 ints, and with
- * MORE whatever that file has. */
+/* For tests of map files. With ADDED it is another build. With TABLE it has a variable of 25 ints.
+ * With MORE it includes the content of that file. */
 volatile int sink;
 #ifdef TABLE
 int table[25] = {1};

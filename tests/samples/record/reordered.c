@@ -1,5 +1,5 @@
-/* A program whose functions stand in one order or (REVERSED) in another. The argument says how
- * often `finish` is called. */
+/* A program whose functions are in normal or, with REVERSED, in reverse sequence. The argument says
+ * how often `finish` is called. */
 #include <stdlib.h>
 
 #define WORKER __attribute__((noinline)) static

@@ -83,7 +83,7 @@ KEPT void thm_work(int number, int rounds)
         }
     }
 }
-/* The child allocates, too: for itself. */
+/* The child allocates memory, too. This counts for the child. */
 static void have_child(int number, int by_hand)
 {
     const pid_t child = by_hand ? (pid_t)syscall(SYS_fork) : fork();
@@ -99,8 +99,8 @@ static void *run(void *given)
     const int number = *(int *)given;
     char line[200];
     thm_work(number, 60000);
-    /* A child that is forked by hand hangs where another thread holds a lock of malloc at that
-     * moment. */
+    /* A child that is forked by a bare system call hangs if another thread holds a lock of malloc
+     * at that moment. The barrier prevents that. */
     for (int by_hand = 0; by_hand < 2; by_hand++) {
         pthread_barrier_wait(&together);
         if (number == by_hand) {

@@ -15,7 +15,7 @@ static volatile long done;
 KEPT long buf_fill(int key, char *buffer, unsigned long size)
 {
     const long bytes = key % 7 == 3 ? -1 : (key * 37L) % (long)size;
-    if (key % 11 == 5) { /* below it another one, of another buffer */
+    if (key % 11 == 5) { /* calls itself with another buffer first */
         char below[SIZE];
         done += buf_fill(key + 1000000, below, sizeof(below));
     }

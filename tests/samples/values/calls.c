@@ -17,7 +17,7 @@ static long now(clockid_t clock)
     clock_gettime(clock, &at);
     return at.tv_sec * 1000000000L + at.tv_nsec;
 }
-/* By how much the median of calls that are delayed by 2 ms takes longer, in us. */
+/* delayed() prints by how many us the median of calls with a delay rule of 2 ms exceeds 2 ms. */
 static int compare(const void *left, const void *right)
 {
     return (*(const long *)left > *(const long *)right) -
@@ -75,14 +75,14 @@ int main(int count, char **arguments)
     }
     const long twos = now(CLOCK_THREAD_CPUTIME_ID) - start;
     start = now(CLOCK_THREAD_CPUTIME_ID);
-    for (unsigned i = 0; i < 100 * CALLS; i++) { /* a pair */
+    for (unsigned i = 0; i < 100 * CALLS; i++) { /* allocates and frees one block in turn */
         last = malloc(40);
         free((void *)last);
     }
     const long pairs = now(CLOCK_THREAD_CPUTIME_ID) - start;
     static void *held[1000];
     start = now(CLOCK_THREAD_CPUTIME_ID);
-    for (unsigned i = 0; i < 100 * CALLS; i++) { /* blocks of all sizes, of which many live */
+    for (unsigned i = 0; i < 100 * CALLS; i++) { /* blocks of all sizes, many of which are live */
         void **place = &held[i % 1000u * 919 % 1000];
         free(*place);
         *place = malloc((size_t)(i % 2000u * 31 % 2000));

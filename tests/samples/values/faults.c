@@ -46,7 +46,7 @@ static char shared[300];
 static void *change(void *none)
 {
     for (char c = 'a'; !is_ending; c = c == 'z' ? 'a' : (char)(c + 1)) {
-        memset(shared, c, sizeof(shared)); /* and no end */
+        memset(shared, c, sizeof(shared)); /* without a terminating zero */
     }
     return none;
 }
@@ -69,7 +69,7 @@ static void run_coroutine(void)
         swapcontext(&coroutine, &caller);
     }
 }
-/* Memory that the kernel maps as a device's; NULL: this kernel has none. */
+/* Returns memory that the kernel maps as a device's, or NULL if this kernel has none. */
 static char *device_memory(void)
 {
     char line[256];
@@ -81,7 +81,7 @@ static char *device_memory(void)
     fclose(maps);
     return (char *)address;
 }
-/* A stack right above memory that is not there. */
+/* Returns a stack directly above memory that cannot be accessed. */
 static char *small_stack(size_t bytes)
 {
     char *memory =
@@ -110,8 +110,8 @@ int main(int count, char **arguments)
     const int device = open("/dev/zero", O_RDWR);
     char *zeros = mmap(NULL, PAGE, PROT_READ, MAP_SHARED, device, 0);
     char *guarded = mmap(NULL, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    nowhere(behind, 1);        /* the file's text */
-    nowhere(behind + PAGE, 2); /* SIGBUS for who reads it */
+    nowhere(behind, 1);        /* memory with the file's text */
+    nowhere(behind + PAGE, 2); /* reading it raises SIGBUS */
     nowhere(zeros, 3);
     nowhere(guarded, 4);
     nowhere((char *)1, 5);

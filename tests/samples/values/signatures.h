@@ -1,4 +1,4 @@
-/* What the functions of generated signatures are made of. */
+/* The types and macros that the functions of generated signatures use. */
 #include <stdbool.h>
 #include <stdio.h>
 #ifdef __clang__

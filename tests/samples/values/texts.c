@@ -60,14 +60,14 @@ int main(int count, char **arguments)
     (void)arguments;
     mprotect(pages + 2 * 4096, 4096, PROT_NONE);
     memset(pages, 'x', 2 * 4096);
-    if (count > 1) { /* only what is counted */
+    if (count > 1) { /* makes only the calls that the test counts */
         for (int i = 0; i < 50; i++) {
             literal("a literal");
             on_heap(pages);
         }
         return 0;
     }
-    at_end(pages + 2 * 4096 - 100); /* no end before memory that is not there */
+    at_end(pages + 2 * 4096 - 100); /* the text has no end before unreadable memory */
     at_end(pages + 2 * 4096);
     at_end(NULL);
     put(2, pages + 2 * 4096 - 50, 100);

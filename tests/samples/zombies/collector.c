@@ -1,5 +1,4 @@
-/* A garbage collector that replaces malloc, as far as it can be seen from outside; it never
- * collects. */
+/* Looks like a garbage collector that replaces malloc. It never collects. */
 #include <stddef.h>
 
 extern void *__libc_malloc(size_t bytes);

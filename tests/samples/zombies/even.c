@@ -1,5 +1,5 @@
 /* Two threads allocate and free blocks of four sizes at four places, and read each block
- * afterwards: which ones are reported says which ones were guarded. */
+ * afterwards. The reports show which blocks were guarded. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Faults that are the program's own, and signal handlers that come and go: the zombie monitor must
- * be invisible to all of it. Prints what happened; `die` ends by SIGSEGV. */
+/* Causes faults of its own, and installs and removes signal handlers. The zombie monitor must not
+ * affect any of this. Prints what happened. `die` ends by SIGSEGV. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -93,7 +93,7 @@ static void *allocate(void *unused)
     return NULL;
 }
 
-/* Threads that allocate while others fork: the children allocate, too. */
+/* Some threads allocate while others fork. The children allocate, too. */
 static void fork_among_threads(void)
 {
     pthread_t threads[3];

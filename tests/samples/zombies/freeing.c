@@ -1,4 +1,4 @@
-/* A module that frees what others have allocated. */
+/* A module that frees blocks of other modules. */
 #include <stdlib.h>
 
 __attribute__((visibility("default"))) void free_in_module(void *block);

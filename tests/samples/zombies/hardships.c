@@ -1,5 +1,5 @@
-/* What programs do that makes watching freed memory hard, one for each word; each ends with a use
- * of a freed block that has to be found, and says its word. */
+/* Does things that make it hard to watch freed memory. Each argument selects one. Each ends with a
+ * use of a freed block, which must be found, and prints its argument. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <stdint.h>
@@ -42,7 +42,7 @@ KEPT static void use_freed(void)
     read_block(block);
 }
 
-/* The child allocates and frees in the parent's memory, then becomes another program. */
+/* The child of a vfork allocates and frees in the parent's memory, then runs another program. */
 static void fork_in_place(void)
 {
     for (int i = 0; i < 20; i++) {
@@ -80,8 +80,8 @@ static void allocate(int signal)
     hits++;
 }
 
-/* A handler that allocates, in the middle of allocations: the C library's own malloc would wait for
- * itself, so that only what is between them is interrupted. */
+/* A handler allocates between the program's allocations. The signal is blocked during an
+ * allocation, because the C library's malloc would deadlock. */
 static void allocate_in_handlers(void)
 {
     const struct itimerval often = {.it_interval = {.tv_usec = 200}, .it_value = {.tv_usec = 200}};
@@ -100,7 +100,7 @@ static void allocate_in_handlers(void)
     use_freed();
 }
 
-/* The module that freed the block is gone when it is used. */
+/* Uses a block after the module that freed it was unloaded. */
 static void free_in_module(void)
 {
     char path[4096];
@@ -119,7 +119,7 @@ static void free_in_module(void)
     read_block(block);
 }
 
-/* No memory for the program, nor for who watches it. */
+/* Leaves no memory for the program or the monitor. */
 static void run_out_of_memory(void)
 {
     const struct rlimit little = {.rlim_cur = UINT64_C(1) << 30, .rlim_max = RLIM_INFINITY};
@@ -133,7 +133,7 @@ static void run_out_of_memory(void)
     use_freed();
 }
 
-/* What a kernel may refuse to give up. */
+/* Locks all memory. A kernel may refuse to free locked memory. */
 static void lock_memory(void)
 {
     char *before = make_block(50);
@@ -164,7 +164,7 @@ static void keep_alive(size_t count)
     use_freed();
 }
 
-/* More than a process may have mappings. */
+/* Keeps more blocks alive than a process may have mappings. */
 static void keep_many_alive(void)
 {
     keep_alive(40000);
@@ -175,7 +175,7 @@ static void keep_very_many_alive(void)
     keep_alive(100000);
 }
 
-/* The program goes on with what it finds in a freed block, as it does without us. */
+/* The program uses the content of a freed block, which must be the same as without the monitor. */
 static void go_on_with_content(void)
 {
     static const size_t sizes[] = {20, 4096, 9000};
@@ -190,7 +190,7 @@ static void go_on_with_content(void)
     }
 }
 
-/* Closed pages are closed in the child, too, and open ones hold what they held. */
+/* Closed pages must be closed in a child, too. Open pages must keep their content. */
 static void use_in_children(void)
 {
     for (int i = 0; i < 3; i++) {

@@ -1,5 +1,5 @@
-/* Mistakes with memory of malloc, one for each number: what the zombie monitor has to find. Each
- * lies in a function of its own name, so that stacks can be compared. */
+/* Mistakes with memory of malloc that the zombie monitor must find, one for each number. Each is in
+ * a function with its own name, so that tests can compare stacks. */
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -75,7 +75,8 @@ KEPT static void free_inside(void)
     drop_block(block);
 }
 
-/* A block lies at either end of its pages: of many, some meet a closed page. */
+/* A block is at one of the two ends of its pages. With many blocks, some overflows reach a closed
+ * page. */
 KEPT static void overflow(void)
 {
     for (int i = 0; i < 16; i++) {
@@ -169,7 +170,7 @@ KEPT static void write_file_after_free(void)
     drop_block(block);
     if (pipe(ends) == 0) {
         write_file(ends[1], block);
-        if (read(ends[0], got, sizeof(got)) != sizeof(got)) { /* was not written */
+        if (read(ends[0], got, sizeof(got)) != sizeof(got)) { /* the write must not have failed */
             exit(3);
         }
         close(ends[0]);
@@ -218,10 +219,10 @@ KEPT static void read_aligned_after_free(void)
 
 static char *handled;
 
-/* A function of its own: one place makes no more than its share of the reports. */
+/* A separate function, because the number of reports for one place is limited. */
 KEPT static void read_masked(const volatile char *block, long offset)
 {
-    sink = (char)(block[offset] + 1); /* not the same code as the others */
+    sink = (char)(block[offset] + 1); /* differs from the code of the other readers */
 }
 
 static void read_in_handler(int number)
@@ -230,7 +231,8 @@ static void read_in_handler(int number)
     read_masked(handled, 20);
 }
 
-/* A fault ends a program that has its signal blocked: in a thread, in a handler. */
+/* A fault kills a program that has the fault's signal blocked. Tests this in a thread and in a
+ * handler. */
 KEPT static void read_after_free_with_signals_blocked(void)
 {
     sigset_t all;
@@ -304,7 +306,7 @@ static void keep(void)
     }
 }
 
-/* Blocks that are freed by another function than the test's table has. */
+/* Reallocates, reads and frees the kept blocks. The test's table does not have this function. */
 static void drop_kept(void)
 {
     for (int i = 0; i < KEPT_BLOCKS; i++) {
@@ -314,7 +316,7 @@ static void drop_kept(void)
     }
 }
 
-/* What would end the program if the memory were gone. */
+/* Writes to the freed blocks. This would kill the program if the memory were unmapped. */
 static void touch_kept(void)
 {
     for (int i = 0; i < KEPT_BLOCKS; i++) {
@@ -342,7 +344,7 @@ static int obey(const char *word)
     return 0;
 }
 
-/* Words from the command line, or one in each line of the input. */
+/* Reads the words from the command line, or one from each line of the input. */
 int main(int argc, char **argv)
 {
     int status = 0;

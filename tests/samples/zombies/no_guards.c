@@ -1,5 +1,5 @@
-/* Runs a program as on a kernel without guard regions: madvise refuses their number.
- * no_guards PROGRAM [ARGUMENT...] */
+/* Runs a program as on a kernel without guard regions: madvise refuses them. no_guards PROGRAM
+ * [ARGUMENT...] */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,6 @@
-/* A program in which another version of Sojourn has left guarded blocks: the mapping that agents
- * find them by, of a version that no agent has. Says each line of its input. */
+/* A program in which another version of Sojourn has left guarded blocks. It has the mapping by
+ * which agents find such blocks, with a version that no agent has. Prints each line of its
+ * input. */
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

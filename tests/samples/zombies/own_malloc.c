@@ -1,4 +1,4 @@
-/* A program with an allocator of its own, which reads what it has freed. */
+/* A program with its own allocator. It reads blocks that it has freed. */
 #include <stddef.h>
 #include <string.h>
 

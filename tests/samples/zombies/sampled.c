@@ -1,4 +1,4 @@
-/* Allocates as often as the argument says, in three sizes, and frees at once. */
+/* Allocates as often as the argument says, in three sizes, and frees each block at once. */
 #include <stdlib.h>
 
 int main(int argc, char **argv)

@@ -1,5 +1,5 @@
-/* Mistakes behind functions that only wrap the allocator, two of them in functions with the same
- * code, and one in a recursion of two depths. Prints nothing. */
+/* Mistakes behind functions that only wrap the allocator. Two are in functions with the same code.
+ * One is in a recursion that reaches it at two depths. Prints nothing. */
 #include <stdlib.h>
 
 #define PART __attribute__((noinline))
