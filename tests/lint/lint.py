@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""House rules that a machine can check. lint.py CHECK BUILD_FOLDER, CHECK one of the functions below.
+"""Checks rules of the project automatically. lint.py CHECK BUILD_FOLDER; CHECK names a check_ function below.
 
-Every check fails when it finds no files, so that a broken glob cannot pass.
+Every check fails if it finds no files, so that a broken glob cannot pass.
 """
 import concurrent.futures
 import json
@@ -18,8 +18,8 @@ import schema_readme
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
-# Generated tables and one-switch interpreters may be longer; each needs a reason here.
-LONG_FUNCTIONS = {"spoil": 80}  # one switch, a way to damage a block in each case
+# Generated tables and interpreters with a single switch may be longer. Each needs a reason here.
+LONG_FUNCTIONS = {"spoil": 80}  # a single switch, which damages a block in another way in each case
 
 
 def tracked(*endings, root=ROOT):
@@ -53,7 +53,7 @@ def tool(*names):
 
 
 def check_format(_build):
-    """Of each source that changed, and of all when the rules of the layout did."""
+    """Checks the format of each changed source, or of all sources if .clang-format changed."""
     changed = changed_files()
     everything = changed is None or ".clang-format" in changed
     files = [name for name in tracked(".c", ".h", ".cpp") if everything or name in changed]
@@ -64,7 +64,7 @@ def check_format(_build):
 
 
 def function_lengths(lines):
-    """(name, first line, length) of each function: from a line that is only `{` to one only `}`."""
+    """Yields (name, first line, length) of each function: from a line with only `{` to a line with only `}`."""
     start = None
     for number, line in enumerate(lines, 1):
         if line == "{" and start is None:
@@ -115,8 +115,8 @@ def check_words(_build):
     fail(problems)
 
 
-# The house, lower floors first. A room may include what stands above its own line here, so there is
-# no circle. What runs inside the traced program may include even less: INSIDE.
+# The layers of components, lowest first. A component may include only components of the lines above its own,
+# so there are no circles. Components inside the traced program may include only those of INSIDE.
 FLOORS = """
     proto/base agent/include
     proto/wire proto/block
@@ -148,7 +148,7 @@ FLOORS = """
     collector-server/cli
     collector-server/sojournd
 """
-# What only the agent's folders of machines name, and the header that chooses one.
+# Names of machines. Only the agent's arch folders, and the header that chooses one of them, may use these.
 MACHINE = re.compile(r"__x86_64__|__aarch64__|\bEM_(X86_64|AARCH64)\b|\bR_(X86_64|AARCH64)_")
 INSIDE = ("agent/inproc/", "agent/abi/", "agent/include/", "proto/base/", "proto/block/value.h")
 
@@ -162,7 +162,7 @@ SETS = ("quick", "default", "all")
 
 
 def labels_of_tests(build):
-    """{test: its labels}, see tests/cases.cmake."""
+    """Returns {test: its labels}. See tests/cases.cmake."""
     listed = subprocess.run(["ctest", "--show-only=json-v1", "--test-dir", build], capture_output=True, text=True)
     return {test["name"]: {label for entry in test.get("properties", ()) if entry["name"] == "LABELS"
                            for label in entry["value"]}
@@ -170,14 +170,14 @@ def labels_of_tests(build):
 
 
 def set_problems(labels):
-    """Each test has one kind, and is in the set of everything."""
+    """Checks that each test has exactly one kind and is in the set of all tests."""
     return [f"{name} has labels {sorted(own)}: declare it by sj_add_test" for name, own in labels.items()
             if "all" not in own or len(own.difference(SETS)) != 1]
 
 
 def promise_problems(text, labels):
-    """Each line has an id of its own, and the tests that it names exist. One that no test of the default
-    set proves says SJ_LONG=1."""
+    """Checks that each line has a unique id and names existing tests. If no test of the default set proves a
+    promise, its line must say SJ_LONG=1."""
     problems, ids = [], set()
     rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
     named = r"(?<![\w/.])(?:aarch64|agent|collector-server|docs|fuzz|lint|proto|system|web)\.[\w.-]*\w"
@@ -203,12 +203,12 @@ def check_promises(build):
     fail(problems + set_problems(labels) if labels else ["no tests found"])
 
 
-# Ports and names that two checkouts on one machine would share. On ports 1 and 9 nobody listens.
+# Ports and names that two checkouts on one machine would share. No program listens on ports 1 and 9.
 PORT = re.compile(r"(?:127(?:\.\d+){3}|localhost|0\.0\.0\.0|\[::1?\]):(?!0\b|1\b|9\b)\d{1,5}\b|htons\([1-9]"
                   r"|\b(?:bind|listen|connect)\(\W*(?:[\w.]+\W+)?[2-9]\d{3,4}\b|--port\W+(?!0\b)\d+|[Pp]ort\w* ?= ?[1-9]\d{3}")
 NAME = re.compile(r"[\"'`= ](?:/var)?/tmp/\w|/dev/shm/\w|\b(?:shm|sem|mq)_open\(\"")
 OWN_NAME = re.compile(r"XXXXXX|getpid|\$\$")
-# What is written there is not opened.
+# Files whose ports and names are only text: the tests do not open them.
 ONLY_TEXT = {
     "tests/agent/uplink/sp_wire_test.c": "addresses that are parsed",
     "tests/agent/drain/chunk_reader_test.c": "a file that does not exist",
@@ -232,7 +232,7 @@ def place_problems(name, lines):
 
 
 def check_places(_build):
-    """No test has a port or a global name of its own, so that two checkouts can run their tests at once."""
+    """Checks that no test uses a fixed port or a global name, so that two checkouts can run their tests at once."""
     problems = []
     for name in tracked(".c", ".h", ".cpp", ".m", ".py", ".sh", ".mjs"):
         if name.startswith("tests/") and not name.startswith(("tests/bench/", "tests/lint/")) and name not in ONLY_TEXT:
@@ -242,7 +242,7 @@ def check_places(_build):
 
 
 def check_programs(_build):
-    """Programs of tests stand in tests/samples, but for those that a test puts together."""
+    """Checks that the programs of tests are in tests/samples, except for programs that a test generates."""
     texts = {}
     for name in tracked(".py", ".sh", ".mjs"):
         if name.startswith("tests/") and not name.startswith(("tests/lint/", "tests/samples/")):
@@ -281,7 +281,7 @@ def check_rooms(_build, root=ROOT):
 
 
 def find_circles(uses):
-    """The circles of a graph {name: names that it uses}, each as the sorted list of its members."""
+    """Returns the circles of a graph {name: names that it uses}, each as the sorted list of its members."""
     sys.setrecursionlimit(10000)
     place, lowest, stack, circles = {}, {}, [], []
 
@@ -317,8 +317,8 @@ def includes_of(root):
 
 
 def calls_of(objects):
-    """{source: sources whose functions it refers to} of {object file: source}. Data does not count:
-    tables of descriptors name their rows, whose functions use what the table's file offers."""
+    """Returns {source: sources whose functions it refers to} for {object file: source}. Data does not count: a
+    table of descriptors names its rows, and their functions use functions of the table's file."""
     listed = subprocess.run(["nm", "-P", "-A", *objects], capture_output=True, text=True, check=True)
     homes, wanted = {}, {}
     for line in listed.stdout.splitlines():
@@ -333,8 +333,8 @@ def calls_of(objects):
 
 
 def built_objects(build):
-    """Those of the rooms' libraries. Assembly is left out: a trampoline and the file that it belongs
-    to enter each other."""
+    """Returns the object files of the components' libraries. Leaves out assembly, because a trampoline and its C
+    file call each other."""
     objects = {}
     for top in ("proto", "agent", "collector-server"):
         for folder, _, files in os.walk(os.path.join(build, top)):
@@ -360,14 +360,14 @@ CHECKED_COMMITS = 10
 
 
 def git(*words):
-    """The lines that git says, or None."""
+    """Returns the lines that git prints, or None if git fails."""
     done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
     return done.stdout.split("\n")[:-1] if done.returncode == 0 else None
 
 
 def base_of_changes():
-    """The commit since which changed files are checked: where the branch left origin/main; on main itself
-    the last CHECKED_COMMITS merges and commits ago. None: the history is not here."""
+    """Returns the commit since which changed files are checked: where the branch left origin/main. On main itself,
+    this is CHECKED_COMMITS merges and commits ago. None: this checkout does not have the history."""
     left = git("merge-base", "HEAD", "origin/main")
     if left and left != git("rev-parse", "HEAD"):
         return left[0]
@@ -376,14 +376,14 @@ def base_of_changes():
 
 
 def changed_files():
-    """The set of files that changed. None: all count as changed (SJ_LONG=1, or without history)."""
+    """Returns the set of changed files. None: all files count as changed (SJ_LONG=1, or without history)."""
     base = None if os.environ.get("SJ_LONG") else base_of_changes()
     changed = git("diff", "--name-only", base) if base else None
     return None if changed is None else set(changed + git("ls-files", "-o", "--exclude-standard"))
 
 
 def reach_of(name, uses):
-    """The files that a file includes, and those that they include, and itself."""
+    """Returns a file and all files that it includes, directly or not."""
     found, waiting = set(), [name]
     while waiting:
         name = waiting.pop()
@@ -394,36 +394,36 @@ def reach_of(name, uses):
 
 
 def check_plain(_build):
-    """Comments, documents and messages of the rewritten components, and subjects of new commits."""
+    """Checks comments, documents and messages of the rewritten components, and subjects of new commits."""
     base = base_of_changes()
     subjects = git("log", "--no-merges", "--format=%s", f"{base}..HEAD") if base else []
     fail(plain.subject_problems(subjects) + (plain.problems_below(plain.REWRITTEN) if plain.REWRITTEN else []))
 
 
-# Where threads come in that may hold any lock of the C library, or have lost its owner by a fork.
+# Entry points for threads that may hold any lock of the C library, or whose locks lost their owner in a fork.
 FORK_HANDLERS = ("before_fork", "after_fork_in_parent", "after_fork_in_child")
 ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_handler", "sj_free_handler", "sj_delayed_free_entry",
                     "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
-                    "free_object", "register_method")  # through "free_object" and "registers" below
-# What assembly calls under the loader's lock.
+                    "free_object", "register_method")  # called through "free_object" and "registers" below
+# Functions that assembly calls while the thread holds the loader's lock.
 LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
-# What assembly calls for managed code, which holds no lock of the C library.
+# Functions that assembly calls for managed code, which does not hold any lock of the C library.
 RUNTIMES = ("sj_mono_on_enter",)
-# Variables that hold a function of the program's own, which it was calling, or of those above.
+# Variables that hold a function which the program itself was calling, or a function of the lists above.
 VARIABLES = {"original", "real", "real_dispose", "free_object", "registers"}
 LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
              "strrchr", "strstr", "getauxval"}
 
 
 def find_locks(sources, roots):
-    """Calls of functions that may take a lock, from functions that `roots` reach."""
+    """Returns the calls of functions that may take a lock, from functions that `roots` reach."""
     came_from, foreign = sources.reach(roots)
     return [f"{name} may take a lock: {reach.way_to(came_from, place)}"
             for name, place in sorted(foreign.items()) if name not in LOCK_FREE | VARIABLES]
 
 
 def find_kept_locks(texts, sources, handler):
-    """The agent's own locks that a forked child does not free."""
+    """Returns the agent's own locks that a forked child does not release."""
     reached = {place for place in sources.reach([handler])[0]}
     bodies = {(file, name): body for name, each in sources.functions.items() for file, _, body in each}
     return [f"{file}: {lock} is not freed in a forked child" for file, text in texts.items()
@@ -445,8 +445,8 @@ def check_locks(_build):
 
 
 def check_headers(_build):
-    """Each header that changed, or that includes one, compiles alone."""
-    # Where Debian's JDK has the interface of the JVM.
+    """Checks that each header that changed, or includes a changed one, compiles alone."""
+    # Debian's JDK has the headers of the JVM interface here.
     jvm = [option for folder in ("include", "include/linux") for option in
            ("-isystem", os.path.join("/usr/lib/jvm/java-17-openjdk-amd64", folder))]
 
@@ -466,12 +466,12 @@ def check_headers(_build):
 
 
 def check_schema(_build):
-    """schema/README.md has each table and column as the comments of the migrations describe it."""
+    """Checks that schema/README.md describes each table and column as the comments of the migrations do."""
     fail(schema_readme.find_problems())
 
 
 def check_tidy(build):
-    """Of each source that changed, or whose header did."""
+    """Runs clang-tidy on each source that changed or whose own header changed."""
     folder = os.path.join(build, "tidy")
 
     def tidy(name):
@@ -480,7 +480,7 @@ def check_tidy(build):
                               cwd=ROOT, capture_output=True, text=True)
         return done.stdout if done.returncode else None
 
-    # Options of gcc that clang does not know are left out.
+    # Removes options of gcc that clang does not know.
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         built = file.read().replace("-fno-tree-loop-distribute-patterns", "")
     os.makedirs(folder, exist_ok=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that comments and messages are plain English. plain.py PATH... lists what it finds below each path.
 
-It finds comments that begin without a subject, words that the house does not use, sentences of more than
+It finds comments that begin without a subject, words that the project does not use, sentences of more than
 25 words in headers and messages, and names of files and symbols that no longer exist.
 """
 import functools
@@ -24,7 +24,7 @@ REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent
              "tests/agent/assembler", "tests/agent/attach", "tests/agent/daemon", "tests/agent/inproc/heap_guard",
              "tests/agent/inproc/jvm", "tests/agent/inproc/objc", "tests/agent/livepatch", "tests/agent/planner",
              "tests/agent/policy", "tests/agent/runtimes", "tests/agent/uplink", "tests/docs", "tests/fuzz",
-             "tests/support", "tests/system/zombies", "tests/web", "web-static")
+             "tests/lint", "tests/support", "tests/system/zombies", "tests/web", "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 
@@ -52,7 +52,7 @@ def read(name):
 
 
 def split_c(text):
-    """([(line, comment)], the text with comments blanked). Line comments that follow each other are one."""
+    """Returns ([(line, comment)], the text with comments blanked). Adjacent line comments count as one."""
     token = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'', re.DOTALL)
     comments, last_end = [], -1
 
@@ -75,7 +75,7 @@ def split_c(text):
 
 
 def split_hash(text, mark):
-    """The same for comments that run from `mark` to the end of the line, and Python's docstrings."""
+    """Does the same for comments that run from `mark` to the end of the line, and for Python's docstrings."""
     comments, code, last = [], [], -2
     for number, line in enumerate(text.split("\n"), 1):
         found = re.match(rf"(\s*){mark}(?!!)(.*)", line)
@@ -105,7 +105,7 @@ def split(name):
 
 @functools.lru_cache(maxsize=None)
 def known():
-    """(base names of all files, identifiers in the code of all files)."""
+    """Returns (base names of all files, identifiers in the code of all files)."""
     done = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True,
                           check=True)
     names = [name for name in done.stdout.splitlines() if os.path.exists(os.path.join(ROOT, name))]
@@ -124,12 +124,12 @@ def sentences(text):
 
 
 def without_quotes(comment):
-    """The comment without what it quotes: code, options, examples."""
+    """Returns the comment without its quotations: code, options, examples."""
     return re.sub(r"`[^`\n]*`|\"[^\"\n]*\"|'[^'\n]{2,}'", "x", comment)
 
 
 def wording(comment):
-    """What is wrong with the words of a comment."""
+    """Yields the problems with the words of a comment."""
     start = re.sub(r"^[\s*#>|-]*", "", comment)
     if HEADLESS.match(start) and not start.split("\n\n")[0].rstrip().endswith("?"):
         yield "begins without its subject"
@@ -138,7 +138,7 @@ def wording(comment):
 
 
 def length(text):
-    """Words of the longest sentence. Lines that are indented deeper describe a format."""
+    """Returns the words of the longest sentence. Deeper indented lines describe a format and do not count."""
     text = re.sub(r"^\s{3,}.*$", "", text, flags=re.MULTILINE)
     return max((len(sentence.split()) for sentence in sentences(text)), default=0)
 

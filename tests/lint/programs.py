@@ -1,14 +1,14 @@
-"""Finds programs in the strings of tests: they belong into tests/samples, where one can read, format and run them."""
+"""Finds programs in the strings of tests. They belong in tests/samples, where they can be read, formatted and run."""
 import ast
 import re
 
-# What only a program has: of C, C++ and assembly, Java, C#, Rust and Go; and of scripts of more than one line.
+# Patterns of programs in C, C++, assembly, Java, C#, Rust and Go, and of scripts with several lines.
 COMPILED = re.compile(r"^\s*#\s*include\b|__attribute__\(\(|\b(?:int|void|long|double|char|unsigned) \*?\w+\([^;{}()]*\)\s*\{"
                       r"|\bstatic (?:void|int) [Mm]ain\(|\b(?:public|static) class \w|^\s*class \w+[\w<>: ]*\{|^using [A-Z][\w.]*;"
                       r"|\bfn \w+\([^;{}()]*\).*\{|^package main$|^\s*\.(?:text|globl|rept)\b", re.MULTILINE)
 SCRIPT = re.compile(r"^(?:import [a-z]|from \w+ import |\s*def \w+\(.*:$|\s*sub \w+ ?\{|\s*function \w+ ?\("
                     r"|\s*(?:for|while|if|elif|try)\b.*(?::|\{|; ?do)$|for .*: \w)", re.MULTILINE)
-# Where they are put together by a test, so that nobody could read them in a file.
+# Tests that generate their programs, which therefore cannot be in a file.
 GENERATED = {
     "tests/bench/cost_line.py": "300 functions for a compiler to read",
     "tests/bench/many_paths.py": "as many functions as it is told",
@@ -23,7 +23,7 @@ GENERATED = {
 
 
 def documentation(tree):
-    """The strings of a module that describe it, its classes and functions."""
+    """Returns the ids of the docstrings of a module, its classes and functions."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
     return {id(node.body[0].value) for node in ast.walk(tree)
             if isinstance(node, kinds) and node.body and isinstance(node.body[0], ast.Expr)}
@@ -34,7 +34,7 @@ def is_program(text):
 
 
 def strings_of(text):
-    """(line, string) of each string in Python's text."""
+    """Yields (line, string) of each string in the text of a Python file."""
     tree = ast.parse(text)
     described = documentation(tree)
     for node in ast.walk(tree):
@@ -43,7 +43,7 @@ def strings_of(text):
 
 
 def program_problems(name, text):
-    """Of one test: in Python's strings, and in any line of a test in another language."""
+    """Returns the problems of one test: in the strings of Python, and in any line of another language."""
     parts = strings_of(text) if name.endswith(".py") else enumerate(text.splitlines(), 1)
     found = COMPILED.search if not name.endswith(".py") else is_program
     return [f"{name}:{line}: a program in a string, for tests/samples: {part.strip().splitlines()[0][:60]}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The check of programs in strings finds programs, and nothing else that tests say."""
+"""The check of programs in strings finds programs, and no other strings of tests."""
 import sys
 import unittest
 

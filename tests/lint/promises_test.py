@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The checks of promises, of labels and of places find what they are for."""
+"""The checks of promises, of labels and of ports and names find each of their problems."""
 import sys
 import unittest
 

@@ -1,6 +1,8 @@
-"""Which functions of the agent a thread can reach, by the text of the sources: a function or macro is
-reached where its name stands, and, through a variable or field that it is given to, where that is
-called. Both machines' folders are one graph. What a condition excludes is reached, too."""
+"""Finds the functions of the agent that a thread can reach, from the text of the sources.
+
+A function or macro is reached wherever its name is used. If a variable or field holds it, it is reached where
+that is called. The folders of both machines form one graph. Code that a condition excludes is reached, too.
+"""
 import os
 import re
 
@@ -15,7 +17,7 @@ def without_comments(text):
 
 
 def functions_of(lines):
-    """(name, is_static, body) of each function: from a line that is only `{` to one only `}`."""
+    """Yields (name, is_static, body) of each function: from a line with only `{` to a line with only `}`."""
     start = None
     for number, line in enumerate(lines):
         if line == "{" and start is None:
@@ -33,7 +35,7 @@ def functions_of(lines):
 
 class Sources:
     def __init__(self, texts):
-        """`texts`: {file: its text}."""
+        """`texts` is {file: its text}."""
         self.functions, self.given = {}, {}
         for name, text in texts.items():
             text = without_comments(text)
@@ -52,7 +54,7 @@ class Sources:
         return own or [each for each in found if not each[1]]
 
     def uses(self, file, body):
-        """(functions that a body uses, other names that it calls)."""
+        """Returns (functions that a body uses, other names that it calls)."""
         used, foreign = [], set()
         for member, word, call in WORD.findall(body):
             found = [] if member else [(word, each) for each in self.named(file, word)]
@@ -65,7 +67,7 @@ class Sources:
         return used, foreign
 
     def reach(self, roots):
-        """({(file, function): what leads to it}, {foreign function: what calls it})."""
+        """Returns ({(file, function): its first caller}, {foreign function: its first caller}). A root has None."""
         came_from, foreign = {}, {}
         waiting = [(root, each, None) for root in roots for each in self.functions[root]]
         while waiting:

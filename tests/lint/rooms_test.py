@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
-"""The checks of rooms, circles and locks fail on an include that leads upwards or out of the program, on
-files that include or call each other, and on a lock that a fork may leave held."""
+"""Tests the checks of layers, circles and locks.
+
+They must fail on an include that leads upwards or out of the program, on files that include or call each other,
+and on a lock that a fork may leave locked.
+"""
 import os
 import subprocess
 import sys

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Tables and columns of schema/README.md, from the comments of schema/migrations/*.sql: the comment
-above a table or a view describes it, the one above a column describes the column. The last part of
-a view's comment lists its columns: `- NAME TYPE: meaning`.
+"""Generates the tables and columns of schema/README.md from the comments of schema/migrations/*.sql.
 
-schema_readme.py [--write]   without --write it lists what differs, and fails if anything does
+A comment above a table, a view or a column describes it. The last part of a view's comment lists its columns:
+`- NAME TYPE: meaning`.
 
-A section of the README is generated from its heading to the end of the table of columns; what
-comes after that, and sections of anything else, are written by hand.
+schema_readme.py [--write]   without --write it lists the differences, and fails if there are any
+
+A section of the README is generated from its heading to the end of the table of columns. The text behind that
+table and all other sections are written by hand.
 """
 import glob
 import os
@@ -23,7 +24,7 @@ COLUMN = re.compile(r"    (\w+) [A-Z]")
 
 
 class Comment:
-    """The comment that is being read: lines without `--`; a line of `--` alone begins a paragraph."""
+    """The comment that is being read: its lines without `--`. A line with only `--` begins a paragraph."""
 
     def __init__(self):
         self.paragraphs = [[]]
@@ -39,7 +40,7 @@ class Comment:
 
 
 def listed_columns(lines):
-    """The columns that a view's comment lists: [[name, type, meaning]]."""
+    """Returns the columns that a view's comment lists: [[name, type, meaning]]."""
     columns = []
     for line in lines:
         found = re.match(r"- (\w+) ([A-Z]+): (.*)", line)
@@ -51,7 +52,7 @@ def listed_columns(lines):
 
 
 def read_comments(sql, tables):
-    """Adds what one migration says to `tables`: name to (description, {column: (type, meaning)})."""
+    """Adds the descriptions of one migration to `tables`: {name: (description, {column: (type, meaning)})}."""
     comment, table = Comment(), None
     for line in sql.splitlines():
         stripped = line.strip()
@@ -75,7 +76,7 @@ def read_comments(sql, tables):
 
 
 def read_migrations(texts):
-    """(tables as the comments describe them, {name: [(column, type)]} as SQLite knows them)."""
+    """Returns (tables as the comments describe them, {name: [(column, type)]} as SQLite knows them)."""
     tables, known = {}, {}
     database = sqlite3.connect(":memory:")
     for text in texts:
@@ -89,7 +90,7 @@ def read_migrations(texts):
 
 
 def section_of(name, tables, known, problems):
-    """The generated part of a section, without its heading."""
+    """Returns the generated part of a section, without its heading."""
     description, columns = tables.get(name, ("", {}))
     if not description:
         problems.append(f"{name}: no comment above it says what it is")
@@ -104,7 +105,7 @@ def section_of(name, tables, known, problems):
 
 
 def generate(readme, texts):
-    """(the README as it has to be, problems of the comments)."""
+    """Returns (the README as it must be, problems of the comments)."""
     tables, known = read_migrations(texts)
     problems, after = [], None
     parts = re.split(r"(?m)^(?=## )", readme)
@@ -122,7 +123,7 @@ def generate(readme, texts):
 
 
 def read_files():
-    """(the README, the migrations in their order)"""
+    """Returns (the README, the migrations in ascending sequence)."""
     texts = []
     for path in [README, *sorted(glob.glob(os.path.join(MIGRATIONS, "*.sql")))]:
         with open(path, encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The README of the schema is made of the comments of migrations, and comments that lack are found."""
+"""The README of the schema is generated from the comments of the migrations. Missing comments are found."""
 import sys
 import unittest
 
