@@ -56,7 +56,7 @@ static void *run(void *name)
     return nullptr;
 }
 
-// `hold`: the threads wait, with their names, until the input ends.
+// With `hold`, the threads wait with their names set until the input ends.
 int main(int argc, char **)
 {
     char byte;

@@ -1,5 +1,6 @@
-/* Exceptions thrown out of handlers of faults (-fnon-call-exceptions), in the first and last
- * instructions of functions that stubs hold. Prints what each run has to print. */
+/* Throws exceptions out of the handlers of faults (-fnon-call-exceptions). The faults are in the
+ * first and last instructions of functions, which the agent moves into stubs. Prints what each run
+ * must print. */
 #include <csignal>
 #include <cstdio>
 #include <cstring>

@@ -1,4 +1,4 @@
-// The library of library_calls.cpp. Not recorded itself.
+// The library of library_calls.cpp. It is not recorded itself.
 #include "library_called.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// A program that calls a library in every way, and prints how often: "calls NAME COUNT".
+// Calls a library in every way, and prints the number of calls: "calls NAME COUNT".
 // library_calls PLUGIN [OTHER PLUGIN]...
 #include "library_called.h"
 
@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 extern "C" {
-__attribute__((weak)) int called_perhaps(); // the library has it
-__attribute__((weak)) int called_never();   // nothing has
+__attribute__((weak)) int called_perhaps(); // the library defines it
+__attribute__((weak)) int called_never();   // no module defines it
 }
 
 static std::map<std::string, long> counts;
@@ -187,11 +187,11 @@ static void load(const char *path, int mode)
     printf("no error: %s\n", dlerror() == nullptr ? "yes" : "no");
     auto *run = reinterpret_cast<long (*)(long)>(dlsym(plugin, "library_plugin_run"));
     printf("plugin %ld\n", run(30));
-    count("plugin called_add", 30 + 2); // two more in its constructors
+    count("plugin called_add", 30 + 2); // two more calls in its constructors
     dlclose(plugin);
 }
 
-// Modules that have no initialisation function, or nothing to initialise at all.
+// These modules have no initialisation function, or nothing to initialise.
 static void load_bare(const char *path)
 {
     void *plugin = dlopen(path, RTLD_LAZY);

@@ -1,4 +1,4 @@
-// A Rust program that panics in every way that unwinds, and tells how often: "calls NAME COUNT".
+// A Rust program that panics in every way that unwinds, and prints the number of calls: "calls NAME COUNT".
 use std::panic;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;

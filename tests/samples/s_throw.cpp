@@ -1,5 +1,5 @@
-// C++ exceptions: through several frames, rethrown, out of recursion into its own outer activation,
-// and through frames with destructors.
+// C++ exceptions: through several frames, rethrown, through frames with destructors, and out of a
+// recursion into an outer activation of the same function.
 #include "truth.h"
 
 #include <exception>

@@ -1,6 +1,6 @@
-// Calls that end by a jump to another function, in the forms that programs have: a wrapper, a
-// machine of states, two functions that call each other, by a pointer, in a loop, and left by an
-// exception. tail_relations ROUNDS
+// Calls that end with a jump to another function, in the forms of real programs: a wrapper, a state
+// machine, two functions that call each other, a call by a pointer, in a loop, and one that an
+// exception leaves. tail_relations ROUNDS
 #include <cstdio>
 #include <cstdlib>
 
@@ -22,12 +22,12 @@ PART long tail_outer(long value)
 
 PART long tail_helper(long value)
 {
-    return value ^ 5; // not by addresses alone: flags are overwritten
+    return value ^ 5; // changes the flags; address arithmetic would not
 }
 
 PART long tail_second(long value)
 {
-    return tail_outer(tail_helper(value)); // it calls, and then jumps
+    return tail_outer(tail_helper(value)); // calls one function, then jumps to another
 }
 
 PART long state_c(long left);

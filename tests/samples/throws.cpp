@@ -1,6 +1,6 @@
-// Throws as often as it can: through many frames, with destructors that run code and throw and
-// catch inside, rethrown, nested, across threads, through function tries, noexcept boundaries and
-// constructors. Prints sums that depend on every one of them.
+// Throws many exceptions: through many frames, rethrown, nested, across threads, through function
+// try blocks, noexcept boundaries and constructors. Destructors run code, and throw and catch
+// inside. Prints sums that depend on every exception.
 #include <atomic>
 #include <cstdio>
 #include <exception>

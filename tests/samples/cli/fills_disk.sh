@@ -1,5 +1,5 @@
-# fills_disk.sh FOLDER SOJOURN: records into a disk of its own (a mount namespace's) until it is full,
-# and brings the rest when there is room. Each exit code is what did not hold.
+# fills_disk.sh FOLDER SOJOURN: records to its own disk (in a mount namespace) until the disk is full. Sends the
+# rest when the disk has free space again. Each exit code stands for one failed expectation.
 disk=$1 sojourn=$2
 mount -t tmpfs -o size=32m none "$disk" || exit 99
 "$sojourn" record -o "$disk/x.db" --wait 2s -- /usr/bin/perl -e '

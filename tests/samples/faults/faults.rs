@@ -1,5 +1,5 @@
-// Each line of input panics in threads and deep in calls, and prints what was caught. With an argument, the
-// stack overflows at the end, which Rust's run time tells of.
+// For each line of input, panics in threads and deep in calls, and prints what was caught. With an argument, the
+// stack overflows at the end, and Rust's runtime reports it.
 use std::io::BufRead;
 use std::panic::catch_unwind;
 use std::thread;

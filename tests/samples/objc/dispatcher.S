@@ -1,5 +1,6 @@
-/* objc_msgSend of the sample dispatcher: nil answers 0; a hit in the cache is a jump; a miss keeps
- * all argument registers, the vector ones too, since what it calls is ordinary C. */
+/* objc_msgSend of the sample dispatcher. A message to nil returns 0. If the cache has an entry, it
+ * jumps to the method. Otherwise it saves all argument registers, including the vector registers,
+ * because it calls ordinary C code. */
     .text
 #if defined(__x86_64__)
 .macro MESSAGE name, receiver, selector

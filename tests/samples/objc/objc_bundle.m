@@ -1,4 +1,4 @@
-/* Loaded later: a class, and a category on a class of the program. */
+/* A bundle that is loaded later, with a class, and a category on a class of the program. */
 #import "objc_kinds.h"
 #include "../truth.h"
 

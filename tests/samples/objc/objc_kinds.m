@@ -18,7 +18,7 @@ void objc_truth_enter(id self, SEL selector, const char *owner)
     truth_enter(strdup(name));
 }
 
-/* Functions that methods jump to: neither is a method, and they send messages of their own. */
+/* Functions that methods jump to. They are not methods, and they send their own messages. */
 __attribute__((noinline)) static long sum_outside(SmpBase *object, long depth)
 {
     const long sum = [object recurse:depth];
@@ -317,6 +317,6 @@ __attribute__((noinline)) static void throw_outside(SmpBase *object)
     truth_unwind(0);
     __atomic_store_n(&touched, -1, __ATOMIC_RELEASE);
     [NSThread exit];
-    METHOD_LEAVE(); /* never: but keeps the exit from being a tail call */
+    METHOD_LEAVE(); /* never reached, but prevents a tail call */
 }
 @end

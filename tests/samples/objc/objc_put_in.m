@@ -1,5 +1,5 @@
-/* objc_put_in: puts code into classes while it runs, in every way that GCC's runtime has, and sends a
- * known number of messages before and after each. Without arguments, and no Foundation. */
+/* objc_put_in: gives classes new code while it runs, in every way that GCC's runtime has. Sends a
+ * known number of messages before and after each. Needs no arguments and no Foundation. */
 #include <objc/Object.h>
 #include <objc/runtime.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@
 - (long)added:(long)value;
 @end
 
-/* Sent to objects that are made to answer it. */
+/* The program adds these methods to the class later. */
 @interface PutBase (Later)
 - (long)made:(long)value;
 - (long)other:(long)value;
@@ -56,7 +56,7 @@
 @implementation PutDerived
 @end
 
-/* None of these is called but as a method. */
+/* These functions are only called as methods. */
 static long made(id self, SEL selector, long value)
 {
     return value + (self != nil) + (selector != NULL);
@@ -93,10 +93,11 @@ static void add_methods(PutBase *object, PutBase *derived)
 {
     const char *types = "q24@0:8q16";
     class_addMethod(objc_getClass("PutBase"), @selector(made:), (IMP)made, types);
-    class_addMethod(objc_getClass("PutBase"), @selector(made:), (IMP)other_code, types); /* refused */
+    /* the runtime refuses: the class has the method */
+    class_addMethod(objc_getClass("PutBase"), @selector(made:), (IMP)other_code, types);
     SEND(3, [object made:1]);
     SEND(2, [derived made:1]);
-    /* Two methods share code: it keeps its name, until one of them has other code again. */
+    /* Two methods share code. The code keeps its name until one of the methods gets other code. */
     class_addMethod(objc_getClass("PutBase"), @selector(other:), (IMP)shared_code, types);
     class_addMethod(objc_getClass("PutDerived"), @selector(same:), (IMP)shared_code, types);
     SEND(5, [object other:1]);
@@ -113,7 +114,7 @@ static void swizzle(PutBase *object)
     Method first = class_getInstanceMethod(objc_getClass("PutBase"), @selector(first:));
     Method added = class_getInstanceMethod(objc_getClass("PutBase"), @selector(added:));
     method_exchangeImplementations(first, added);
-    SEND(3, [object first:1]); /* runs the category's code */
+    SEND(3, [object first:1]); /* runs the code of the category */
     SEND(4, [object added:1]);
     method_exchangeImplementations(first, added);
     SEND(5, [object first:1]);
@@ -133,7 +134,7 @@ int main(void)
     add_methods(object, derived);
     swizzle(object);
     SEND(1, [derived third:1]);
-    const pid_t child = fork(); /* knows what its parent's code is called */
+    const pid_t child = fork(); /* the child inherits the names of its parent's code */
     if (child == 0) {
         SEND(100, [object second:1]);
         SEND(100, [PutBase shared:1]);

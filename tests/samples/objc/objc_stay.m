@@ -1,6 +1,6 @@
-/* objc_stay: does what lines of its input say, and answers each with a line: `keep` the code of a
- * message as the dispatcher gives it, `call` that code, go `in` to nested messages and take the
- * next lines there, come `out` of them, or `throw` out of them. */
+/* objc_stay: obeys each line of its input and prints a line. `keep` keeps the code of a message as
+ * the dispatcher returns it, and `call` calls that code. `in` sends nested messages and reads the
+ * next lines there. `out` returns from them, and `throw` leaves them with an exception. */
 #import <Foundation/Foundation.h>
 #include <objc/message.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* Sends every kind of message and checks what comes back; exit status 0: all is as it must be.
- * objc_torture [ROUNDS]. A switch library, when preloaded, is asked to hook and unhook meanwhile
- * (tests/agent/runtimes/objc_switch.c): OBJC_SWITCH=start, late or loop. */
+/* Sends every kind of message and checks the results. Exit status 0: all checks passed.
+ * objc_torture [ROUNDS]. If a switch library is preloaded (tests/agent/runtimes/objc_switch.c), the
+ * program asks it to hook and unhook meanwhile: OBJC_SWITCH=start, late or loop. */
 #import "objc_kinds.h"
 #include "../truth.h"
 #include <dlfcn.h>
@@ -17,11 +17,12 @@
 enum { WORKERS = 4, STACK_BYTES = 256 * 1024, WAIT_ROUNDS = 2000, WAIT_US = 5000 };
 enum { LANE_SIGNAL = 20, LANE_COROUTINE = 21, LANE_LEAVER = 19, LANE_WORKER = 10 };
 
-/* Of the loop that hooks and unhooks: how often it turns at least, and which turns last a step. */
+/* For the loop that hooks and unhooks: its least number of turns, and which turns last a whole
+ * step. */
 enum { TURNS = 200, LONG_TURNS = 8 };
 
 static int failures;
-static int steps; /* parts of rounds that have ended; this and the next are atomic */
+static int steps; /* finished parts of rounds; this variable and the next are atomic */
 static int turns;
 static int rounds_done;
 
@@ -60,7 +61,7 @@ static void check_values(SmpBase *base, SmpDerived *derived)
     CHECK([nothing recurse:5] == 0);
 }
 
-/* Calls of code that was looked up without a message: OBJC_ONLY_SENDS leaves them out. */
+/* Calls code that was looked up without a message. With OBJC_ONLY_SENDS, check_ways omits this. */
 static void check_codes(SmpBase *base)
 {
 #ifndef PLAIN_FOUNDATION
@@ -78,7 +79,7 @@ static void check_codes(SmpBase *base)
     CHECK(((long (*)(id, SEL, long))code)(base, @selector(recurse:), 3) == 6);
 }
 
-/* The code of a method is what the runtime says, whichever way a program asks for it. */
+/* True if a method's code is the same, whichever way the program asks the runtime for it. */
 __attribute__((noinline)) static int is_identical(SmpBase *base, SmpDerived *derived)
 {
     const SEL selector = @selector(half:);
@@ -93,8 +94,8 @@ __attribute__((noinline)) static int is_identical(SmpBase *base, SmpDerived *der
                class_getMethodImplementation(object_getClass(class), @selector(answer));
 }
 
-/* Asked again, because without a PLT a function that began before the switch was turned goes on
- * with the look-up's address that it loaded then, while what it calls already has the new one. */
+/* Asks a second time on failure. Without a PLT, a function that began before the switch still uses
+ * the lookup's old address. The functions that it calls already use the new one. */
 static void check_identity(SmpBase *base, SmpDerived *derived)
 {
     CHECK(is_identical(base, derived) || is_identical(base, derived));
@@ -110,7 +111,7 @@ static void check_ways(SmpBase *base, SmpDerived *derived)
     if (getenv("OBJC_ONLY_SENDS") == NULL) {
         check_codes(base);
     }
-    [derived half:1.0f]; /* its stub is there */
+    [derived half:1.0f]; /* creates the method's stub */
     check_identity(base, derived);
     NSMutableArray *array = [NSMutableArray array];
     for (int i = 0; i < 300; i++) {
@@ -267,7 +268,7 @@ static void step(void)
     __atomic_fetch_add(&steps, 1, __ATOMIC_RELEASE);
 }
 
-/* A class that no file describes: the program makes it. */
+/* Checks a class that no file describes: the program creates it. */
 static void check_made(void)
 {
     static Class made;
@@ -300,7 +301,7 @@ static void one_round(void)
     [pool release];
 }
 
-/* Returns when a whole step was made since (two ends of steps have come), or all rounds. */
+/* Returns after a whole step (two steps have ended), or after all rounds. */
 static void wait_for_step(void)
 {
     const int start = get(&steps);
@@ -309,9 +310,9 @@ static void wait_for_step(void)
     }
 }
 
-/* Turns for as long as there are rounds, which go on until it has turned often enough. Some turns
- * are short, so that they come in the middle of messages; some last, so that messages are sent
- * whatever the machine's load. */
+/* Switches until all rounds have ended; the rounds continue until it has switched often enough.
+ * Some turns are short, so that they happen in the middle of messages. Others are long, so that
+ * messages are sent at any machine load. */
 static void *switcher(void *argument)
 {
     void (*turn)(int) = argument;
@@ -347,7 +348,8 @@ int main(int argc, char **argv)
         pthread_create(&thread, NULL, switcher, (void *)turn);
     }
     const int least_turns = strcmp(mode, "loop") == 0 ? TURNS : 0;
-    const char *rest_us = getenv("OBJC_REST_US"); /* between rounds, for a test that lasts */
+    /* pause between rounds, for a test that takes long */
+    const char *rest_us = getenv("OBJC_REST_US");
     for (int i = 1; i < rounds || get(&turns) < least_turns; i++) {
         one_round();
         if (rest_us != NULL) {

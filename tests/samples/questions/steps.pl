@@ -1,4 +1,4 @@
-# Goes on by a line of its input, each time with another amount of work.
+# Does another amount of work for each line of its input.
 $| = 1;
 sub f { my $n = shift; $n < 2 ? 1 : f($n - 1) + f($n - 2) }
 f(8); print "1\n"; <STDIN>;

@@ -1,4 +1,4 @@
-# Lists, errors that are caught, and substitutions.
+# Uses lists, caught errors and substitutions.
 my %seen;
 for my $i (1 .. 100) {
     my $text = join ',', map { $_ * $i % 7 } 1 .. 6;

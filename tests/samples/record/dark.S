@@ -1,4 +1,4 @@
-/* Code without symbols and unwind tables, as assembly of old has it. */
+/* Code without symbols and unwind tables, like old assembly. */
 .text
 .rept 4096
     nop

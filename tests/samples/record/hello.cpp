@@ -1,4 +1,4 @@
-// A program that is mostly its C++ library.
+// A program that mostly runs code of its C++ library.
 #include <iostream>
 
 int main()

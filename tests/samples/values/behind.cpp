@@ -59,7 +59,7 @@ int main()
     munmap(pages + 4096, 4096);
     auto *last = reinterpret_cast<inner *>(pages + 4096 - 8);
     memcpy(pages + 4096 - 8, "\x09\0\0", 4);
-    at_end(last); // its second half lies in memory that is not there
+    at_end(last); // its second half is in unmapped memory
     at_end(reinterpret_cast<inner *>(pages + 4096));
     delete heap;
     return 0;

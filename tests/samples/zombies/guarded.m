@@ -1,6 +1,6 @@
-/* Instance variables of freed Objective-C objects are read and written without a message: what only
- * guarded memory can find. Then the object gets a message. With a
- * word, what it says. */
+/* Reads and writes instance variables of freed Objective-C objects without a message. Only guarded
+ * memory can find this. Then sends a message to the object. With an argument, does what the
+ * argument says. */
 #import <Foundation/Foundation.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static volatile int sink;
 - (int)warmth;
 @end
 
-@interface Shell : NSObject /* not named by the policy */
+@interface Shell : NSObject /* the policy does not name this class */
 {
   @public
     int thickness;
@@ -64,10 +64,10 @@ KEPT static int ask_warmth(Egg *egg)
 
 enum {
     FEW_TIMES = 1000000,
-    TIMES = 20000000, /* for as long as a budget needs to be noticed */
+    TIMES = 20000000, /* takes long enough that a budget must be noticed */
 };
 
-/* Owners come and go. */
+/* Retains and releases one object many times. */
 static void retain_and_release(long times)
 {
     Egg *egg = make_egg();
@@ -78,7 +78,7 @@ static void retain_and_release(long times)
     drop_egg(egg);
 }
 
-@interface Phoenix : NSObject /* is kept alive by somebody while it dies */
+@interface Phoenix : NSObject /* retains itself in dealloc */
 @end
 
 static Phoenix *risen;
@@ -103,8 +103,8 @@ KEPT static int ask_risen(void)
 
 enum { MANY = 100000 };
 
-/* So many objects die that the queue overflows; of some the program overwrites what lies in front
- * of them. The last of them gets a message. */
+/* Frees so many objects that the queue overflows. Overwrites the word in front of some of them.
+ * Then sends a message to the last. */
 KEPT static int use_one_of_many(void)
 {
     static Egg *eggs[MANY];
@@ -138,7 +138,7 @@ static int obey(const char *word)
     return 0;
 }
 
-/* "-": at each line of the input, as often as there are lines. */
+/* "-": reads lines of the input and makes the mistakes once for each line. */
 static void use_freed(void)
 {
     Egg *first = make_egg();

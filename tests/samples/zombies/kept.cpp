@@ -1,6 +1,6 @@
-// Uses of freed ordinary blocks: what the quarantine, the virtual tables of freed objects and the
-// guards by size and call site have to find. One mistake for each number; "-": numbers are lines of
-// the input, each is printed when it is done.
+// Uses of freed ordinary blocks. The delayed free list, the virtual tables of freed
+// objects, and the guards by size and call site must find them. Each number selects one mistake.
+// "-": reads the numbers from the lines of the input, and prints each when it is done.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -139,7 +139,7 @@ KEPT static void ask_count(const counted *one)
     sink = (int)one->count() + 1;
 }
 
-KEPT static void call_count() // of the second base
+KEPT static void call_count() // a virtual function of the second base class
 {
     zoo::duck *one = make_duck();
     const counted *as_counted = one;
@@ -164,7 +164,7 @@ KEPT static void ask_measures(const zoo::duck *one)
     sink = (int)one->measures().words[1] + 1;
 }
 
-KEPT static void call_measures() // whose result lies in memory
+KEPT static void call_measures() // its result is in memory
 {
     zoo::duck *one = make_duck();
     drop_duck(one);
@@ -185,14 +185,14 @@ KEPT static void read_of_size() // 777 bytes are always guarded
     read_block(block, 5);
 }
 
-KEPT static void read_of_site() // what this function asks for is
+KEPT static void read_of_site() // blocks that this function allocates are always guarded
 {
     char *block = make_named_block(60);
     drop_block(block);
     read_block(block, 7);
 }
 
-// The old block of one that grows is written to by a pointer that was kept.
+// Grows a block. Its caller then writes to the old block through a kept pointer.
 KEPT static char *grow(char *block)
 {
     char *grown = (char *)realloc(block, 3000);
@@ -208,7 +208,7 @@ KEPT static void write_after_growing()
     drop_block(grown);
 }
 
-// Eight virtual functions more than the class before.
+// Has eight more virtual functions than the previous class.
 template <int number> struct many : many<number - 1> {
     template <int place> using same = char (*)[number * 8 + place];
     virtual long call(same<0>) const

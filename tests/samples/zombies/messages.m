@@ -1,6 +1,7 @@
-/* Messages to freed Objective-C objects, one way for each number: what the zombie monitor has to
- * find. Each lies in a function of its own name. Without a number: none, and what is printed stays
- * the same; -1: methods are what the program has. "-": numbers are read from standard input, each is printed when it is done. */
+/* Sends messages to freed Objective-C objects, in one way for each number. The zombie monitor must
+ * find each. Each way is in a function with its own name. Without a number, sends none: the output
+ * must be the same with and without the monitor. -1: checks that the methods are the program's own.
+ * "-": reads numbers from standard input and prints each when it is done. */
 #define _GNU_SOURCE
 #import <Foundation/Foundation.h>
 #include <dlfcn.h>
@@ -41,18 +42,18 @@ typedef struct large {
 @interface Duckling : Duck
 @end
 
-@interface Swan : Duck /* uses itself when it has been freed */
+@interface Swan : Duck /* uses itself after it has been freed */
 @end
 
 @interface Nest : NSObject
 {
-    Duck *delegate; /* not owned */
+    Duck *delegate; /* not retained */
 }
 - (void)setDelegate:(Duck *)value;
 - (void)wake;
 @end
 
-@interface Owner : NSObject /* releases what it owns once too often */
+@interface Owner : NSObject /* releases its object once too often */
 {
     Duck *duck;
 }
@@ -60,12 +61,12 @@ typedef struct large {
 
 @interface Proxy : NSProxy
 {
-    Duck *target; /* not owned */
+    Duck *target; /* not retained */
 }
 + (Proxy *)proxyFor:(Duck *)duck;
 @end
 
-@interface MyString : NSString /* of a class of Foundation */
+@interface MyString : NSString /* its superclass is in Foundation */
 {
     unichar letter;
 }
@@ -399,7 +400,7 @@ KEPT static void get_large(void)
 
 KEPT static void get_long_double(void)
 {
-    for (int i = 0; i < 20; i++) { /* nothing is left on the stack of floating-point numbers */
+    for (int i = 0; i < 20; i++) { /* no message may leave a value on the x87 register stack */
         long double depth = [dead_duck() depth];
         expect(depth == 0);
     }
@@ -629,7 +630,7 @@ KEPT static void call_kept_dealloc(void)
     sink = 45;
 }
 
-/* As frameworks do that observe objects. */
+/* Gives the object another class, as frameworks do that observe objects. */
 KEPT static void use_replaced(void)
 {
     Duck *duck = make_duck();
@@ -643,7 +644,7 @@ KEPT static void use_replaced(void)
     expect([duck weight] == 0);
 }
 
-/* Code that was asked for while the object lived: nothing is looked up. */
+/* Calls code that the program asked for while the object was alive. No message is looked up. */
 KEPT static void call_kept_code(void)
 {
     Duck *duck = make_duck();
@@ -674,7 +675,8 @@ KEPT static void call_kept_double(void)
     expect(speed(duck, @selector(speed)) == 0);
 }
 
-/* The runtime's own look-up, kept over many messages as loops do; the selector is not passed on. */
+/* Keeps the result of the runtime's own lookup over many messages, as loops do. The selector is not
+ * passed on. */
 KEPT static void call_kept_lookup(void)
 {
     Duck *duck = make_duck();
@@ -686,7 +688,7 @@ KEPT static void call_kept_lookup(void)
     sink = 51;
 }
 
-/* Of a method that was replaced, by what replaced it. */
+/* The original method, which the replacing method calls. */
 static int (*first_weight)(id, SEL);
 
 KEPT static int doubled_weight(id self, SEL selector)
@@ -724,7 +726,7 @@ static const mistake mistakes[] = {
 
 enum { MISTAKES = sizeof(mistakes) / sizeof(mistakes[0]) };
 
-/* What programs do without mistakes. */
+/* Uses objects without mistakes. */
 static void work(void)
 {
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
@@ -746,7 +748,7 @@ static void work(void)
     [pool drain];
 }
 
-/* Objects that one thread makes and another one frees. */
+/* One thread creates these objects and another frees them. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static Duck *shared[16];
 
@@ -770,7 +772,7 @@ static void run_threads(void)
 {
     pthread_t threads[6];
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
-    exchange(NULL); /* classes are initialised by one thread */
+    exchange(NULL); /* one thread initialises the classes first */
     for (int i = 0; i < 6; i++) {
         pthread_create(&threads[i], NULL, exchange, NULL);
     }
@@ -793,13 +795,13 @@ static void *exchange_on(void *is_over)
     return NULL;
 }
 
-/* A child that is forked while other threads free objects makes a mistake of its own. */
+/* A child that is forked while other threads free objects makes its own mistake. */
 static void fork_among_threads(void)
 {
     pthread_t threads[3];
     volatile bool is_over = false;
     int status = 1;
-    work(); /* nobody is in the runtime's lock when all classes are initialised */
+    work(); /* afterwards all classes are initialised, so no thread holds the runtime's lock */
     exchange(NULL);
     for (int i = 0; i < 3; i++) {
         pthread_create(&threads[i], NULL, exchange_on, (void *)&is_over);
@@ -807,7 +809,7 @@ static void fork_among_threads(void)
     while (__atomic_load_n(&exchanging, __ATOMIC_SEQ_CST) < 3) {
         usleep(1000);
     }
-    pthread_mutex_lock(&lock); /* nor does the child inherit it taken by somebody else */
+    pthread_mutex_lock(&lock); /* the child must not inherit this lock held by another thread */
     const pid_t child = fork();
     pthread_mutex_unlock(&lock);
     if (child == 0) {
@@ -823,7 +825,7 @@ static void fork_among_threads(void)
     printf("the child returned %d\n", status);
 }
 
-/* Nobody is between the runtime and the methods. */
+/* Checks that the agent has not replaced any method. */
 static void check_methods(void)
 {
     Dl_info own;

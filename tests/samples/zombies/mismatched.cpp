@@ -1,4 +1,5 @@
-/* Frees blocks by functions of another family, one for each number that is given, then rightly. */
+/* For each number that is given, frees a block with a function of another allocator family.
+ * Afterwards frees blocks correctly. */
 #include <cstdio>
 #include <cstdlib>
 #include <new>

@@ -1,4 +1,4 @@
-// Mistakes with objects of C++, one for each number, for the zombie monitor to find.
+// Mistakes with C++ objects, one for each number. The zombie monitor must find them.
 #include <cstdio>
 #include <cstdlib>
 #include <list>

@@ -1,4 +1,4 @@
-/* Instance variables of C++: how often, and when, each is destroyed. */
+/* Prints how often and when each C++ instance variable is destroyed. */
 #import <Foundation/Foundation.h>
 #include <cstdio>
 

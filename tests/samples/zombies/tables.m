@@ -1,7 +1,7 @@
-/* Classes at every stage of their life: without a dispatch table, made at run time, put into objects
- * that exist, being initialised, with methods that were swizzled at this stage or an earlier one. Each
- * number of standard input is a stage with classes of its own; it is printed when it is done, and in
- * front of it what went wrong. */
+/* Uses classes at every stage of their life. They have no dispatch table yet, are made at run time,
+ * are given to existing objects, or are being initialised. Others have methods that were swizzled
+ * at this or an earlier stage. Each number on standard input is a stage with its own classes. The
+ * program prints the number when the stage is done, after what went wrong. */
 #import <Foundation/Foundation.h>
 #include <objc/runtime.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ static Class class_of(const char *name, int stage)
     return objc_getClass(text);
 }
 
-/* Nothing was sent to these classes before their first object is asked. */
+/* These classes have not received a message before their first object does. */
 static void without_tables(int stage)
 {
     id other = class_createInstance(class_of("Other", stage), 0);
@@ -115,7 +115,7 @@ static void without_tables(int stage)
         is_refused = [[exception name] isEqual:NSInvalidArgumentException];
     }
     expect(is_refused, "a message that is not understood");
-    object_dispose(other); /* which have no retain count */
+    object_dispose(other); /* these objects have no retain count */
     object_dispose(plain);
 }
 
@@ -151,7 +151,7 @@ static void initialised(int stage)
     [object release];
 }
 
-/* What the program has of the stages that were swizzled. */
+/* Objects and code that the program keeps from the stages whose methods were swizzled. */
 static id pairs[STAGES], children[STAGES];
 static IMP kept_one[STAGES];
 
@@ -161,8 +161,9 @@ static void exchange(Class class, const char *first, const char *second)
                                    class_getInstanceMethod(class, sel_registerName(second)));
 }
 
-/* Exchanged methods, one by itself, one that returns in memory, one of a metaclass with one of its
- * class; code that is replaced by what it was; code that was asked for before. */
+/* Exchanges methods: with each other, with itself, with results in memory, and of a metaclass with
+ * a class. Replaces code by the code that it was before, and keeps code that was asked for
+ * earlier. */
 static void swizzle(int stage)
 {
     Class pair = class_of("Pair", stage);
@@ -195,7 +196,7 @@ static void expect_swizzled(int stage)
                stage != last_stage, "the same code, as long as nothing came or went");
 }
 
-/* A class that gets code of another one before it is registered, is used, and is gone again. */
+/* A class gets code of another class before it is registered. It is used and then disposed of. */
 static void borrowed(int stage)
 {
     char name[32];
@@ -233,7 +234,7 @@ int main(void)
     NSAutoreleasePool *pool = [NSAutoreleasePool new];
     setvbuf(stdout, NULL, _IONBF, 0);
     for (int stage = 0; stage < STAGES; stage++) {
-        [class_of("Model", stage) class]; /* initialised, and still without a table */
+        [class_of("Model", stage) class]; /* initialises the class, which still has no table */
     }
     printf("ready\n");
     while (fgets(line, sizeof(line), stdin) != NULL) {

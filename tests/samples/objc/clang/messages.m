@@ -1,4 +1,4 @@
-/* clang_messages: sends messages that clang compiles for libobjc2, a known number of each. */
+/* clang_messages: sends a known number of each message. clang compiles them for libobjc2. */
 #include "runtime.h"
 #include "shapes.h"
 

@@ -17,7 +17,7 @@ static NSString *make_string(NSString *format, va_list arguments)
     return string;
 }
 
-/* The runtime asks for this code when nobody understands a message. */
+/* The runtime asks for this code if an object has no method for a message. */
 static long forward_long(id self, SEL selector, long argument)
 {
     if ([self methodSignatureForSelector:selector] == nil) {
