@@ -22,7 +22,7 @@ _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
                "comparisons and places are those of the rules");
 
 struct sj_changes_table {
-    pthread_mutex_t mutex; /* protects the list of functions and `changing` */
+    pthread_mutex_t mutex; /* protects the list of functions, `changing` and `woven` */
     sj_changes *shared;
     sj_value_rules *rules;   /* the list of rules whose indices are the places in the table */
     sj_value_rules *current; /* the rules in force; NULL: none */
