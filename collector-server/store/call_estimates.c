@@ -157,8 +157,8 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .function = block->functions[symbol - 1],
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
-            /* else the exit of a call that is stored in a STACK block */
         } else if (estimates->count != 0) {
+            /* with no open call, the exit belongs to a call in a STACK block */
             end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
         }
     }

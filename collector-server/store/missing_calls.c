@@ -11,9 +11,8 @@
 
 #include <stdlib.h>
 
-enum {
-    MOST_HOLES = 4096
-}; /* maximum number of holes with a gap of their own; the last gap has the rest */
+/* Maximum number of holes with a gap of their own. The last gap has the rest. */
+enum { MOST_HOLES = 4096 };
 
 static const char reason[] = "not_stored";
 

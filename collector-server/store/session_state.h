@@ -90,16 +90,15 @@ typedef struct sj_session_state {
     sj_tick_clock clock;
     struct sj_session_state *next_in_bucket; /* next in a bucket of the store */
     uint64_t last_used;
-    uint64_t seen_in_batch; /* the store's `batch` in which the row was last seen to exist */
-    uint64_t
-        receipt_noted_ns; /* MONOTONIC time of the last write of the row's receipt time; 0: never */
-    bool dirty;           /* the aggregates below differ from their rows */
-    bool is_busy;         /* the last block was large */
-    bool is_invalid;      /* the aggregates below lack blocks, and are rebuilt before use */
-    bool is_rebuild;      /* the timeline is rebuilt, too (rebuild.c) */
-    bool is_borrowed;     /* loaded only to write the aggregates */
-    bool write_now;       /* the session has ended: the next commit writes its aggregates */
-    bool is_quarantined;  /* the aggregates could not be computed: see deferred_aggregates.c */
+    uint64_t seen_in_batch;    /* the store's `batch` in which the row was last seen to exist */
+    uint64_t receipt_noted_ns; /* MONOTONIC time of the row's last receipt note; 0: never */
+    bool dirty;                /* the aggregates below differ from their rows */
+    bool is_busy;              /* the last block was large */
+    bool is_invalid;           /* the aggregates below lack blocks, and are rebuilt before use */
+    bool is_rebuild;           /* the timeline is rebuilt, too (rebuild.c) */
+    bool is_borrowed;          /* loaded only to write the aggregates */
+    bool write_now;            /* the session has ended: the next commit writes its aggregates */
+    bool is_quarantined;       /* the aggregates could not be computed: see deferred_aggregates.c */
     uint64_t quarantined_until_ns; /* MONOTONIC time of the next attempt */
     uint64_t dirty_since_ns;       /* MONOTONIC; 0: not known yet */
     int64_t first_uncounted_block; /* first block of the open batch that no row counts; 0: none */
