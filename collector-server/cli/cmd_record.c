@@ -433,7 +433,7 @@ static sj_status check_names(const sj_record_values *options, const sj_program *
     return names.count != 0 ? SJ_EINVAL : SJ_OK;
 }
 
-/* Prints, before the run, which values do not fit into a record. */
+/* Prints, before the run, that the values of a rule do not fit into the functions that it names. */
 static void note_crowded(void *context, const char *text)
 {
     (void)context;
