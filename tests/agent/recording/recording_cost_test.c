@@ -52,7 +52,7 @@ static void probes_take_the_likeliest_part_of_what_is_left(void **state)
         uint64_t pair_ns, least_ns, most_ns;
     } cases[] = {
         {1000, 39, 42}, /* the measured cost decides */
-        {51, 37, 43},   /* the program's own time is more than the difference to the loop */
+        {51, 37, 43},   /* the difference to the loop is the program's own time */
         {34, 23, 28},   /* the probes cost less than in the loop */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
