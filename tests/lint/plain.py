@@ -26,9 +26,9 @@ REWRITTEN = ("agent/abi", "agent/abi/arena.h", "agent/abi/link.h", "agent/abi/pl
              "collector-server/maintenance", "collector-server/query", "collector-server/sojournd",
              "collector-server/store", "docs", "proto", "tests/agent/assembler", "tests/agent/attach",
              "tests/agent/daemon", "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm",
-             "tests/agent/inproc/objc", "tests/agent/livepatch", "tests/agent/planner", "tests/agent/policy",
-             "tests/agent/runtimes", "tests/agent/uplink", "tests/docs", "tests/system/zombies", "tests/web",
-             "web-static")
+             "tests/agent/inproc/objc", "tests/agent/link", "tests/agent/livepatch", "tests/agent/planner",
+             "tests/agent/policy", "tests/agent/recording", "tests/agent/runtimes", "tests/agent/uplink",
+             "tests/docs", "tests/system/zombies", "tests/web", "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 
