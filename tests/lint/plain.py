@@ -17,14 +17,14 @@ REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent
              "agent/attach", "agent/daemon", "agent/drain", "agent/host", "agent/inproc/heap_guard",
              "agent/inproc/jvm", "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies",
              "agent/inproc/recorder", "agent/java", "agent/launch", "agent/livepatch", "agent/modes", "agent/objfile",
-             "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/runtimes", "agent/session", "agent/uplink",
-             "agent/zombies", "collector-server/edge", "collector-server/export", "collector-server/fleet",
-             "collector-server/forward", "collector-server/http", "collector-server/ingest",
+             "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/runtimes", "agent/session",
+             "agent/uplink", "agent/zombies", "collector-server/edge", "collector-server/export", "collector-
+             server/fleet", "collector-server/forward", "collector-server/http", "collector-server/ingest",
              "collector-server/maintenance", "collector-server/query", "collector-server/sojournd", "docs", "proto",
              "tests/agent/assembler", "tests/agent/attach", "tests/agent/daemon", "tests/agent/inproc/heap_guard",
              "tests/agent/inproc/jvm", "tests/agent/inproc/objc", "tests/agent/livepatch", "tests/agent/planner",
-             "tests/agent/policy", "tests/agent/runtimes", "tests/agent/uplink", "tests/docs", "tests/system/zombies",
-             "tests/web", "web-static")
+             "tests/agent/policy", "tests/agent/runtimes", "tests/agent/uplink", "tests/docs", "tests/fuzz",
+             "tests/support", "tests/system/zombies", "tests/web", "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 
