@@ -341,9 +341,8 @@ static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner mann
 {
     taken_plan plan = {0};
     SJ_TRY(take_plan(link, &plan));
-    const uint64_t start_ns =
-        /* not measured for generated code */
-        entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    /* Not measured for generated code. */
+    const uint64_t start_ns = entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
         .marks = marks,
