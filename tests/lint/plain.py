@@ -13,8 +13,6 @@ import sys
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_WORDS = 25
 # The components whose sentences were rewritten. lint.plain checks these.
-<<<<<<< HEAD
-<<<<<<< HEAD
 REWRITTEN = ("agent/abi", "agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent/abi/record.h",
              "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain", "agent/host",
              "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm",
