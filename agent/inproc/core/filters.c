@@ -32,7 +32,8 @@
 static sj_hooked_module hooks[2];
 static bool is_attached; /* a tracer writes the text */
 
-/* The kernel counts threads as links of the folder. */
+/* True if the process has only one thread. The kernel counts each thread as a link of the folder.
+ */
 static bool is_only_thread(void)
 {
     enum { OWN_LINKS = 2 };

@@ -220,8 +220,8 @@ static void *map_plan(const char *path, sj_ready_plan *identity)
     return bytes;
 }
 
-/* If an entry probe does not check for dispatched calls, a call dispatched to its function would be
- * recorded as unwound. */
+/* False if the target has an entry probe that does not check for dispatched calls. A call
+ * dispatched to it would be recorded as unwound. */
 static bool may_dispatch_to(uint64_t target)
 {
     for (uint32_t i = 0; i < entry_count; i++) {

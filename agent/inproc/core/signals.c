@@ -75,7 +75,8 @@ static uint32_t gate_of(uint64_t handler)
                : (uint32_t)SJ_SIGNAL_GATES;
 }
 
-/* Without the flag, the C library passes an uninitialised restorer. */
+/* Returns the action's restorer, or 0 without the flag. The C library then passes an uninitialised
+ * value. */
 static uint64_t restorer_of(const kernel_action *action)
 {
     return (action->flags & RESTORER_FLAG) != 0 ? action->restorer : 0;
