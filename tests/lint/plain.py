@@ -13,17 +13,12 @@ import sys
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_WORDS = 25
 # The components whose sentences were rewritten. lint.plain checks these.
-<<<<<<< HEAD
-<<<<<<< HEAD
-<<<<<<< HEAD
-REWRITTEN = ("agent/abi", "agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent/abi/record.h",
-             "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain", "agent/host",
-             "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm", "agent/inproc/mono",
-             "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/inproc/recorder", "agent/java", "agent/launch",
-             "agent/link", "agent/livepatch", "agent/modes", "agent/objfile", "agent/planner", "agent/policy",
-             "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes", "agent/session", "agent/uplink",
-             "agent/zombies", "collector-
-             server/fleet", "collector-server/cli", "collector-server/edge",
+REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain",
+             "agent/host", "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm",
+             "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/inproc/recorder",
+             "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/modes", "agent/objfile",
+             "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes",
+             "agent/session", "agent/uplink", "agent/zombies", "collector-server/cli", "collector-server/edge",
              "collector-server/export", "collector-server/fleet", "collector-server/forward", "collector-server/http",
              "collector-server/ingest", "collector-server/maintenance", "collector-server/query",
              "collector-server/sojournd", "collector-server/store", "docs", "proto", "tests/agent/assembler",
