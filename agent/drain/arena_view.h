@@ -33,8 +33,8 @@ void sj_arena_view_close(sj_arena_view *view);
  * if the file system is full. Returns false if the part has no memory. */
 bool sj_arena_view_back(const sj_arena_view *view, uint64_t offset, uint64_t bytes);
 
-/* Returns the number of slots that may be accessed. It includes every slot that was ever claimed,
- * unless their pages have no memory. */
+/* Returns the number of slots that may be accessed: all slots up to the last one that was ever
+ * claimed. Slots whose pages have no memory are left out. */
 uint32_t sj_arena_view_slots_begun(sj_arena_view *view);
 
 static inline sj_arena_header *sj_arena_view_header(const sj_arena_view *view)

@@ -29,7 +29,7 @@ static sj_status record_open(sj_call_filter *filter,
                : SJ_OK;
 }
 
-/* Reports this for functions that were unhooked up to the change number `changes`. */
+/* Does this for functions that were unhooked, up to the change number `changes`. */
 static sj_status record_change(sj_call_filter *filter, uint32_t changes, uint64_t now_ticks)
 {
     sj_unhooked_set_since since = {.freed = filter->freed, .seen = filter->seen_changes};
@@ -183,7 +183,7 @@ static void hold_values(sj_call_filter *filter, sj_filtered_call *call)
     call->value_count = filter->values.held_count - call->first_value;
 }
 
-/* Passes on the waiting values, because the filter may not see their calls. */
+/* Passes on the waiting values, because the filter may not see the calls they belong to. */
 static void pass_waiting(sj_call_filter *filter)
 {
     put_all(filter, filter->values.waiting, filter->values.waiting_count);

@@ -5,10 +5,10 @@
  * A function becomes counted if 512 of its calls came within a second and lasted at most
  * SJ_SHORT_CALL_NS on average. Some of its calls are still timed and show how long they last.
  *
- * It becomes timed again if its calls last twice as long. It also does if untimed calls may have
- * lasted SJ_LATE_CALL_NS or more twice in a row. Once is not enough, because then the thread was
- * usually interrupted. After that, 64 short calls suffice to make it counted. Functions that a rule
- * of the policy names are never counted. */
+ * It becomes timed again if its calls last twice as long on average. It also does if untimed calls
+ * may have lasted SJ_LATE_CALL_NS or more twice in a row. Once is not enough, because then the
+ * thread was usually interrupted. After that, 64 short calls suffice to make it counted. Functions
+ * that a rule of the policy names are never counted. */
 #ifndef SJ_AGENT_DRAIN_CALL_TIMING_H
 #define SJ_AGENT_DRAIN_CALL_TIMING_H
 

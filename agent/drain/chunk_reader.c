@@ -33,7 +33,8 @@ static sj_thread_slot *slot_of(const sj_chunk_reader *reader)
     return sj_arena_view_slot(reader->view, reader->slot);
 }
 
-/* The number says whether the other members are valid. So it is cleared first and written last. */
+/* Writes the block to the slot. Its number says whether the other members are valid, so it is
+ * cleared first and written last. */
 static void note_block(sj_thread_slot *slot, const sj_slot_block *block)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -75,9 +76,9 @@ static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
     return waiting + held;
 }
 
-/* Ordered against the code before and after it. Its callers count so that a kill on either side
- * makes the reported loss too large, never too small. The loss after a block is exact, because of
- * sj_slot_block. */
+/* Writes the unsent numbers to the slot, ordered against the code before and after it. Its
+ * callers count so that a kill on either side makes the reported loss too large, never too
+ * small. The loss after a block is exact, because of sj_slot_block. */
 static void write_unsent(const sj_chunk_reader *reader)
 {
     sj_thread_slot *slot = slot_of(reader);

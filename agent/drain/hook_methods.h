@@ -6,11 +6,10 @@
 #include "agent/modes/overhead_governor.h"
 #include "agent/registry/registry.h"
 
-/* The governor's `hook_methods` function. `registry` is its context, an sj_registry.
- *
- * Mutes rare methods of a class, if all methods of the class to be disabled are rare. Otherwise has
- * the class transformed again. The link must be served meanwhile. Blocks for a second or more.
- * Returns the errors of sj_jvm_select. */
+/* The governor's `hook_methods` function. `registry` is its context, an sj_registry. If all
+ * methods to disable in a class are rare, mutes them. Otherwise has the class transformed again.
+ * The link must be served meanwhile. Blocks for a second or more. Returns the errors of
+ * sj_jvm_select. */
 SJ_MUST_CHECK sj_status sj_hook_methods(void *registry, sj_method_change *change, uint64_t *cost_ns,
                                         sj_error *error);
 

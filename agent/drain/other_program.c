@@ -23,7 +23,7 @@ typedef struct sj_other_program {
 
 typedef enum memory_look { MEMORY_UNKNOWN, MEMORY_OWN, MEMORY_OTHER } memory_look;
 
-/* Finds out if the process still has its arena at the address where the agent mapped it. */
+/* Checks whether the process still has its arena at the address where the agent mapped it. */
 static memory_look look_at_memory(const sj_process_drain *process, const sj_arena_header *header)
 {
     sj_arena_header seen;
@@ -41,8 +41,9 @@ static memory_look look_at_memory(const sj_process_drain *process, const sj_aren
                : MEMORY_OTHER;
 }
 
-/* Needed if the process was never seen with its arena. Its memory may then be that of another
- * process, of another container, or of an emulator. */
+/* True if the kernel says that the process has executed a program. Required if the process was
+ * never seen with its arena: its memory may then be that of another process, of another
+ * container, or of an emulator. */
 static bool is_known_to_execute(const sj_tracked_process *tracked)
 {
     return sj_tracked_process_has_executed(tracked) || sj_tracked_process_is_replaced(tracked);

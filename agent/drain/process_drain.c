@@ -100,8 +100,8 @@ void sj_process_drain_restart(sj_process_drain *process)
     process->next_flush_ns = 0;
 }
 
-/* A process that may count calls later needs this from its first record on. Its first short record
- * is decoded relative to an earlier record. */
+/* Creates the call timing if a policy may ask for it. A process needs it from its first record
+ * on, because its first short record is decoded relative to an earlier record. */
 static void choose_timing(sj_process_drain *process)
 {
     const sj_drain_options *options = &process->shared->options;
@@ -112,8 +112,8 @@ static void choose_timing(sj_process_drain *process)
     obey_clock(process);
 }
 
-/* True if CPU times are read. Not for a recording of the last seconds, which would grow. Not on the
- * program's own thread, which has no time for it, and not for a dead process. */
+/* True if CPU times are read. They are not read in flight mode, because they would fill the
+ * ring. The program's own thread has no time for it, and a dead process has no counters. */
 static bool is_watched(const sj_drain_shared *shared)
 {
     return shared->flight == NULL && !shared->options.threadless && !shared->options.salvage;
@@ -259,8 +259,8 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
     return look ? look_for_end(process, slot, now_ns) : SJ_OK;
 }
 
-/* Passes the process to the governor once it may be traced. It may not while the recorder attaches
- * to it. */
+/* Passes the process to the governor once it may be traced, which is not before the attach has
+ * ended. */
 static void govern(sj_process_drain *process)
 {
     sj_overhead_governor *governor = process->shared->governor;
@@ -279,7 +279,8 @@ static void govern(sj_process_drain *process)
     }
 }
 
-/* For an agent without system calls: reports in the arena if its file system is nearly full. */
+/* Reports in the arena whether its file system is nearly full, if the agent makes no system
+ * calls. */
 static void look_for_room(const sj_process_drain *process)
 {
     enum { LITTLE_BYTES = 4 << 20 };

@@ -182,8 +182,8 @@ static bool is_known(const sj_drain_shared *shared, const sj_thread_slot *slot)
     return (shared->options.salvage || shared->resumes) && slot->cursor.thread != 0;
 }
 
-/* True for the first thread of a forked process. After a killed recorder, its beginning has been
- * read before. */
+/* True for the first thread of a forked process, unless a killed recorder has read its
+ * beginning. */
 static bool is_first_of_fork(const sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const sj_process_drain *process = thread->process;

@@ -80,11 +80,9 @@ static sj_thread_counters used_between(const sj_thread_counters *before,
     return used;
 }
 
-/* The kernel counts a wait for a processor when the wait ends. The count is in the step in which
- * the thread runs again, and includes the part before the first reading.
- *
- * Limits `used` to the time that is available in a step of `length_ns` and in the rest before it.
- * Writes the remaining time to `*rest_ns`. */
+/* Limits `used` to the time that is available in a step of `length_ns` and in the rest before
+ * it. Writes the remaining time to `*rest_ns`. Needed because the kernel counts a wait for a
+ * processor only when the wait ends: the count includes the part before the first reading. */
 static void keep_possible(sj_thread_counters *used, uint64_t length_ns, uint64_t *rest_ns)
 {
     uint64_t left_ns = *rest_ns + length_ns;

@@ -98,7 +98,7 @@ enum { PIDFD_HAS_EXIT = 1 << 3 };
 #define PIDFD_GET_EXIT _IOWR(0xff, 11, pidfd_info)
 _Static_assert(sizeof(pidfd_info) == 64, "the first version of the kernel's");
 
-/* For a process that its parent has waited for. */
+/* Reads the exit status of a process that its parent has waited for. */
 static bool find_by_pidfd(int pidfd, int *wait_status)
 {
     pidfd_info info = {.mask = PIDFD_HAS_EXIT};
@@ -110,7 +110,7 @@ static bool find_by_pidfd(int pidfd, int *wait_status)
     return true;
 }
 
-/* For a process that its parent has not waited for. The status is the last field. */
+/* Reads the exit status of a process that its parent has not waited for. It is the last field. */
 static bool find_in_proc(pid_t pid, int *wait_status)
 {
     char text[STAT_BYTES];

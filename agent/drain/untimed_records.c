@@ -216,7 +216,7 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
     return known;
 }
 
-/* Reports that a waiting call may have lasted as long as the whole time between the timed
+/* Reports that each waiting call may have lasted as long as the whole time between the timed
  * records. */
 static void tell_length(sj_untimed_records *untimed, uint64_t ticks)
 {

@@ -320,11 +320,10 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     return sj_drain_start(&drain, &recording->drain, error);
 }
 
-/* Returns the features of the agent besides applying plans.
- *
- * Counting of calls excludes those of runtimes, whose probes cannot write short records. Event
- * loops are watched only in programs that were started with it: the redirected calls could not be
- * restored later. */
+/* Returns the features of the agent besides applying plans. If calls are counted, methods of
+ * runtimes are not recorded, because their probes do not know short records. Event loops are
+ * watched only in programs that were started with it: redirected calls could not be restored
+ * later. */
 static uint32_t list_runtimes(const sj_recording_options *options)
 {
     const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&

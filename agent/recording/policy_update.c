@@ -36,7 +36,7 @@
 
 enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, MUTED_MAX = 1024 };
 
-#define LOOK_NS UINT64_C(1000000000) /* minimum time of one wait for the budget */
+#define LOOK_NS UINT64_C(1000000000) /* maximum time of one wait for the budget */
 
 /* The effects of a change, in all processes. */
 typedef struct change_sums {
@@ -307,8 +307,8 @@ static void keep_libraries(const sj_recording *recording, sj_selection *selectio
     }
 }
 
-/* With receivers, one hooked function can have many functions, so the budget could not unhook them
- * separately. */
+/* Ends the budget if receivers are recorded: one hook then records many functions, which cannot
+ * be unhooked separately. */
 static void keep_budget(sj_policy *policy, change_sums *sums)
 {
     if (policy->budget_percent > 0 && sj_selection_has_receivers(&policy->selection)) {
@@ -317,7 +317,8 @@ static void keep_budget(sj_policy *policy, change_sums *sums)
     }
 }
 
-/* Event loops are watched by hooks that are set when the program starts. */
+/* Reports a policy that watches event loops if the program was started without it: the hooks are
+ * set when the program starts. */
 static void note_loops(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
     const sj_recording_options *options = &recording->options;
@@ -327,7 +328,7 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
     }
 }
 
-/* Only a process that started so can count calls. */
+/* Reports settings that contradict whether the processes were started with counted calls. */
 static void note_clock(const sj_recording *recording, sj_policy *policy, change_sums *sums)
 {
     if (policy->counts_calls && !recording->may_count_calls) {

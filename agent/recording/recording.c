@@ -3,8 +3,8 @@
  * sj_recording_prepare creates the session id and the directories and forks; the child waits. It
  * then blocks the signals that concern both processes; the child keeps its inherited mask. The
  * recorder reads these signals through a signalfd. So threads that start later do not receive them.
- * | sj_recording_run starts the pipeline, lets the child continue, waits, and stops the pipeline.
- */
+ *
+ * sj_recording_run starts the pipeline, lets the child continue, waits, and stops the pipeline. */
 #include "agent/recording/recording_state.h"
 
 #include "agent/attach/live_runtimes.h"
@@ -431,10 +431,10 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     sj_status status =
         sj_attach_begin(pid, recording->agent_path, recording->runtime_directory, &attach, error);
     const uint64_t ticks = sj_clock_ticks();
-    /* Bind before the commit: a thread that sees that the process is recorded may rely on its
-     * methods. With dispatch it is reversed, because dispatch leads to hooks. */
+    /* Without dispatch, bind before the commit: whenever the process is recorded, its methods
+     * then are, too. With dispatch, bind after it, because dispatch leads to hooks. */
     const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
-    /* Without methods if calls are counted; the registry reports that. */
+    /* Methods are not bound if calls are counted; the registry reports that. */
     if (status == SJ_OK && !dispatches && !recording->may_count_calls &&
         sj_live_runtimes_are_bound(pid)) {
         status = sj_attach_bind(attach, error);

@@ -225,7 +225,7 @@ static sj_status end_session(recovery_state *recovery, sj_recovery_result *resul
                                      sj_status_text(status));
 }
 
-/* Finds out if the session was announced. A session begins with its first frame, so without it
+/* Checks whether the session was announced. A session begins with its first frame, so without it
  * nothing is in the spool. */
 static sj_status was_announced(const sj_recovery_claim *claim, const sj_journal_data *journal,
                                bool *announced, sj_error *error)

@@ -155,7 +155,7 @@ typedef enum sj_function_state {
     SJ_FUNCTION_FIXED = 0, /* cannot be hooked in place: does not change */
     SJ_FUNCTION_WANTED = 1,
     SJ_FUNCTION_UNWANTED = 2,
-    /* Method of a container: its runtime records it if it is not hooked in place or has no code
+    /* Method of a container. Its runtime records it unless it is hooked in place, or it has no code
      * yet. */
     SJ_FUNCTION_MANAGED = 3,
     SJ_FUNCTION_MANAGED_UNWANTED = 4
@@ -391,8 +391,8 @@ SJ_MUST_CHECK sj_status sj_registry_add_receivers(sj_registry *registry, uint64_
                                                   sj_receiver_pair *pairs, size_t count,
                                                   uint64_t now_ticks);
 
-/* Reports that generated code is not hooked. `skip`: the reason, an sj_skip. Errors as
- * sj_registry_plan_generated. */
+/* Reports that generated code is not hooked. `skip`: the reason, an sj_skip. SJ_ECORRUPT,
+ * SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count, uint32_t skip);
 

@@ -9,15 +9,13 @@
 #include <stdint.h>
 
 /* Each limits.h defines:
- *  * SJ_ARCH_REACH_BYTES: distance that jumps reach, minus a reserve for the code in between
- *  * SJ_ARCH_PAGE_MULTIPLE: a divisor of every page size
- *  * SJ_ARCH_RETURN_ZERO_CODE: eight bytes of code that return 0
- *  * SJ_RETURN_ROOM_BYTES, SJ_ARCH_JUMP_PATCH: the least bytes, and the kind, of a patch of a
- * return
- *  * SJ_ARCH_MOVED_KIND: the sj_stub_kind of moved code that contains a displacement
- *  * SJ_ARCH_NUMBERED_CALL_BYTES: bytes of a system call and of the instruction that loads its
- * number
- */
+ *   SJ_ARCH_REACH_BYTES          distance that jumps reach, minus a reserve for the code in between
+ *   SJ_ARCH_PAGE_MULTIPLE        a divisor of every page size
+ *   SJ_ARCH_RETURN_ZERO_CODE     eight bytes of code that return 0
+ *   SJ_RETURN_ROOM_BYTES         the least bytes of a patch of a return
+ *   SJ_ARCH_JUMP_PATCH           the kind of a patch of a return
+ *   SJ_ARCH_MOVED_KIND           the sj_stub_kind of moved code that contains a displacement
+ *   SJ_ARCH_NUMBERED_CALL_BYTES  bytes of a system call and of the load of its number */
 #include SJ_ARCH_FILE(hooks, limits.h)
 
 #define SJ_ARCH_ADDRESS_END (UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS)

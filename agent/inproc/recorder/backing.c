@@ -9,7 +9,7 @@
 #include <sys/vfs.h>
 
 enum {
-    PAUSE_TICKS = 1 << 22, /* how long a refused thread waits before it asks again */
+    PAUSE_TICKS = 1 << 22, /* a refused thread does not ask again for so long */
     /* Chunks' worth of memory to leave for other threads, for each chunk that a thread will
      * have. */
     SPARED = 2

@@ -48,15 +48,16 @@ bool sj_recorder_judge(uint32_t function, uint8_t descriptor, uint64_t bits,
 typedef struct sj_changed_number {
     bool is_real;
     uint32_t bytes;
-    /* maximum of an unsigned whole number; a maximum below 2 means a type without negative
-     * numbers */
+    /* maximum of the unsigned type of this size; below 2: the type has no negative numbers */
     uint64_t most;
 } sj_changed_number;
 
-/* sj_recorder_change_fits returns true if what a rule sets fits a number's type. Both must be whole
- * numbers or both must be reals, and of 64 bits or both of fewer. The value must not exceed the
- * type. sj_recorder_change_is_unfit counts a call that stays unchanged because its change does not
- * fit. Both are async-signal-safe. */
+/* sj_recorder_change_fits returns true if what a rule sets fits a number's type. Reals must have
+ * the same size as the number. A whole number fits any whole type of 64 bits. A smaller type needs
+ * a rule of at most 32 bits and a value within the type.
+ *
+ * sj_recorder_change_is_unfit counts a call that stays unchanged because its change does not fit.
+ * Both are async-signal-safe. */
 bool sj_recorder_change_fits(const sj_due_change *due, sj_changed_number number);
 void sj_recorder_change_is_unfit(const sj_due_change *due);
 

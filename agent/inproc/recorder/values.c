@@ -193,8 +193,8 @@ static text_place text_of(uint8_t place, uint64_t bits, const moment *at)
     }
 }
 
-/* Stores the register, or the word on the stack, that holds the value in `*bits`. Returns false if
- * it is unknown. */
+/* Stores the content of the value's register, or of its word on the stack, in `*bits`. Returns
+ * false if the place is unknown. */
 static bool find_register(uint8_t descriptor, uint32_t shift, uint64_t stack,
                           const sj_value_registers *registers, uint64_t *bits)
 {

@@ -1,6 +1,6 @@
-"""A process ends, crashes, loses its first thread or executes another program at any moment of an
-attach; two attach at once; a user without the right attaches. Each gets one clear sentence, and the
-process does what it does without Sojourn. SJ_LONG=1 makes the rounds many."""
+"""A process ends, crashes, loses its first thread or executes another program at any moment of an attach. Two
+recorders attach at once. A user without the right attaches. Each gets one clear sentence, and the process behaves
+as without Sojourn. SJ_LONG=1 runs many rounds."""
 import os
 import random
 import re
@@ -15,15 +15,15 @@ from attaching import (Target, attach, check_same, code_bytes, copy_for_everybod
                        tells_of_an_end)
 from sojourn_testing import IS_LONG, PATIENCE_S, check, main, wait_for
 
-# How each fate ends when nobody attaches.
+# The exit status and the output of each fate without an attach.
 FATES = {"exit": (7, ""), "crash": (-signal.SIGSEGV, ""), "exec": (5, "another program\n"),
          "leader": (6, "")}
-# Without an account, and of this run only: such a user gets a folder in /var/tmp.
+# A user id without an account, different in each run, because the user gets a folder in /var/tmp.
 OTHER_USER = str(200000 + os.getpid())
 
 
 def meet_fate(sojourn, sample, fate, microseconds):
-    """Attaches to a process that does something drastic meanwhile; what became of the attach."""
+    """Attaches to a process that meets its fate meanwhile. Returns how the attach ended."""
     process = subprocess.Popen([sample, fate, str(microseconds)], stdout=subprocess.PIPE, text=True)
     check(process.stdout.readline() == "ready\n", "the sample did not start")
     database = sojourn.path("fate.db")
@@ -37,8 +37,8 @@ def meet_fate(sojourn, sample, fate, microseconds):
         check(done.returncode in codes and tells_of_an_end(done), f"{what}: {done}")
         return "refused"
     check(done.returncode == 0, f"{what}: {done}")
-    # The other program calls nothing: a recorder that saw calls was attached to the first one. (One
-    # that attached in its last moment may have seen none.)
+    # The other program calls nothing, so a recorder that saw calls was attached to the first program. A recorder that
+    # attached in its last moment may have seen none.
     check(not summary["replaced"] or fate == "exec", f"{what}: {summary}")
     made = summary["calls"] - summary["open_calls"]
     check(summary["replaced"] or fate != "exec" or made == 0, f"{what}: {summary}")
@@ -47,7 +47,7 @@ def meet_fate(sojourn, sample, fate, microseconds):
 
 
 def test_fates(sojourn, sample, chance, rounds):
-    # Planned once, so that the rounds take about as long as each other.
+    # The first attach plans the modules, so that the rounds take about equally long.
     start = time.monotonic()
     for _ in range(2):
         start = time.monotonic()
@@ -60,13 +60,13 @@ def test_fates(sojourn, sample, chance, rounds):
 
 
 def leave(sojourn, pid):
-    """True when a recording was ended; it may still be about to attach."""
+    """Detaches. True if this ended a recording. False while the recorder may still be about to attach."""
     done = sojourn.run(["detach", str(pid)], capture_output=True, text=True)
     return done.returncode == 0 and "is left" in done.stdout
 
 
 def test_two_at_once(sojourn, target, rounds):
-    """One records until it is detached, the other is refused, however late it comes."""
+    """One recorder records until it is detached. The other recorder is refused, however late it attaches."""
     for i in range(rounds):
         both = [subprocess.Popen(
             [sojourn.program, "attach", "--quiet", "-o", sojourn.path(f"two{n}.db"),
@@ -84,15 +84,15 @@ def test_two_at_once(sojourn, target, rounds):
 
 
 def run_as(sojourn, words, pid, program=None, environment=None):
-    """Attaches under another tool; what it said and how it ended."""
+    """Attaches under another tool. Returns the messages and the exit status."""
     return subprocess.run([*words, program or sojourn.program, "attach", "--quiet", "--for", "100ms", "-o",
                            sojourn.path("other.db"), str(pid)], capture_output=True, text=True,
                           env=environment or sojourn.environment, timeout=PATIENCE_S, check=False)
 
 
 def test_rights(sojourn, target):
-    """A root without SYS_PTRACE, as containers have it; a process of another user, and a daemon that
-    dropped root, which root records as that user."""
+    """Tests root without SYS_PTRACE, as in containers, and root that records a process of another user as that
+    user. Also a daemon that has dropped root."""
     drop = ["setpriv", "--bounding-set=-sys_ptrace", "--inh-caps=-all"]
     done = run_as(sojourn, drop, target.pid)
     check(done.returncode == 1 and "--cap-add=SYS_PTRACE" in done.stderr, f"no SYS_PTRACE: {done}")
@@ -115,7 +115,7 @@ def test_rights(sojourn, target):
 
 
 def follow_advice(sojourn, other, program):
-    """Runs, with root's HOME, the command that the refusal of another user's process names."""
+    """Runs, with root's HOME, the command that the refusal names for another user's process."""
     before, code = look(other.pid), code_bytes(other.pid)
     refusal = run_as(sojourn, [], other.pid).stderr
     advised = re.search(r"become that user: (setpriv .*) attach \d+\n", refusal)

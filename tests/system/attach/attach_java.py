@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Attaches to a running JVM repeatedly: methods of loaded and of later classes are recorded, policies apply, and the
-program behaves as without us.
+"""Attaches to a running JVM repeatedly. Methods of classes loaded before and after are recorded, policies apply,
+and the program behaves as without Sojourn.
 
-attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]; SJ_LONG=1: a hundred rounds on a busy JVM, each collector, the
-whole JDK compiled first; ROUNDS: only that many
+attach_java.py BUILD_FOLDER SAMPLES_FOLDER [ROUNDS]. SJ_LONG=1 runs a hundred rounds on a busy JVM, with each
+collector, and compiles the whole JDK first. ROUNDS runs only that many rounds.
 """
 import os
 import signal
@@ -71,7 +71,7 @@ def rounds(sojourn, classes, options):
             check(found.get((name, ending), 0) == calls, f"{options} {name} {ending} {calls}: {found}")
         joined, left = jvm_reports(sojourn, database, "joined"), jvm_reports(sojourn, database, "left")
         check(len(joined) == len(left) == 1, f"{joined} {left}")
-        loaded = 1 if round_ == 0 else 2  # Late was loaded while it was recorded
+        loaded = 1 if round_ == 0 else 2  # the class Late was loaded while the first round recorded
         check(joined[0]["retransformed"] == loaded and left[0]["retransformed"] == 2, f"{joined} {left}")
         check(joined[0]["refused"] == left[0]["refused"] == 0, f"{joined} {left}")
         check(joined[0]["batches"] > 0 and joined[0]["total_ns"] >= joined[0]["longest_batch_ns"] > 0, f"{joined}")
@@ -103,7 +103,8 @@ def policies(sojourn, classes):
     recorder = start_attach(sojourn, program.pid, database, [*LOSSLESS, "--java-class", "Attached$Late"])
     program.tell("late", 2)
     program.tell("early", 1)
-    set_policy(sojourn, program.pid, "--function", "*.early(*)")  # Attached has them, Late loses them
+    # the class Attached has such methods, Late loses its probes
+    set_policy(sojourn, program.pid, "--function", "*.early(*)")
     program.tell("late", 3)
     program.tell("early", 4)
     program.tell("throw", 1)
@@ -111,7 +112,8 @@ def policies(sojourn, classes):
     set_policy(sojourn, program.pid)
     program.tell("throw", 5)
     program.tell("late", 6)
-    set_policy(sojourn, program.pid, "--java-subclasses-of", "java.lang.Object")  # all: the same
+    # this selects all methods, which are the same
+    set_policy(sojourn, program.pid, "--java-subclasses-of", "java.lang.Object")
     program.tell("late", 2)
     leave(recorder)
     found = recorded(sojourn, database)
@@ -124,7 +126,8 @@ def policies(sojourn, classes):
 
 
 def led_again(sojourn, classes):
-    """Each detach discards the compiled wrappers of the probes; the next agent makes the new ones jump to its stubs."""
+    """Each detach discards the compiled wrappers of the probes. The next agent makes the new wrappers jump to its
+    stubs."""
     program = Program(classes)
     for round_ in range(2):
         database, times = sojourn.path(f"led{round_}.db"), 50
@@ -137,7 +140,7 @@ def led_again(sojourn, classes):
             leave(recorder)
             if jvm_reports(sojourn, database, "left")[0]["leaf_stubs"] >= 2:
                 break
-            times *= 4  # the JVM compiles them when it likes
+            times *= 4  # the JVM decides when it compiles them
             check(times < 50 << 10, f"round {round_}: no wrapper of a probe was led")
         check_accounts(sojourn, database)
     program.finish()

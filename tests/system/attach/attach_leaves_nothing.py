@@ -1,4 +1,5 @@
-"""Attach and detach many times: the process computes what it always does, and nothing stays."""
+"""Attaches and detaches many times. The process computes the same results as without Sojourn, and nothing stays
+mapped in it."""
 import os
 import sys
 
@@ -15,7 +16,7 @@ def test(sojourn, arguments):
     recorded = 0
     stops, leaves, moved, kept = [], [], 0, 0
     i = 0
-    # A process on a loaded machine may be asleep in a window: then there are more of them.
+    # A process on a loaded machine may be asleep during a window. Then the test adds windows.
     while i < rounds or (recorded <= 1000 * rounds and i < 20 * rounds):
         database = sojourn.path(f"run-{i % 4}.db")
         if os.path.exists(database):

@@ -1,5 +1,4 @@
-"""A process whose threads load and unload libraries without a pause is attached to, twice; SJ_LONG=1: ten
-times."""
+"""Attaches twice (SJ_LONG=1: ten times) to a process whose threads load and unload libraries without a pause."""
 import os
 import shutil
 import subprocess

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A process is left while a thread of it has to do with the agent, or is about to: in a fork, of
-which the C library has taken the agent's handler's address but not called it; in the agent, for a
-module that is being loaded; in the loader, whose lock whoever unloads the agent would wait for, or
-which will call the agent when it initialises a module. The process goes on as ever; so do threads that
-outlive the first one. What cannot be unloaded then stays and is reported, and goes the next time. One that
-ends meanwhile is left. attach_moments.py BUILD_FOLDER SAMPLE; SJ_LONG=1: 50 times, constructors at more moments"""
+"""Detaches while a thread of the process is in the agent or about to enter it: in a fork, where the C library has
+read the handler's address but not called it; in the agent, for a module that is being loaded; in the loader, which
+holds the lock that unloading needs, or will call the agent when it initialises a module. The process continues
+unchanged, and so do threads that outlive the first thread. What cannot be unloaded stays mapped and is reported,
+and the next detach removes it. A process that ends meanwhile is left alone. attach_moments.py BUILD_FOLDER SAMPLE;
+SJ_LONG=1: 50 times, constructors at more moments"""
 import json
 import os
 import re
@@ -17,7 +17,7 @@ from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main, wait_for
 
 
 class Moment:
-    """One process, attached to, with a thread that has come to a moment."""
+    """One attached process with a thread that has reached a given moment."""
 
     def __init__(self, sojourn, sample, order, waiting="", delay=0):
         self.sojourn, self.sample, self.order = sojourn, sample, order
@@ -57,7 +57,8 @@ class Moment:
                                 f"{self.target.process.poll()}")
 
     def leave(self):
-        """Returns the bytes that stay, the agent's file first: all of it, or nothing."""
+        """Detaches. Returns the bytes that stay mapped, the agent's file first: either the whole file or none of
+        it."""
         done = self.sojourn.run(["detach", str(self.target.pid)], capture_output=True, text=True)
         check(done.returncode == 0, f"detach: {done}")
         status = self.recorder.wait(PATIENCE_S)
@@ -69,7 +70,7 @@ class Moment:
         return told["left_bytes"]
 
     def end(self, same):
-        """Everything but the modules that it has loaded since is as before."""
+        """Checks that everything is as before, except the modules that the process has loaded since."""
         done = self.sojourn.run(["detach", str(self.target.pid)], capture_output=True, text=True)
         check(done.returncode == 0, f"second detach: {done}")
         now = code_bytes(self.target.pid)
@@ -82,7 +83,7 @@ class Moment:
 
 
 def file_bytes(pid, path):
-    """The executable part of a mapped file: as it is in the process and as it is in the file."""
+    """Returns the executable part of a mapped file twice: as it is in the process and as it is in the file."""
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
         fields = next(line.split() for line in maps if path in line and "x" in line.split()[1])
     low, high = (int(part, 16) for part in fields[0].split("-"))
@@ -94,7 +95,8 @@ def file_bytes(pid, path):
 
 
 def test_fork(sojourn, sample, order):
-    """In `u` it begins between the steps of leaving, in `d` it is below a deep signal handler."""
+    """With command `u` the fork begins between the steps of the detach. With `d` it runs below a deep signal
+    handler."""
     with Moment(sojourn, sample, order) as moment:
         left = moment.leave()
         if order == "u":
@@ -107,7 +109,7 @@ def test_fork(sojourn, sample, order):
 
 
 def test_no_thread_to_use(sojourn, sample):
-    """In fork a thread may hold every lock of the C library."""
+    """A thread in fork may hold every lock of the C library, so the agent has no thread to use."""
     target = Target([sample])
     try:
         target.ready()
@@ -140,7 +142,7 @@ def test_list(sojourn, sample):
 
 
 def test_loading(sojourn, sample):
-    """It goes on when the text is restored, and would have the new module hooked then."""
+    """The loading continues when the code is restored, and would then hook the new module."""
     plugin = os.path.join(os.path.dirname(sample), "plugin.so")
     with Moment(sojourn, sample, "l") as moment:
         left = moment.leave()
@@ -163,7 +165,7 @@ def test_constructor(sojourn, sample):
 
 
 def test_late_constructor(sojourn, sample, delay):
-    """It begins at about the time of unloading, and stays until that is over."""
+    """The constructor begins at about the time of unloading, and runs until unloading is over."""
     waiting = os.path.join(os.path.dirname(sample), "array.so")
     with Moment(sojourn, sample, "c", waiting, delay) as moment:
         left = moment.leave()
@@ -176,7 +178,7 @@ def test_late_constructor(sojourn, sample, delay):
 
 
 def test_end(sojourn, sample):
-    """It ends before the agent is unloaded."""
+    """The process ends before the agent is unloaded."""
     with Moment(sojourn, sample, "e") as moment:
         check(moment.leave() == 0, "bytes stay in a process that has ended")
         check("could not be detached" not in moment.told, moment.told)
@@ -185,7 +187,8 @@ def test_end(sojourn, sample):
 
 
 def test_outlived(sojourn, sample):
-    """Its first thread ends while it is recorded; the others go on, and are left."""
+    """The first thread of the process ends during the recording. The other threads keep running, and the recorder
+    detaches from them."""
     with Moment(sojourn, sample, "t") as moment:
         left = moment.leave()
         threads = [tid for tid in os.listdir(f"/proc/{moment.target.pid}/task") if tid != str(moment.target.pid)]
@@ -197,7 +200,7 @@ def test_outlived(sojourn, sample):
 
 
 def stop(recorder):
-    """As two Ctrl-C do: the program lives on."""
+    """Two Ctrl-C do this. The program lives on."""
     def interrupted():
         recorder.send_signal(signal.SIGINT)
         return recorder.poll() is not None
@@ -206,8 +209,8 @@ def stop(recorder):
 
 
 def test_initialisation(sojourn, sample):
-    """A program that was started for it: the slots of a module would be led elsewhere when that is
-    initialised."""
+    """Tests a program that the recorder has started: at its initialisation, a module's slots would be pointed at
+    the hooks."""
     waiting = os.path.join(os.path.dirname(sample), "resolving.so")
     command = [sojourn.program, "record", "--quiet", "-o", sojourn.path("launched.db"), "--library-calls",
                "--module", "attach_moments", "--module", "resolving.so", "--", sample, "", waiting]

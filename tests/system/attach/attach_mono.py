@@ -1,5 +1,5 @@
-"""Attaches to a running Mono program repeatedly: its methods are recorded, it behaves as without us, and two pages of
-the agent stay."""
+"""Attaches to a running Mono program repeatedly. Its methods are recorded, it behaves as without Sojourn, and two
+pages of the agent stay mapped."""
 import os
 import signal
 import subprocess
@@ -54,13 +54,13 @@ def check_left(pid, rounds):
 
 
 def count_of_pages(pid):
-    """Pages of trampolines that stay: executable pages that belong to no file."""
+    """Returns the number of trampoline pages that stay: executable pages that belong to no file."""
     return sum(high - low for low, high, protection, path in mappings(pid)
                if path == "" and protection.startswith("r-x")) // 4096
 
 
 def generated_code(pid):
-    """Mappings with the code that the runtime has compiled: they are writable and executable."""
+    """Returns the mappings with code that the runtime has compiled. They are writable and executable."""
     with open(f"/proc/{pid}/mem", "rb") as memory:
         code = {}
         for low, high, protection, _ in mappings(pid):
@@ -71,7 +71,7 @@ def generated_code(pid):
 
 
 def recording(sojourn, program, name, lines, options=()):
-    """Attaches, has each line run, and detaches."""
+    """Attaches, sends each line to the program, and detaches."""
     database = sojourn.path(name)
     recorder = start_attach(sojourn, program.pid, database, options)
     for line in lines:
@@ -83,7 +83,7 @@ def recording(sojourn, program, name, lines, options=()):
 
 
 def methods_compiled_before_and_meanwhile(sojourn, program):
-    """The second recording finds methods that were compiled with probes for the first one."""
+    """The second recording finds methods that were compiled with probes for the first recording."""
     program.tell("early", 2)
     program.tell("throw", 2)
     for round_, (early, late, throws) in enumerate(((5, 4, 3), (3, 6, 2), (7, 1, 5))):
@@ -147,7 +147,7 @@ def left_alone_where_calls_are_counted(sojourn, program):
 
 
 def write_shapes(path):
-    """Methods of many shapes, with handlers and exits of many lengths. Each notes how it ended."""
+    """Writes methods of many shapes, with handlers and exits of many lengths. Each method notes how it ended."""
     methods, calls = [], []
     for number, (shape, handler, (type_, end)) in enumerate((shape, handler, end) for shape in SHAPES
                                                             for handler in HANDLERS for end in ENDS):
@@ -160,8 +160,8 @@ def write_shapes(path):
 
 
 def shapes_of_exceptions(sojourn):
-    """Handlers, filters and finally blocks lie between hooked exits, in a launched program and in one that is
-    attached to and left."""
+    """Handlers, filters and finally blocks lie between hooked exits. The test runs them in a launched program, and
+    in one that it attaches to and detaches from."""
     source, path = sojourn.path("Shapes.cs"), sojourn.path("Shapes.exe")
     write_shapes(source)
     subprocess.run(["mcs", "-warn:0", source, f"-out:{path}"], check=True, timeout=PATIENCE_S)
@@ -184,7 +184,7 @@ def shapes_of_exceptions(sojourn):
 
 
 def under_load(sojourn):
-    """Threads throw, trap, are aborted and collect while the agent attaches and detaches."""
+    """Threads throw, trap, are aborted and run the garbage collector while the agent attaches and detaches."""
     path = sojourn.path("Busy.exe")
     subprocess.run(["mcs", "-r:System.Core", os.path.join(SAMPLES, "Busy.cs"), f"-out:{path}"],
                    check=True, timeout=PATIENCE_S)

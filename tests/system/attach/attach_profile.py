@@ -1,6 +1,6 @@
-"""One command counts the calls of every function of a running, stripped program that a map file
-names, prints them and leaves: lua from source, linked by GNU ld and lld, mapped by the linkers and by
-nm. Counts are those of callgrind for the same work."""
+"""One command attaches to a running, stripped program, counts the calls of each function that a map file names,
+prints the counts and detaches. The program is lua from source, linked by GNU ld and lld; the map files are the
+linkers' and nm's. The counts equal callgrind's for the same work."""
 import collections
 import os
 import re
@@ -18,7 +18,7 @@ FLAGS = ["-std=gnu99", "-O1", "-DLUA_USE_LINUX", "-Dluai_makeseed(L)=42u", "-DST
 
 
 def build(sojourn, source):
-    """lua linked in two ways: (name, stripped program, map file), and the program with symbols."""
+    """Links lua in two ways. Returns (name, stripped program, map file) of each, and the program with symbols."""
     files = [name for name in sorted(os.listdir(source)) if name.endswith(".c") and name != "luac.c"]
     objects = sojourn.path("objects")
     os.mkdir(objects)
@@ -39,7 +39,7 @@ def build(sojourn, source):
 
 
 def expect(sojourn, program, script):
-    """What one more line of input makes lua call, as callgrind counts it."""
+    """Returns the calls that one more line of input causes in lua, as callgrind counts them."""
     counts = []
     for lines in (1, 2):
         given, output = sojourn.path("lines"), sojourn.path(f"callgrind.{lines}")
@@ -51,7 +51,8 @@ def expect(sojourn, program, script):
 
 
 def read_report(output):
-    """calls per function of the report that is printed: share, bar, calls, times, module, function."""
+    """Returns the calls of each function of the printed report. Its columns: share, bar, calls, times, module,
+    function."""
     found = collections.Counter()
     for line in output.splitlines():
         row = re.match(r"\s*[\d.]+ %\s+(?:[^\s\w.,]+\s+)?([\d,]+)\s.*\s(\S+)$", line)
@@ -62,7 +63,8 @@ def read_report(output):
 
 
 def window(sojourn, name, target, linker_map, answer):
-    """What the report says of a window in which lua gives one answer, or none: calls that are open all the time."""
+    """Returns the report of a window in which lua replies once or never. Without a reply, its calls are open all
+    the time."""
     database = sojourn.path(f"{name}-{answer is None}.db")
     recorder = subprocess.Popen(
         [sojourn.program, "attach", str(target.pid), "--profile", "--map", linker_map, "-o",
@@ -80,7 +82,7 @@ def window(sojourn, name, target, linker_map, answer):
 
 
 def one_map(sojourn, name, program, linker_map, script, expected):
-    """Ended when lua has answered."""
+    """The recording ends when lua has replied."""
     target = Target([program, script]).ready()
     target.process.stdin.write("line\n")
     target.process.stdin.flush()
@@ -92,7 +94,7 @@ def one_map(sojourn, name, program, linker_map, script, expected):
     check_same(before, look(target.pid), code, code_bytes(target.pid), f"after {name}")
     check(target.finish() == (0, ""), f"{name}: lua ended otherwise")
     check_accounts(sojourn, database)
-    # GNU ld's map names no static functions: those that the program has are found without names.
+    # GNU ld's map does not name static functions, so the report has them without names.
     reported = +reported
     found = {function: calls for function, calls in reported.items() if "+0x" not in function}
     check(len(found) == len(reported) or name == "ld", f"{name}: nameless functions {reported}")

@@ -1,4 +1,4 @@
-"""What cannot be attached to is refused with the reason and the remedy, and stays as it was."""
+"""An attach that is not possible is refused with the reason and the remedy, and leaves the process unchanged."""
 import os
 import re
 import signal
@@ -27,7 +27,7 @@ def state(pid):
 
 
 def refuse_untouched(sojourn, pid, words):
-    # It may still be starting.
+    # The process may still be starting.
     wait_for(f"process {pid} waits", lambda: state(pid) == "S" and look(pid) == look(pid))
     before, code = look(pid), code_bytes(pid)
     refused(sojourn, pid, words)
@@ -35,7 +35,7 @@ def refuse_untouched(sojourn, pid, words):
 
 
 def test_foreign_program(sojourn):
-    """A program for i386 that only waits: 84 bytes of headers, `mov $29, %eax; int $0x80`."""
+    """Tests a program for i386 that only waits: 84 bytes of headers, `mov $29, %eax; int $0x80`."""
     code = b"\xb8\x1d\x00\x00\x00\xcd\x80\xeb\xf7"
     head = struct.pack("<16sHHIIIIIHHHHHH", b"\x7fELF\x01\x01\x01", 2, 3, 1, 0x8048054, 52, 0, 0, 52,
                        32, 1, 0, 0, 0)
@@ -63,7 +63,7 @@ STATE_MAGIC = 0x45544154534a53
 
 
 def set_version(pid, version):
-    """Of the agent in a process; returns what it was."""
+    """Writes the version of the agent in a process. Returns the previous one."""
     with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
         for low, high, protection, path in mappings(pid):
             if "libsojourn-agent" in path and "w" in protection:
@@ -80,7 +80,7 @@ def set_version(pid, version):
 
 
 def test_other_version(sojourn, sample):
-    """What an agent of another version has left is neither touched nor overlooked."""
+    """An agent of another version is reported, and its code and memory are not changed."""
     target = Target([sample]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
     recorder = start_attach(sojourn, target.pid, sojourn.path("version.db"))
@@ -101,7 +101,7 @@ def test_other_version(sojourn, sample):
 
 
 def fill_backlog(session):
-    """Connects to the control socket of a session until it takes no more. Returns the connections."""
+    """Connects to the control socket of a session until it accepts no more. Returns the connections."""
     with open("/proc/net/unix", encoding="utf-8") as file:
         path = re.search(rf"\S+/{session}/control$", file.read(), re.M).group()
     waiting = []
@@ -114,7 +114,7 @@ def fill_backlog(session):
 
 
 def test_silent_recorder(sojourn, target, recorder):
-    """A stopped recorder takes no more connections. Commands do not wait for it, and do not take it for dead."""
+    """A stopped recorder accepts no more connections. Commands do not wait for it, and do not consider it dead."""
     session = re.search(r"as session (\w+)", attach(sojourn, target.pid, sojourn.path("refused.db"))[0].stderr).group(1)
     recorder.send_signal(signal.SIGSTOP)
     wait_for_state(recorder.pid, "T")
@@ -195,7 +195,7 @@ def test(sojourn, arguments):
         other.kill()
         other.communicate()
 
-    # Waits for a debugger at its socket, and runs.
+    # The emulator waits for a debugger at its socket before it runs the program.
     other = subprocess.Popen(["qemu-aarch64", "-g", sojourn.path("gdb"), "-L",
                               "/usr/aarch64-linux-gnu", emulated])
     wait_for("the emulator listens", lambda: os.path.exists(sojourn.path("gdb")))

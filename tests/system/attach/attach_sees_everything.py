@@ -1,5 +1,5 @@
-"""Calls that are open at attach have their place in the tree; forked children and libraries that
-are loaded while attached are recorded; detach ends it for the process and its children."""
+"""Calls that are open at the attach have their place in the tree. Forked children and libraries loaded during the
+recording are recorded. A detach ends the recording of the process and of its children."""
 import json
 import os
 import subprocess
@@ -17,7 +17,7 @@ def order(target, letter):
 
 
 def check_alive(pid):
-    """It works and sleeps as it did: no thread of it waits for the loader."""
+    """Checks that the process works and sleeps as before: none of its threads waits for the loader."""
     def is_out_of_futex():
         with open(f"/proc/{pid}/syscall", encoding="ascii") as file:
             return file.read().split()[0] != "202"
@@ -26,10 +26,10 @@ def check_alive(pid):
 
 
 def test_forks_at_every_moment(sojourn, sample, rounds):
-    """A child forked at any moment of an attach is recorded from its start or not at all, and is
-    left with its parent, also one that its parent made by a bare system call."""
+    """A child forked at any moment of an attach is recorded from its start or not at all. A detach leaves it
+    together with its parent, also if the parent forked it by a bare system call."""
     forked, recorded, i = 0, 0, -1
-    # A loaded machine may fork too late for a window: then there are more of them.
+    # A loaded machine may fork too late for a window. Then the test adds windows.
     while i + 1 < rounds or (recorded == 0 and i < 20 * rounds):
         i += 1
         target = Target([sample]).ready()
@@ -39,7 +39,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
         recorder = subprocess.Popen(
             [sojourn.program, "attach", "--quiet", "--for", "50ms", "-o", database, "--summary",
              summary, str(target.pid)], env=sojourn.environment)
-        # A busy machine forks little in 50 ms: the check below needs some that stay.
+        # A busy machine forks rarely in 50 ms. The check below needs some children that stay.
         while recorder.poll() is None or len(children(target.pid)) <= 2:
             order(target, "fffrffkf"[forked % 8] if len(children(target.pid)) < 60 else "f")
             forked += 1
@@ -47,7 +47,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
         kept = children(target.pid)
         check(len(kept) > 2, f"round {i}: only {len(kept)} children stay")
         check_same({}, {}, code, code_bytes(target.pid), f"in {target.pid}")
-        # A child that was forked while the other thread loaded the agent keeps what was loaded.
+        # A child that was forked while another thread loaded the agent keeps what was loaded.
         stays = 0
         for pid in kept:
             now = code_bytes(pid)
@@ -56,7 +56,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
                        f"in {pid}, child of {target.pid}")
             check_alive(pid)
         with open(summary, encoding="utf-8") as file:
-            # Short-lived children may have kept it, too, and be gone by now.
+            # Short-lived children may have kept it, too, and have ended by now.
             check(json.load(file)["left_bytes"] > 0 or stays == 0,
                   f"round {i}: {stays} children keep the agent, which the summary does not say")
         rows = sojourn.sql(database, "SELECT p.number, p.pid, sum(f.name = 'open_child') AS children, "
@@ -65,7 +65,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
                                      "LEFT JOIN calls c USING (thread_id) "
                                      "LEFT JOIN functions f USING (function_id) "
                                      "WHERE p.how = 'forked' GROUP BY 1 ORDER BY 1")
-        # Those that are forked while the process is left come last and make no recorded call.
+        # Children that are forked during the detach come last and make no recorded call.
         without = [row["number"] for row in rows if not row["children"]]
         check(without == [row["number"] for row in rows][len(rows) - len(without):],
               f"children without calls: {without} of {rows}")
@@ -76,7 +76,7 @@ def test_forks_at_every_moment(sojourn, sample, rounds):
 
 
 def check_before(sojourn, database, pid):
-    """What was open before is in every answer as calls that say so."""
+    """Every query returns the calls that were open at the attach, and marks them as such."""
     rows = sojourn.sql(
         database,
         "SELECT f.name, t.tid, c.depth, c.ending, p.name AS parent, c.start_ns, c.call_id "
@@ -109,8 +109,8 @@ def listed(sojourn, pid):
 
 
 def test_joining(sojourn, sample):
-    """A process is listed as recorded only once all that is watched has begun: not while it has hooks, but no
-    thread that may begin to keep freed blocks. A recorder may be quicker than the program: then once more."""
+    """A process is listed as recorded only once everything is watched. Hooks alone do not suffice without a thread
+    that can begin to keep freed blocks. A recorder may be quicker than the program, so the test tries again."""
     policy = sojourn.path("kept.json")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "name": "kept", "zombies": {"heap": {"one_in": 1, "quarantine": True}}}, file)
@@ -138,7 +138,7 @@ def test(sojourn, arguments):
     before, code = look(target.pid), code_bytes(target.pid)
     database = sojourn.path("run.db")
     recorder = start_attach(sojourn, target.pid, database)
-    # Before each order, it calls open_leaf a hundred times.
+    # Before each command, the program calls open_leaf a hundred times.
     for letter in "fllf" + 30 * "n":
         order(target, letter)
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A process is left while its threads wait in the agent for room: leaving waits for them, and nothing stays mapped.
+"""Detaches while threads of the process wait in the agent for free chunks. The detach waits for the threads, and
+nothing stays mapped.
 
 attach_slow_drain.py BUILD_FOLDER SAMPLE
 """
@@ -18,12 +19,13 @@ PTRACE_PEEKUSER, PTRACE_CONT, PTRACE_DETACH, PTRACE_SEIZE, PTRACE_INTERRUPT = 3,
 ANY_CHILD = 0x40000000
 ORIG_RAX = 15 * 8
 SLEEPS = {35, 230}  # nanosleep, clock_nanosleep
-WAIT_MS = 3000  # longer than all attempts of one step of leaving would take
+WAIT_MS = 3000  # longer than all attempts of one step of a detach take
 
 
 class FrozenDrain:
-    """Stops the thread of the recorder that reads the records, while it sleeps because there are none: it holds no lock
-    then. All other threads run on. A thread that is stopped in pthread_cond_wait could block one that signals."""
+    """Stops the recorder's thread that reads the records while it sleeps because there are none, so it holds no
+    lock. All other threads keep running. A thread that is stopped in pthread_cond_wait could block a thread that
+    signals."""
 
     def __init__(self, pid):
         self.libc = ctypes.CDLL(None)
@@ -52,7 +54,7 @@ def name_of(pid, tid):
 
 
 def waits(pid):
-    """Whether a thread is in the futex call of the agent's, for some milliseconds at a time."""
+    """True if a thread is in the agent's futex call, which lasts some milliseconds at a time."""
     for tid in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{tid}/wchan", encoding="ascii") as file:

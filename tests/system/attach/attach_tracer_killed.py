@@ -1,6 +1,6 @@
-"""The recorder is killed at random moments of attaching, recording and leaving, and before each of
-the steps by which it changes the process: the process goes on and computes what it always does, and
-a later attach or detach cleans up."""
+"""Kills the recorder at random moments of attaching, recording and detaching, and before each step by which it
+changes the process. The process keeps running and computes the same results. A later attach or detach removes what
+stayed."""
 import os
 import random
 import subprocess
@@ -16,7 +16,7 @@ STEPS = ("ptrace", "pwrite64")
 
 
 def attach_traced(sojourn, pid, options, log):
-    """Attaches for a moment under strace; nothing but the session's end is sent anywhere."""
+    """Attaches for a moment under strace. Only the end of the session is sent."""
     return subprocess.run(
         ["strace", "-ff", "-qq", "-e", "signal=none", "-e", "trace=ptrace,pwrite64", "-o", log,
          *options, sojourn.program, "attach", "--quiet", "--for", "10ms", "--collector",
@@ -25,7 +25,7 @@ def attach_traced(sojourn, pid, options, log):
 
 
 def count_steps(sojourn, pid):
-    """How often the thread that traces makes each kind of step in an attach that is not killed."""
+    """Returns how often the tracing thread makes each kind of step in an attach that is not killed."""
     log = sojourn.path("strace")
     attach_traced(sojourn, pid, [], log)
     counts = []
@@ -40,7 +40,7 @@ def count_steps(sojourn, pid):
 
 
 def kill_before_step(sojourn, target, step, number, before, code):
-    """True when the recorder was killed, which it is not when it needs fewer steps this time."""
+    """True if the recorder was killed. It is not killed if it needs fewer steps this time."""
     done = attach_traced(sojourn, target.pid,
                          ["-e", f"inject={step}:signal=SIGKILL:when={number}"], "/dev/null")
     check_goes_on(target, f"killed before {step} {number}")
@@ -75,7 +75,7 @@ def test(sojourn, arguments):
     target = Target([arguments[0]]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
     left_something = 0
-    # The second time, because the first one plans.
+    # The second round counts, because the first one plans the modules.
     for _ in range(2):
         start = time.monotonic()
         done, _ = attach(sojourn, target.pid, sojourn.path("run.db"), ["--for", "100ms"])

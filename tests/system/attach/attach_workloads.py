@@ -1,5 +1,5 @@
-"""Programs that nobody here wrote are attached to and left at random times: their output and exit
-status are those of a run without Sojourn. SJ_LONG=1 makes them longer, and the rounds more."""
+"""Attaches to programs of other authors, and detaches, at random times. Their output and exit status are those of a
+run without Sojourn. SJ_LONG=1 runs longer programs and more rounds."""
 import os
 import random
 import shutil

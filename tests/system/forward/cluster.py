@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Two shards of two replicas, with ZooKeeper, fed by several labs: killed and cut off at random, all of them; in
-the end every row of every lab is there once, and questions over all shards answer as the labs do. A
-shard that is away makes answers partial, and they say so.
+"""Two shards of two replicas, with ZooKeeper, receive the rows of several labs. The test kills all of them and cuts
+their connections at random. At the end every row of every lab is stored once, and queries over all shards answer as
+the labs do. While a shard is away, answers are partial and say so.
 
 cluster.py BUILD_FOLDER [SEED]: SJ_ROUNDS rounds, else 200; a few without SJ_LONG=1.
 """
@@ -23,11 +23,11 @@ from sojourn_testing import check, main, wait_for
 
 ROUNDS = int(os.environ.get("SJ_ROUNDS") or (200 if os.environ.get("SJ_LONG") else 5))
 LABS = 3
-OF_ALL_LABS = ("commands", "deviating_devices", "only_in", "p99_by_build")  # not of one session
+OF_ALL_LABS = ("commands", "deviating_devices", "only_in", "p99_by_build")  # questions about more than one session
 
 
 def configure(ports, keeper, shard, replica):
-    """The XML of one node: who the others are, which it is, where ZooKeeper is."""
+    """Returns the XML of one node: the other nodes, its own place, and the address of ZooKeeper."""
     shards = "".join(
         "<shard><internal_replication>true</internal_replication>" + "".join(
             f"<replica><host>127.0.0.1</host><port>{port}</port></replica>" for port in pair) + "</shard>"
@@ -78,7 +78,7 @@ def one_round(number, nodes, networks, keeper, labs, dice):
 
 
 def settle(nodes, labs):
-    """All that is owed is given, as soon as the cluster takes it; then every node has it."""
+    """Waits until the cluster has accepted all pending rows and every node has them."""
     for lab in labs:
         wait_for("the cluster takes what is owed",
                  lambda one=lab: send(one, nodes[0].url).wait(SERVER_PATIENCE_S) == 0, SERVER_PATIENCE_S)
@@ -105,7 +105,8 @@ def a_shard_is_away(sojourn, nodes, labs):
 
 
 def give_calls(lab, nodes, uuid):
-    """All calls of one session; both replicas of its shard have them, as either may be asked."""
+    """Forwards all calls of one session. Waits until both replicas of its shard have them, because either may be
+    asked."""
     lab.forward("--session", "1", "calls", nodes[3].url)
     count = lab.sojourn.sql(lab.database, "SELECT count(*) AS n FROM calls WHERE session_id = 1")[0]["n"]
 
@@ -138,7 +139,7 @@ def questions_agree(sojourn, nodes, labs):
 
 
 def to_version_5(nodes):
-    """Its tables, as init of that version made them: without estimates."""
+    """Makes the tables as init of version 5 made them: without estimates."""
     for node in nodes[::2]:
         node.ask("ALTER TABLE sojourn.raw_function_stats " + ", ".join(f"DROP COLUMN {name}" for name in ESTIMATES))
     for node in nodes:

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A lab's sums in ClickHouse: every row once, whoever is killed; what was changed is replaced, what was removed is
-gone; tables that are missing, old or changed by hand are named, and the lab works on.
+"""A lab forwards its sums to ClickHouse. Every row is stored once, whichever process is killed. Changed rows are
+replaced, removed rows are gone. Tables that are missing, old or changed by hand are named, and the lab keeps
+working.
 
 forward.py BUILD_FOLDER [SEED]: some kills, 200 with SJ_LONG=1.
 """
@@ -25,7 +26,7 @@ KILLS = 200 if os.environ.get("SJ_LONG") else 6
 
 
 def refusals(sojourn, node, lab):
-    """Each is named, and nothing is lost by it."""
+    """Each refusal is reported by name, and loses nothing."""
     away = f"http://127.0.0.1:{free_port()}"
     lab.forward("send", away, code=1, says="is not reached")
     lab.forward("send", "clickhouse.example", code=1, says="give http://HOST")
@@ -56,7 +57,8 @@ def sent_once(node, lab, other, words):
 
 
 def audit(node, labs, words):
-    """Commands as they are now, each once; what is gone is gone; from tables of the second version on."""
+    """Forwards commands in their current state, each once. Removed ones are gone. Begins with tables of the second
+    version."""
     lab = labs[0]
     lab.command(HOSTILE)
     for statement in ("DROP TABLE sojourn.commands", "DROP TABLE sojourn.raw_commands",
@@ -102,7 +104,7 @@ def changes_replace(sojourn, node, labs, words):
 
 
 def restored_lab(node, labs, words):
-    """A copy of the database from before: all is given again, nothing is there twice."""
+    """The lab returns to an older copy of its database. It forwards everything again, and no row is there twice."""
     lab = labs[0]
     copy = lab.database + ".copy"
     with contextlib.closing(sqlite3.connect(lab.database)) as source, contextlib.closing(sqlite3.connect(copy)) as target:
@@ -118,7 +120,7 @@ def restored_lab(node, labs, words):
 
 
 def far_ahead(node, labs, words):
-    """What was given by a clock that was 30 years ahead is replaced all the same by what is newer."""
+    """Rows from a clock that was 30 years ahead are replaced by newer rows all the same."""
     uuid, newest = node.rows("SELECT session, version FROM sessions LIMIT 1")[0]
     for (table,) in node.rows("SELECT name FROM system.tables WHERE database = 'sojourn' AND name LIKE 'raw_%'"):
         names = [row[0] for row in node.rows(f"DESCRIBE TABLE {table}")]
@@ -136,7 +138,7 @@ def far_ahead(node, labs, words):
 
 
 def rebuilt_lab(sojourn, node, labs, words):
-    """A block that cannot be read, and sums made anew without it: they replace what was there."""
+    """A block cannot be read, and the sums made without it replace the old sums."""
     lab = labs[0]
     calls = node.rows("SELECT sum(calls) FROM function_stats")
     with sqlite3.connect(lab.database) as database:
@@ -157,7 +159,7 @@ def rebuilt_lab(sojourn, node, labs, words):
 
 
 def from_version_1(node, labs, words):
-    """Tables of the first version had no single calls: init adds them."""
+    """Tables of the first version have no single calls. init adds them."""
     for statement in ("DROP TABLE sojourn.calls", "DROP TABLE sojourn.raw_calls", "DROP TABLE sojourn.schema_version",
                       "CREATE TABLE sojourn.schema_version (version UInt64, cluster String) ENGINE = TinyLog",
                       "INSERT INTO sojourn.schema_version VALUES (1, '')"):
@@ -169,7 +171,7 @@ def from_version_1(node, labs, words):
 
 
 def from_version_3(node, labs, words):
-    """Tables of the third version had no threads: init adds them, and all sessions are given again."""
+    """Tables of the third version have no threads. init adds them, and all sessions are forwarded again."""
     for table in ("threads", "open_calls", "unhooked"):
         node.ask(f"DROP TABLE sojourn.{table}")
         node.ask(f"DROP TABLE sojourn.raw_{table}")
@@ -178,7 +180,7 @@ def from_version_3(node, labs, words):
     node.ask("CREATE TABLE sojourn.schema_version (version UInt64, cluster String) ENGINE = TinyLog")
     node.ask("INSERT INTO sojourn.schema_version VALUES (3, '')")
     for lab in labs:
-        with sqlite3.connect(lab.database) as database:  # as the version before noted them
+        with sqlite3.connect(lab.database) as database:  # as the previous version noted them
             database.execute("UPDATE forwarded_sessions SET content = substr(content, 3)")
     labs[0].forward(*words, "send", node.url, code=1, says='run "sojourn forward init" with it again')
     labs[0].forward(*words, "init", node.url)
@@ -206,7 +208,7 @@ def changed_by_hand(node, labs, words):
 
 
 def one_is_unreadable(node, labs, words):
-    """A session whose sums cannot be read is named and holds up no other."""
+    """A session whose sums cannot be read is named and does not delay the others."""
     lab = labs[0]
     for how in ("return", "throw", "exit"):
         lab.record(how)
@@ -227,7 +229,7 @@ def one_is_unreadable(node, labs, words):
 
 
 def killed(node, labs, words, dice):
-    """kill -9 of the sender or of the server, at any moment of a batch."""
+    """kill -9 of the sender or of the server at any moment of a batch."""
     lab = labs[0]
     for number in range(KILLS):
         if number % 3 == 0:
@@ -252,7 +254,7 @@ def killed(node, labs, words, dice):
 
 
 def by_the_collector(sojourn, node, labs, words):
-    """sojournd forwards by itself; while the cluster is away, it collects."""
+    """sojournd forwards by itself. While the cluster is away, rows stay pending."""
     program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
     port = free_port()
     lab = Lab(sojourn, "server.db", labs[0].ends)

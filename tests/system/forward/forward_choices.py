@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a lab gives to a cluster, and what is looked at there, as somebody chose: some tables only; the newest sessions;
-single calls, which stay in the lab until somebody gives them.
+"""The user chooses what a lab forwards to a cluster, and what is read there: only some tables; only the newest
+sessions; single calls, which stay in the lab until the user forwards them.
 
 forward_choices.py BUILD_FOLDER
 """
@@ -18,14 +18,15 @@ from sojourn_testing import check, main, wait_for
 
 
 def quiet(lab, *words):
-    """What `forward` says where nothing is owed."""
+    """Returns what `forward` prints if nothing is pending."""
     done = lab.sojourn.run(["forward", "--database", lab.database, *words], capture_output=True, text=True)
     check(done.returncode == 0 and " 0 owed" in done.stdout, f"forward {words}: {done}")
     return done.stderr
 
 
 def some_tables(sojourn, node, labs):
-    """A lab that gives marks only, beside what goes always; it says so, and gives the rest when it is asked to."""
+    """A lab forwards only marks, beside the tables that are always forwarded. It reports this, and forwards the
+    other tables on request."""
     lab = labs[0]
     lab.forward("--tables", "marks,nothing", "send", node.url, code=1, says='no table "nothing" to forward: give some of call_edges,')
     lab.forward("--tables", "marks", "status", node.url, says=f"{lab.sums('sessions')[0]} owed")
@@ -49,7 +50,7 @@ def some_tables(sojourn, node, labs):
 
 
 def by_the_collector(sojourn, node, labs):
-    """The same by `sojournd --forward-tables`, which ends for a table that there is not."""
+    """Tests the same with `sojournd --forward-tables`, which refuses to start with an unknown table."""
     program = os.path.join(os.path.dirname(sojourn.program), "sojournd")
     command = [program, "--listen", f"tcp://127.0.0.1:{free_port()}", "--database", labs[0].database, "--forward", node.url,
                "--forward-tables"]
@@ -67,7 +68,7 @@ def by_the_collector(sojourn, node, labs):
 
 
 def newest_only(sojourn, node):
-    """A cluster may have more sessions than are worth reading: the newest are looked at, and that is said."""
+    """A cluster may have more sessions than a reader needs. Only the newest are read, and the answer says so."""
     ask = ["--cluster", node.url, "--cluster-sessions"]
     newest = [row[0] for row in node.rows("SELECT session FROM sessions ORDER BY started_realtime_ns DESC LIMIT 2")]
     oldest = node.rows("SELECT session FROM sessions ORDER BY started_realtime_ns LIMIT 1")[0][0]
@@ -87,7 +88,8 @@ def newest_only(sojourn, node):
 
 
 def single_calls_stay(sojourn, node, lab):
-    """What asks a copy for single calls says that they stayed in their lab, unless they were recorded as totals."""
+    """A query for single calls in a copy reports that they stayed in their lab, unless they were recorded as
+    totals."""
     lab.record("return", "--profile")
     lab.forward("send", node.url)
     copy = sojourn.path("copy.db")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Times that are estimates (`record --clock adaptive`) are so in a cluster, too: reports, trees, differences and pages
-mark them as over the lab's database. Tables of the fifth version do not know of estimates: init adds what they lack.
+"""Estimated times (`record --clock adaptive`) are marked as estimates in a cluster, too: reports, trees,
+differences and pages mark them as over the lab's database. Tables of the fifth version have no estimates, and init
+adds the columns.
 
 forward_estimates.py BUILD_FOLDER
 """
@@ -21,14 +22,14 @@ NEWEST = "(session, version) IN (SELECT session, max(version) FROM sojourn.raw_s
 
 
 def estimate(lab, session):
-    """A session becomes one with estimates, so that it has some on every machine."""
+    """Changes a session so that it has estimates on every machine."""
     with sqlite3.connect(lab.database) as database:
         database.execute("UPDATE function_stats SET untimed_calls = calls / 2, sampled_calls = calls - calls / 2, "
                          "error_ns = 1000000000 WHERE session_id = ? AND calls > 1", (session,))
 
 
 def marked_as_in_the_lab(sojourn, lab, url, uuids):
-    """By report and tree; of a session without estimates nothing is marked."""
+    """Checks the marks of report and tree. A session without estimates has none."""
     def told(columns, *words):
         rows = [json_rows(sojourn.run([*words, "--json", *more], capture_output=True, text=True).stdout)
                 for more in ([lab.database], ["--cluster", url])]
@@ -46,7 +47,7 @@ def marked_as_in_the_lab(sojourn, lab, url, uuids):
 
 
 def compared_with_their_errors(sojourn, lab, url):
-    """A difference within twice the error is inconclusive, and clocks of two kinds are warned of."""
+    """A difference within twice the error is inconclusive, and different clocks give a warning."""
     verdicts = []
     for more in ([lab.database], ["--cluster", url]):
         done = sojourn.run(["diff", "--json", "--all", "name:before", "name:after", *more], capture_output=True, text=True)
@@ -72,7 +73,7 @@ def marked_everywhere(sojourn, lab, url, uuids):
 
 
 def to_version_5(node):
-    """Its tables, as init of that version made them."""
+    """Makes the tables as init of version 5 made them."""
     shown = ", ".join(row[0] for row in node.rows("DESCRIBE TABLE function_stats") if row[0] not in ESTIMATES)
     for statement in ("DROP TABLE sojourn.function_stats",
                       "ALTER TABLE sojourn.raw_function_stats " + ", ".join(f"DROP COLUMN {name}" for name in ESTIMATES),
@@ -84,10 +85,10 @@ def to_version_5(node):
 
 
 def from_version_5(sojourn, node, lab):
-    """init adds the columns, in which old rows say that nothing is known; then all sessions are given again."""
+    """init adds the columns, in which old rows say that nothing is known. Then all sessions are forwarded again."""
     to_version_5(node)
     before = node.rows("SELECT count(), sum(calls) FROM function_stats")
-    with sqlite3.connect(lab.database) as database:  # as the version before noted them
+    with sqlite3.connect(lab.database) as database:  # as the previous version noted them
         database.execute("UPDATE forwarded_sessions SET content = '4' || substr(content, 2)")
     lab.forward("send", node.url, code=1, says='run "sojourn forward init" with it again')
     for _ in range(2):
@@ -112,7 +113,7 @@ def test(sojourn, _):
         for _ in range(EACH):
             lab.record("return", "--name", name)
     check_sums(sojourn, lab.database)
-    with sqlite3.connect(lab.database) as database:  # a difference that is certain, were it not for the errors
+    with sqlite3.connect(lab.database) as database:  # a difference that would be certain without the errors
         database.execute("UPDATE call_paths AS s SET self_ns = 100000000, total_ns = 100000000, histogram = (SELECT m.histogram FROM "
                          "function_stats m JOIN functions f USING (function_id) WHERE m.session_id = s.session_id AND f.name = 'main') "
                          "FROM functions f WHERE f.function_id = s.function_id AND f.name = 'ends_step' AND s.session_id > ?", (EACH,))
@@ -134,4 +135,4 @@ def test(sojourn, _):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # it writes figures of its own into databases
+    main(test, checks_sums=False)  # the test writes its own figures into databases

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Questions to a cluster give the rows that the lab has: shipped ones, statements, single calls that a lab gave, and
+"""Questions to a cluster give the rows of the lab: the shipped questions, statements, forwarded single calls, and
 histograms that add up.
 
 forward_questions.py BUILD_FOLDER (SJ_LONG=1: a second session with all values of parameters)
@@ -15,8 +15,8 @@ from sojourn_testing import check, main
 QUERIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "schema", "queries")
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 STEP, WORK = "function=-[Ends(More) step:with:]", "function=+[Sub:Ends work:]"
-MAY_BE_EMPTY = ("recursion", "open_calls")  # of some of these programs
-# Beside the defaults: values with which each question has an answer.
+MAY_BE_EMPTY = ("recursion", "open_calls")  # questions without rows for some of these programs
+# Values, besides the defaults, with which each question has an answer.
 ASKED = {
     "calls_between": ["to_ns=1000000000000", "limit=100000"],
     "callees_of": ["function=*"],
@@ -35,8 +35,8 @@ ASKED = {
     "time_between_calls": [STEP],
     "waiting_calls": ["factor=0.0001", "least_ns=1"],
 }
-# What differs by rounding: bins are of ticks in the lab and of nanoseconds in the cluster, and there sums are of calls that
-# were rounded each.
+# These columns differ by rounding. The lab's bins are of ticks and the cluster's of nanoseconds. The cluster adds
+# calls that were each rounded.
 ROUGH = {"waiting_calls": (("p50_ns", "p99_ns", "times"), lambda row, value: 1 + 0.07 * value),
          "entered_in_marks": (("total_ns",), lambda row, value: row["calls"]),
          "per_mark": (("self_ns",), lambda row, value: row["calls"])}
@@ -57,14 +57,14 @@ def questions_of(sojourn, *words):
 
 
 def parameters_of(name, values):
-    """Those of the values that a question has a parameter for, as options."""
+    """Returns those values that a question has a parameter for, as options."""
     with open(os.path.join(QUERIES, f"{name}.sql"), encoding="utf-8") as file:
         text = file.read()
     return [word for value in values if f"-- parameter: {value.split('=')[0]} " in text for word in ("--param", value)]
 
 
 def refused_question(sojourn, node, lab, words, name, uuid):
-    """It says why, and which lab has an answer."""
+    """The refusal gives the reason, and the lab that has an answer."""
     done = sojourn.run(["sql", "--cluster", node.url, *words, "--query", name, "--session", uuid], capture_output=True, text=True)
     check(done.returncode == 1 and f"the query '{name}' is not for a cluster: " in done.stderr, f"{name}: {done.stderr}")
     with open(os.path.join(QUERIES, f"{name}.sql"), encoding="utf-8") as file:
@@ -75,7 +75,8 @@ def refused_question(sojourn, node, lab, words, name, uuid):
 
 
 def values_of(name, session):
-    """Sets of values to ask a question with, each other parameters; of the second session the defaults, all with SJ_LONG=1."""
+    """Returns sets of values to ask a question with, each for other parameters. For the second session it returns
+    the defaults, with SJ_LONG=1 all."""
     sets = [ASKED[name]] if name in ASKED else []
     for values in ([], ["limit=7", "function=*nd*"]):
         if parameters_of(name, values) not in [parameters_of(name, one) for one in sets]:
@@ -84,7 +85,8 @@ def values_of(name, session):
 
 
 def questions_agree(sojourn, node, lab, words):
-    """Every shipped question has a form for a cluster, which gives the same rows of the same lab, or says why it has none."""
+    """Every shipped question either has a form for a cluster, which gives the same rows for the same lab, or gives
+    the reason why not."""
     names = questions_of(sojourn, "--cluster", node.url)
     check(set(names) == set(questions_of(sojourn)), f"not of both: {set(names) ^ set(questions_of(sojourn))}")
     answered = 0
@@ -111,7 +113,7 @@ def questions_agree(sojourn, node, lab, words):
 
 
 def statements(sojourn, node, words):
-    """Read-only, with parameters, limits and formats as for a lab's database."""
+    """Statements are read-only, and have parameters, limits and formats as for a lab's database."""
     ask = ["--cluster", node.url, *words]
     rows = answers(sojourn, *ask, "--param", f"it={HOSTILE}", "SELECT :it AS it, ':it' AS text, 18446744073709551615 AS most -- :no")
     check(rows == [{"it": HOSTILE, "text": ":it", "most": "18446744073709551615"}], f"parameters: {rows}")
@@ -127,7 +129,7 @@ def statements(sojourn, node, words):
 
 
 def histograms_merge(node):
-    """The bins of a path hold all of its calls that have ended, and add up in SQL."""
+    """The bins of a path hold all of its ended calls, and add up in SQL."""
     rows = node.rows("SELECT sum(arraySum(counts)), sum(calls) FROM function_stats WHERE unwound = 0")
     check(rows[0][0] == rows[0][1], f"calls in histograms: {rows}")
     check(int(node.rows("SELECT length(tupleElement(sumMap(bins, counts), 1)) FROM function_stats")[0][0]) > 0, "no bins")
@@ -139,7 +141,7 @@ EXITED = 3  # the session whose program exits in main and ends_die
 
 
 def calls_are_given(sojourn, node, lab, words):
-    """Windows of single calls, again and overlapping: each call once, as the lab has it."""
+    """Forwards windows of single calls, repeated and overlapping. Each call is stored once, as the lab has it."""
     def here(where, session=1):
         return sojourn.sql(lab.database, "SELECT count(*) AS calls, sum(duration_ns) AS ns, sum(self_ns) AS own,"
                                          " sum(depth) AS depth, count(*) AS ids, sum(ending = 'open') AS open "

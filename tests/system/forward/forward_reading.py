@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What reads a cluster has the labs' numbers: fetched copies, pages, `report`, `tree`, `diff` and `check`, over TLS, too;
-what changes there changes, and nothing is left.
+"""Every reader of a cluster gets the labs' numbers: fetched copies, pages, `report`, `tree`, `diff` and `check`,
+over TLS, too. Changes in the cluster show, and readers leave no files.
 
 forward_reading.py BUILD_FOLDER
 """
@@ -24,7 +24,7 @@ TREE = ("SELECT p.depth, p.recursive, p.rare, f.name, coalesce(g.name, '') AS ca
 
 
 def fetched_is_the_same(sojourn, node, labs, words):
-    """A copy of sessions of all labs answers report, tree and diff as the labs do; it says what it lacks."""
+    """A fetched copy of sessions of all labs answers report, tree and diff as the labs do, and says what it lacks."""
     copy = sojourn.path("copy.db")
     labs[0].forward(*words, "-o", copy, "fetch", node.url, "all", says="4 sessions, sums only")
     sets = []
@@ -40,7 +40,7 @@ def fetched_is_the_same(sojourn, node, labs, words):
             names = sojourn.sql(copy, f"SELECT name FROM sessions WHERE lower(hex(uuid)) = '{row['uuid']}'")
             check(names == [{"name": row["name"]}], f"the name of {row} is {names}")
             sets.append(row["uuid"])
-    # Typical times come from histograms, whose bins are of ticks here and of nanoseconds there.
+    # Typical times come from histograms, whose bins are of ticks in the lab and of nanoseconds in the cluster.
     compared = [rounded([{name: row[name] for name in COMPARED} for row in
                          json_of(sojourn, "diff", sets[0], sets[1], database)]) for database in (labs[0].database, copy)]
     check(compared[0] == compared[1], f"diff: {compared[0]} here, {compared[1]} in the copy")
@@ -59,7 +59,7 @@ def fetched_is_the_same(sojourn, node, labs, words):
 
 
 def page_answers(sojourn, database, uuids):
-    """What the dashboard's pages are made of, of sessions by uuid."""
+    """Returns the data of the dashboard's pages, for sessions by uuid."""
     pages = Pages(sojourn, database)
     try:
         page = pages.get("sessions")
@@ -76,7 +76,8 @@ def page_answers(sojourn, database, uuids):
 
 
 def pages_agree(sojourn, node, labs, words):
-    """The dashboard over a copy of all labs' sessions: list, functions, call tree, and p95 by device and build."""
+    """Shows the dashboard over a copy of all labs' sessions: list, functions, call tree, and p95 by device and
+    build."""
     copy = sojourn.path("pages.db")
     labs[0].forward(*words, "-o", copy, "fetch", node.url, "all")
     uuids = {lab: [row["uuid"] for row in sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions")] for lab in labs}
@@ -112,8 +113,8 @@ def lists_agree(pages, of_labs):
 
 
 def pages_follow(sojourn, node, labs, words):
-    """`sojourn ui --cluster`: list with search, facets and totals, functions, tree and comparison have the labs' numbers; what
-    changes there changes; which engine answers is said, and that it is away."""
+    """`sojourn ui --cluster` shows the labs' numbers in the list with search, facets and totals, in functions, tree
+    and comparison. Changes in the cluster show. The page names the engine that answers, and says if it is away."""
     of_labs = [Pages(sojourn, lab.database) for lab in labs]
     pages = Pages(sojourn, "--cluster", node.url, *words)
     try:
@@ -167,7 +168,7 @@ def pages_change(sojourn, node, labs, words, pages):
 
 
 def interrupted(sojourn, node, ask):
-    """Ctrl-C while the cluster is asked leaves nothing."""
+    """Ctrl-C during a query of the cluster leaves no files."""
     node.process.send_signal(signal.SIGSTOP)
     try:
         for command in ("report", "ui"):
@@ -182,7 +183,7 @@ def interrupted(sojourn, node, ask):
 
 
 def commands_ask(sojourn, node, labs, words):
-    """report, tree, diff and check ask the cluster by --cluster, and say so; nothing is left."""
+    """report, tree, diff and check query the cluster with --cluster, and say so. They leave no files."""
     ask = ["--cluster", node.url, *words]
     lab = labs[0]
     uuids = [row["uuid"] for row in sojourn.sql(lab.database, "SELECT lower(hex(uuid)) AS uuid FROM sessions ORDER BY session_id")]
@@ -198,7 +199,7 @@ def commands_ask(sojourn, node, labs, words):
         check(rows[0] and rows[0] == rows[1], f"report of {uuid}: {rows}")
         trees = [re.sub(r"(\d+) open", r"     \1", re.sub(r" *no end |(,| and) \d+ open", "", sojourn.run(["tree", "--session", uuid, *more],
                                                                              capture_output=True, text=True).stdout))
-                 for more in ([lab.database], ask)]  # which calls were open is the lab's to say
+                 for more in ([lab.database], ask)]  # only the lab knows which calls were open
         check(trees[0] and trees[0] == trees[1], f"trees of {uuid}: {trees}")
     sets = [uuids[0], f"{uuids[1]},{uuids[2]}"]
     there = json_rows(said("diff", "--json", *ask, *sets).stdout)
@@ -215,7 +216,7 @@ def commands_ask(sojourn, node, labs, words):
 
 
 def over_tls(sojourn, node, lab, words):
-    """https:// with the node's certificate trusted, and refused where it is not."""
+    """https:// works if the node's certificate is trusted, and is refused otherwise."""
     url = f"https://localhost:{node.https}"
     lab.forward(*words, "--cluster-ca", node.certificate, "status", url, says="sessions there")
     rows = answers(sojourn, "--cluster", url, *words, "--cluster-ca", node.certificate, "SELECT count() AS n FROM sessions")

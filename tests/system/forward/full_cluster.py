@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The cluster's disk gets full in the middle of batches: it says so, the lab keeps what is owed, and gives it when
-there is room again, each row once. The disk is a small tmpfs in a mount namespace of its own.
+"""The cluster's disk gets full during batches. The cluster reports it, and the lab keeps the pending rows and
+forwards each row once when there is space again. The disk is a small tmpfs in its own mount namespace.
 
 full_cluster.py BUILD_FOLDER
 """
@@ -13,11 +13,11 @@ from clickhouse_node import Node
 from lab_testing import Lab, check_equal, ends_of
 from sojourn_testing import check, main, wait_for
 
-STEPS_BYTES = (6000, 60_000, 200_000, 600_000)  # what is left: too little for the first part, for the fifth, ...
+STEPS_BYTES = (6000, 60_000, 200_000, 600_000)  # the space left: too little for the first part, for the fifth, ...
 
 
 def fill(path, leave):
-    """Leaves so many bytes on the disk."""
+    """Fills the disk until `leave` bytes are free."""
     with open(path, "wb") as file:
         disk = os.statvfs(os.path.dirname(path))
         file.write(bytes(max(0, disk.f_bavail * disk.f_frsize - leave)))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Two shards, and one of them is away: what the other has is answered as before, by questions, commands and pages, and
-each answer says that it is partial; what is away is no empty answer. When it is back, all is there again. Nor does a shard
-go unnoticed that is away for one question only.
+"""One of two shards is away. Queries, commands and pages return the rows of the other shard as before, and each
+answer says that it is partial. Missing rows do not appear as an empty answer. When the shard is back, everything is
+there again. An absence that lasts for one query only is noticed, too.
 
 partial_cluster.py BUILD_FOLDER
 """
@@ -23,7 +23,7 @@ from sojourn_testing import check, json_rows, main, wait_for
 
 PARTIAL = "INCOMPLETE: 1 of 2 shards do not answer"
 LEAST = 3  # sessions that each shard has
-MOST = 40  # recordings until that is so
+MOST = 40  # the recordings that the test makes at most to get there
 
 
 def configure(ports, shard):
@@ -37,7 +37,7 @@ def sessions_of(node):
 
 
 def fill(nodes, lab):
-    """Sessions on both shards: which one a session is on, its identity decides."""
+    """Records sessions until both shards have some. The identity of a session decides its shard."""
     for number in range(MOST):
         lab.record("throw" if number % 2 else "return", "--name", f"number {number}")
         with sqlite3.connect(lab.database) as database:
@@ -56,7 +56,7 @@ def said(sojourn, url, *words, code=0, says=PARTIAL):
 
 
 def numbers_of(sojourn, url, uuids, says):
-    """What commands answer: reports and trees of the sessions, the difference of the first two."""
+    """Returns the answers of commands: reports and trees of the sessions, and the difference of the first two."""
     found = {}
     for uuid in uuids:
         rows = json_rows(said(sojourn, url, "report", "--session", uuid, "--all", "--json", says=says).stdout)
@@ -88,7 +88,8 @@ def functions_of(pages, number):
 
 
 def pages_answer_in_part(pages, nodes, here, away):
-    """`pages` had listed all sessions before the shard went away, and had read the sums of the first here only."""
+    """`pages` had listed all sessions before the shard went away, and had read the sums of only the first session
+    on the remaining shard."""
     listed = pages.listed()
     check({*here, *away} == set(listed), f"the list: {sorted(listed)}")
     seen = functions_of(pages, listed[here[0]]["id"])
@@ -111,7 +112,7 @@ LEFT_OUT = "FROM left_out"
 
 
 class Blinking(http.server.ThreadingHTTPServer):
-    """A way to a node, on which questions that say `words` are asked of the node's own shard only, the next `times`."""
+    """A proxy to a node. The next `times` queries that contain `words` are asked of the node's own shard only."""
 
     def __init__(self, node):
         super().__init__(("127.0.0.1", 0), Question)
@@ -157,7 +158,7 @@ def is_whole(done):
 
 
 def a_blink_is_noticed(sojourn, node, away):
-    """A shard is away for one question only: it is asked again once, or the answer says so."""
+    """A shard is away for one query only. The query is sent once more, or the answer says that it is partial."""
     way = Blinking(node)
     report = ["report", "--session", away, "--cluster", way.url]
     for short in ({LIST: 1}, {MARKS: 1, COUNT: 1}):
@@ -179,7 +180,7 @@ def a_blink_is_noticed(sojourn, node, away):
 
 
 def pages_follow_a_blink(sojourn, way, node, short):
-    """Marks that a question lacked, and sessions that two lists lacked, are there after the next look."""
+    """Marks that one query lacked, and sessions that two lists lacked, are there after the next read."""
     every = {row[0] for row in node.rows("SELECT session FROM sessions")}
     marks = int(node.rows("SELECT count() FROM marks")[0][0])
     way.short = short

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The judges of the engine (judge_*.py) are attached to and left at random moments while they work:
-nginx under load, redis-server under redis-benchmark and while it saves in forked children, git, the
-sqlite3 shell over its long script, CPython's own tests, exceptions, threads, signals and coroutines.
-They print and return what they do unattached, every byte of their code is as before, and gdb attaches
-before and after. A workload that ends before it is met is doubled. attach_judges.py BUILD_FOLDER
-[JUDGE...]; SJ_SEED=N repeats a run. With SJ_LONG=1 each workload is repeated for two minutes, CPython's
-tests in any order for fifteen; the workloads are larger."""
+"""Attaches to the judges of the engine (judge_*.py) and detaches at random moments while they work: nginx under
+load; redis-server under redis-benchmark and while it saves in forked children; git; the sqlite3 shell over its long
+script; CPython's own tests; exceptions, threads, signals and coroutines. They print and return the same as
+unattached, every byte of their code is restored, and gdb attaches before and after. The size of a workload doubles
+if the workload ends before an attach. attach_judges.py BUILD_FOLDER [JUDGE...]; SJ_SEED=N repeats a run. With
+SJ_LONG=1 the workloads are larger, and each is repeated for two minutes, CPython's tests, in any order, for
+fifteen."""
 import contextlib
 import os
 import random
@@ -31,7 +31,7 @@ LONG_CPYTHON_SECONDS = 900
 
 
 def judge(sojourn, name, workload, modules, chance):
-    """Attached to again and again; workload(size) is a command and the file that it reads, or None."""
+    """Attaches to a workload repeatedly. workload(size) returns a command and the file that it reads, or None."""
     words = [word for module in modules for word in ("--module", module)]
     until = time.monotonic() + LONG_SECONDS
 
@@ -59,7 +59,7 @@ def gdb_attaches(pid, when):
 
 
 def judge_server(sojourn, chance):
-    """nginx: its worker, while `ab` loads it and single requests are compared."""
+    """Attaches to nginx's worker while `ab` loads it and single requests are compared."""
     port = judge_nginx.free_port()
     folder = sojourn.path("nginx")
     judge_nginx.prepare(folder, port)
@@ -67,7 +67,7 @@ def judge_server(sojourn, chance):
     with open(path, encoding="utf-8") as file:
         text = file.read()
     with open(path, "w", encoding="utf-8") as file:
-        # The user of who attaches: see sojourn-attach(1).
+        # The worker runs as the user that attaches: see sojourn-attach(1).
         file.write("user root; " + text.replace("worker_processes 2", "worker_processes 1"))
     server = subprocess.Popen(["nginx", "-c", path, "-p", folder], stderr=subprocess.DEVNULL)
     try:
@@ -134,7 +134,7 @@ def judge_redis_server(sojourn, chance):
                 rounds.append(met)
                 yield
 
-        requests = str((3000 if IS_LONG else 100) * size)  # each of some twenty kinds
+        requests = str((3000 if IS_LONG else 100) * size)  # requests of each of about twenty kinds
         plain = judge_redis.one_run(sojourn, sojourn.path(f"redis-plain-{size}"), requests, None)
         for run in range(3 if IS_LONG else 1):
             met = judge_redis.one_run(sojourn, sojourn.path(f"redis-{size}-{run}"), requests, None,
@@ -148,7 +148,7 @@ def judge_redis_server(sojourn, chance):
 
 
 def judge_cpython(sojourn, name, chance):
-    """Only the verdict is compared: the tests print times."""
+    """Compares only the verdict, because the tests print times."""
     def judge_once(size):
         command = ["/usr/bin/python3.11", "-m", "test", "-q", *[name] * size]
         try:
@@ -163,7 +163,7 @@ def judge_cpython(sojourn, name, chance):
         print(f"CPython's {name}, {size} times: {rounds} rounds, {calls} calls", flush=True)
         return rounds, calls
 
-    # In the long form some of the many tests are too short, or take too long here.
+    # In the long form some of the many tests are too short, or take too long under attaches.
     until_met(judge_once, *(0, 0) if IS_LONG else ())
 
 

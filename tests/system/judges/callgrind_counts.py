@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Per-function call counts equal callgrind's, and entries equal exits, on real programs.
+"""The calls of each function equal callgrind's, and entries equal exits, on real programs.
 
-callgrind_counts.py BUILD_FOLDER SUBJECTS_FOLDER: lua as tests/bench/build_subjects made it, and the compiler
-proper of gcc, stripped as Debian has it; SJ_LONG=1: sqlite3, too. Functions are compared by address.
+callgrind_counts.py BUILD_FOLDER SUBJECTS_FOLDER. The programs are lua as tests/bench/build_subjects built it, and
+gcc's compiler proper, stripped as Debian ships it. SJ_LONG=1 adds sqlite3. Functions are compared by address.
 """
 import os
 import subprocess
@@ -23,16 +23,16 @@ def input_of(stdin):
 
 
 def recorded(sojourn, name, command, stdin):
-    """(hooked functions {offset: (name, bytes)}, calls {offset: count}) of the program itself."""
+    """Returns (hooked functions {offset: (name, bytes)}, calls {offset: count}) of the program itself."""
     database = sojourn.path(name + ".db")
-    # On a loaded machine the drain may come late: wait rather than drop.
+    # A loaded machine may delay the drain: the program waits instead of dropping calls.
     done, summary = sojourn.record(command, database, ["--block-ms", "10000"], stdin=input_of(stdin))
     check(done.returncode == 0, f"{name} ended with {done.returncode}")
     check_accounts(sojourn, database)
     check(summary["lost_calls"] == 0, f"{name} lost {summary['lost_calls']} calls")
     rows = sojourn.sql(
         database,
-        # Each table is read once: none has an index by function, and there are 40,000 functions.
+        # The query reads each table once: no table has an index by function, and there are 40,000 functions.
         "WITH made AS MATERIALIZED (SELECT function_id, sum(calls) AS calls FROM function_stats GROUP BY 1) "
         "SELECT f.offset AS offset, f.name AS name, f.size_bytes AS bytes, "
         "coalesce(made.calls, 0) AS calls FROM functions AS f JOIN modules AS m USING (module_id) "
@@ -60,7 +60,7 @@ def counted(sojourn, name, command, stdin, functions):
 
 
 def counted_by_breakpoints(command, stdin, offsets):
-    """What a debugger counts of a few functions of a program that is linked to a fixed address."""
+    """Returns a debugger's counts of a few functions of a program that is linked to a fixed address."""
     script = ["set pagination off", *[f"break *{offset:#x}" for offset in offsets],
               *[f"ignore {number + 1} 1000000000" for number in range(len(offsets))], "run",
               "info breakpoints"]
@@ -84,8 +84,8 @@ def one_subject(sojourn, name, command, stdin):
     differing = {offset for offset, count in found.items()
                  if count not in (calls[offset], calls[offset] + self_jumps[offset])
                  and functions[offset][0] != "main"}
-    # Tables hashed by address grow at another time in each layout of the address space, and callgrind
-    # has its own: what varies between runs is no witness. A wrong count is wrong in each of them.
+    # Tables hashed by address grow at different times in each layout of the address space, and callgrind has its own
+    # layout. Counts that vary between runs prove nothing. A wrong count would be wrong in every layout.
     unsteady = set()
     for _ in range(LAYOUTS_AT_MOST):
         if not differing or len(differing) > UNSTEADY_AT_MOST:
@@ -93,7 +93,7 @@ def one_subject(sojourn, name, command, stdin):
         again = recorded(sojourn, name, command, stdin)[1]
         unsteady |= {offset for offset in differing if again[offset] != found[offset]}
         differing -= unsteady
-    # A layout that only callgrind has: its word against a debugger's.
+    # Only callgrind has this layout, so a debugger's counts decide.
     if differing and len(differing) <= UNSTEADY_AT_MOST and name == "cc1":
         hits = counted_by_breakpoints(command, stdin, sorted(differing))
         unsteady |= {offset for offset in differing if hits[offset] == found[offset]}
@@ -109,7 +109,8 @@ def one_subject(sojourn, name, command, stdin):
 
 def test(sojourn, arguments):
     subjects = os.path.abspath(arguments[0])
-    # Where PWD is stale libiberty asks the kernel; the shells that start gdb's and valgrind's program mend PWD.
+    # libiberty asks the kernel if PWD is stale. The shells that start gdb's and valgrind's programs correct PWD, so
+    # PWD is set here.
     os.environ["PWD"] = sojourn.environment["PWD"] = os.getcwd()
     one_subject(sojourn, "lua", [os.path.join(subjects, "lua"), os.path.join(WORKLOADS, "lua.lua"), "1"],
                 None)

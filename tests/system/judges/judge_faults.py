@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Languages that turn machine faults into exceptions or errors catch hooked what they catch unhooked:
-launched, attached to, while they are left, and afterwards. The programs (tests/samples/faults) make their
-faults once for each line of input. With SJ_LONG=1 more languages, programs that end by saying that their
-stack overflowed, every mode, and 20 rounds.
-judge_faults.py BUILD_FOLDER FOLDER_FOR_PROGRAMS [LANGUAGE [MODE...]]"""
+"""Languages that turn machine faults into exceptions or errors catch the same hooked and unhooked: launched,
+attached, during a detach and afterwards. The programs (tests/samples/faults) cause their faults once for each line
+of input. SJ_LONG=1 adds languages, programs that end with a message about their stack overflow, every mode, and 20
+rounds. judge_faults.py BUILD_FOLDER FOLDER_FOR_PROGRAMS [LANGUAGE [MODE...]]"""
 import os
 import re
 import resource
@@ -20,12 +19,12 @@ from sojourn_testing import PATIENCE_S, SAMPLES, Failure, check, main
 FAULTS = os.path.join(os.path.abspath(SAMPLES), "faults")
 MODES = [[], ["--libs"], ["--profile"], ["--flight"], ["--library-calls"], ["--zombies", "heap"],
          ["--clock", "adaptive"]] if IS_LONG else [[]]
-# Some 1 % of the overflows meet the slow path in place: SJ_LONG makes enough of them.
+# Some 1 % of the overflows reach the slow path of the in-place engine. SJ_LONG causes enough of them.
 LAUNCHED_MODES = [["--mono-engine", "in_place"]]
-# What does not say the same twice.
+# Text that differs from run to run.
 VARIES = [(r"\b0x[0-9a-f]+", "ADDRESS"), (r"\(\d+\)|\b[pt]id \d+", "NUMBER")]
 LINES_WHILE_LEFT = 6
-# Stacks overflow after fewer calls than with the usual limit; node needs one that is larger than 1 MiB.
+# Stacks overflow after fewer calls than with the usual limit. node needs a stack larger than 1 MiB.
 STACK_BYTES = 2 << 20
 
 
@@ -33,8 +32,8 @@ def source(name):
     return os.path.join(FAULTS, name)
 
 
-# Of each language: what it needs, how its programs are built in the current folder, and the ways to run them. The
-# second way ends by a fault that the language tells of, but Mono's.
+# Each language has what it needs, how its programs are built in the current folder, and the ways to run them. The
+# second way ends by a fault that the language, except Mono, reports.
 LANGUAGES = {
     "ocaml": ("ocamlopt", ["sh", "-c", 'cp "$0" . && ocamlopt faults.ml -o ocaml', source("faults.ml")], [["./ocaml"]]),
     "rust": ("rustc", ["rustc", "-O", "-Aunconditional_recursion", source("faults.rs"), "-o", "rust"],
@@ -54,7 +53,7 @@ LANGUAGES = {
     "ldc": ("ldc2", ["ldc2", "-O2", source("faults.d"), "-of=ldc"], [["./ldc"]]),
     "sigsegv": ("gcc", ["gcc", "-O2", source("faults_sigsegv.c"), "-o", "sigsegv", "-lsigsegv"], [["./sigsegv"]]),
 }
-# Programs that the fault ends; they tell of it by gnulib's c-stack.
+# The fault ends these programs. They report it by gnulib's c-stack.
 ENDED = {
     "c-stack": ("m4", [sys.executable, source("c_stack.py")], [["grep", "-E", "-f", "nested"], ["m4", "nested.m4"]]),
 }
@@ -62,7 +61,7 @@ SHORT = ["ocaml", "rust", "mono", "ruby"]
 
 
 def shown(code, output, errors):
-    """What a user sees; the stacks of goroutines differ from run to run."""
+    """Returns what a user sees. The stacks of goroutines differ from run to run."""
     errors = re.split(r"\n\n(?:runtime stack|goroutine )", without_losses(errors))[0]
     return code, output, mask(errors, VARIES)
 
@@ -81,7 +80,7 @@ def launched(sojourn, command, mode, plain):
 
 
 class Talk:
-    """A program that makes its faults once for each line."""
+    """A program that causes its faults once for each line."""
 
     def __init__(self, sojourn, command):
         self.errors = tempfile.TemporaryFile("w+") # a pipe would fill up
@@ -98,7 +97,7 @@ class Talk:
         return self.errors.read()
 
     def hear(self, lines):
-        """Reads the last line that the program prints for a line of input, so often."""
+        """Reads the last line that the program prints for a line of input, for that many lines."""
         while lines > 0:
             line = self.process.stdout.readline()
             if not line:
@@ -135,7 +134,7 @@ def attached(sojourn, command, mode, plain):
     os.remove(database)
 
 
-# How many lines of input each way gives a program.
+# The number of lines of input that each way gives a program.
 LINES = {launched: 2, attached: 3 + LINES_WHILE_LEFT}
 
 

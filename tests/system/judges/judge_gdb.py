@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""gdb, as Debian ships it: C++, stripped, with worker threads, and each error that it reports is an
-exception thrown through many of its frames. It reads symbols, debugs a program of its own and says
-the same with all of its functions hooked. judge_gdb.py BUILD_FOLDER; SJ_LONG=1: more errors, 20 times"""
+"""Debian's gdb: C++, stripped, with worker threads. Each error that it reports is an exception thrown through many
+of its frames. It reads symbols, debugs a program and prints the same with all of its functions hooked. judge_gdb.py
+BUILD_FOLDER; SJ_LONG=1: more errors, 20 times"""
 import os
 import sys
 
@@ -22,9 +22,10 @@ def one_round(sojourn):
     command = ["gdb", "-nx", "-batch", *(part for word in words for part in ("-ex", word)),
                os.path.join(samples, "throws")]
     database = sojourn.path("gdb.db")
-    # A batch ends at its first error, unless commands are given one by one, as here.
+    # A batch ends at its first error, unless the commands are given one by one, as here.
     plain = run_both(sojourn, "gdb", command, ("gdb", "libstdc++*"), database,
-                     # Its program is recorded, too: what the agent took out of the environment lay above the stack.
+                     # gdb's program is recorded, too. The variables that the agent removed from its environment had
+                     # been above the stack.
                      [(r"process \d+", "process N"), (r"LWP \d+", "LWP N"), (r"words=0x[0-9a-f]+", "words=N")])
     check("$1 = 42" in plain[1] and "Breakpoint 1" in plain[1], f"gdb did not work: {plain[1][-500:]}")
     told = sojourn.sql(database, "SELECT (SELECT sum(unwound) FROM function_stats) AS unwound, "

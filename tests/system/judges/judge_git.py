@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""git on a repository of some hundred objects: every command prints and leaves the same with all
-functions of git and of its libraries hooked. judge_git.py BUILD_FOLDER; SJ_LONG=1: many thousand objects"""
+"""Every git command on a repository of some hundred objects prints and leaves the same with all functions of git
+and of its libraries hooked. judge_git.py BUILD_FOLDER; SJ_LONG=1: many thousand objects"""
 import os
 import shutil
 import subprocess
@@ -12,11 +12,11 @@ from sojourn_testing import check, main
 
 FILES = 40
 MODULES = ("git", "libpcre2*", "libz.so*")
-CHANGING = ("checkout", "merge", "gc")  # begin twice with the same repository
+CHANGING = ("checkout", "merge", "gc")  # these commands begin twice with the same repository
 
 
 def history(commits):
-    """A stream for git fast-import: many files, renames, a merge each ten commits."""
+    """Returns a stream for git fast-import: many files, renames, a merge after every ten commits."""
     yield "feature done\n"
     for commit in range(1, commits + 1):
         branch = "main" if commit % 10 else "side"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Java programs that others wrote, under full verification, with probes in every class that is not java.*: they
-do what they do without, and no class is refused. ant, with the JDK's compiler in its process, by the JVM's first
-compiler alone. SJ_LONG=1: the JDK's compiler by itself, groovy, maven and tomcat under load, too, each with every
-collector, interpreted and compiled by both compilers.
+"""Java programs of other authors behave the same with probes in every class except java.*, under full verification,
+and the JVM refuses no class. By default: ant, with the JDK's compiler in its process, by the JVM's first compiler
+alone. SJ_LONG=1 adds the JDK's compiler by itself, groovy, maven, and tomcat under load, each with every collector,
+interpreted and compiled by both compilers.
 
-judge_java.py BUILD_FOLDER [NAME [MODE]]    names: javac, ant, groovy, maven, tomcat; modes: options of java
+judge_java.py BUILD_FOLDER [NAME [MODE]] names: javac, ant, groovy, maven, tomcat; modes: options of java
 """
 import filecmp
 import glob
@@ -25,7 +25,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PROGRAMS = os.path.join(HERE, "programs", "java")
 SAMPLES = os.path.join(HERE, "..", "..", "samples", "java")
 JAVA = ["java", "-Xverify:all"]
-# All methods of the JDK that these two run are compiled first, which takes its second compiler minutes.
+# The JVM compiles all methods of the JDK that these two programs run first. Its second compiler would take minutes.
 FIRST_COMPILER = "-Xcomp -XX:TieredStopAtLevel=1"
 LARGE = ("ant", "tomcat")
 MODES = ["-XX:+UseG1GC", "-XX:+UseParallelGC", "-XX:+UseSerialGC", "-XX:+UseZGC", "-Xint", "-Xcomp"]
@@ -162,7 +162,7 @@ def is_up(port, server):
 
 
 def serve(sojourn, mode, prefix):
-    """What tomcat says to a few questions, and that it answers all of many at once."""
+    """Returns tomcat's responses to a few requests, after it has answered many concurrent ones."""
     port = free_port()
     base = make_tomcat(sojourn, port)
     server = subprocess.Popen(
@@ -199,7 +199,7 @@ JUDGES = {"javac": (javac, "/usr/bin/javac"), "ant": (ant, "/usr/share/java/ant.
 def test(sojourn, arguments):
     names = arguments[:1] or (list(JUDGES) if IS_LONG else ["ant"])
     modes = (arguments[1:] or MODES) if IS_LONG else [" ".join(arguments[1:]) or DEFAULT_MODE]
-    for name in names:  # before hours are spent
+    for name in names:  # fails for a missing program before hours are spent
         check(os.path.exists(JUDGES[name][1]),
               f"{name} is missing: run .ci/packages {'long' if IS_LONG else 'test'}")
     for name in names:

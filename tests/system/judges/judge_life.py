@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Threads that exit or are cancelled, more threads than most programs have, children of every kind,
-signals on every stack, coroutines, modules that come and go, exceptions: each with all functions of
-the program and of every library of the system hooked. judge_life.py BUILD_FOLDER; SJ_LONG=1: what clang
-made, too, of all its parts, many times"""
+"""Runs threads that exit or are cancelled, more threads than most programs have, children of every kind, signals on
+every stack, coroutines, modules that are loaded and unloaded, and exceptions. Each program runs with all its
+functions and those of every system library hooked. judge_life.py BUILD_FOLDER; SJ_LONG=1: also programs built by
+clang, all their parts, many times"""
 import os
 import re
 import shutil
@@ -27,7 +27,7 @@ def total(sojourn, database, name):
 
 
 def frames_of(pid):
-    """What gdb shows of the main thread of a process: functions, from the innermost."""
+    """Returns gdb's backtrace of the main thread of a process: functions, the innermost first."""
     done = subprocess.run(["gdb", "-nx", "-batch", "-p", str(pid), "-ex", "bt"], capture_output=True,
                           text=True, timeout=PATIENCE_S, check=False, stdin=subprocess.DEVNULL)
     frames = re.findall(r"^#\d+ +(?:0x[0-9a-f]+ in )?([\w.]+)", done.stdout, re.M)
@@ -53,7 +53,7 @@ def debugger(sojourn, life):
 
 
 def rust(sojourn, panics):
-    """Panics that unwind through Rust's own code and out of threads, the standard library hooked."""
+    """Panics unwind through Rust's own code and out of threads, with the standard library hooked."""
     database = sojourn.path("panics.db")
     masks = [(r"0x[0-9a-f]+", "ADDRESS"), (r"\(\d+\) panicked", "panicked")]
     plain = run_both(sojourn, "Rust panics", [panics], ("panics",), database, patterns=masks,
@@ -73,14 +73,14 @@ def rust(sojourn, panics):
 
 
 def twins(sojourn, plugin):
-    """The paths of a plugin and of a copy of it: one build under two paths."""
+    """Returns the paths of a plugin and of a copy of it: one build under two paths."""
     os.makedirs(sojourn.path("twin"), exist_ok=True)
     return f"{plugin}:{shutil.copy(plugin, sojourn.path('twin'))}"
 
 
 def aarch64(sojourn, folder):
-    """The same of programs for AArch64, run by the emulator: children that run other programs, stacks,
-    modules that come and go, exceptions."""
+    """Runs programs for AArch64 in the emulator: children that run other programs, stacks, modules that are loaded
+    and unloaded, exceptions."""
     plugin = os.path.join(folder, "life_plugin.so")
     for words in (["life", "children"], ["life", "signals"], ["life", "stacks"],
                   ["life", "plugin", plugin], ["throws", "30"]):

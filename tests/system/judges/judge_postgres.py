@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""PostgreSQL under pgbench, which gives the same answers from a fixed seed, with all functions of the
-server hooked in all its processes: sums over the tables, exit and accounts are those of a server that
-is not. SJ_LONG=1: many more transactions. judge_postgres.py BUILD_FOLDER"""
+"""PostgreSQL under pgbench with a fixed seed gives the same answers with all functions of the server hooked in all
+its processes. Sums over the tables, exit status and accounts equal those of an unhooked server. SJ_LONG=1: many
+more transactions. judge_postgres.py BUILD_FOLDER"""
 import contextlib
 import glob
 import os
@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from judging import check_session, compare, options_of, sizes
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
-# The server does not run as root: there it is started in a namespace of users.
+# The server refuses to run as root, so root starts it in a user namespace.
 AS_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if os.geteuid() == 0 else []
 QUESTIONS = """SELECT count(*), sum(abalance), min(abalance), max(abalance) FROM pgbench_accounts;
 SELECT tid, tbalance FROM pgbench_tellers ORDER BY 1;
@@ -71,8 +71,8 @@ def answers(sojourn, folder, database, transactions):
         at_end.callback(server.process.kill)
         server.run([server.path("createdb"), "bench"])
         server.run([server.path("pgbench"), "-i", "-q", "bench"])
-        # One client: the order of its transactions, and so every sum, follows from the seed. Then
-        # several at once, which change nothing.
+        # With one client the order of its transactions, and so every sum, follows from the seed. Several clients at
+        # once then only read.
         server.run([server.path("pgbench"), "-n", "--random-seed=7919", "-t", str(transactions), "bench"])
         server.run([server.path("pgbench"), "-n", "-S", "-c", "4", "-j", "2", "-t", str(transactions), "bench"])
         text = subprocess.run([server.path("psql"), "-X", "bench"], input=QUESTIONS, env=server.environment,

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""CPython's own tests pass, fail and skip with all functions of the interpreter and of its extension
-modules hooked as they do without. judge_python.py BUILD_FOLDER [TEST...]
+"""CPython's own tests pass, fail and skip the same with all functions of the interpreter and of its extension
+modules hooked. judge_python.py BUILD_FOLDER [TEST...]
 
-The default runs in two processes what differs for a tracer: exceptions and frames that suspend, calls of
-C by ctypes; threads, signals to threads, forks. SJ_LONG=1 runs the broad list, a process a test, and the
-short one 20 times over, in profile mode: the program is hooked the same way, and hundreds of millions of
-calls need not be stored.
+The default runs, in two processes, the tests that matter to a tracer: exceptions and frames that suspend, calls of C
+by ctypes; threads, signals to threads, forks. SJ_LONG=1 runs the broad list, one process for each test, and the short
+list 20 times. It uses profile mode, which hooks the program the same way but need not store hundreds of millions of
+calls.
 
-Some tests of CPython's depend on the machine's load, so a test whose outcome differs is asked again:
-what differs each time, against each unhooked run, is a change. A crash is never forgiven."""
+Some tests of CPython depend on the machine's load, so a test with a different outcome runs again. An outcome that
+differs each time from each unhooked run is a change. A crash always fails the judge.
+"""
 import os
 import re
 import subprocess
@@ -38,18 +39,18 @@ LONG = SHORT + (
     " test_concurrent_futures test_multiprocessing_fork test_multiprocessing_forkserver"
     " test_multiprocessing_spawn test_multiprocessing_main_handling"
 )
-# What waits for ever unhooked, too: a virtual machine cannot dial itself by AF_VSOCK.
+# These tests wait for ever unhooked, too: a virtual machine cannot dial itself by AF_VSOCK.
 LEFT_OUT = {"test_socket": ["*VSOCK*"]}
-if not IS_LONG:  # tens of millions of calls of the same functions
+if not IS_LONG:  # these tests make tens of millions of calls of the same functions
     LEFT_OUT["test_exceptions"] = ["*trashcan*", "*memory_error*"]
-RUNS = 3  # before a difference counts
+RUNS = 3  # runs before a difference counts
 SKIPPED = re.compile(r"^(test\w* \([\w.]+\)).* \.\.\. .*?(skipped.*|expected failure)$")
 FAILED = re.compile(r"^(FAIL|ERROR|UNEXPECTED SUCCESS): (\w+ \([\w.]+\))")
 TOTAL = re.compile(r"\d+ tests? (OK|failed|skipped|altered)|Tests? result|Ran \d+ tests|OK|FAILED")
 
 
 def outcomes(text):
-    """Failures, skips with their reason, and sums; what tests print in between is theirs."""
+    """Returns the failures, the skips with their reason, and the sums. Other output of the tests is ignored."""
     found = set()
     for line in text.split("\n"):
         for pattern in (SKIPPED, FAILED):
@@ -62,7 +63,7 @@ def outcomes(text):
 
 
 def run(sojourn, test, wrapper):
-    """The outcomes of a test, or of several by one process, and how long they took."""
+    """Runs a test, or several in one process. Returns their outcomes and the duration."""
     names = test.split()
     left_out = [word for name in names for pattern in LEFT_OUT.get(name, []) for word in ("--ignore", pattern)]
     command = [PYTHON, "-m", "test", "-v", "--timeout", "900", *left_out, *names]

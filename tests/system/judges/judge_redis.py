@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""redis-server under redis-benchmark, saving and rewriting its log in forked children, answers with
-all its functions hooked as it does without, and a server that loads what it wrote has the same data.
-judge_redis.py BUILD_FOLDER; SJ_LONG=1: many requests, 20 times"""
+"""redis-server under redis-benchmark, saving and rewriting its log in forked children, gives the same answers with
+all its functions hooked. A server that loads the written files has the same data. judge_redis.py BUILD_FOLDER;
+SJ_LONG=1: many requests, 20 times"""
 import contextlib
 import os
 import shutil
@@ -17,7 +17,7 @@ MODULES = ("redis-check-rdb", "libjemalloc*")
 
 
 def commands():
-    """Every data type, scripts and streams; deterministic answers."""
+    """Returns commands for every data type, scripts and streams. Their answers are deterministic."""
     for i in range(200):
         yield f"SET key:{i} value-{i * 7919}"
         yield f"SET long:{i} {f'compressible {i} ' * 40!r}"
@@ -89,7 +89,7 @@ class Server:
 
 
 def work(server, requests):
-    """What the server answers to commands, under load, and after it has saved and rewritten."""
+    """Returns the server's answers to commands, under load, and after it has saved and rewritten."""
     answers = server.ask(text="\n".join(commands()) + "\n")
     answers += server.ask("DEBUG", "DIGEST")
     answers += server.benchmark(requests)
@@ -103,8 +103,8 @@ def work(server, requests):
 
 
 def one_run(sojourn, folder, requests, database, meanwhile=contextlib.nullcontext):
-    """Its answers and the digest of its data, which a second server loads; `meanwhile` gives what
-    goes on while the server of a number works."""
+    """Returns the server's answers and the digest of its data, which a second server loads. `meanwhile` gives the
+    work that runs beside each of the servers, by number."""
     server = Server(sojourn, folder, database)
     with meanwhile(server.process.pid):
         answers = work(server, requests)

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""java, node, php, ruby and perl run the programs beside this file with all functions of their
-interpreters hooked as they do without: output, exit, accounts; java by the JVM's first compiler alone.
-SJ_LONG=1 repeats them, java by both compilers, with more to do, and runs perl's own tests of its core, each of
-which says hooked what it says unhooked.
-judge_runtimes.py BUILD_FOLDER [NAME]"""
+"""java, node, php, ruby and perl run the programs beside this file with all functions of their interpreters hooked.
+Output, exit status and accounts are as without hooks. java uses the JVM's first compiler alone. SJ_LONG=1 repeats
+them with more work, runs java with both compilers, and runs perl's own tests of its core, whose output must not
+change. judge_runtimes.py BUILD_FOLDER [NAME]"""
 import glob
 import os
 import subprocess
@@ -15,15 +14,15 @@ from sojourn_testing import PATIENCE_S, check, main
 
 PROGRAMS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "programs")
 FIRST_COMPILER = [] if IS_LONG else ["-XX:TieredStopAtLevel=1"]
-# Name, command, modules.
+# Each entry: name, command, modules.
 RUNTIMES = [("java", ["java", *FIRST_COMPILER, "-Xmx128m", "-cp", ".", "Judge"], ["libjvm.so", "libjava.so"]),
             ("node", ["node", os.path.join(PROGRAMS, "judge.js")], ["node"]),
             ("php", ["php", os.path.join(PROGRAMS, "judge.php")], ["php*"]),
             ("ruby", ["ruby", os.path.join(PROGRAMS, "judge.rb")], ["ruby*", "libruby*"]),
             ("perl", ["perl", os.path.join(PROGRAMS, "judge.pl")], ["perl"])]
-# The folders of perl's sources whose tests need no perl built beside them.
+# The folders of perl's sources whose tests do not need a perl built beside them.
 PERL_TESTS = ["base", "cmd", "op", "re", "uni", "io", "lib", "mro"]
-RUNS = 3  # before a difference counts
+RUNS = 3  # runs before a difference counts
 
 
 def one_program(sojourn, name, command, modules, size):
@@ -35,7 +34,7 @@ def one_program(sojourn, name, command, modules, size):
 
 
 def perl_sources(build):
-    """Debian's sources of its perl, unpacked; built is nothing."""
+    """Returns Debian's sources of its perl, unpacked but not built."""
     folder = os.path.join(build, "subjects")
     builder = os.path.join(PROGRAMS, "..", "..", "..", "bench", "build_subjects")
     subprocess.run([builder, folder, "perl"], check=True)
@@ -51,7 +50,7 @@ def run_perl_test(sojourn, folder, file, wrapper):
 
 
 def one_perl_test(sojourn, folder, file):
-    """The verdicts that a test gives each time unhooked are those that it gives hooked."""
+    """Checks that the verdicts of a test that never vary unhooked are the same hooked."""
     database = sojourn.path("perl.db")
     record = [sojourn.program, "record", "--quiet", "-o", database, "--mode", "profile",
               *options_of(["perl"]), "--"]

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The sqlite3 shell over a long script - indexes, triggers, windows, JSON, FTS5, recursion, errors,
-transactions on disk - says the same with all functions of the shell and of the library hooked.
-judge_sqlite.py BUILD_FOLDER"""
+"""The sqlite3 shell prints the same for a long script with all functions of the shell and of the library hooked.
+The script has indexes, triggers, windows, JSON, FTS5, recursion, errors and transactions on disk. judge_sqlite.py
+BUILD_FOLDER"""
 import os
 import sys
 

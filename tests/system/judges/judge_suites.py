@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
-"""The tests of compilers' run-time libraries say the same hooked as unhooked: what they print, and
-how they end. From Debian's source packages: OCaml's tests of exceptions and errors; with SJ_LONG=1
-also gcc's of C++ exceptions and libstdc++'s of language support (built by gcc, and by clang with
-libc++), GNAT's, the Ada conformity suite, and glibc's of threads. The judge names and counts the
-tests that do not build, and fails if too many do not. It ends with the table of suites in
-tests/bench/RESULTS.md.
-judge_suites.py BUILD_FOLDER FOLDER_FOR_SOURCES [SUITE [TEST]]"""
+"""The tests of compilers' run-time libraries print the same and end the same hooked and unhooked. From Debian's
+source packages: OCaml's tests of exceptions and errors. SJ_LONG=1 adds gcc's tests of C++ exceptions and
+libstdc++'s of language support (built by gcc, and by clang with libc++), GNAT's, the Ada conformity suite, and
+glibc's of threads. The judge names and counts the tests that do not build, and fails if too many do not. It ends
+with the table of suites in tests/bench/RESULTS.md. judge_suites.py BUILD_FOLDER FOLDER_FOR_SOURCES [SUITE [TEST]]"""
 import functools
 import glob
 import os
@@ -24,13 +22,14 @@ from sojourn_testing import Failure, check, main
 HERE = os.path.dirname(os.path.abspath(__file__))
 DEBIAN_SOURCE = os.path.join(HERE, "..", "..", "bench", "debian_source")
 LIMIT_S = 300
-# So often a test is asked whether it says by itself, too, what it said hooked: some depend on who comes first.
+# A test whose hooked output differs runs unhooked up to this often, to see whether it prints that by itself. Some
+# tests depend on the order of threads.
 ASKED_AGAIN = 20
 MODES = [[], ["--libs"], ["--library-calls"], ["--profile"]] if IS_LONG else [[]]
 FEW_MODES = [[], ["--libs", "--library-calls"]]
 GCC = ["gcc/testsuite/g++.dg/eh", "gcc/testsuite/gnat.dg", "libstdc++-v3/testsuite/18_support",
        "libstdc++-v3/testsuite/util", "gcc/testsuite/ada/acats"]
-# Programs do not say these the same twice.
+# These texts differ from run to run.
 VARIES = [(r"0x[0-9a-f]+", "ADDRESS"), (r"\b\d+\.\d+s\b", "TIME"),
           (r"\d\d-\d\d-\d\d \d\d:\d\d:\d\d", "DATE")]
 
@@ -67,7 +66,7 @@ def read(path):
 
 
 def directed(text, name):
-    """The words of a DejaGnu directive; those of one for other targets count as none."""
+    """Returns the words of a DejaGnu directive. A directive for other targets counts as missing."""
     words = []
     for match in re.finditer(r"\{ *dg-%s +\"([^\"]*)\" *\}" % name, text):
         words += match.group(1).split()
@@ -81,7 +80,7 @@ def cxx_tests(folder):
     for path in sorted(glob.glob(os.path.join(tree, GCC[0], "*.C")) +
                        glob.glob(os.path.join(library, "18_support", "**", "*.cc"), recursive=True)):
         text = read(path)
-        # A test without a directive is only compiled by g++'s suite, and run by libstdc++'s.
+        # g++'s suite only compiles a test without a directive, libstdc++'s suite runs it.
         if "dg-do run" not in text and ("dg-do" in text or "g++.dg" in path):
             continue
         tests.append((path, ["g++", "-w", "-O2", "-g", "-pthread", *directed(text, "options"),
@@ -136,20 +135,20 @@ def glibc_tree(folder):
     return os.path.dirname(found[0])
 
 
-# Where glibc's tests find their files: nowhere.
+# The paths at which glibc's tests look for their files. Nothing exists there.
 GLIBC_PATHS = [f'-D{name}_PATH="/nowhere"' for name in
                ("OBJDIR", "SRCDIR", "OBJDIR_ELF_LDSO", "INSTDIR", "LIBDIR", "SLIBDIR", "BINDIR", "SBINDIR",
                 "ROOTSBINDIR", "SYSCONFDIR", "COMPLOCALEDIR", "ROOTDIR", "RUNPATHDIR")]
 
 
-# These tests differ for reasons that are known; LIMITS in sojourn-record(1) tells of the first two.
+# These tests differ for known reasons. LIMITS in sojourn-record(1) describes the first two.
 KNOWN = {"tst-create-detached.c": "the test has 800 MB of address space, less than the recorder reserves",
          "tst-minstack-exit.c": "the test's threads have the smallest stack that the system allows",
          "tst-robust-fork.c": "the test starts over 16,000 processes and ends itself after 100 seconds"}
 
 
 def glibc_support(tree, command):
-    """The library of glibc's tests, of those files that build without glibc itself."""
+    """Builds the library of glibc's tests from the files that build without glibc itself."""
     objects = os.path.join(tree, "objects")
     os.makedirs(objects, exist_ok=True)
     for path in glob.glob(os.path.join(tree, "support", "*.c")):
@@ -177,7 +176,7 @@ class Suite(typing.NamedTuple):
     title: str
     package: str                 # Debian's source package
     tests: typing.Callable
-    least_short: int             # the least number of tests that have to build; 0: the form has no such suite
+    least_short: int  # the least number of tests that must build; 0: the form does not run this suite
     least_long: int
     modes: list
 
@@ -201,7 +200,7 @@ class Outcome:
 
 
 def build(sojourn, path, command):
-    """The program's path, or None where it does not build."""
+    """Returns the program's path, or None if it does not build."""
     folder = sojourn.path("build")
     subprocess.run(["rm", "-rf", folder], check=True)
     os.mkdir(folder)
@@ -214,7 +213,7 @@ def build(sojourn, path, command):
 
 
 def run(sojourn, command, with_output=True):
-    """Returns how a program ends and what it says, without what varies. A hang is an outcome, too."""
+    """Returns how a program ends and what it prints, without text that varies. A hang is an outcome, too."""
     done = subprocess.Popen(command, cwd=sojourn.path("build"), env=sojourn.environment, stdin=subprocess.DEVNULL,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
     try:
@@ -222,7 +221,7 @@ def run(sojourn, command, with_output=True):
     except subprocess.TimeoutExpired:
         os.killpg(done.pid, signal.SIGKILL)
         done.communicate()
-        shutil.rmtree(sojourn.path("state"), ignore_errors=True) # of the killed recorder
+        shutil.rmtree(sojourn.path("state"), ignore_errors=True)  # left by the killed recorder
         return "hangs"
     code = done.returncode if done.returncode >= 0 else 128 - done.returncode
     if not with_output:
@@ -239,8 +238,8 @@ def says_so_too(said, program, hooked):
 
 
 def judge_test(sojourn, said, path, program, modes):
-    """Counts the ways of recording in which a program says what it does not say unhooked. Returns
-    None if the program does not say the same twice unhooked."""
+    """Counts the ways of recording in which a program prints something else than unhooked. Returns None if its
+    unhooked output varies."""
     plain = said([program])
     if plain == "hangs" or plain != said([program]):
         return None
@@ -258,7 +257,7 @@ def judge_test(sojourn, said, path, program, modes):
 
 
 def judge(sojourn, suite, only):
-    # Threads print in any order, and tests of them tell by their exit code.
+    # Threads print in any order, so tests of threads are compared by their exit code.
     said = functools.partial(run, sojourn, with_output=suite.package != "glibc")
     outcome = Outcome()
     for path, command in suite.tests(sojourn.sources):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rules that change calls where calls do not simply return: recursion, calls that end by a jump or an exception or
-longjmp, signal handlers, a malloc whose caller dies of it, a program under a filter of system calls, functions that
-cannot be hooked. The program does what the rule says and nothing else, and the session has each time.
+"""Rules change calls that do not simply return: recursion, calls that end by a jump, an exception or longjmp,
+signal handlers, a malloc whose caller dies of it, a program under a system call filter, and functions that cannot
+be hooked. The program does exactly what the rule says, and the session has each hit.
 
 change_faults.py BUILD_FOLDER
 """
@@ -28,7 +28,7 @@ def build(sojourn, compiler, level, flags=()):
 
 
 def rule(function, change, of=None, kind="int", when=None, name="rule"):
-    """On argument `of`; None: the result."""
+    """Makes a rule for argument `of`, or for the result if `of` is None."""
     made = {"name": name, "function": function, "as": kind, "change": change,
             **({"result": True} if of is None else {"argument": of})}
     return {**made, "when": when} if when else made
@@ -39,7 +39,7 @@ def equal(value):
 
 
 def run(sojourn, program, mode, rules, options=(), code=0):
-    """What it says, and how often each rule fired."""
+    """Runs the program. Returns its output and how often each rule fired."""
     database, policy = sojourn.path("faults.db"), sojourn.path("faults.json")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -66,7 +66,7 @@ def ends_of_calls(sojourn, program, has_jump):
         ("jump", [rule("flt_leaf", {"set": 7})], 7, {"rule": 1}),
         ("jump", [rule("flt_jump", {"return": 9}, 1)], 9, {"rule": 1}),
         ("jump", [rule("flt_jump", {"set": 8}, 1)], 90, {"rule": 1}),
-        # A call that jumps has no exit of its own: it has no result.
+        # A call that ends by a jump has no exit of its own, so it has no result.
         ("jump", [rule("flt_jump", {"set": 7})], 40 if has_jump else 7, {} if has_jump else {"rule": 1}),
         ("throw", [], 525, {}),
         ("throw", [rule("flt_throw", {"set": 1000})], 5500, {"rule": 5}),
@@ -84,7 +84,7 @@ def ends_of_calls(sojourn, program, has_jump):
 
 
 def no_memory(sojourn, program):
-    """It dies of its own fault, and the session has the rule and the call."""
+    """The program dies of its own fault. The session has the rule's hit and the call."""
     nothing = rule("malloc", {"return": 0, "from": 5}, 1, "ulong", equal(12345), "nothing")
     said, hits = run(sojourn, program, "malloc", [nothing], ["--function", "malloc"], code=139)
     check(said == ["0", "1", "2", "3"] and hits == {"nothing": 1}, f"{said}, {hits}")
@@ -98,7 +98,7 @@ def no_memory(sojourn, program):
 
 
 def under_a_filter(sojourn, program):
-    """What needs no system call is done, what needs one is left out; nobody is killed for it."""
+    """Changes that need no system call are made, changes that need one are left out. The filter kills no program."""
     denied = rule("flt_open", {"return": -1, "errno": 13}, 2, "int", {"op": ">=", "value": 1000}, "denied")
     said, hits = run(sojourn, program, "confined", [denied])
     check(said == ["1000", "0"] and hits.get("denied", 0) <= 1000, f"{said}, {hits}")
@@ -111,7 +111,7 @@ def under_a_filter(sojourn, program):
 
 
 def not_hooked(sojourn, program):
-    """The C library's functions, which the agent and the program's handlers use, are no rule's."""
+    """Rules cannot name functions of the C library that the agent and the program's handlers use."""
     nothing = rule("malloc", {"return": 0}, 1, "ulong")
     policy = sojourn.path("libc.json")
     for unmatched in ("refuse", "allow"):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Rules that change calls are refused without the machine's own permission by every way in: record, attach, policy
-set, a program that records itself, and a collector's command, policy for all and policy of a command over HTTP. The
-program does what it does without them, and each refusal says why; with the permission record and attach take them.
+"""Rules that change calls are refused without the machine's own permission in every way to set them: record,
+attach, policy set, a program that records itself, and a collector's command, policy for all and policy of a command
+over HTTP. The program behaves as without rules, and each refusal gives the reason. With the permission record and
+attach accept the rules.
 
 change_ways.py BUILD_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -79,7 +80,7 @@ def by_policy_set(sojourn, program, policy, is_allowed):
         done = sojourn.run(["policy", "set", "--json", "--policy", policy, str(children(target.pid)[0])],
                            capture_output=True, text=True)
         said = ask(target)
-        # A recording that began without such rules may say that it does not take them.
+        # A recording that began without such rules may report that it does not accept them.
         check(said == PLAIN or (is_allowed and said == CHANGED), f"policy set: {said} {done}")
         check(said == CHANGED or "values" in done.stdout or "does not allow" in done.stdout + done.stderr,
               f"policy set says nothing: {done}")
@@ -88,7 +89,7 @@ def by_policy_set(sojourn, program, policy, is_allowed):
 
 
 def by_itself(sojourn, program, policy, is_allowed):
-    """A program that records itself takes no such rules."""
+    """A program that records itself accepts no such rules."""
     library = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "lib", "libsojourn-direct.so")
     folder = sojourn.path("direct")
     os.makedirs(folder, exist_ok=True)
@@ -104,7 +105,7 @@ def by_itself(sojourn, program, policy, is_allowed):
 
 
 def by_collector(sojourn, program, policy):
-    """A device's own file is /etc/sojourn/changes.json, which the collector cannot write."""
+    """The device's own file is /etc/sojourn/changes.json, which the collector cannot write."""
     check(not os.path.exists("/etc/sojourn/changes.json"), "this machine has permissions of its own")
     collector, device = Collector(sojourn), Device(sojourn, "phone7")
     try:

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Rules that change calls: arguments, results, errno and skipped functions of a native program, arguments,
-results and skipped calls of Mono methods, each as the rule says and as rule_hits tells; what these do not allow is reported;
-never without the permission of the machine, never in other programs, and not for longer than their
-recorder lives.
+"""Rules change arguments, results, errno and skipped functions of a native program, and arguments, results and
+skipped calls of Mono methods. Each change is as the rule says, and rule_hits has it. Changes that cannot be made
+are reported. Nothing changes without the machine's permission, in other programs, or after the recorder has ended.
 
 changes.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -144,7 +143,8 @@ OF_IMPORTS = [
 
 
 def emulated(sojourn, samples):
-    """The same on AArch64, also where functions sign their return addresses; results of calls into libraries."""
+    """Tests rules on AArch64, also where functions sign their return addresses, and results of calls into
+    libraries."""
     for number, options in enumerate((["-O2"], ["-O2", "-mbranch-protection=standard"], ["-O0"])):
         program = sojourn.path("changed-aarch64")
         subprocess.run(["aarch64-linux-gnu-gcc", *options, "-D_GNU_SOURCE", "-w", os.path.join(samples, "changed.c"), "-o",
@@ -176,8 +176,8 @@ def mono(sojourn, samples):
 
 
 def mono_results(sojourn, samples):
-    """Results are set and calls left out of static, generic, virtual and throwing methods, of ones with
-    structures and texts among their arguments, in threads that collect, as a rule says."""
+    """Rules set results and skip calls of static, generic, virtual and throwing methods, with structures and texts
+    among their arguments, in threads that run the garbage collector."""
     program = sojourn.path("Returned.exe")
     subprocess.run(["mcs", os.path.join(samples, "mono", "Returned.cs"), f"-out:{program}"], check=True,
                    timeout=PATIENCE_S)
@@ -195,7 +195,8 @@ def mono_results(sojourn, samples):
     calls = {(row["name"], row["ending"]): row["calls"] for row in rows}
     for name, count in RETURNED_CALLS.items():
         check(calls.get(name) == count, f"{name} is recorded as {calls}")
-    # A structure that it returns may take the register of its argument: it is left alone, and told.
+    # A structure that the function returns may use the register of its argument. Such a function is not hooked, and is
+    # reported.
     rows = sojourn.sql(database, "SELECT f.name, u.reason FROM unhooked_functions u JOIN functions f "
                                  "USING (function_id) WHERE f.name LIKE 'Shop:%'")
     check({(row["name"], row["reason"]) for row in rows} ==
@@ -206,7 +207,7 @@ def mono_results(sojourn, samples):
 
 
 def of_mono_not_possible(sojourn):
-    """Rules that cannot change calls of Mono methods say so, in the report and in the session."""
+    """Rules that cannot change calls of Mono methods are reported, in the report and in the session."""
     of_hit = {"function": "Npc:Hit*", "argument": 1, "as": "int"}
     of_ask = {"function": "Npc:Ask*"}
     rules = [
@@ -252,7 +253,7 @@ def only_with_permission(sojourn, built):
     os.chmod(path, 0o644)
     done, _ = record(sojourn, [program], [DENY], "refused.db")
     check(done.returncode == 125 and "line 1" in done.stderr, f"damaged: {done}")
-    # A program that the recorded one runs is another.
+    # Only env is permitted. The program that env runs is another one.
     permit(sojourn, ["/usr/bin/env"])
     done, _ = record(sojourn, ["env", program], [DENY], "env.db", ["--allow-unmatched"])
     check(done.stdout.splitlines()[:10] == PLAIN, f"by env it says {done}")
@@ -331,7 +332,7 @@ def ends_with_its_recorder(sojourn, built):
     target = looping(sojourn, built, "killed.db")
     target.process.kill()
     target.process.wait()
-    # The program has our pipes, still.
+    # The program still has the test's pipes.
     wait_for("the end of the rule", lambda: ask(target) == "ret 2 runs 1\n")
     check(ask(target) == "ret 2 runs 1\n", "the rule came back")
     target.process.stdin.close()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Debian's programs on paths that are rarely walked, by rules: a file that may not be opened, memory that is not
-there, short reads, connections that fail or are refused for a while, statements that fail. python3, curl, sqlite3
-and redis say and do what they do when the same happens to them otherwise, and go on; what rules did is what strace
-and the programs count.
+"""Rules lead Debian's programs to paths that rarely run: a file that may not be opened, memory that is missing,
+short reads, connections that fail or are refused for a while, statements that fail. python3, curl, sqlite3 and
+redis react as to the real failure, and keep working. The number of changes equals the counts of strace and of the
+programs.
 
 error_paths.py BUILD_FOLDER
 """
@@ -30,7 +30,7 @@ def permit(sojourn, programs):
 
 
 def policy_file(sojourn, name, rules, module=None):
-    """Records the functions of the rules only; of a library, if one is given."""
+    """Writes a policy that records only the functions of the rules, of a library if one is given."""
     policy = {"policy": 1, "functions": {"include": sorted({rule["function"] for rule in rules})}, "values": rules}
     if module is not None:
         policy["modules"] = {"system": True, "include": [module]}
@@ -46,7 +46,7 @@ def change(name, function, argument, kind, what, when=None):
 
 
 def record(sojourn, name, rules, command, module=None, before=(), **options):
-    """Records a command; `before` is what runs the recorder."""
+    """Records a command. `before` is the command that runs the recorder."""
     database = sojourn.path(name + ".db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -87,7 +87,7 @@ def python_has_no_memory(sojourn):
 
 
 def count_reads(trace):
-    """Reads of 7 bytes from descriptor 77; other threads' lines may come between the two halves of one."""
+    """Counts reads of 7 bytes from descriptor 77. Lines of other threads may come between the two halves of a read."""
     seen, begun = 0, set()
     with open(trace, encoding="utf-8", errors="replace") as file:
         for line in file:
@@ -102,7 +102,7 @@ def count_reads(trace):
 
 
 def python_reads_little(sojourn):
-    """As often as strace sees it."""
+    """The rule fires as often as strace shows short reads."""
     data = script(sojourn, "data", "".join(f"{i}\n" for i in range(500)))
     path = os.path.join(SAMPLES, "policy", "reads_little.py")
     on_file = [{"argument": 1, "as": "int", "op": "==", "value": 77}, {"argument": 3, "as": "ulong", "op": ">", "value": 7}]
@@ -149,7 +149,7 @@ def free_port():
 
 
 def redis_cannot_accept(sojourn):
-    """It has no descriptor for the first two connections, says so, and serves the client when it has."""
+    """redis gets no descriptor for the first two connections and reports it. It serves the client when it gets one."""
     port, log = free_port(), sojourn.path("redis.log")
     database = sojourn.path("redis.db")
     rules = [change("accept", "anetTcpAccept", 2, "int", {"return": -1, "errno": 24, "times": 2})]

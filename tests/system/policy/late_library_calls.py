@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Rules about calls into libraries begin in a running program, lazily bound or at once, by signature and by the
-library's debug data, where the library is hooked, too; they change results, and calls that are open end as such.
+"""Rules about calls into libraries begin in a running program, bound lazily or at once, by signature and by the
+library's debug data, also where the library is hooked. They change results, and calls that are open end unchanged.
 
 late_library_calls.py BUILD_FOLDER
 """
@@ -32,8 +32,8 @@ def check_apart(sojourn, database):
 
 
 def test_hooked_library(sojourn):
-    """Where the library is hooked, too, its functions record results for calls into it from then on; that a rule about
-    such calls does not change results is said."""
+    """If the library is hooked, too, its functions record results for calls into it from then on. A message says
+    that a rule about such calls does not change results."""
     permit(sojourn, ["return", "errno", "set"])
     caller, database = build_caller(sojourn, "lazy"), sojourn.path("hooked.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--library-calls", "--module", "caller", "--module", "liblate*",
@@ -55,8 +55,8 @@ def test_hooked_library(sojourn):
 
 
 def test_imports(sojourn, options, binding):
-    """Calls into libraries that were recorded without values, or not recorded at all, have them from then on, by the
-    library's debug data too; rules change their results; a call that was open meanwhile ends as it would have."""
+    """Calls into libraries that were recorded without values, or not at all, have values from then on, also by the
+    library's debug data. Rules change their results. A call that was open meanwhile ends unchanged."""
     permit(sojourn, ["return", "errno", "set"])
     caller, database = build_caller(sojourn, binding), sojourn.path("imports.db")
     if os.path.exists(database):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """The memory of calls is counted from the policy on that asks for it, launched and attached, whether threads were
-counted before or not. Where that cannot begin it is said at once.
+counted before or not. If the counting cannot begin, that is reported at once.
 
 late_memory.py BUILD_FOLDER
 """
@@ -16,7 +16,8 @@ MEMORY = [{"function": "late_store", "memory": True}, {"function": "late_store",
 
 
 def test_memory(sojourn, program, launched, *options):
-    """What calls allocate is counted from then on, whether the allocator was patched before or is patched now."""
+    """The allocations of calls are counted from then on, whether the allocator was patched before or is patched
+    now."""
     database = sojourn.path("memory.db")
     if os.path.exists(database):
         os.unlink(database)
@@ -49,7 +50,8 @@ def test_memory(sojourn, program, launched, *options):
 
 
 def test_memory_refused(sojourn, program):
-    """An allocator whose entries were patched to watch freed memory does not begin to count, which is said at once."""
+    """An allocator whose entries are patched to watch freed memory does not begin to count. That is reported at
+    once."""
     target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("zombies.db"), "--zombies", "heap", "--", program],
                     env=sojourn.environment).ready()
     try:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Rules about functions that the running program did not begin with: they are obeyed, changed and taken
-out without a restart, launched and attached, while threads are in those functions; rule_hits has each. So are
-rules about values that are recorded already, from callers that are not recorded, and after a failure. What
-cannot begin late is said, rule by rule.
+"""Rules about functions that the first policy did not name are applied, changed and removed without a restart,
+launched and attached, while threads run those functions. rule_hits has each hit. The same holds for rules about
+values that are recorded already, from callers that are not recorded, and after a failure. Rules that cannot begin
+late are reported one by one.
 
 late_rules.py BUILD_FOLDER
 """
@@ -27,7 +27,7 @@ NUMBERS = {"name": "numbers", "function": "late_many", "signature": "(a:int, b:i
 
 
 def obey(sojourn, target, pid):
-    """Sets, changes and takes out rules of functions that no policy has named before."""
+    """Sets, changes and removes rules of functions that no policy has named before."""
     goes_on(target, 0, "calls by themselves")
     for round_number in range(3):
         answer = set_policy(sojourn, pid, "--policy", write_policy(sojourn, "first", [OPEN]))
@@ -59,7 +59,7 @@ def hits(sojourn, database):
 
 
 def check_hits(sojourn, database, said):
-    """Rows are what the program has counted of its own."""
+    """Checks that the rows equal the program's own counts."""
     _, changed, sizes, outers, wrong = said
     check(wrong == 0, f"{wrong} calls were half of one rule")
     found = hits(sojourn, database)
@@ -84,7 +84,7 @@ def test_launched(sojourn, program):
 
 
 def test_attached(sojourn, program):
-    """Of functions that were not even hooked before."""
+    """Uses functions that were not even hooked before."""
     database = sojourn.path("attached.db")
     target = Target([program]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
@@ -110,8 +110,8 @@ def test_attached(sojourn, program):
 
 
 def test_recorded_before(sojourn, program):
-    """Of a value that is recorded already no hook changes: the process learns of the first rule that changes calls
-    all the same."""
+    """A rule about a value that is recorded already changes no hook. The process still gets the first rule that
+    changes calls."""
     database = sojourn.path("recorded.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--policy",
                      write_policy(sojourn, "records", [RECORDS], functions={"include": ["late_*"]}), "--", program],
@@ -129,7 +129,7 @@ def test_recorded_before(sojourn, program):
 
 
 def test_unwanted_caller(sojourn, program):
-    """Where a caller lies the process learns also when nothing of its module lacks a hook."""
+    """The process also learns a caller's address if every function of the caller's module is hooked already."""
     database = sojourn.path("caller.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_open", "--", program],
                     env=sojourn.environment).ready()
@@ -148,7 +148,8 @@ def test_unwanted_caller(sojourn, program):
 
 
 def test_failed_before(sojourn, program):
-    """A process that cannot be stopped does not follow, which is said; the same policy tries again."""
+    """A process that cannot be stopped does not follow the policy, and that is reported. The same policy tries
+    again."""
     database = sojourn.path("failed.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_*", "--", program],
                     env=sojourn.environment).ready()
@@ -175,7 +176,7 @@ def test_failed_before(sojourn, program):
 
 
 def test_refused(sojourn, program):
-    """Each reason with its rule; and nothing without the machine's permission."""
+    """Each reason is reported with its rule. Nothing changes without the machine's permission."""
     database = sojourn.path("refused.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--library-calls", "--", program],
                     env=sojourn.environment).ready()
@@ -199,7 +200,8 @@ def test_refused(sojourn, program):
 
 
 def test_gone(sojourn, program):
-    """A pattern that matches nothing is reported for the policy that has it, and not of a later one without values."""
+    """A pattern that matches nothing is reported for the policy that has it, and not for a later policy without
+    values."""
     database = sojourn.path("gone.db")
     target = Target([sojourn.program, "record", "-q", "-o", database, "--function", "late_many", "--", program],
                     env=sojourn.environment).ready()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rules by debug data begin in a running program, launched and attached: beside values of other functions, under
-patterns that meet at one function. Values that are recorded by number or signature keep no names, which is said, as
-is where a function has no debug data, or its values find no room.
+"""Rules by debug data begin in a running program, launched and attached, beside values of other functions and under
+patterns that match the same function. Values recorded by number or signature keep no names, which is reported.
+Functions without debug data, and values that do not fit, are reported, too.
 
 late_types.py BUILD_FOLDER
 """
@@ -17,7 +17,8 @@ from sojourn_testing import check, check_accounts, children, main
 
 
 def check_typed(calls):
-    """Whole calls are as the program makes them; one that was under way when its hooks came may lack an end."""
+    """Checks that complete calls are as the program makes them. A call that was running when its hooks were set may
+    lack its end."""
     whole = [call for call in calls if len(call) == 8]
     check(len(calls) - len(whole) <= 6, f"{len(calls) - len(whole)} calls without some values: {calls[:2]}")
     for call in whole:
@@ -29,8 +30,8 @@ def check_typed(calls):
 
 
 def test_typed(sojourn, program, launched):
-    """Debug data are read when a rule asks for them: beside the plain value that was recorded before, of functions
-    that were not hooked, of none twice; where there are none that is said."""
+    """Debug data are read when a rule asks for them: beside the plain value that was recorded before, for functions
+    that were not hooked, and never twice. Missing debug data are reported."""
     database = sojourn.path(f"typed{launched}.db")
     rules = [{"function": name} for name in ("late_many", "late_t*", "late_*")]
     policies = [write_policy(sojourn, f"typed{i}", rules[:i + 1], functions={"include": ["late_many", "late_typed"]})
@@ -65,15 +66,15 @@ def test_typed(sojourn, program, launched):
     print(f"types that came late: {whole} and {len(many)} calls, {counted}")
 
 
-# Positions of these are not those of the debug data.
+# These positions differ from those of the debug data.
 NUMBERED = ([{"function": "late_typed", "argument": 1, "as": "double"}, {"function": "late_typed", "argument": 3, "as": "int"}],
             [{"function": "late_typed", "signature": "(name:string, of:int)"}],
             [{"name": "even", "function": "late_typed", "argument": 2, "as": "int", "when": {"op": "==", "value": 0}}])
 
 
 def test_numbered(sojourn, program, before):
-    """Values that are recorded by number or signature go on as they were and get no names by debug data, which is said;
-    other functions of the same pattern have their types."""
+    """Values recorded by number or signature continue unchanged and get no names by debug data, which is reported.
+    Other functions of the same pattern have their types."""
     database = sojourn.path("numbered.db")
     if os.path.exists(database):
         os.unlink(database)
@@ -103,7 +104,7 @@ def test_numbered(sojourn, program, before):
 
 
 def test_named(sojourn, program):
-    """Where debug data have named values of a function, that a rule by number does not record others is said."""
+    """If debug data have named values of a function, a rule by number records no others, which is reported."""
     rules = [{"function": "late_t*"}, {"name": "sixth", "function": "late_typed", "argument": 6, "as": "int"}]
     target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("named.db"), "--policy",
                      write_policy(sojourn, "named", rules[:1]), "--", program], env=sojourn.environment).ready()
@@ -121,7 +122,7 @@ CROWDED = "'late_t*': 1 functions have as many values"
 
 
 def test_crowded(sojourn, program):
-    """Values by debug data that find no room beside others are reported."""
+    """Values by debug data that do not fit beside others are reported."""
     database = sojourn.path("crowded.db")
     rules = [{"name": f"number {argument}", "function": "late_typed", "result": True, "as": "int",
               "when": [{"argument": argument, "as": kind, "op": "==", "value": -1} for kind in ("int", "double")]}
@@ -142,7 +143,7 @@ def test_crowded(sojourn, program):
 
 
 def test_untyped(sojourn):
-    """Where there are no debug data is said in the answer, of the policy that asks for them alone."""
+    """If there are no debug data, the answer to the policy that asks only for them says so."""
     program = sojourn.path("bare")
     subprocess.run(["gcc", "-O1", "-D_GNU_SOURCE", "-x", "c", "-", "-pthread", "-o", program], input=SOURCE, text=True, check=True)
     target = Target([sojourn.program, "record", "-q", "-o", sojourn.path("bare.db"), "--function", "late_*", "--", program],

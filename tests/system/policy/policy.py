@@ -1,4 +1,4 @@
-"""Policies at work on a program whose calls are known: modes, filters, triggers, budget."""
+"""Tests policies on a program whose calls are known: modes, filters, triggers, budget."""
 import json
 import os
 import subprocess
@@ -11,7 +11,7 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 CALLS = """SELECT f.name, s.calls FROM function_stats s JOIN functions f USING (function_id)
            WHERE s.session_id = {}"""
 
-# The program waits for room as long as it takes, however late the recorder gets the processor.
+# The program waits up to 10 s for free chunks, however late the recorder gets the processor.
 WITHOUT_LOSS = ["--block-ms", "10000"]
 
 
@@ -86,7 +86,7 @@ def filters_count_what_they_leave_out(sojourn, program):
 
 
 def empty_selections_are_reported(sojourn, program):
-    """What selects nothing is refused before the start, or its summary says what was there."""
+    """A selection that matches nothing is refused before the start, or the summary lists what was there."""
     done, _ = sojourn.record([program, ""], sojourn.path("none.db"),
                                    ["--function", "ends_step", "--exclude", "ends_*"])
     check(done.returncode == 125, f"it ran: {done.returncode}")
@@ -113,7 +113,7 @@ def short_calls_are_counted_only(sojourn, program):
     for name, calls in (("ends_step", 1000), ("ends_work", 1), ("ends_die", 1), ("main", 1)):
         total = kept.get(name, 0) + out.get((name, "minimum"), 0)
         check(total == calls, f"{name}: {total} of {calls} are accounted for")
-    # On a loaded machine a step may be interrupted for long.
+    # On a loaded machine a step may be interrupted for a long time.
     short = sojourn.sql(database, "SELECT count(*) AS n FROM calls WHERE duration_ns < 100000000")
     check(out[("ends_step", "minimum")] > 0 and short[0]["n"] == 0, f"short calls were kept: {kept}")
     database, _ = recorded(sojourn, program, "flood", "minimum2", ["--minimum", "1ms"])
@@ -157,7 +157,7 @@ def commands_reach_the_trigger(sojourn, program):
     recorder = subprocess.Popen(
         [sojourn.program, "record", "-q", "-o", database, "--policy", path, "--", program, "wait"],
         env=sojourn.environment, stdout=subprocess.PIPE)
-    # What it prints says that it has made calls: a command may come before there are any.
+    # The program's output shows that it has made calls. A command may come before there are any.
     check(recorder.stdout.readline() != b"", "the program did not start")
     wait_for("the command is taken",
              lambda: sojourn.run(["trigger", "keep it"], capture_output=True).returncode == 0)
@@ -179,7 +179,7 @@ def commands_reach_the_trigger(sojourn, program):
 
 
 def a_dump_begins_within_calls(sojourn, program):
-    """Sums of a dump count calls that began before it; single calls do not, and that is said."""
+    """Sums of a dump include calls that began before it. Single calls do not include them, and that is reported."""
     policy = {"mode": "flight", "flight": {"before": "1ms", "after": "10ms", "memory": "8M"},
               "triggers": [{"on": "nth_call", "function": "ends_step", "times": 2900000, "do": ["dump"]}]}
     database, _ = recorded(sojourn, program, "flood", "within", policy=policy)
@@ -197,7 +197,7 @@ def a_dump_begins_within_calls(sojourn, program):
 
 
 def refused(sojourn, program, text, options=()):
-    """What is said about a policy that is refused; the program is not started."""
+    """Returns the messages about a policy that is refused. The program is not started."""
     path, database = sojourn.path("nonsense.json"), sojourn.path("nonsense.db")
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
@@ -232,7 +232,7 @@ def names_that_may_come_later_are_listed(sojourn, program):
                            ["--exclude", "no_such_*", "--allow-unmatched"])
     listed = sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"]
     check(json.loads(listed) == ["no_such_*"], f"listed: {listed}")
-    # What only a module has that is not there from the start cannot be known.
+    # The functions of a module that is loaded later cannot be known.
     database, _ = recorded(sojourn, program, "", "module",
                            ["--module", "plugin.so", "--function", "plugin_*"])
     listed = json.loads(sojourn.sql(database, "SELECT not_applied FROM policies")[0]["not_applied"])
@@ -280,7 +280,7 @@ def budgets_are_kept_by_unhooking_functions(sojourn, program):
     check(decisions[0]["name"] == "ends_step", f"not the hottest first: {decisions[0]}")
     check(decisions[0]["overhead_ppm"] > 30000, "inside of the budget already")
     found = counts(sojourn, database)
-    # On a busy machine the other function may cost more than the budget, too.
+    # On a busy machine the other function may exceed the budget, too.
     unhooked = {decision["name"] for decision in decisions if decision["what"] == "unhook"}
     check(found["ends_work"] == 201 or "ends_work" in unhooked, f"the remaining calls are wrong: {found}, {decisions}")
     check(found["ends_step"] < 100000000, "the hottest function was recorded on")
@@ -297,7 +297,7 @@ TESTS = [profile_is_what_a_trace_adds_up_to, profiling_ends_with_its_window,
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     program = os.path.join(build, "tests/samples/ends")
-    # Commands look for live recordings: those of others are not to be seen.
+    # Commands look for live recordings. A separate runtime directory hides those of other tests.
     sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     for each in TESTS:
         if not arguments or arguments[0] in each.__name__:

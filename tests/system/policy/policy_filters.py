@@ -1,4 +1,5 @@
-"""Every filter on a real program whose calls are known: what is kept, what is counted, who called."""
+"""Tests every filter on a real program whose calls are known: which calls are kept, which are counted, and which
+function called them."""
 import json
 import os
 import subprocess
@@ -19,15 +20,15 @@ def without_parameters(name):
 
 
 def wait_for_names(sojourn, database):
-    """The threads of the sample wait meanwhile, for the end of its input."""
+    """Waits until the names are stored. The threads of the sample wait meanwhile for the end of its input."""
     named = "SELECT count(*) AS n FROM threads WHERE name IN ('net-reader', 'net-writer', 'painter')"
     wait_for("the names of three threads",
              lambda: sojourn.sql_once_made(database, named) == [{"n": 3}])
 
 
 def recorded(sojourn, program, policy=None, options=(), is_held=False):
-    """Calls kept, and calls that were counted only: {name: calls}, {(name, reason): calls}. `is_held`:
-    threads go on when their names have been seen."""
+    """Returns the kept calls and the calls that were only counted: {name: calls}, {(name, reason): calls}.
+    `is_held`: threads wait until their names have been stored."""
     database, path = sojourn.path("filter.db"), sojourn.path("filter.json")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -79,7 +80,7 @@ def source_files(sojourn, folder):
     for program in ("dwarf", "split"):
         path = os.path.join(folder, program)
         kept, _, _ = recorded(sojourn, path, options=["--source", "filter_part.c"])
-        # Of a stripped program, local functions have names in its debug file only.
+        # The local functions of a stripped program have names only in its debug file.
         expect(kept, part, f"{program}: one file by name")
         kept, _, _ = recorded(sojourn, path, {"sources": {"include": ["/sample[.]cpp$/"],
                                                           "exclude": ["*/samples/filter_part.c"]}})
@@ -97,7 +98,7 @@ def threads_that_name_themselves(sojourn, folder):
                             is_held=True)
     check(kept == {"shop::fill": 2, "shop::Basket::add": 200, "part_add": 200, "bank::wait": 2,
                    "bank::pay": 2}, f"two threads of four: {kept}")
-    # Here they have another name at their first recorded call.
+    # These threads have another name at their first recorded call.
     kept, out, database = recorded(sojourn, program, options=["--thread", "net-*"], is_held=True)
     check(kept.get("bank::pay") == 2, f"two threads of four: {kept}")
     for name, calls in ALL.items():
@@ -126,7 +127,7 @@ def one_in_n_depth_and_minimum(sojourn, folder):
     for name, calls in ALL.items():
         check(kept.get(name, 0) + out.get((name, "minimum"), 0) == calls, f"{name}: {kept}, {out}")
     check(kept["bank::wait"] == 6 and kept["main"] == 1 and kept["run"] == 3, f"long: {kept}")
-    # On a loaded machine a short call may be interrupted for long.
+    # On a loaded machine a short call may be interrupted for a long time.
     short = sojourn.sql(database, "SELECT count(*) AS n FROM calls WHERE duration_ns < 3000000")[0]["n"]
     check(short == 0 and out[("part_add", "minimum")] > 0, f"short calls were kept: {kept}")
     parents = sojourn.sql(database, """SELECT p.name AS parent, count(*) AS calls FROM calls c

@@ -1,5 +1,5 @@
-"""kill -9 of the program or of its recorder, in profile and flight mode: what was there is salvaged,
-marked so, and sent = stored + counted as lost. SJ_LONG=1: 60 rounds at random moments."""
+"""kill -9 of the program or of its recorder, in profile and flight mode. The existing calls are salvaged and
+marked, and sent = stored + counted as lost. SJ_LONG=1: 60 rounds at random moments."""
 import json
 import os
 import random
@@ -40,7 +40,7 @@ def accounted(sojourn, database):
 
 
 def kept_files(sojourn, start):
-    """What the recorder keeps for its successor: files of its runtime directory."""
+    """Returns what the recorder keeps for its successor: the files of its runtime directory."""
     return [name for _, _, files in os.walk(sojourn.path("sojourn")) for name in files
             if name.startswith(start)]
 
@@ -52,8 +52,8 @@ def kept_calls(sojourn, mode):
 
 
 def kill_recorder(sojourn, program, mode, seconds=None, later=None):
-    """Both are killed after so many seconds, or when calls were kept, `later`: in that mode; returns
-    the sessions that `flush` brought."""
+    """Kills both after `seconds`, or once calls were kept. `later`: the recording changes to that mode. Returns the
+    sessions that `flush` delivered."""
     database = sojourn.path("killed.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -107,7 +107,7 @@ def flights_outlive_their_recorder(sojourn, program):
 
 
 def flights_may_begin_later(sojourn, program):
-    """What was recorded in another mode before is the session's own, once."""
+    """Calls recorded in another mode before belong to the session itself, once."""
     database, sessions = kill_recorder(sojourn, program, "trace", later="flight")
     check(len(sessions) == 2 and sessions[0]["state"] == "lost", f"no child session: {sessions}")
     check(sessions[1]["cause"] == "the recorder was killed", f"cause: {sessions[1]}")

@@ -1,5 +1,5 @@
-"""Another policy for a Mono program that runs: methods that it has compiled already are recorded from then on,
-others no longer, launched or attached to, compiled at run time or ahead of it."""
+"""Changes the policy of a running Mono program: methods that are compiled already are recorded from then on, others
+no longer. The program is launched or attached to, and compiled at run time or ahead of it."""
 import os
 import signal
 import subprocess
@@ -23,7 +23,7 @@ def tell(process, what, times):
 
 
 def changes(sojourn, process, pid, options=()):
-    """Each line of work calls its method once more than it says."""
+    """Each line of work calls its method once more than the line says."""
     tell(process, "early", 3)
     tell(process, "late", 2)
     answer = set_policy(sojourn, pid, *options, *LATE)

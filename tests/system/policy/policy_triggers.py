@@ -1,4 +1,4 @@
-"""What triggers see and do, on programs that misbehave in known ways."""
+"""Tests what triggers see and do, on programs that misbehave in known ways."""
 import json
 import os
 import subprocess
@@ -34,7 +34,7 @@ def fired(sojourn, database):
 
 
 def stacks_of(sojourn, database):
-    """Function names by thread name, innermost first, of the first occasion."""
+    """Returns the function names by thread name, innermost first, at the first occasion."""
     rows = sojourn.sql(database, "SELECT thread_name, function FROM stacks WHERE taken = 1 "
                                  "ORDER BY number, level")
     stacks = {}
@@ -54,7 +54,7 @@ def loop_ns(sojourn, database):
 
 
 def recorded_until_stacks_are_taken(sojourn, program, policy):
-    """The sample waits in the end of its loop until its input ends."""
+    """Records until the stacks are captured. The sample waits at the end of its loop until its input ends."""
     database = sojourn.path("stacks.db")
     with subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--policy",
                            write_policy(sojourn, policy), "--", program, "wait"],
@@ -77,7 +77,7 @@ def event_loops_are_watched(sojourn, samples):
     rows = fired(sojourn, database)
     check(rows and rows[0]["event"] == "jank" and rows[0]["subject"] == "loop_sample",
           f"two slow turns of ten: {rows}")
-    # On a loaded machine more turns are slow than the two that rest: each occasion is two of them.
+    # On a loaded machine more turns are slow than the two that sleep. Each occasion needs two of them.
     turns_ns = loop_ns(sojourn, database) - (8 * 5 + 250) * 1e6
     occasions = sum((row["actions"] != "") + row["suppressed"] for row in rows)
     check(1 <= occasions <= 5, f"two of ten turns are slow: {rows}")
@@ -133,8 +133,7 @@ def marks_of_the_program_start_a_recording(sojourn, samples):
 
 
 def stacks_of_busy_threads(sojourn, samples):
-    """A thread that records stands where the program would be without the agent; nothing that it does
-    changes."""
+    """A thread that records has the stack that it would have without the agent, and its behavior does not change."""
     policy = {"buffer": {"when_full": "drop"},
               "triggers": [{"on": "command", "pause": "0s", "do": ["stacks"]}]}
     database = sojourn.path("busy.db")
@@ -170,7 +169,7 @@ def what_is_held_back_is_counted(sojourn, samples):
     acted = [row for row in rows if row["actions"] != ""]
     check(len(acted) == 1, f"with a pause of 10 s: {rows}")
     held_back = sum(row["suppressed"] for row in rows)
-    # A clock of coarse steps can measure some calls as 0.
+    # A clock with coarse steps can measure some calls as 0.
     check(500 <= held_back + 1 <= 1000 and len(rows) == 2, f"of 1000: {rows}")
 
 
@@ -187,7 +186,7 @@ def loops_of_attached_processes_are_not_watched(sojourn, samples):
 
 
 def jank_is_a_local_file(sojourn, samples):
-    """Without any collector: the file holds the seconds around the slow frame, and commands read it."""
+    """Without a collector the file holds the seconds around the slow frame, and commands can read it."""
     database = recorded(sojourn, os.path.join(samples, "api_c"),
                         {"base": "jank", "budget": None}, ["frames"])
     sessions = sojourn.sql(database, "SELECT session_id, cause, stored_calls, parent_session_id "
@@ -208,7 +207,7 @@ TESTS = [event_loops_are_watched, slow_calls_and_late_frames,
 
 def test(sojourn, arguments):
     samples = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples")
-    # Commands look for live recordings: those of others are not to be seen.
+    # Commands look for live recordings. A separate runtime directory hides those of other tests.
     sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.folder
     for each in TESTS:
         if not arguments or arguments[0] in each.__name__:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Rules are set, changed and removed again and again while four threads call the function that they are
-about: each call is what one rule says, whole, or what the function does by itself; and soon after the
-recorder is killed with rules in place no call is changed any more.
+"""Sets, changes and removes rules repeatedly while four threads call the function that the rules are about. Each
+call either follows one rule completely or behaves as by itself. The recorder is then killed with rules in place,
+and soon afterwards no call changes any more.
 
 rules_under_load.py BUILD_FOLDER (SJ_LONG=1: 10,000 times)
 """
@@ -19,7 +19,7 @@ from sojourn_testing import check, check_accounts, children, main, sample_text, 
 TIMES = 10000 if os.environ.get("SJ_LONG") == "1" else 60
 SOURCE = sample_text("policy/rules_under_load.c")
 RULE = {"function": "chg_load", "argument": 1, "as": "long", "name": "load"}
-# What comes one after the other; the last is none.
+# These changes follow each other. The last one removes the rule.
 CHANGES = [{"return": -77, "errno": 7}, {"return": -88, "errno": 8}, {"return": -99, "errno": 9, "one_in": 3}, None]
 
 
@@ -41,7 +41,7 @@ def policies(sojourn):
 
 
 def ask(target):
-    """Calls by what became of them, and calls that no rule explains."""
+    """Returns the calls by their outcome, and the calls that no rule explains."""
     target.process.stdin.write("?\n")
     target.process.stdin.flush()
     numbers = [int(part) for part in re.findall(r"\d+", target.process.stdout.readline())]
@@ -63,7 +63,7 @@ def test_set_and_removed(sojourn, program, paths):
             answer = set_policy(sojourn, pid, "--policy", paths[(number + 1) % len(paths)])
             check(not answer["not_applied"], f"{number}: {answer}")
             if number % 10 == 0:
-                kind = (number + 2) % len(paths)  # 0: by itself
+                kind = (number + 2) % len(paths)  # 0: no rule
                 before = ask(target)[0][kind]
                 wait_for(f"policy {number + 1}", lambda: ask(target)[0][kind] > before + 10)
         seen, wrong = ask(target)
@@ -78,7 +78,7 @@ def test_set_and_removed(sojourn, program, paths):
 
 
 def test_killed(sojourn, program, paths):
-    """Within a second of the recorder's end, by the program's own doing."""
+    """The program itself stops changing calls within a second of the recorder's end."""
     target = start(sojourn, program, paths[0], "killed.db")
     wait_for("the rule", lambda: ask(target)[0][1] > 0)
     target.process.kill()

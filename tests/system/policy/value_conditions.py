@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Conditions of rules about values on the whole call: other values, errno, the duration, the thread, the
-caller and the number of the call, alone and together, by number and by signature; what meets them is what
-the program prints of its own. Rules that change calls under several conditions, in one thread, between
-two marks, for a time, or by bytes that they write where an argument leads to.
+"""Conditions of rules about values: other values, errno, the duration, the thread, the caller and the number of the
+call. They apply alone and together, by number and by signature. The calls that meet them equal those that the
+program prints. Rules change calls under several conditions, in one thread, between two marks, for a time, or by
+bytes written to where an argument points.
 
 value_conditions.py BUILD_FOLDER
 """
@@ -39,7 +39,7 @@ def result(op, value):
 
 
 def rules():
-    """Each rule with what says of a printed call whether it is met."""
+    """Returns each rule with the function that tells if a printed call meets it."""
     return [
         ({**NUMBER, "when": [argument(1, "==", 1, "int"), result("<", 0)]},
          lambda c: c["kind"] == 1 and c["result"] < 0),
@@ -88,7 +88,7 @@ def record(sojourn, program, values):
 
 
 def printed_calls(output):
-    """cond_work as it says of itself; threads run one after the other."""
+    """Returns the calls of cond_work as it prints them. Threads run one after the other."""
     calls, thread = [], "alpha"
     for line in output.splitlines():
         words = line.split()
@@ -102,7 +102,7 @@ def printed_calls(output):
 
 
 def take_durations(sojourn, database, calls):
-    """A call is slow by its recorded duration: under load others are, too, than those that sleep."""
+    """The recorded duration decides if a call is slow. Under load other calls than those that sleep are slow, too."""
     rows = sojourn.sql(database, "SELECT duration_ns >= 25000000 AS slow FROM calls JOIN functions USING (function_id) "
                                  "WHERE name = 'cond_work' ORDER BY start_ns")
     check(len(rows) == len(calls), f"{len(rows)} recorded calls of {len(calls)}")
@@ -168,7 +168,7 @@ def test_changed(sojourn, program):
 
 
 def test_callers(sojourn, program):
-    """A rule changes the calls that one function makes, and those of the same function by others not."""
+    """A rule changes the calls from one caller, and not the calls of the same function from others."""
     permit(sojourn, [os.path.realpath(program)], ["set"])
     values = [{**NUMBER, "name": "second", "when": [when({"caller": "cond_sec*"}), argument(1, "!=", 0, "int")],
                "change": {"set": 501}}]
@@ -187,12 +187,12 @@ PHASES = sample_text("policy/phases.c")
 
 
 def test_marks(sojourn):
-    """A mark is one of its process, which does not switch the rules of another; one of the command line is
-    for all."""
+    """A mark belongs to its process and does not switch the rules of another process. A mark from the command line
+    switches the rules of all."""
     program = sojourn.path("phases")
     subprocess.run(["gcc", "-O1", "-w", f"-I{INCLUDE}", "-x", "c", "-", "-o", program], input=PHASES, text=True, check=True)
     permit(sojourn, [os.path.realpath(program)], ["return"])
-    sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.path("run") # where no other recording goes on
+    sojourn.environment["XDG_RUNTIME_DIR"] = sojourn.path("run")  # in this directory no other recording is running
     os.mkdir(sojourn.path("run"), 0o700)
     policy = sojourn.path("phases.json")
     with open(policy, "w", encoding="utf-8") as file:
@@ -224,7 +224,7 @@ def test_marks(sojourn):
 
 
 def test_prototypes(sojourn):
-    """A file of prototypes says what functions of a library without debug data have."""
+    """A file of prototypes gives the types of a library's functions without debug data."""
     library, user, prototypes = (sojourn.path(name) for name in ("libtiny.so", "user", "tiny.txt"))
     build_sample(sojourn, "policy/tiny.c", "-O1", "-shared", "-fPIC", program=library)
     build_sample(sojourn, "policy/tiny.c", "-O1", "-DTINY_USER", library, program=user)
@@ -245,7 +245,7 @@ def test_prototypes(sojourn):
 
 
 def test_mistakes(sojourn):
-    """One sentence each, with its place."""
+    """Each mistake gives one sentence, with its place."""
     change = {"set": 1}
     for rule, sentence in [
         ({**NUMBER, "when": []}, "a list of 1 to 8 conditions"),

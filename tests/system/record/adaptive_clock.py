@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""--clock adaptive: counts, callers and containment are those of a recording with every clock; what is
-an estimate says so, with its error, in SQL, reports, trees, differences and exports; functions that
-the policy names, or a trigger asks about, are timed; what is left out is reported.
-adaptive_clock.py BUILD_FOLDER"""
+"""--clock adaptive: counts, callers and containment equal those of a recording that times every call. Estimates are
+marked as such, with their error, in SQL, reports, trees, differences and exports. Functions that the policy names
+or a trigger watches are timed. What is left out is reported. adaptive_clock.py BUILD_FOLDER"""
 import csv
 import ctypes
 import io
@@ -26,7 +25,7 @@ HANDLER = ["perl", "-e",
            "use POSIX; my $n = 0; $SIG{VTALRM} = sub { $n += length('x' x 3) };"
            "use Time::HiRes qw(setitimer ITIMER_VIRTUAL); setitimer(ITIMER_VIRTUAL, 0.002, 0.002);"
            + LOOP + "POSIX::_exit(0)"]
-# Waits twice: for the start of a program that was not there before, then for its work.
+# Waits twice: first for the start of a program that did not exist before, then for its work.
 LATER = ["sh", "-c", "echo ready; read line; perl -e '$| = 1; print \"ready\\n\"; <STDIN>;" + LOOP
          + "' \"$0\"; exit"]
 ROUNDS, DOUBLINGS = 20000, 8
@@ -45,7 +44,7 @@ STATS = ("SELECT f.name, s.calls, s.untimed_calls, s.sampled_calls, s.error_ns, 
 OUTSIDE = ("SELECT count(*) AS n FROM calls c JOIN calls p ON p.call_id = c.parent_id"
            " WHERE c.start_ns < p.start_ns OR c.end_ns > p.end_ns OR c.self_ns < 0 OR c.duration_ns < 0")
 FLAGGED = f"SELECT count(*) AS n, sum(ending = 'open') AS open FROM calls WHERE flags & {UNTIMED}"
-# Of a session whose calls are all timed, nothing is an estimate.
+# In a session whose calls are all timed, nothing is an estimate.
 TOUCHED = f"SELECT count(*) AS n FROM calls c JOIN function_stats s USING (function_id) WHERE c.flags & {UNTIMED} AND s.untimed_calls IS NULL"
 
 
@@ -64,8 +63,8 @@ def recorded(sojourn, name, program, options):
 
 
 def counted(sojourn, name, program, options=()):
-    """Records longer and longer runs until calls were counted: on a loaded machine the program may end
-    before the recorder has seen which of its functions are short."""
+    """Records longer and longer runs until calls were counted. On a loaded machine the program may end before the
+    recorder has seen which of its functions are short."""
     for doubling in range(DOUBLINGS):
         rounds = str(ROUNDS << doubling)
         database, edges, stats = recorded(sojourn, f"{name}{rounds}", [*program, rounds], ["--clock", "adaptive", *options])
@@ -141,7 +140,8 @@ def check_shown(sojourn, database, estimated):
 
 
 def check_self_marks(sojourn, database, totals, selves):
-    """One rule: trees and reports as data, report.txt and flame graphs mark the self times that the report does."""
+    """One rule holds everywhere: trees and reports as data, report.txt and flame graphs mark the same self times as
+    the report."""
     told = {row["function"] for row in json_rows(output_of(sojourn, "report", "--json", database)) if row["is_self_estimate"]}
     check(told == selves, f"report --json: the self times of {told} are estimates, not those of {selves}")
     told = {row["name"] for row in json_rows(output_of(sojourn, "tree", "--json", "--all", database)) if row["is_self_estimate"]}
@@ -157,7 +157,7 @@ def check_self_marks(sojourn, database, totals, selves):
 
 
 def check_window(sojourn, database):
-    """Of a part of the session, as many calls are said to be untimed as calls of it have the flag."""
+    """In a part of the session, the number of untimed calls equals the number of its calls with the flag."""
     (half,), = [row.values() for row in sojourn.sql(database, "SELECT max(end_ns) / 2 AS half FROM calls")]
     flagged = {row["name"]: row["n"] for row in sojourn.sql(
         database, f"SELECT f.name, count(*) AS n FROM calls c JOIN functions f USING (function_id) WHERE c.flags & {UNTIMED}"
@@ -175,7 +175,8 @@ def check_window(sojourn, database):
 
 
 def check_window_without_samples(sojourn, database):
-    """Where no two timed calls tell the error it is all the untimed time, so a window has the share of its calls."""
+    """Where no two timed calls give the error, the error is the whole untimed time, and a window has the share of
+    its calls."""
     copy = sojourn.path("no samples.db")
     untimed = f"FROM calls WHERE flags & {UNTIMED} AND duration_ns IS NOT NULL"
     half = sojourn.sql(database, f"SELECT start_ns {untimed} ORDER BY 1 LIMIT 1 OFFSET (SELECT count(*) / 2 {untimed})")[0]["start_ns"]
@@ -204,7 +205,7 @@ def check_summary(sojourn, rounds):
 
 
 def check_mixed(sojourn, database, rounds):
-    """Sessions with different clocks are compared with a warning, those with the same without."""
+    """Comparing sessions with different clocks gives a warning. Comparing sessions with the same clock gives none."""
     for program, options in ((PROGRAM, ["--clock", "adaptive"]), (PROGRAM, []), (["true"], ["--clock", "adaptive"])):
         done, _ = sojourn.record([*program, rounds], database, options)
         check(done.returncode == 0, f"{options}: {done}")
@@ -234,7 +235,7 @@ def check_chosen(sojourn, estimated):
 
 
 def check_later_processes_obey(sojourn, rounds):
-    """A process that joins while a policy has every call timed counts when the next one says so."""
+    """A process that joins while a policy times every call counts untimed calls once the next policy says so."""
     environment = {**sojourn.environment, "XDG_RUNTIME_DIR": sojourn.folder}
     summary = sojourn.path("later.json")
     for doubling in range(DOUBLINGS):
@@ -312,7 +313,7 @@ def test(sojourn, _):
     check_emulated(sojourn)
 
 
-# Addresses and seeds decide how often Perl calls some of its functions.
+# Addresses and seeds decide how often Perl calls some of its functions, so both are fixed.
 ctypes.CDLL(None).personality(ADDR_NO_RANDOMIZE)
 os.environ.update(PERL_HASH_SEED="0", PERL_PERTURB_KEYS="0")
 main(test)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Memory of calls: what each call allocates and frees equals what the program counts of its own, by
-malloc_usable_size: all functions of malloc's family, failing ones, mappings, operators of C++, the C
-library's own calls, threads, recursion; with the C library's allocator, with one that the program
-defines and with jemalloc; in processes that are started and attached to.
+"""Memory of calls: the bytes that each call allocates and frees equal the program's own count by
+malloc_usable_size. The test covers all functions of malloc's family, failing ones, mappings, C++ operators, the C
+library's own calls, threads and recursion. It runs with the C library's allocator, one that the program defines,
+and jemalloc, in started and in attached processes.
 
 call_memory.py BUILD_FOLDER
 """
@@ -36,7 +36,7 @@ def build(sojourn, name, flags):
 
 
 def compare(sojourn, database, tally):
-    """Each thread's calls, in order, with what it has written."""
+    """Compares each thread's calls, in order, with what the program has written."""
     compared = 0
     for number in range(THREADS):
         with open(f"{tally}.{number}", encoding="utf-8") as file:
@@ -57,7 +57,7 @@ def compare(sojourn, database, tally):
             check(recorded == counted, f"thread {number}, {line}: recorded {recorded}")
             check(row["net_bytes"] == counted[1] - counted[3], f"{row}")
             compared += 1
-        # What calls had of their own is, added up, what the outermost had.
+        # The sum of the calls' own memory equals the sum of the outermost calls.
         check(sum(row["allocated_self_bytes"] for row in rows) == sum(row["allocated_bytes"] for row in outer), "self")
     return compared
 
@@ -75,7 +75,7 @@ def recorded(sojourn, program, environment=None):
 
 
 def test_sums(sojourn, database):
-    """Of functions that call themselves the outermost calls count, and of paths each call once."""
+    """Sums of recursive functions count the outermost calls. Sums of call paths count each call once."""
     sums = {row["name"]: row for row in sojourn.sql(database, """
         SELECT f.name, k.* FROM function_costs AS k JOIN functions AS f USING (function_id)""")}
     for row in sojourn.sql(database, """
@@ -89,7 +89,7 @@ def test_sums(sojourn, database):
 
 
 def test_attached(sojourn, program):
-    """A process that runs is joined, and left: it goes on."""
+    """Attaches to a running process and detaches. The process keeps running."""
     database, tally, stop = sojourn.path("attached.db"), sojourn.path("attached"), sojourn.path("stop")
     calls = """SELECT cast(a.value AS INTEGER) AS number, c.allocations, c.allocated_bytes, c.frees, c.freed_bytes
         FROM calls AS c JOIN functions AS f USING (function_id) JOIN arguments AS a ON a.call_id = c.call_id

@@ -22,7 +22,7 @@ rm run.db
 equal "exit code of the shell" 0 "$?"
 accounted run.db
 
-# Functions that a forked child returns from and its parent entered are no loss.
+# Functions that the parent entered and a forked child returns from do not count as losses.
 rm run.db
 "$sojourn" record -q -o run.db --summary run.json -- bash -c "/bin/true; echo" >/dev/null
 equal "losses of a child that returns" 0/0 \
@@ -40,8 +40,8 @@ accounted run.db
 equal "calls made = stored + lost" 3001004 \
     "$(query run.db "SELECT stored_calls + lost_calls FROM sessions")"
 
-# At the size limit all functions are unhooked: what is missing until then is counted, and what the
-# program begins later is not recorded.
+# At the size limit all functions are unhooked. Calls missing until then are counted, and what the program begins later
+# is not recorded.
 rm run.db
 mkfifo resume
 "$sojourn" record -q -o run.db --summary run.json --max-bytes 100k -- \
@@ -67,8 +67,8 @@ equal "calls of the first, stored and lost" 1 \
     "$(query run.db "SELECT stored_calls > 0 AND lost_calls > 0 FROM sessions")"
 accounted run.db
 
-# A child that outlives the program is named, marked and left without hooks.
-# marks: how each process came, and why its recording ended
+# A child that outlives the program is named, marked and left without hooks. marks: prints how each process joined, and
+# why its recording ended
 marks() {
     query run.db "SELECT group_concat(how || ':' || disarm_reason) FROM
         (SELECT how, disarm_reason FROM processes ORDER BY number)"
@@ -91,7 +91,7 @@ touch go
 wait_for has_ended "$daemon"
 accounted run.db
 
-# record_all: records a daemon until all have ended; `go` ends it
+# record_all: records a daemon until all processes have ended; `go` ends the daemon
 record_all() {
     rm -f run.db go daemon.pid
     "$sojourn" record -q -o run.db --until-all-end -- "$samples/ends" daemon >/dev/null 2>err.txt &
@@ -110,7 +110,7 @@ equal "steps of both, to the end" 1100 "$(calls run.db ends_step)"
 equal "marks of a daemon that ended" "launched:,forked:" "$(marks)"
 accounted run.db
 
-# So it is where a process goes on as a program that cannot be recorded.
+# A process that continues as a program that cannot be recorded has the same result.
 rm run.db
 "$sojourn" record -q -o run.db --until-all-end -- \
     sh -c '"$0" spin >/dev/null & echo $! >spin.pid' "$samples/ends_static" 2>err.txt
@@ -119,7 +119,7 @@ equal "a static program's process" "forked:executed a program that is not record
     "$(query run.db "SELECT how || ':' || disarm_reason FROM processes WHERE number = 2")"
 accounted run.db
 
-# A signal to the recorder ends that, and leaves the daemon.
+# A signal to the recorder ends the recording, and the daemon keeps running.
 record_all
 wait_for sh -c "! pgrep -P $recorder"
 kill -TERM "$recorder"

@@ -1,7 +1,7 @@
-"""A program that takes system calls away from itself (seccomp) runs on under the recorder: the agent
-makes none from that moment on, drops where it would wait, and every call is stored or counted as
-lost. Before strict mode, which takes the clock away, a program of one thread is left; beside other
-threads, and in a process that was attached to, strict mode is refused."""
+"""A program that forbids itself system calls (seccomp) keeps running under the recorder. From then on the agent
+makes no system call, drops calls where it would wait, and every call is stored or counted as lost. Before strict
+mode, which forbids reading the clock, the agent leaves a program of one thread. Strict mode is refused beside other
+threads, and in a process that was attached to."""
 import os
 import sys
 
@@ -26,14 +26,14 @@ def filters(sojourn, sample, how, options):
     database, done, stored, lost = record(sojourn, sample, how, options)
     check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
           f"{how} {options}: the program ended with {done.returncode}, {done.stdout!r}")
-    # Its own calls, those of main and of the other functions, stored or lost.
+    # The program's calls, those of main and of the other functions, are stored or counted as lost.
     check(stored > 0 and stored + lost >= CALLS, f"{how}: {stored} calls stored, {lost} lost")
     threads = sojourn.sql(database, "SELECT count(*) AS n FROM threads")[0]["n"]
     check(threads == 2, f"{how}: {threads} threads")
 
 
 def forks(sojourn, sample):
-    """Neither is the agent in a forked child the one that makes a call."""
+    """The agent in a forked child makes no system call either."""
     for options in ([], ["--zombies", "heap"]):
         database, done, stored, lost = record(sojourn, sample, "fork", options)
         check((done.returncode, done.stdout) == (0, f"calls {CALLS}\n"),
@@ -54,7 +54,7 @@ def strict(sojourn, sample):
 
 
 def strict_attached(sojourn, sample):
-    """What a tracer wrote cannot be given back from within, and the clock would end the program."""
+    """The process cannot restore what the tracer wrote, and reading the clock would end the program."""
     target = Target([sample, "strict-told"]).ready()
     database = sojourn.path("attached.db")
     recorder = start_attach(sojourn, target.pid, database)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Coverage: what was entered of what is there, against lists made by hand from the sources, of Mono,
-native and Java programs, over several sessions and between marks.
+"""Coverage: compares the functions that were entered, out of all functions, with lists made by hand from the
+sources. The programs are Mono, native and Java programs, over several sessions and between marks.
 
 coverage.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -17,7 +17,7 @@ CARROT = {"Covered:Root(Plant.Roots.Root)", "Plant.Roots.Carrot:.ctor()", "Plant
 LEAF = {"Plant.Roots.Carrot/Leaf:.ctor()", "Plant.Roots.Carrot/Leaf:Count()"}
 BOX = {"Plant.Box`1:.ctor(T)", "Plant.Box`1:get_Held()", "Plant.Box`1:set_Held(T)", "Plant.Box`1:Grow(int)"}
 NEVER = {"Covered:.ctor()", "Covered:Unused(int,string)", "Plant.Box`1:Never()", "Plant.Roots.Root:Width()"}
-# functions, and how many of them the words "carrot" and "box" enter
+# functions of each class, and how many of them the words "carrot" and "box" enter
 CLASSES = {"Covered": (4, 2), "Plant.Roots.Root": (2, 1), "Plant.Roots.Carrot": (3, 3),
            "Plant.Roots.Carrot/Leaf": (2, 0), "Plant.Box`1": (5, 4)}
 NAMESPACES = {"": (4, 2), "Plant.Roots": (7, 4), "Plant": (5, 4)}
@@ -57,7 +57,7 @@ def mono_methods(sojourn, samples):
     check(counted(every) == {program: (16, 12)} and abs(every[0]["share"] - 0.75) < 1e-9, f"all: {every}")
     first = report(sojourn, database, "--coverage", "--over", "1,3")
     check(counted(first) == {program: (16, 8)}, f"1 and 3: {first}")
-    # What the policy leaves out is there, and not watched.
+    # Functions that the policy leaves out are listed, but not watched.
     sojourn.record(["mono", program, "leaf"], database, ["--function", "Plant.Roots.*"])
     only = report(sojourn, database, "--coverage=namespace")
     check({row["name"]: (row["functions"], row["unwatched"], row["entered"]) for row in only} ==

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""CPU time of calls: of each call of a program that burns and waits, in several threads, recursive and
-leaving by a tail call, at least what getrusage says between the first and the last thing that the call
-does, and at most what it says between the moments before and after the call.
+"""CPU time of each call of a program that works and waits, in several threads, recursively, and ending by a tail
+call. It is at least the time that getrusage returns between the first and last action of the call. It is at most
+the time between the moments before and after the call.
 
 cpu_time.py BUILD_FOLDER
 """
@@ -20,7 +20,7 @@ SOURCE = sample_text("record/cpu_time.c")
 
 
 def measured(sojourn, database):
-    """The outermost calls that are measured, in the order of their times."""
+    """Returns the outermost measured calls, in the order of their times."""
     return sojourn.sql(database, """
         SELECT f.name, c.cpu_ns, c.cpu_self_ns, c.duration_ns, c.call_id, k.is_nested
         FROM calls AS c JOIN functions AS f USING (function_id)
@@ -37,7 +37,7 @@ def path_sums(sojourn, database):
 
 
 def check_sums(sojourn, database, rows):
-    """Sums of call paths and functions are those of the calls; they are as large when they are made anew; shown."""
+    """Sums of call paths and functions equal those of the calls, also when they are computed again, and are shown."""
     of_calls = sojourn.sql(database, """
         SELECT f.name, c.depth, u.name AS caller, count(*) AS calls, sum(c.cpu_ns) AS cpu_ns,
                sum(c.cpu_self_ns) AS cpu_self_ns, NULL AS allocations
@@ -109,7 +109,7 @@ def one_program(sojourn, compiler, level):
         check(row["name"] == name, f"{row['name']} where {line} is")
         check(inner - TRUNCATED_NS <= row["cpu_ns"] <= outer + TRUNCATED_NS, f"-O{level} {line}: {row}")
         at += {"cpu_again": 8, "cpu_tail": 2}.get(name, 1)
-    # What is not of a call itself is that of the calls below: of the recursion all of it.
+    # The time that is not the call's own belongs to the calls below. For the recursion this is the whole time.
     again = [row for row in rows if row["name"] == "cpu_again"]
     check([row["is_nested"] for row in again] == [0, 1, 1, 1] * (THREADS * ROUNDS), f"{again}")
     sums = {row["name"]: row for row in sojourn.sql(database, "SELECT f.name, k.* FROM function_costs AS k "
@@ -126,7 +126,7 @@ def one_program(sojourn, compiler, level):
 
 
 def test_removed(sojourn):
-    """The costs go with their session; without the option there are none."""
+    """The costs are removed with their session. Without the option there are none."""
     database = sojourn.path("cpu.db")
     sojourn.run(["session", "remove", "last", "--database", database], check=True, capture_output=True)
     check(sojourn.sql(database, "SELECT count(*) AS n FROM call_costs")[0]["n"] == 0, "left over")

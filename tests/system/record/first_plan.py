@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""The first recording of a program: its plan is made once, whatever the name that the program is
-started by, and without waiting for the program to ask.
+"""The first recording of a program makes its plan once, whatever name the program is started by, and does not wait
+for the program's request.
 
 first_plan.py BUILD_FOLDER PROGRAM
 """
@@ -15,7 +15,7 @@ from sojourn_testing import check, main
 
 
 def plans_of(sojourn, program):
-    """The cached plans of a program's file."""
+    """Returns the cached plans of a program's file."""
     found = []
     for path in glob.glob(sojourn.path("cache/**/*.plan"), recursive=True):
         with open(path, "rb") as file:

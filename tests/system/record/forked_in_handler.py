@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A child that was forked in a signal handler waits for room as any process does: with the smallest
-buffer, none of its calls is lost. One that returns from the handler, into a wait of its parent's,
-runs on. forked_in_handler.py BUILD_FOLDER SAMPLE"""
+"""A child that was forked in a signal handler waits for free chunks as every process does. With the smallest
+buffer, none of its calls is lost. A child that returns from the handler, into a wait of its parent's, keeps
+running. forked_in_handler.py BUILD_FOLDER SAMPLE"""
 import os
 import sys
 
@@ -30,7 +30,7 @@ def test_inside(sojourn, program):
 
 
 def test_returning(sojourn, program, children):
-    """The main thread waits most of the time: handlers fork there."""
+    """The main thread waits most of the time, so handlers fork there."""
     database = sojourn.path(f"returning-{children}.db")
     done, _ = sojourn.record([program, str(RETURNING_CALLS), str(FORKS)], database,
                              ["--buffer", "1", "--block-ms", "10000", "--children", children])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Children that a process makes in ways of its own: each runs to its end and is recorded, or counted.
-forks.py BUILD_FOLDER SAMPLE"""
+"""Processes create children in unusual ways. Each child runs to its end and is recorded or counted. forks.py
+BUILD_FOLDER SAMPLE"""
 import json
 import os
 import shutil
@@ -19,7 +19,7 @@ def calls_of(sojourn, database, function):
 
 
 def test_locked(sojourn, program):
-    """Another thread holds the loader's lock as the program forks, for ever as its child sees it."""
+    """Another thread holds the loader's lock while the program forks, so the lock stays held in the child for ever."""
     database = sojourn.path("locked.db")
     done, summary = sojourn.record([program, "locked"], database, ["--zombies", "heap", "--memory", "*"])
     codes = sojourn.sql(database, "SELECT exit_code FROM processes WHERE how = 'forked'")
@@ -32,7 +32,7 @@ def test_locked(sojourn, program):
 
 
 def test_unseen(sojourn, program):
-    """Whatever the child does, the parent's calls are whole; the child is recorded, or counted once."""
+    """Whatever the child does, the parent's calls are complete. The child is recorded, or counted once."""
     for number, (way, *options) in enumerate([("_Fork",), ("syscall",), ("instruction",),
                                               ("instruction", "--clock", "adaptive")]):
         database = sojourn.path(f"unseen-{number}.db")
@@ -48,12 +48,12 @@ def test_unseen(sojourn, program):
 
 
 def tells_exits():
-    """Kernels before 6.15 do not tell of processes that their parent has waited for."""
+    """True if the kernel reports processes that their parent has waited for. Kernels before 6.15 do not."""
     return tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 15)
 
 
 def test_run(sojourn, program):
-    """Programs begun in every way join, see nothing of it, and end as they say."""
+    """Programs that are started in every way join the session, do not notice it, and end the same."""
     database = sojourn.path("run.db")
     done, summary = sojourn.record([program, "run"], database)
     said = done.stdout.decode().splitlines()
@@ -77,7 +77,7 @@ def ends_of(sojourn, database):
 
 
 def test_past(sojourn, program):
-    """Programs that are run past libc are counted, and told of the process that runs them."""
+    """Programs that are started without libc are counted and reported, with the process that starts them."""
     other = sojourn.path("other")
     shutil.copy(program, other)
     for way, ends in ([program, "past"], [("launched", 0, ""), *2 * [("forked", 4, EXECUTED)]]), \
@@ -94,8 +94,8 @@ def test_past(sojourn, program):
 
 
 def test_unfollowed(sojourn, program):
-    """What children run is counted where only they are followed, or nothing beside the program; programs
-    that cannot be run are not."""
+    """Programs that children start are counted as not recorded, with --children forked and with none. Programs
+    that cannot be executed are not counted."""
     for children, ended in ("forked", EXECUTED), ("none", None):
         database = sojourn.path(f"unfollowed-{children}.db")
         done, summary = sojourn.record([program, "run"], database, ["--children", children])
@@ -103,15 +103,15 @@ def test_unfollowed(sojourn, program):
         check(done.stdout == b"4 0\n" * 9, told)
         check(summary["unrecorded_programs"] == {UNFOLLOWED: 9}, told)
         reasons = [reason for how, _, reason in ends_of(sojourn, database) if how == "forked"]
-        # Two of them only wait for what they run beside them.
+        # Two of them only wait for the programs that they run beside them.
         check(sorted(reasons) == (sorted(7 * [ended] + 2 * [""]) if ended else []), told)
 
 
 def test_attached(sojourn, program):
-    """So it is in a process that is attached to, which is left as it was."""
+    """Tests the same in a process that is attached to. The detach restores it."""
     target = Target([program, "wait"]).ready()
     before, code = look(target.pid), code_bytes(target.pid)
-    del before["masks"]  # it handles SIGALRM since
+    del before["masks"]  # the program handles SIGALRM since the attach
     database, summary = sojourn.path("attached.db"), sojourn.path("attached.json")
     recorder = start_attach(sojourn, target.pid, database, ["--summary", summary])
     target.process.stdin.write("g")
@@ -131,7 +131,8 @@ def test_attached(sojourn, program):
 
 
 def test_become(sojourn, program):
-    """What a wrapper becomes is recorded, whatever children are; what it runs beside is not."""
+    """The program that a wrapper becomes is recorded, whether children are followed or not. Programs that the
+    wrapper runs beside it are recorded only with --children all."""
     for children in ("none", "forked", "all"):
         database = sojourn.path(f"become-{children}.db")
         done, summary = sojourn.record(["sh", "-c", f"{program} leaf; exec {program} become"], database,

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""function.txt, written while the program runs: what `export` writes of the session afterwards, line
-by line, of native, Mono and Java programs; in order, within its limits, and to nobody else's files.
+"""function.txt, written while the program runs, equals line by line what `export` writes of the session afterwards.
+The programs are native, Mono and Java. The lines are in order and within the limits, and the files are readable by
+their owner only.
 
 function_txt.py BUILD_FOLDER SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -23,7 +24,7 @@ def read_lines(path):
 
 
 def lines_of(folder):
-    """All lines that are left, the oldest first."""
+    """Returns all lines that are left, the oldest first."""
     found = []
     for name in os.listdir(folder):
         number = re.fullmatch(r"function(?:\.(\d+))?\.txt", name)
@@ -33,7 +34,7 @@ def lines_of(folder):
 
 
 def texts_of(lines, first=None):
-    """What was done, in order; the numbers and times have to be in order, too."""
+    """Returns the actions, in order. Also checks that the numbers and times are in order."""
     texts, last = [], 0
     for place, line in enumerate(lines):
         match = LINE.fullmatch(line)
@@ -59,7 +60,7 @@ def the_same_as_exported(sojourn, command, name, options=(), is_threaded=False):
     live = texts_of(lines_of(folder), first=1)
     wanted = texts_of(exported(sojourn, database), first=1)
     check(len(live) > 10, f"{name}: {len(live)} lines")
-    if is_threaded:  # of two things at one moment either may come first
+    if is_threaded:  # of two actions at the same time either may come first
         live.sort()
         wanted.sort()
     check(all(re.search(r" tid:[1-9]\d*( ~)?$", line) for line in live), f"{name}: a line names no thread: {live[:9]}")
@@ -146,7 +147,7 @@ def limits(sojourn, built):
     first = int(lines[0].split("[")[0])
     check(first > 1 and texts_of(lines, first=first) == wanted[first - 1:], "the last lines are not those kept")
     check(f"{len(wanted)} in function.txt" in done.stderr and re.search(r"; removed [0-9]+ older files? ", done.stderr), done.stderr)
-    # A later recording leaves the files of this one as far as there is room.
+    # A later recording leaves the files of this recording as far as the limit allows.
     options[3] = "0"
     sojourn.record(command, database, options)
     second = texts_of(read_lines(os.path.join(folder, "function.txt")), first=1)

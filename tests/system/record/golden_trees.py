@@ -22,13 +22,13 @@ SUMS = (
     "FROM sessions"
 )
 SAMPLE = "SELECT function_id, name FROM functions WHERE name LIKE 's\\_%' ESCAPE '\\'"
-# Each compiler at two levels, each machine, the samples of C++ on both machines, pointer authentication.
+# Each compiler at two levels, each machine, the C++ samples on both machines, and pointer authentication.
 DEFAULT = ("gcc-O0", "gcc-O2", "clang-O0", "clang-O2", "aarch64-gcc-O0", "aarch64-clang-O2", "aarch64-pac-O2")
 UNHOOKED = "SELECT name, reason FROM unhooked_functions WHERE name LIKE 's\\_%' ESCAPE '\\'"
 
 
 def only(calls, wanted):
-    """The same calls as seen by someone who sees the wanted functions only; names are looked up."""
+    """Returns the calls as a recorder of only the wanted functions sees them. Looks up names."""
     stacks = collections.defaultdict(list)
     for lane, depth, function, ending in calls:
         stack = stacks[lane]
@@ -63,8 +63,8 @@ def told(path, unhooked):
 
 
 def recorded(sojourn, database):
-    """Every recorded call is read: one that is not the sample's is no level of its tree, but ends what
-    was called before it."""
+    """Returns every recorded call. A call of another function is not a level of the sample's tree, but ends the
+    calls before it."""
     wanted = {str(row["function_id"]): row["name"] for row in sojourn.sql(database, SAMPLE)}
     with sojourn.sql_lines(database, CALLS) as lines:
         rows = (line.rstrip("\r\n").split(",") for line in lines)
@@ -73,7 +73,7 @@ def recorded(sojourn, database):
 
 
 def compare_trees(sojourn, database, truth, unhooked, label):
-    """How many trees there are, and the names in them."""
+    """Compares the number of trees and the names in them."""
     (expected, names), found = told(truth, unhooked), recorded(sojourn, database)
     for tree in (expected - found).keys() | (found - expected).keys():
         check(
@@ -85,8 +85,8 @@ def compare_trees(sojourn, database, truth, unhooked, label):
 
 
 def compare_lines(sojourn, database, truth, _unhooked, label):
-    """The same of one thread of which nothing but the sample's functions was recorded: call by call, which
-    for a million levels takes a fifth of the time."""
+    """Compares one thread, of which only the sample's functions were recorded, call by call. For a million levels
+    this takes a fifth of the time of comparing trees."""
     names = {str(row["function_id"]): row["name"] for row in sojourn.sql(database, SAMPLE)}
     with open(truth, encoding="utf-8") as file:
         expected = [line.rstrip("\n").partition("\t")[2] for line in file]
@@ -131,13 +131,15 @@ def folders(samples):
 
 
 def is_compared(program):
-    """A million levels take long to compare: at two levels of optimisation, by default of one program a machine."""
+    """True if the program's calls are compared. A million levels take long, so they are compared at two levels of
+    optimisation, by default for one program of each machine."""
     return "s_deep" not in program or program.split("-O")[1][0] in "02" and (
         IS_LONG or os.path.dirname(program).endswith(("/gcc-O2", "aarch64-clang-O2")))
 
 
 def of_sample(program):
-    """Words and options of a sample: by default the deep recursion is recorded alone, less deep where it is emulated."""
+    """Returns the words and options of a sample. By default only the deep recursion is recorded, and it is less
+    deep in the emulator."""
     if IS_LONG or "s_deep" not in program:
         return [], []
     return ["100000"] if "aarch64" in program else [], ["--function", "s_*"]

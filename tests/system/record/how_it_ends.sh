@@ -15,7 +15,7 @@ ends() {
         's/.* 1 open  *//p' | paste -s -d ,)"
     equal "open in the report after $1" "$(printf %s "$4" | tr , '\n' | sort | paste -s -d ,)" \
         "$("$sojourn" report --csv --columns function,open run.db | sed -n 's/,1$//p' | sort | paste -s -d ,)"
-    # what is hidden is counted
+    # hidden calls are counted
     if [ -n "$4" ]; then
         "$sojourn" tree --depth 0 run.db | grep -q 'hidden: .* calls, 1 open,' ||
             fail "open calls left out after $1: $("$sojourn" tree --depth 0 run.db)"
@@ -40,7 +40,7 @@ ends segv 139 crashed main,ends_die /11
 ends abort 134 crashed main,ends_die /6
 ends kill 137 killed main,ends_die /9
 
-# Killed from outside, in the middle of its work.
+# The program is killed from outside, during its work.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" wait >out.txt &
 recorder=$!
@@ -54,7 +54,7 @@ equal "state after kill -9" killed "$(query run.db "SELECT state FROM sessions")
 [ "$(calls run.db ends_step)" -gt 1000 ] || fail "calls before kill -9 are missing"
 accounted run.db
 
-# A session whose sums cannot be made: its calls are stored, the summary says so, and so do queries.
+# The sums of this session cannot be made. Its calls are stored, and the summary and queries say so.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
 query run.db "CREATE TRIGGER rotten BEFORE INSERT ON call_paths WHEN new.session_id = 2
@@ -76,13 +76,13 @@ query run.db "DROP TRIGGER rotten"
 equal "warnings after the rebuild" "" "$(cat err.txt)"
 equal "sums after the rebuild" 2000 "$(calls run.db ends_step)"
 
-# One call takes little room.
+# One call takes little space.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
 [ "$(stat -c %s run.db)" -lt 112640 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
 [ "$(calls run.db ends_step)" = 1000 ] || fail "calls of a packed file are missing"
 
-# A session whose rarest call paths were folded: the summary says so, and so do queries.
+# The rarest call paths of this session were folded. The summary and queries say so.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
 query run.db "CREATE TRIGGER folded AFTER UPDATE OF stored_blocks ON sessions

@@ -1,5 +1,5 @@
-# What `cmake --install` makes works from there, below any prefix: programs find the agent, manual
-# pages, header, pkg-config and units are where a system looks for them.
+# `cmake --install` makes files that work below any prefix. Programs find the agent. Manual pages, header, pkg-config
+# and units are where a system looks for them.
 . "$(dirname "$0")/../support/lib.sh"
 
 prefix=$PWD/prefix

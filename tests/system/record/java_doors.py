@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Java without `sojourn record` or `attach`: a JVM loads the recorder itself, by -agentpath, or by jcmd while it
-runs. It records what the environment says into a folder. Native code of the JVM is left alone, because threads run
-it. Programs with their own JVM, linked or opened by name, run under `record` with both engines.
+"""Records Java without `sojourn record` or `attach`: a JVM loads the recorder itself, by -agentpath, or by jcmd
+while it runs. The recorder reads its settings from the environment and records into a folder. Native code of the
+JVM is not hooked, because threads run it. Programs with their own JVM, linked or opened by name, run under `record`
+with both engines.
 
 java_doors.py BUILD_FOLDER SAMPLES_FOLDER
 """

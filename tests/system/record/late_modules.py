@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A module whose plan takes longer than the program waits: it is hooked in the same recording, in all processes
-that run on without, and what is missing is said; launched and attached.
+"""The plan of a module takes longer than the program waits. The module is hooked in the same recording, in all
+processes that continue without it, and missing calls are reported. Launched and attached.
 
 late_modules.py BUILD_FOLDER PROGRAM
 """
@@ -13,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
-CALLS = 1000  # after the hooks, in each process
+CALLS = 1000  # calls after the hooks, in each process
 LIBRARY, FUNCTION = "libcrypto.so.3", "OpenSSL_version_num"
 OPTIONS = ["--plan-wait", "1ms", "--module", LIBRARY, "--function", FUNCTION]
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Calls into libraries are recorded through import slots, however those are filled: the counts are
-those that the program prints, and its output does not change. library_calls.py BUILD_FOLDER
+"""Calls into libraries are recorded through import slots, in whatever way those are filled. The counts are those
+that the program prints, and its output does not change. library_calls.py BUILD_FOLDER
 
-Each way of linking is built by one compiler, each compiler is there; SJ_LONG=1: each way by each."""
+By default one compiler builds each way of linking, and each compiler is used. SJ_LONG=1: each compiler builds each
+way.
+"""
 import os
 import re
 import subprocess
@@ -33,8 +35,8 @@ def recorded(sojourn, database, module):
 
 
 def check_initialised(sojourn, database, folder, linking, plugin):
-    """Modules are bound before their first code runs, by whatever they initialise themselves; those
-    that initialise nothing are reported, and so is what nothing defines."""
+    """Modules are bound before their first code runs, by their own initialisers. Modules without an initialiser are
+    reported, and so are imports without a definition."""
     reasons = {(os.path.basename(row["module"]), row["name"].split("!")[1]): row["reason"]
                for row in sojourn.sql(database, REASONS)}
     for module, calls, reason in (("library_plugin.so", plugin, None), ("library_array.so", 32, None),
@@ -95,8 +97,9 @@ def one_variant(sojourn, folder, linking):
 
 
 def every_kind_of_import(sojourn, folder):
-    """Imports that are bound lazily: weak ones that nothing defines, ones that a resolver chooses, of the version that is
-    named or of the oldest if none is, and those that only the scope of a plugin has; data and thread-local data beside."""
+    """Tests imports that are bound lazily: weak imports without a definition, imports that a resolver chooses, of a
+    named version or, if none is named, of the oldest, and imports that only a plugin's scope has. Imports of data
+    and thread-local data are beside them."""
     command = [os.path.join(folder, "library_imports"), os.path.join(folder, "plugin.so")]
     environment = dict(sojourn.environment, LD_LIBRARY_PATH=folder)
     plain = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE_S, check=True)
@@ -116,7 +119,7 @@ def every_kind_of_import(sojourn, folder):
 
 
 def judges_with_libraries(sojourn):
-    """Programs of the system and their C++ libraries, all modules and all calls between them."""
+    """Records programs of the system and their C++ libraries, all modules and all calls between them."""
     commands = [[build_sample(sojourn, "record/hello.cpp", "-O2", compiler="g++")]]
     if os.environ.get("SJ_LONG"):
         commands += [["php", "-r", "echo json_encode(array_map('strrev', ['ab', 'cd'])), PHP_EOL;"],
@@ -134,7 +137,7 @@ def judges_with_libraries(sojourn):
 
 
 def real_programs(sojourn):
-    """Programs of the system do the same with all their library calls recorded."""
+    """Programs of the system behave the same with all their library calls recorded."""
     lua = "for i=1,2000 do local t={} for j=1,9 do t[j]=tostring(j)..i end table.sort(t) end print(pcall(error,'x'))"
     python = ("import json,re,threading;t=[threading.Thread(target=lambda:json.dumps({'a':1})) for _ in range(5)];"
               "[x.start() for x in t];[x.join() for x in t];print(re.sub('a+','b','caaat'))")
@@ -143,7 +146,8 @@ def real_programs(sojourn):
                     ["git", "--version"], ["fdfind", "--max-depth", "1", ".", "/etc/apt"]):
         plain = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
         database = sojourn.path("real.db")
-        # Of perl the libraries are patched as well: what is called there leaves when that enters.
+        # perl's libraries are patched as well. A library call that reaches a patched function ends when that function
+        # is entered.
         libraries = ["--libs"] if command[0] == "perl" else []
         done, _ = sojourn.record(command, database, ["--library-calls", *libraries, "--block-ms", "10000"], text=True)
         compare(command[0], plain.stdout + plain.stderr, done.stdout + done.stderr)
@@ -158,8 +162,8 @@ def real_programs(sojourn):
 
 
 def attach_goes_on_without(sojourn, folder):
-    """In a program that is attached to, everything else is recorded, and what is not is reported with the
-    reason: whether the policy that asks for library calls is the first or a later one."""
+    """In a program that is attached to, everything else is recorded. Library calls that are not recorded are
+    reported with the reason, whether the first policy or a later one asks for them."""
     target = Target([os.path.join(folder, "library_policy"), os.path.join(folder, "library_plugin.so")]).ready()
     database = sojourn.path("attached.db")
     recorder = start_attach(sojourn, target.pid, database, ["--library-calls"])
@@ -186,7 +190,7 @@ def order(process, letters):
 
 
 def start_recorded(sojourn, folder, database, options, words=("library_policy", "library_plugin.so")):
-    """A program that takes orders, under `record`, and its pid."""
+    """Starts a program that reads commands, under `record`. Returns the recorder and the program's pid."""
     recorder = subprocess.Popen(
         [sojourn.program, "record", "-q", "-o", database, *options, "--", *(os.path.join(folder, word) for word in words)],
         env=dict(sojourn.environment, LD_LIBRARY_PATH=folder), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -195,12 +199,12 @@ def start_recorded(sojourn, folder, database, options, words=("library_policy", 
 
 
 def policies_bind_and_unbind(sojourn, folder, linking):
-    """A policy for a recording that goes on binds calls into libraries, and gives them back: of
-    slots that were never used, of modules that come later, in children, while others call."""
+    """A policy for a running recording binds calls into libraries and restores them. The slots were never used, or
+    belong to later modules or children, or other threads call through them."""
     database = sojourn.path("policy.db")
     own = ["--module", "library_policy", "--module", "library_plugin.so"]
     recorder, pid = start_recorded(sojourn, folder, database, own)
-    order(recorder, "rw") # before: not recorded
+    order(recorder, "rw")  # before the policy: not recorded
     answer = set_policy(sojourn, pid, *own, "--library-calls")
     check(answer["hooked"] > 5 and answer["not_applied"] == ['"library_plugin.so" matches no function so far'], f"{folder}: {answer}")
     order(recorder, "rwvl")
@@ -229,7 +233,8 @@ def policies_bind_and_unbind(sojourn, folder, linking):
 
 
 def without_a_clock(sojourn, folder):
-    """Where calls may be counted without a clock, a policy that asks for calls into libraries says that they are not recorded."""
+    """In modes that count calls without a clock, a policy that asks for calls into libraries reports that they are
+    not recorded."""
     database = sojourn.path("counted.db")
     own = ["--module", "library_policy"]
     recorder, pid = start_recorded(sojourn, folder, database, [*own, "--clock", "adaptive"])
@@ -241,7 +246,7 @@ def without_a_clock(sojourn, folder):
 
 
 def stub_bytes(pid):
-    """The agent's stubs: executable memory of no file."""
+    """Returns the size of the agent's stubs: executable memory that belongs to no file."""
     total = 0
     with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
         for line in file:
@@ -253,8 +258,8 @@ def stub_bytes(pid):
 
 
 def patched_targets_are_left_alone(sojourn, folder):
-    """A policy that comes later does not bind calls of functions that were patched without a look at
-    who calls: they would be counted as unwound. The reason is reported, and policies do not pile up stubs."""
+    """A later policy does not bind calls of functions that were patched without knowing their callers, because such
+    calls would be counted as unwound. The reason is reported, and repeated policies do not allocate more stubs."""
     database = sojourn.path("patched.db")
     own = ["--module", "library_policy", "--module", "libcalled.so"]
     recorder, pid = start_recorded(sojourn, folder, database, own)
@@ -280,8 +285,8 @@ def patched_targets_are_left_alone(sojourn, folder):
 
 
 def a_call_that_waits_is_reported(sojourn, folder):
-    """Who binds a call while a module is loaded may write over its hook afterwards: that it may is
-    reported, and the next policy, which wants the same, makes it good."""
+    """A thread that binds a call while a module is loaded may overwrite its hook afterwards. The possibility is
+    reported, and the next policy, which selects the same, hooks it again."""
     database = sojourn.path("waits.db")
     own = ["--module", "near.so"]
     recorder, pid = start_recorded(sojourn, folder, database, own, ("library_waits", "far.so", "near.so", "slow.so"))

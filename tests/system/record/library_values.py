@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Values of calls into libraries: Debian's stripped programs call the C library, which is never hooked,
-with the arguments and results that strace tells, and go the way of their error paths where rules say that
-the C library failed.
+"""Values of calls into libraries: Debian's stripped programs call the C library, which is never hooked. The
+recorded arguments and results equal strace's. The programs follow their error paths where rules make the C
+library's calls fail.
 
 library_values.py BUILD_FOLDER
 """
@@ -54,7 +54,7 @@ def calls(sojourn, database, name):
 
 
 def test_strace(sojourn, files):
-    """cat opens its files and reads them as strace says."""
+    """cat opens and reads its files with the values that strace shows."""
     command = ["cat", *files, sojourn.path("missing")]
     trace = sojourn.path("trace")
     subprocess.run(["strace", "-qq", "-e", "trace=openat,read", "-o", trace, *command], capture_output=True,
@@ -85,7 +85,8 @@ def test_mistakes(sojourn):
 
 
 def test_debug_file(sojourn):
-    """The C library's own debug data, where Debian's package of them is installed; else that there are none is said."""
+    """Uses the C library's own debug data if Debian's package of them is installed. Otherwise the absence is
+    reported."""
     done, database = record(sojourn, ["cat", "/dev/null"], "--library-calls", "--value", "!open")
     names = [row["name"] for row in sojourn.sql(database, "SELECT name FROM value_types ORDER BY position")]
     values = [row["value"] for row in sojourn.sql(database, "SELECT value FROM arguments")]
@@ -106,8 +107,8 @@ NAMES = sorted({name for name, _ in TYPED})
 
 
 def build_caller(sojourn, tools, options, version):
-    """A program without debug data, and its library, with versions of its functions or not. `tools` is what their
-    names begin with."""
+    """Builds a program without debug data, and its library, with or without versions of its functions. `tools` is
+    the prefix of the compiler's and tools' names."""
     library, script = sojourn.path("libtyped.so.1"), sojourn.path("versions")
     with open(script, "w", encoding="utf-8") as file:
         file.write("TYPED_1 { global: *; };\n")
@@ -129,7 +130,7 @@ def typed_values(sojourn, caller, *options, modules=("caller",)):
 
 
 def test_types(sojourn):
-    """Of calls into a library that has debug data, or whose debug data are in a file of their own, types are those."""
+    """Calls into a library use the types of its debug data, which are in the library or in a file of their own."""
     for tools, (options, version) in itertools.product(("", "aarch64-linux-gnu-"), ((["-g", "-O0"], True), (["-g", "-O2"], False))):
         caller, library = build_caller(sojourn, tools, options, version)
         named = "libtyped.so.1!" if version else "!"
@@ -148,8 +149,7 @@ def test_types(sojourn):
 
 
 def check_callers(sojourn, caller):
-    """A rule that changes or keeps calls finds their caller, where they come to a hooked function through a library
-    call."""
+    """A rule that changes or keeps calls finds their caller when a library call reaches a hooked function."""
     folder = sojourn.path("config/sojourn")
     os.makedirs(folder, exist_ok=True)
     with open(os.path.join(folder, "changes.json"), "w", encoding="utf-8") as file:
@@ -173,15 +173,15 @@ def check_callers(sojourn, caller):
 
 
 def test_hooked(sojourn):
-    """Where the library's functions are recorded, too, calls into it have what those return, in memory and registers,
-    by whichever of their names they are called; its functions have no values for that."""
+    """If the library's functions are recorded, too, calls into it have their results, in memory and registers, by
+    any of their names. This gives the functions themselves no values."""
     for version in (True, False):
         caller, _ = build_caller(sojourn, "", ["-g", "-O2"], version)
         named = "libtyped.so.1!" if version else "!"
         done, values = typed_values(sojourn, caller, *(part for name in NAMES for part in ("--value", named + name)),
                                     modules=("caller", "libtyped*"))
         check({key: values.get(key) for key in TYPED} == TYPED, f"{version}: {values}, {done.stderr}")
-        for name in ("apart", "by_name", "called"): # of one function
+        for name in ("apart", "by_name", "called"):  # these are names of one function
             done, values = typed_values(sojourn, caller, "--value", named + name, modules=("caller", "libtyped*"))
             check(values.get((name, "")) == TYPED[(name, "")], f"{version}: only {name}: {values}, {done.stderr}")
         rules = [{"name": name, "function": named + "apart", "signature": "(number:int) -> int",
@@ -200,14 +200,15 @@ def test_hooked(sojourn):
 
 
 def test_room(sojourn, files):
-    """What the exit of a call into a library has no room for is counted and reported."""
+    """If a call into a library has too many values at its exit, the values that do not fit are counted and
+    reported."""
     done = sojourn.run(["record", "-q", "-o", sojourn.path("room.db"), "--library-calls", "--prototypes", "libc", "--value", "!read",
                         "--cpu-time", "!read", "--", "cat", files[0]], capture_output=True, text=True)
     check(done.returncode == 0 and "found no room for the values at their exits" in done.stderr, f"room: {done}")
 
 
 def test_errors(sojourn, files):
-    """EACCES from open, NULL from malloc, short reads: what the program makes of them by itself."""
+    """Rules return EACCES from open, NULL from malloc, and short reads. The programs handle them as usual."""
     permit(sojourn)
     cat = os.path.realpath(shutil.which("cat"))
     deny = {"name": "deny", "function": "!open", "argument": 2, "as": "int", "change": {"return": -1, "errno": 13, "times": 1}}

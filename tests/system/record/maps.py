@@ -1,5 +1,5 @@
-"""Map files: that of another build is refused with the line that says so, whatever linker made it;
-code that no map, symbol or unwind table names is reported."""
+"""Map files: a map of another build is refused with a message that names the line, for each linker's format. Code
+that no map, symbol or unwind table names is reported."""
 import itertools
 import os
 import re
@@ -11,7 +11,7 @@ from sojourn_testing import SAMPLES, build_sample, check, json_rows, main
 
 
 def built(sojourn, name, command, *options):
-    """A stripped program, and its maps."""
+    """Builds a stripped program. Returns it and its maps."""
     program, linker_map = sojourn.path(name), sojourn.path(f"{name}.map")
     build_sample(sojourn, "record/mapped.c", *command[1:], *options, f"-Wl,-Map,{linker_map}", program=program, compiler=command[0])
     listing = sojourn.path(f"{name}.nm")
@@ -23,7 +23,8 @@ def built(sojourn, name, command, *options):
 
 
 def globals_are_listed(sojourn):
-    """Of every kind of map, with lengths, none of them a function; those of other builds are refused."""
+    """Every kind of map gives the globals with their lengths, and none of them is a function. Maps of other builds
+    are refused."""
     for name, command in {"gnu": ["gcc", "-O2"], "lld": ["clang", "-O2", "-fuse-ld=lld"]}.items():
         program, maps = built(sojourn, f"globals-{name}", command, "-DTABLE")
         for path in maps:
@@ -40,7 +41,8 @@ def globals_are_listed(sojourn):
 
 
 def globals_are_kept(sojourn):
-    """By module, as `functions --globals` lists them, and where nm puts them; more than one report holds, too."""
+    """The globals are stored by module, as `functions --globals` lists them and nm locates them. They may take more
+    than one report."""
     many = 9000
     with open(sojourn.path("variables.c"), "w", encoding="utf-8") as file:
         file.writelines(f"int variable_{'x' * 20}_{i} = {i};\n" for i in range(many))
@@ -121,7 +123,7 @@ def unknown_code_is_reported(sojourn):
 
 
 def the_cost_is_in_parts(sojourn):
-    """Each part is there, and hooking costs CPU of the program, so never more than all of it."""
+    """Each part of the cost is there. Hooking costs CPU time of the program, so it is never more than the whole."""
     program, _maps = built(sojourn, "cost", ["gcc", "-O2"])
     summary = sojourn.path("cost.json")
     done = sojourn.run(["record", "-o", sojourn.path("cost.db"), "--summary", summary, "--", program],

@@ -1,4 +1,4 @@
-# `sojourn mark` reaches the recording that goes on, and only that one.
+# `sojourn mark` reaches the recording that is running, and no other.
 . "$(dirname "$0")/../support/lib.sh"
 
 "$sojourn" record -q -o one.db -- "$samples/ends" wait >/dev/null &

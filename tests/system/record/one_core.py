@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Programs of one process on one core that four busy loops want, too: at default settings they print
-and return what they do alone, and no call is lost. The short form runs those that end soon.
+"""Programs of one process share one core with four busy loops. At default settings they print and return the same
+as alone, and no call is lost. The short form runs the short programs.
 
 one_core.py BUILD_FOLDER WORKLOADS_FOLDER [NAME] (SJ_LONG=1: all of them)
 """
@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 BUSY_LOOPS = 4
-# Samples, with what they are asked to do.
+# Samples, with their arguments.
 SHORT = {"ends return": "ends return", "ends exit": "ends exit", "ends segv": "ends segv",
          "ends threads": "ends threads", "recursion": "gcc-O2/s_recursion", "signals": "gcc-O2/s_signal",
          "tail calls": "tail_calls_gcc"}
@@ -24,7 +24,7 @@ LONG = {"ends flood": "ends flood", "deep": "gcc-O2/s_deep", "coroutines": "gcc-
 
 
 def programs(sojourn, samples, workloads):
-    """(name, command, file that it reads)."""
+    """Returns (name, command, file that it reads) of each program."""
     is_long = bool(os.environ.get("SJ_LONG"))
     for name, words in {**SHORT, **(LONG if is_long else {})}.items():
         yield name, [os.path.join(samples, words.split()[0]), *words.split()[1:]], None
@@ -47,7 +47,7 @@ def programs(sojourn, samples, workloads):
 
 @contextlib.contextmanager
 def one_core():
-    """This process and what it starts stay on one core, which busy loops share."""
+    """Keeps this process and its children on one core, which busy loops share."""
     cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(cores)})
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_LOOPS)]
@@ -85,7 +85,7 @@ def one(sojourn, name, command, path, plain):
 def run_alone(command, path):
     with given(path) as file:
         done = subprocess.run(command, stdin=file, capture_output=True, timeout=PATIENCE_S, check=False)
-    # What a shell makes of an end by a signal.
+    # A shell returns this exit code for a program that a signal ended.
     return done.returncode if done.returncode >= 0 else 128 - done.returncode, done.stdout
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Calls that are open at the end of what was recorded count up to that end, marked, in traces and profiles alike: in
-`report`, trees, SQL, exports and comparisons; while a session is recorded, how many are open and since when is said.
+"""Calls that are open at the end of a recording count up to that end and are marked, in traces and profiles. This
+holds in `report`, trees, SQL, exports and comparisons. During a recording, the number of open calls and the time of
+that number are shown.
 
 open_at_end.py BUILD_FOLDER SAMPLE
 """
@@ -33,7 +34,7 @@ def by_name(rows, name="name"):
 
 
 def told(sojourn, database, session):
-    """What each view says of calls and open calls."""
+    """Returns the calls and open calls that each view shows."""
     chosen = ("--session", str(session))
     report = json_rows(output_of(sojourn, "report", "--json", *chosen, database))
     yield "report", {row["function"]: (row["calls"], row["open"]) for row in report}
@@ -51,7 +52,7 @@ def told(sojourn, database, session):
 
 
 def times(sojourn, database, session):
-    """Time of each function, its own time as folded paths have it."""
+    """Returns the time of each function, with the self time from the folded paths."""
     stats = by_name(sojourn.sql(database, "SELECT name, calls, total_ns, self_ns FROM function_stats JOIN functions "
                                           f"USING (function_id) WHERE session_id = {session}"))
     folded = output_of(sojourn, "export", "--format", "folded", "--session", str(session), database)
@@ -64,7 +65,8 @@ def times(sojourn, database, session):
 
 
 def single_calls(sojourn, database, stats):
-    """Exports of single calls of a trace: an open call has a begin; where an end has to be, it is that of its thread."""
+    """Exports of single calls of a trace give an open call a begin. Where a format needs an end, it is the end of
+    the thread."""
     calls = sojourn.sql(database, "SELECT name, ending, end_ns FROM calls JOIN functions USING (function_id) WHERE session_id = 1")
     ends = {row["end_ns"] for row in calls if row["ending"] == "open"}
     check(len(ends) == 1 and max(row["end_ns"] for row in calls) in ends, f"open calls end with their thread: {calls}")
@@ -105,7 +107,7 @@ def exits(sojourn, program):
 
 
 def loops(sojourn, program, mode):
-    """Of a program that runs on, the open calls last as long as the recording."""
+    """The open calls of a program that keeps running last as long as the recording."""
     database = sojourn.path("loops.db")
     session = "(SELECT max(session_id) FROM sessions)"
     with subprocess.Popen([program, "loop"], stdout=subprocess.PIPE) as loop:
@@ -134,13 +136,13 @@ def loops(sojourn, program, mode):
     check(abs(stats["loop"]["total_ns"] - stats["loop"]["self_ns"] - small["total_ns"]) <= ROUNDED_NS and
           abs(stats["main"]["total_ns"] - stats["main"]["self_ns"] - stats["loop"]["total_ns"]) <= ROUNDED_NS,
           f"a call has its own time and that of its callees: {stats}")
-    least_ns = (small["calls"] - 1) * ROUND_NS * 0.99  # by another clock
+    least_ns = (small["calls"] - 1) * ROUND_NS * 0.99  # the program uses another clock
     check(stats["loop"]["self_ns"] >= least_ns, f"the loop spins between two calls: {stats}")
     check_accounts(sojourn, database)
 
 
 def killed(sojourn, program):
-    """Sums of a recorder that is gone agree, before its session is finished and after."""
+    """The sums of a recorder that was killed agree, before its session is finished and afterwards."""
     database = sojourn.path("killed.db")
     small = ("SELECT 1 FROM call_paths JOIN functions USING (function_id) WHERE name = 'small' GROUP BY 1 "
              "HAVING sum(total_ns) > (SELECT sum(total_ns) FROM call_paths JOIN functions USING (function_id) WHERE name = 'again')")
@@ -150,7 +152,7 @@ def killed(sojourn, program):
 
 
 def killed_profile(sojourn, program):
-    """A profile's open calls are those of its last checkpoint."""
+    """The open calls of a profile are those of its last checkpoint."""
     database = sojourn.path("killed-profile.db")
     checkpoints = set()
 
@@ -165,7 +167,7 @@ def killed_profile(sojourn, program):
 
 
 def kill_recorder(sojourn, program, mode, database, is_time):
-    """Kills the recorder of `again` and then that; returns its pid."""
+    """Kills the recorder of `again` and then `again`. Returns its pid."""
     recorder = subprocess.Popen([sojourn.program, "record", "-q", *mode, "-o", database, "--", program, "again"],
                                 env=sojourn.environment, stdout=subprocess.DEVNULL)
     wait_for("sums of what the open call has called", is_time)
@@ -177,7 +179,7 @@ def kill_recorder(sojourn, program, mode, database, is_time):
 
 
 def finish_killed(sojourn, app, database, expected):
-    """Finishes the session of a killed recorder: its open calls are counted."""
+    """Finishes the session of a killed recorder. Its open calls are counted."""
     wait_for("the program ends", lambda: not os.path.exists(f"/proc/{app}"))
     output_of(sojourn, "flush")
     check_accounts(sojourn, database)

@@ -1,6 +1,6 @@
-"""Programs linked against musl are recorded, forks, threads and dlopen included. Programs that cannot join a
-session (AddressSanitizer's runtime has to come first, no loader, another root directory, another
-user) do what they do without, print nothing else, and are listed in the summary."""
+"""Programs linked against musl are recorded, with forks, threads and dlopen. Some programs cannot join a session:
+those with AddressSanitizer's runtime, which must come first, without a loader, in another root directory, or of
+another user. They behave the same as without Sojourn, print nothing else, and are listed in the summary."""
 import os
 import re
 import shutil
@@ -12,9 +12,11 @@ from sojourn_testing import PATIENCE_S, check, check_accounts, main
 
 
 def record(sojourn, command, name, may_lose=False):
-    """Records a command, which must do and print the same without; returns database and summary.
+    """Records a command, which must behave and print the same as without Sojourn. Returns the database and the
+    summary.
 
-    With `may_lose` the recorder may report lost calls on its stderr."""
+    With `may_lose` the recorder may report lost calls on its stderr.
+    """
     plain = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     database = sojourn.path(f"{name}.db")
     done, told = sojourn.record(command, database, text=True)
@@ -59,7 +61,7 @@ def other_root(sojourn, samples):
 
 
 def fixed_addresses(sojourn):
-    """Where addresses are not random, the recorder's arena lies right below the libraries."""
+    """If addresses are not random, the recorder's arena lies right below the libraries."""
     database = sojourn.path("fixed.db")
     done = subprocess.run(["setarch", "-R", sojourn.program, "record", "--quiet", "-o", database, "--libs", "--module",
                            "*libsqlite3*", "--", "sqlite3", ":memory:", "SELECT 1"],
@@ -71,8 +73,8 @@ def fixed_addresses(sojourn):
 
 
 def limits(sojourn):
-    """A program whose limits leave no room runs as without, and is reported; a recorder that may not write ends
-    with an error; the program has the signals that it would have."""
+    """A program whose limits leave no memory for the recorder runs as without it, and is reported. A recorder that
+    may not write ends with an error. The program has its usual signals."""
     database = sojourn.path("space.db")
     done, told = sojourn.record(["sh", "-c", "ulimit -v 500000; exec perl -e 'print 1 + 1'"], database, text=True)
     check((done.returncode, done.stdout, done.stderr) == (0, "2", ""), f"address space: {done}")
@@ -81,7 +83,7 @@ def limits(sojourn):
     check(told["processes_without_arena"] == 1, f"address space: {told}")
     done = subprocess.run(["sh", "-c", f"ulimit -v 1500000; exec {sojourn.program} record -q -o {sojourn.path('own.db')} -- echo yes"],
                           env=sojourn.environment, capture_output=True, text=True, timeout=PATIENCE_S)
-    # The recorder may have enough of it for so small a program.
+    # The limit may leave the recorder enough memory for so small a program.
     check((done.returncode, done.stdout) == (0, "yes\n") and (done.stderr == "" or '"ulimit -v" is 1500000 here' in done.stderr),
           f"its own address space: {done}")
     done, told = sojourn.record(["sh", "-c", "ulimit -v 1500000; exec perl -e 'print 1 + 1'"], database, text=True)
@@ -99,7 +101,8 @@ def count_leaves(sojourn, database):
 
 
 def limits_itself(sojourn, samples):
-    """A program that limits its address space has what it would have; threads beyond the room are counted."""
+    """A program that limits its own address space gets the memory that it would have. Threads beyond the recorder's
+    memory are counted."""
     program, leaves = f"{samples}/limits_space", 1 + 25 * 1000
     for how in ("setrlimit", "prlimit", "syscall"):
         database, told = record(sojourn, [program, how], how, may_lose=True)
@@ -124,8 +127,8 @@ def limited(sojourn, limit, command):
 
 
 def own_limits(sojourn):
-    """The recorder raises its number of descriptors, the program has its own; what is too low for a recorder ends it
-    with the name of the limit, and with what gives it to the program alone."""
+    """The recorder raises its limit of descriptors, and the program keeps its own limit. If a limit is too low, the
+    recorder ends with the name of the limit, and with the command that sets it for the program alone."""
     done = limited(sojourn, "-Sn 16", ["perl", "-e", "exec 'sh', '-c', 'ulimit -Sn'"])
     check((done.returncode, done.stdout, done.stderr) == (0, "16\n", ""), f"few descriptors: {done}")
     done = limited(sojourn, "-n 16", ["echo", "no"])
@@ -152,7 +155,8 @@ def other_user(sojourn, samples):
 
 
 def forked(sojourn, samples):
-    """A process that changes its root or its user is recorded on; what it forks then is reported."""
+    """A process that changes its root or its user is recorded further. Children that it forks afterwards are
+    reported."""
     root = sojourn.path("empty")
     os.mkdir(root, 0o755)
     for how, why in [("root", "under a root directory without the agent or the recorder"),

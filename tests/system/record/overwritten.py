@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A program that writes over its own functions: it runs as without Sojourn, its code is left alone when the hooks are
-removed, and the recording says which functions were overwritten; launched and attached.
+"""A program that overwrites its own functions runs as without Sojourn. Its code is not changed when the hooks are
+removed, and the recording names the overwritten functions. Launched and attached.
 
 overwritten.py BUILD_FOLDER PROGRAM
 """

@@ -1,5 +1,5 @@
-"""A recorder that gets no processor for half a second loses nothing at default settings: the program
-waits for it. One that is killed holds nobody up for long."""
+"""A recorder that gets no processor for half a second loses nothing at default settings, because the program waits
+for it. A recorder that is killed delays no program for long."""
 import os
 import signal
 import subprocess
@@ -13,7 +13,7 @@ CALLS = 4 * 3000000
 
 
 def sleeps(pid):
-    """Whether all threads of a process, five at least, sleep."""
+    """True if all threads of a process, at least five, sleep."""
     states = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
@@ -22,7 +22,7 @@ def sleeps(pid):
 
 
 def pause(recorder):
-    """Stops a recorder, until its program waits for it."""
+    """Stops a recorder until its program waits for it."""
     def program():
         return next((pid for pid in children(recorder.pid)
                      if os.readlink(f"/proc/{pid}/exe").endswith("unguarded_stacks")
@@ -43,7 +43,7 @@ def test(sojourn, arguments):
     database = sojourn.path("paused.db")
     recorder = start(sojourn, arguments[0], database)
     pause(recorder)
-    time.sleep(0.5)  # longer than what passes for a late recorder
+    time.sleep(0.5)  # longer than the delay of a recorder that counts as late
     os.kill(recorder.pid, signal.SIGCONT)
     output, errors = recorder.communicate(timeout=PATIENCE_S)
     check((recorder.returncode, output, errors) == (0, f"calls {CALLS}\n", ""),

@@ -1,4 +1,4 @@
-"""sojourn.h in programs of both languages, alone and under live recordings of all three modes."""
+"""Uses sojourn.h in programs of both languages, alone and under live recordings of all three modes."""
 import json
 import os
 import subprocess
@@ -15,7 +15,7 @@ SENTENCE = "94125\n"
 
 
 def counts(sojourn, database, session=1):
-    """Calls by name; the C++ sample's names have parameters."""
+    """Returns the calls by name. The C++ sample's names have parameters."""
     rows = sojourn.sql(database, CALLS.format(session))
     return {row["name"].split("(")[0]: row["calls"] for row in rows}
 
@@ -72,7 +72,7 @@ def slow_frames_are_seen(sojourn, program):
     jank = {"on": "jank", "longer_than": "40ms", "times": 2, "within": "5m", "do": ["mark"]}
     database, _ = recorded(sojourn, program, "frames", {"triggers": [jank]})
     fired = sojourn.sql(database, "SELECT event, value, thread_number FROM triggers")
-    # On a loaded machine more frames are late than the two that rest: each occasion is two of them.
+    # On a loaded machine more frames are late than the two that sleep. Each trigger needs two of them.
     check(1 <= len(fired) <= 5 and fired[0]["event"] == "jank", f"two late frames of ten: {fired}")
     check(40e6 <= fired[0]["value"] < 300e9, f"not the frame's time: {fired}")
     check(fired[0]["thread_number"] is not None, f"whose frame? {fired}")
@@ -82,7 +82,7 @@ def slow_frames_are_seen(sojourn, program):
 
 
 def gates_of(pid):
-    """Executable memory of no file: the gates that calls go through once a process was attached to."""
+    """Returns executable memory of no file: the trampolines that calls use once a process was attached to."""
     return [(low, high) for low, high, protection, path in mappings(pid)
             if "x" in protection and not path]
 

@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, check_accounts, main
 
 PROCESSES = 6
-# Which of its mappings are files of stubs, and a little work.
+# Prints which of its mappings are files of stubs, and does a little work.
 PROGRAM = ('open my $maps, "<", "/proc/self/maps"; my $found = grep { /[.]plan[.]stubs/ } <$maps>;'
            ' my $sum = 0; $sum += $_ for 1 .. 100; print "$found $sum\\n"')
 BY_PROCESS = ("SELECT t.process_number, count(*) AS calls FROM calls c JOIN functions f USING (function_id)"
@@ -37,7 +37,7 @@ def test(sojourn, _arguments):
           f"processes differ: {counts}")
     unhooked = sojourn.sql(database, "SELECT count(*) AS n FROM unhooked_functions WHERE name = 'Perl_pp_add'")
     check(unhooked[0]["n"] == 0, "Perl_pp_add is reported as unhooked")
-    # Values are recorded by stubs of each process's own.
+    # Each process records values by its own stubs.
     _, shared = record(sojourn, "values.db", ["--allow-unmatched", "--value", "Perl_pp_add(pointer)"])
     check(not any(shared), f"stubs with values are shared: {shared}")
 

@@ -1,9 +1,8 @@
-# A recorder that is killed loses what it had not read into blocks, says so, and nothing else: the
-# next start finishes its session from shared memory, and everything is stored once.
+# A killed recorder loses only what it had not read into blocks, and reports it. The next start finishes its session
+# from shared memory, and everything is stored once.
 . "$(dirname "$0")/../support/lib.sh"
 
-# killed CALLS: records `ends wait` into run.db and kills the recorder when more than so many calls
-# are stored.
+# killed CALLS: records `ends wait` into run.db and kills the recorder when more than CALLS calls are stored.
 killed() {
     rm -f out.txt # of an earlier command: the shell that is to empty it may come late
     "$sojourn" record -q -o "$scratch/run.db" -- "$samples/ends" wait >out.txt &
@@ -23,7 +22,7 @@ killed() {
     wait "$recorder" 2>/dev/null
 }
 
-# consistent STATE: the stored session agrees with what recovery says that was sent, nothing twice.
+# consistent STATE: the stored session agrees with what recovery reports as sent, and nothing is stored twice.
 consistent() {
     equal "state" "$1" "$(query run.db "SELECT state FROM sessions")"
     equal "calls sent = stored + lost" 0 "$(query run.db "SELECT count(*) FROM sessions
@@ -37,7 +36,7 @@ consistent() {
             replace(executable, '/', '')), '') FROM processes")"
 }
 
-# 1. The program is dead, too: all that it recorded is in its arena.
+# 1. The program is dead, too. Everything that it recorded is in its arena.
 killed 3000
 kill -9 "$app"
 wait_for has_ended "$app"
@@ -61,7 +60,7 @@ equal "calls without a known end" 0 "$(answer run.db "SELECT count(*) FROM calls
 equal "figures that contradict each other" "" \
     "$(answer run.db "$(cat "$tests/system/support/contradictions.sql")" | head -3)"
 
-# 2. The program goes on: the next `record` finishes the session, `flush` delivers it.
+# 2. The program keeps running. The next `record` finishes the session, `flush` delivers it.
 rm -f run.db
 killed 1000
 "$sojourn" record -o other.db -- "$samples/ends" return >/dev/null 2>err.txt
@@ -71,7 +70,7 @@ consistent lost
 kill -9 "$app"
 accounted other.db
 
-# 3. Killed again and again: sums and identities hold at any moment of the kill.
+# 3. The recorder is killed repeatedly. Sums and identities hold at any moment of the kill.
 for calls in -1 0 1000 2000 4000; do
     rm -f run.db
     killed "$calls"

@@ -1,4 +1,4 @@
-# Programs that cannot be recorded: one clear sentence, the exit code of env(1), nothing left.
+# Programs that cannot be recorded give one clear sentence and the exit code of env(1), and leave nothing behind.
 . "$(dirname "$0")/../support/lib.sh"
 
 # refused EXIT WORDS PROGRAM...

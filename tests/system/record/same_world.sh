@@ -1,8 +1,8 @@
-# A recorded program meets the same world: output, input, environment, arguments, exit code,
-# descriptors, working directory, signal mask, process group.
+# A recorded program has the same environment as without Sojourn: output, input, variables, arguments, exit code,
+# descriptors, working directory, signal mask and process group.
 . "$(dirname "$0")/../support/lib.sh"
 
-# same NAME COMMAND...: with the same bytes on both outputs and the same exit code
+# same NAME COMMAND...: checks that both outputs have the same bytes, and that the exit code is the same
 same() {
     name=$1
     shift

@@ -1,6 +1,6 @@
-"""Threads that come and go by the thousand: at default settings nothing of them is lost. Where no more
-than one is recorded at a time, what the others do is lost, but counted to the call, and the summary
-names the option that makes room, with --quiet, too. SJ_LONG=1 makes them 100,000."""
+"""Thousands of short-lived threads: at default settings none of their calls is lost. If only one thread can be
+recorded at a time, the calls of the others are lost, but each is counted. The summary names the option that allows
+more threads, with --quiet, too. SJ_LONG=1 runs 100,000 threads."""
 import os
 import sys
 
@@ -22,7 +22,7 @@ def record(sojourn, sample, threads, options):
           f"the program ended with {done.returncode}, {done.stdout!r}")
     check_accounts(sojourn, database)
     stored = sojourn.sql(database, "SELECT stored_calls FROM sessions")[0]["stored_calls"]
-    # Of short_leaf, of the threads' functions and of main.
+    # Calls of short_leaf, of the threads' functions and of main.
     check(stored + told["lost_calls"] == calls_of(threads) + threads + 1,
           f"{stored} calls stored, {told['lost_calls']} lost, {calls_of(threads)} + {threads} + 1 made")
     return done, told

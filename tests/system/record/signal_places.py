@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Handlers of a recorded program see the program's own instructions: each single-stepped place of stubs
-and probes is one of the program's and can be unwound to main, faults can be mended, redirected and
-thrown, and attaching and leaving leaves the kernel the program's own handlers.
-signal_places.py BUILD_FOLDER SAMPLES"""
+"""Handlers of a recorded program see the program's own instructions. Each single-stepped place of stubs and probes
+maps to a place of the program and can be unwound to main. Handlers can repair faults, redirect them and throw.
+Attach and detach keep the program's own handlers in the kernel. signal_places.py BUILD_FOLDER SAMPLES"""
 import json
 import os
 import re
@@ -15,18 +14,18 @@ from attaching import attach, check_left, code_bytes
 from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main
 
 STEPPED = ([], ["--profile"], ["--library-calls"])
-# Probes of counted calls try again where a handler's records came in between: not at each instruction.
+# Probes of counted calls try again if a handler's records came in between, so not every instruction is stepped.
 THROWN = (*STEPPED, ["--clock", "adaptive"])
 FAULTS = ([], ["--zombies", "heap"])
-# The functions that are stepped through: an unwinder that is part of the program is not recorded.
+# The functions that are stepped through. An unwinder that is part of the program is not recorded.
 TINY = ["--function", "leaf", "--function", "middle"]
 
 
-# Through the recorder's slow path too, for which the C library's backtrace() is enough by default.
+# These unwind through the recorder's slow path, too. By default the C library's backtrace() is enough for that.
 UNWINDERS = ("static", "musl", "libunwind", "llvm")
 
 
-MARKED_CALLS, LEFT_CALLS = 150, 39 * 80  # of leaf, as the program says
+MARKED_CALLS, LEFT_CALLS = 150, 39 * 80  # calls of leaf, as the program prints them
 LIBRARY = ["--library-calls", "--function", "leaf", "--function", "libc.so.6!ldiv"]
 
 
@@ -50,8 +49,8 @@ def test_recorded(sojourn, samples):
 
 
 def test_recorder_interrupted(sojourn, samples):
-    """Handlers that interrupt the recorder's own code see the program's places and registers, and may leave it:
-    what is called later is recorded."""
+    """Handlers that interrupt the recorder's own code see the program's places and registers. They may leave the
+    code, and later calls are recorded."""
     policy = sojourn.path("library.json")
     values = [{"name": "numerator", "function": "libc.so.6!ldiv", "argument": 1, "as": "long"},
               {"name": "quotient", "function": "libc.so.6!ldiv", "result": True, "as": "long"}]
@@ -68,7 +67,7 @@ def test_recorder_interrupted(sojourn, samples):
 
 
 def test_counts(sojourn, samples):
-    """A fault that is mended or thrown from leaves the calls exact."""
+    """A fault that a handler repairs or throws from leaves the calls exact."""
     database = sojourn.path("counts.db")
     sojourn.record([os.path.join(samples, "handlers_that_throw")], database)
     rows = sojourn.sql(database, "SELECT f.name, count(*) AS calls FROM calls JOIN functions AS f USING "
@@ -79,7 +78,7 @@ def test_counts(sojourn, samples):
 
 
 def test_ends(sojourn, samples):
-    """Where the values of a call take more stack than there is, the fault is one of the function's first push."""
+    """If the values of a call need more stack than there is, the fault is at the function's first push."""
     policy, database = sojourn.path("values.json"), sojourn.path("ends.db")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "values": [{"name": "kept", "function": "leaf", "argument": 1, "as": "long"}]}, file)
@@ -90,21 +89,21 @@ def test_ends(sojourn, samples):
 
 
 def test_ends_of_library(sojourn, samples):
-    """Where a stack ends below the first library call of a thread, the handler sees the library's function."""
+    """If a stack ends below the first library call of a thread, the handler sees the library's function."""
     command = [os.path.join(samples, "signal_places"), "library_ends"]
     done, _ = sojourn.record(command, sojourn.path("library_ends.db"), LIBRARY)
     check((done.returncode, done.stdout) == (0, b"ends: ended 1, outside 0\n"), f"{done}")
 
 
 def test_small_stack(sojourn, samples):
-    """On an alternate stack that is hardly larger than the kernel needs, nothing writes below its end."""
+    """On an alternate stack that is hardly larger than the kernel needs, nothing is written below its end."""
     command = [os.path.join(samples, "signal_places"), "small_stack"]
     done, _ = sojourn.record(command, sojourn.path("small_stack.db"), TINY[:2])
     check((done.returncode, done.stdout) == (0, b"small stack: stepped 1, changed 0\n"), f"{done}")
 
 
 def stacks_of_finding(sojourn, database):
-    """The functions of the program in the stacks of the first finding, innermost first, by what the stack is of."""
+    """Returns the program's functions in the stacks of the first finding, innermost first, by the kind of stack."""
     shown = sojourn.run(["zombies", "show", "1", database], capture_output=True, text=True).stdout
     stacks = {}
     for line in shown.split("\n"):
@@ -118,8 +117,8 @@ def stacks_of_finding(sojourn, database):
 
 
 def test_freed(sojourn, samples):
-    """What used freed memory is the function whose instruction a stub has a copy of; calls into libraries that
-    are recorded have callers, in stacks and where the policy names them."""
+    """A use of freed memory is attributed to the function whose instruction a stub has copied. Recorded calls into
+    libraries have callers, in stacks and where the policy names callers."""
     guard = sojourn.path("guard.json")
     with open(guard, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "zombies": {"heap": {"guard": {"caller": ["open_session"]}}}}, file)
@@ -153,7 +152,7 @@ def start_attach(sojourn, pid, options=()):
 
 
 def test_unwinders(sojourn, samples):
-    """Other unwinders than that of the C library's backtrace() come through stubs to main, too."""
+    """Other unwinders than the C library's backtrace() unwind through stubs to main, too."""
     commands = [[os.path.join(samples, f"signal_places_{unwinder}"), "raw" if IS_LONG and unwinder != "llvm" else "warm"]
                 for unwinder in UNWINDERS]
     for command in (*commands, [os.path.join(samples, "handlers_that_throw_libunwind")]):
@@ -164,7 +163,7 @@ def test_unwinders(sojourn, samples):
 
 
 def test_unwinders_attached(sojourn, samples):
-    """Also one that the program loads while it is attached to."""
+    """Also tests an unwinder that the program loads while it is attached to."""
     for unwinder, word in (("", "attached_raw"), ("_iterates", "attached_raw"), ("", "attached_late")):
         command = [os.path.join(samples, f"signal_places{unwinder}"), word]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -180,14 +179,14 @@ def test_unwinders_attached(sojourn, samples):
 
 
 def frames_by_gdb(*arguments):
-    """The functions that gdb names, of a process or a core file."""
+    """Returns the functions that gdb names, for a process or a core file."""
     done = subprocess.run(["gdb", "-q", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "backtrace", *arguments],
                           capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     return re.findall(r"^#\d+ .*?(\w+) \(", done.stdout, re.M), done
 
 
 def check_frames(sojourn, pid, program, what):
-    """From a handler that has interrupted a stub, gdb comes to main, in the process and in its core file."""
+    """gdb unwinds from a handler that has interrupted a stub to main, in the process and in its core file."""
     core = sojourn.path("core")
     for arguments in (["-ex", f"generate-core-file {core}", "-p", str(pid)], [program, core]):
         frames, done = frames_by_gdb(*arguments)
@@ -206,12 +205,12 @@ def test_debugger(sojourn, samples):
 
 
 def hold_and_leave(sojourn, samples, is_debugged):
-    """A handler that the C library does not know of, with a restorer of its own, has interrupted a stub, and
-    returns there when the recording is over."""
+    """A handler that the C library does not know, with its own restorer, has interrupted a stub. It returns there
+    when the recording is over."""
     command = [os.path.join(samples, "signal_places"), "held"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         check(process.stdout.readline() == b"ready\n", "it does not begin")
-        # The handler is not recorded: it would take the room that the step into the recorder's code is for.
+        # The handler is not recorded: a recorded handler would use up the step that is meant for the recorder's code.
         with start_attach(sojourn, process.pid, TINY) as recorder:
             try:
                 check(process.stdout.readline() == b"held\n", "no step came to a stub")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""system.signal_places for AArch64, run by the emulator: the programs are the same, and say the same.
+"""system.signal_places for AArch64, run by the emulator. The programs and their output are the same.
 signal_places_aarch64.py BUILD_FOLDER SAMPLES"""
 import os
 import subprocess
@@ -16,7 +16,7 @@ SITUATIONS = (("signal_places", "step", []), ("signal_places", "raw", ["--clock"
 
 
 def test_places(sojourn, samples):
-    """What handlers see, where they lead, and what unwinders find: as on this machine."""
+    """Checks what handlers see, where they lead, and what unwinders find, as on this machine."""
     for name, word, options in SITUATIONS:
         wanted = subprocess.run([os.path.join(samples, "signal_places"), word], capture_output=True, check=False)
         done, summary = sojourn.record([os.path.join(samples, "emulated", name), word], sojourn.path("places.db"), options)
@@ -25,7 +25,7 @@ def test_places(sojourn, samples):
 
 
 def test_thrown(sojourn, samples):
-    """Exceptions thrown out of handlers of faults, all calls told."""
+    """Handlers of faults throw exceptions. All calls are stored or counted."""
     command = [os.path.join(samples, "emulated", "handlers_that_throw")]
     plain = subprocess.run([*EMULATOR, *command], capture_output=True, timeout=PATIENCE_S, check=False)
     for options in ([], ["--clock", "adaptive"]):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Shared memory that is too small, or that somebody else fills: the program does what it does, no
-process ends by SIGBUS, every call is stored or counted, and a sentence says what to do.
-small_memory.py BUILD_FOLDER SAMPLE ATTACH_TARGET"""
+"""Shared memory is too small, or another program fills it. The recorded program behaves the same, no process ends
+by SIGBUS, every call is stored or counted, and a message names the remedy. small_memory.py BUILD_FOLDER SAMPLE
+ATTACH_TARGET"""
 import contextlib
 import ctypes
 import errno
@@ -16,7 +16,7 @@ from fleet_testing import Collector, Device, enrol
 from sojourn_testing import check, check_accounts, children, main, wait_for
 
 THREADS, CALLS = 24, 1500
-ALL = THREADS * (CALLS + 1) + 2  # of leaf, work and main
+ALL = THREADS * (CALLS + 1) + 2  # calls of leaf, work and main
 
 
 FLIGHT = {"policy": 1, "name": "box", "mode": "flight", "buffer": {"when_full": "drop"},
@@ -26,7 +26,7 @@ TRACE = {"policy": 1, "name": "all", "buffer": {"when_full": "drop"}}
 
 @contextlib.contextmanager
 def shared_memory(sojourn, size, folder=None):
-    """A tmpfs of its own for what recorder and programs share."""
+    """Mounts a tmpfs for the memory that recorder and programs share."""
     folder = folder or sojourn.path(f"shared-{size}")
     os.makedirs(folder, 0o700, exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", folder], check=True)
@@ -38,7 +38,7 @@ def shared_memory(sojourn, size, folder=None):
 
 
 def fill(folder):
-    """Takes all that is left."""
+    """Fills the tmpfs completely."""
     with open(os.path.join(folder, "filler"), "wb", buffering=0) as file:
         with contextlib.suppress(OSError):
             while file.write(bytes(4096)) == 4096:
@@ -59,7 +59,8 @@ class Filter(ctypes.Structure):
 
 
 def make_old_kernel():
-    """Lets madvise refuse MADV_POPULATE_WRITE, as kernels before 5.14 do, here and in all programs begun from here."""
+    """Makes madvise refuse MADV_POPULATE_WRITE, as kernels before 5.14 do, in this process and in all programs that
+    it starts afterwards."""
     load, equal, answer = 0x20, 0x15, 0x06
     madvise, populate_write, number_at, advice_at = 28, 23, 0, 32
     allow, einval = 0x7fff0000, 0x00050000 | errno.EINVAL
@@ -73,12 +74,12 @@ def make_old_kernel():
 
 
 def test_sizes(sojourn, program):
-    """From nothing to all that is wanted: of 1 MiB buffers for 24 threads."""
+    """Tests sizes from none to the full size: 1 MiB buffers for 24 threads."""
     check_sizes(sojourn, program, ("16k", "192k", "296k", "512k", "1m", "3m", "64m"))
 
 
 def test_old_kernel(sojourn, program):
-    """A kernel before 5.14, where pages get their memory when they are read."""
+    """Tests a kernel before 5.14, where pages get their memory when they are read."""
     check_sizes(sojourn, program, ("296k", "3m", "64m"), preexec_fn=make_old_kernel)
 
 
@@ -103,7 +104,7 @@ def check_sizes(sojourn, program, sizes, **options):
 
 
 def test_flight(sojourn, program):
-    """What no dump holds is not called lost; why events found no room is said."""
+    """Calls that no dump holds do not count as lost. The reason why events did not fit is reported."""
     with shared_memory(sojourn, "3m"):
         done, summary = sojourn.record([program, str(THREADS), str(40 * CALLS)], sojourn.path("flight.db"),
                                        ["--flight", "--when-full", "drop"])
@@ -120,7 +121,7 @@ def begin(sojourn, arguments, **options):
 
 
 def test_attached(sojourn, program):
-    """Somebody fills the tmpfs between the attach and the first call of most threads."""
+    """The test fills the tmpfs between the attach and the first call of most threads."""
     database = sojourn.path("attached.db")
     with shared_memory(sojourn, "3m") as folder:
         running = begin(sojourn, [program, str(THREADS), str(CALLS), "wait"])
@@ -136,7 +137,7 @@ def test_attached(sojourn, program):
 
 
 def test_killed(sojourn, program):
-    """The recorder is killed, the tmpfs full: the next start finishes the session."""
+    """The recorder is killed while the tmpfs is full. The next start finishes the session."""
     database = sojourn.path("killed.db")
     with shared_memory(sojourn, "3m") as folder:
         recorder = begin(sojourn, [sojourn.program, "record", "-q", "-o", database, "--", program, str(THREADS),
@@ -162,7 +163,7 @@ def attach_by_device(collector, device, policy, pid):
 
 
 def wait_until_whole(collector, session):
-    """Returns the session and its dumps once all of it is stored."""
+    """Waits until everything is stored. Returns the session and its dumps."""
     rows = f"FROM sessions WHERE session_id IN (SELECT session_id FROM sessions WHERE lower(hex(uuid)) = '{session}')"
     wait_for("the end of the session", lambda: collector.sql(
         f"SELECT 1 {rows} AND sent_calls IS NOT NULL AND stored_blocks >= sent_blocks"))
@@ -170,7 +171,7 @@ def wait_until_whole(collector, session):
 
 
 def record_by_device(collector, device, folder, program):
-    """Of a program whose threads begin when the tmpfs is full, all is stored or counted."""
+    """The program's threads begin when the tmpfs is full. All calls are stored or counted."""
     running = begin(collector.sojourn, [program, str(THREADS), str(CALLS), "wait"])
     session = attach_by_device(collector, device, TRACE, running.pid)
     fill(folder)
@@ -182,7 +183,7 @@ def record_by_device(collector, device, folder, program):
 
 
 def keep_by_device(collector, device, folder, target):
-    """The last seconds are kept although the tmpfs, which has those before, is full."""
+    """The last seconds are kept although the tmpfs, which holds the seconds before, is full."""
     running = Target([target]).ready()
     session = attach_by_device(collector, device, FLIGHT, running.pid)
     wait_for("a kept block", lambda: any(name.startswith("flight-") for _, _, names in os.walk(folder)
@@ -198,7 +199,7 @@ def keep_by_device(collector, device, folder, target):
 
 
 def test_device(sojourn, program, target):
-    """A device's daemon and its recordings go on when somebody fills the tmpfs."""
+    """A device's daemon and its recordings keep running when the tmpfs is filled."""
     collector = Collector(sojourn, host="127.0.0.1")
     device = Device(sojourn, "small")
     with shared_memory(sojourn, "8m", device.runtime) as folder:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Where functions are written: report shows file and line where debug data of the recorded build
-lies on this machine, in the program or apart from it, and nothing where it does not.
+"""`report` shows the file and line of functions if debug data of the recorded build are on this machine, in the
+program or apart from it. Otherwise it shows nothing.
 
 source_lines.py BUILD_FOLDER
 """

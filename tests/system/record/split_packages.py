@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Packages of split debug data (.dwp) in place of the .dwo files: what binutils' dwp and llvm-dwp make of
-gcc's and clang's DWARF 4 and 5, with and without type units, compressed, beside the program or beside its
-debug file, gives the types of all units. A package of another build is not used and one that is damaged
-does no harm; the report says so.
+"""Packages of split debug data (.dwp) in place of the .dwo files: binutils' dwp and llvm-dwp pack gcc's and clang's
+DWARF 4 and 5, with and without type units. Compressed or not, beside the program or beside its debug file, a
+package gives the types of all units. A package of another build is not used, a damaged package does no harm, and
+the report says so.
 
-split_packages.py BUILD_FOLDER (SJ_LONG=1: each form compressed, too, more damaged packages, and of both
-compilers each)
+split_packages.py BUILD_FOLDER (SJ_LONG=1: each form compressed, too, more damaged packages, and of both compilers
+each)
 """
 import glob
 import os
@@ -21,10 +21,10 @@ from value_types import record
 
 DAMAGED = 15 if IS_LONG else 1
 HEAD = sample_text("values/split_head.h")
-# The second unit has a base address of its own and locations that change; both use `place`.
+# The second unit has a base address of its own and locations that change. Both units use `place`.
 FIRST = HEAD + sample_text("values/split_first.c")
 SECOND = HEAD + sample_text("values/split_second.c")
-# Of another build.
+# This source makes another build.
 EXCHANGED = FIRST.replace("int flags, double share", "double share, int flags")
 CHANGED = SECOND.replace("long number", "int number")
 EXPECTED = sorted([
@@ -37,7 +37,7 @@ SECTIONS = {".debug_info.dwo": 1, ".debug_abbrev.dwo": 3, ".debug_loclists.dwo":
 
 
 def read_sections(path):
-    """The sections of an ELF64 file."""
+    """Returns the sections of an ELF64 file."""
     with open(path, "rb") as file:
         data = file.read()
     table, = struct.unpack_from("<Q", data, 40)
@@ -49,7 +49,7 @@ def read_sections(path):
 
 
 def package_five(files, package, folder):
-    """Makes a package of DWARF 5, of units of gcc too, which neither tool of Debian 12 does."""
+    """Makes a package of DWARF 5, also from gcc's units, which neither tool of Debian 12 can."""
     whole, rows, strings = {name: b"" for name in SECTIONS}, [], b""
     for path in files:
         sections = read_sections(path)
@@ -85,7 +85,7 @@ def package_five(files, package, folder):
 
 
 def build(folder, compiler, options, first=FIRST, second=SECOND):
-    """Builds the program of two units; returns it and its .dwo files."""
+    """Builds the program of two units. Returns it and its .dwo files."""
     shutil.rmtree(folder, ignore_errors=True)
     os.mkdir(folder)
     for name, text in (("first", first), ("second", second)):
@@ -98,7 +98,7 @@ def build(folder, compiler, options, first=FIRST, second=SECOND):
 
 
 def test_type_units(sojourn, compilers):
-    """Types in units of their own, without splitting."""
+    """Tests types in units of their own, without splitting."""
     program, sources = sojourn.path("whole"), []
     for name, text in (("first", FIRST), ("second", SECOND)):
         sources.append(sojourn.path(name + ".cpp"))
@@ -128,14 +128,14 @@ def typed(sojourn, program):
 
 
 def test_forms(sojourn, compilers):
-    """Packages of all kinds that can be made."""
+    """Tests packages of all kinds that the tools can make."""
     folder = sojourn.path("package")
     for compiler in compilers:
         is_gnu = "clang" not in compiler
         forms = [("dwp", ["-gdwarf-4"]), ("llvm-dwp-14", ["-gdwarf-4"]), ("own", ["-gdwarf-5"]),
                  ("dwp", ["-gdwarf-4", "-fdebug-types-section"]), ("llvm-dwp-14", ["-gdwarf-4", "-fdebug-types-section"]),
                  ("dwp", ["-gdwarf-4", "-ffunction-sections", "-gz=zlib"])]
-        if not is_gnu: # llvm-dwp 14 does not end with gcc's DWARF 5
+        if not is_gnu:  # llvm-dwp 14 never ends for gcc's DWARF 5
             forms += [("llvm-dwp-14", ["-gdwarf-5"]), ("llvm-dwp-14", ["-gdwarf-5", "-fdebug-types-section"])]
         for number, (tool, options) in enumerate(forms):
             program, files = build(folder, compiler, options)
@@ -151,7 +151,8 @@ def test_forms(sojourn, compilers):
 
 
 def test_debug_file(sojourn):
-    """The package lies beside the separate debug file, which has the skeletons; one unit's own file is there yet."""
+    """The package lies beside the separate debug file, which has the skeletons. The own file of one unit still
+    exists."""
     folder = sojourn.path("package")
     program, files = build(folder, "g++", ["-gdwarf-4"])
     shutil.copy(files[0], files[0] + ".kept")
@@ -163,7 +164,7 @@ def test_debug_file(sojourn):
     os.rename(package, debug + ".dwp")
     said, found = typed(sojourn, program)
     check(found == EXPECTED, f"beside the debug file: {found}, {said}")
-    # A package beside the program that is damaged, or of another build, does not stand before that one.
+    # A package beside the program that is damaged, or of another build, does not hide this package.
     _, others = build(sojourn.path("other"), "g++", ["-gdwarf-4"], EXCHANGED, CHANGED)
     other, _ = index_of(make_package("dwp", others, sojourn.path("other")))
     for name, data in (("damaged", b"no package"), ("of another build", other)):
@@ -181,7 +182,7 @@ def test_debug_file(sojourn):
 
 
 def test_other_build(sojourn):
-    """Of a package of another build nothing is taken, be it of all units or of one."""
+    """Nothing is read from a package of another build, whether it has all units or only one."""
     folder, kept = sojourn.path("package"), sojourn.path("other.dwp")
     for first, second, expected in ((EXCHANGED, CHANGED, set()), (FIRST, CHANGED, {"open_file"})):
         _, others = build(folder, "g++", ["-gdwarf-4"], first, second)
@@ -194,26 +195,27 @@ def test_other_build(sojourn):
 
 
 def index_of(package):
-    """Where the index begins in the file."""
+    """Returns the offset of the index in the file."""
     with open(package, "rb") as file:
         data = file.read()
     return data, data.index(read_sections(package)[".debug_cu_index"])
 
 
 def test_damaged(sojourn, compilers):
-    """Whatever the package is, the program is recorded; where nothing can be read of it that is said."""
+    """Whatever the package contains, the program is recorded. If nothing can be read from the package, that is
+    reported."""
     folder = sojourn.path("package")
     numbers = random.Random(int(os.environ.get("SJ_SEED", "5")))
     forms = (("dwp", ["-gdwarf-4"]), ("llvm-dwp-14", ["-gdwarf-4", "-fdebug-types-section"]), ("own", ["-gdwarf-5"]))
     for number, compiler in enumerate(compilers):
-        # By default each form of one compiler: what reads a package does not know who wrote it.
+        # By default each form comes from one compiler: the reader of a package does not know its author.
         for tool, options in forms if IS_LONG else forms[number::len(compilers)]:
             program, files = build(folder, compiler, options)
             package = make_package(tool, files, folder)
             whole, index = index_of(package)
             for turn in range(3 * DAMAGED):
                 data = bytearray(whole)
-                # all over the file, in the index, or cut
+                # damages all over the file, in the index, or by cutting it
                 places = range(len(data)) if turn % 3 != 1 else range(index, min(index + 128, len(data)))
                 for _ in range(numbers.randint(1, 20)):
                     data[numbers.choice(places)] = numbers.randrange(256)

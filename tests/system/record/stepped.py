@@ -1,5 +1,5 @@
-"""A debugger that steps through a recorded program and lets it go leaves it alive: the trap flag does
-not come back with flags that were saved while it stepped."""
+"""A debugger steps through a recorded program and detaches. The program lives on: the trap flag does not come back
+with flags that were saved while the debugger stepped."""
 import os
 import sys
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What a comparison says is what it knows: functions of stripped builds are matched by their code, or said
-not to be; call counts that never vary are exact; how many sessions are needed is said.
+"""A comparison states only what it knows. Functions of stripped builds are matched by their code, or reported as
+not matched. Call counts that never vary are exact, and the number of sessions needed is reported.
 
 stripped_builds.py BUILD_FOLDER
 """
@@ -23,7 +23,7 @@ def ask(sojourn, *words, code=0):
 
 
 def build(sojourn, folder, *options):
-    """Builds the program with symbols, and beside it without; returns both and what lies where."""
+    """Builds the program with and without symbols. Returns both and the addresses of its functions."""
     os.mkdir(sojourn.path(folder))
     named, stripped = (sojourn.path(os.path.join(folder, name)) for name in ("app.named", "app"))
     subprocess.run(["gcc", "-x", "c", "-", "-fno-toplevel-reorder", *options, "-o", named], check=True,

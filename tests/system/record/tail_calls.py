@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Calls that end by a jump to another hooked function are shown as its callers; their stack frames
-end when that one's begins. tail_calls.py BUILD_FOLDER SAMPLE... FORMS FORMS_AARCH64"""
+"""Calls that end by a jump to another hooked function are shown as its callers. Their stack frames end when that
+function's frame begins. tail_calls.py BUILD_FOLDER SAMPLE... FORMS FORMS_AARCH64"""
 import os
 import re
 import subprocess
@@ -12,7 +12,7 @@ from sojourn_testing import EMULATOR, PATIENCE_S, check, check_accounts, main
 ROUNDS = 1000
 CALLS = {"tail_start": 2 * ROUNDS, "tail_chain": ROUNDS, "tail_maybe": ROUNDS, "tail_to_loop": ROUNDS,
          "tail_loop": ROUNDS, "tail_end": 5 * ROUNDS // 2, "main": 1}
-# Who jumps to whom, and how often.
+# The jumping function, its target, and how often it jumps.
 JUMPS = {("tail_start", "tail_end"): 2 * ROUNDS, ("tail_chain", "tail_start"): ROUNDS,
          ("tail_maybe", "tail_end"): ROUNDS // 2, ("tail_to_loop", "tail_loop"): ROUNDS}
 COUNTS = "SELECT name, calls FROM function_stats JOIN functions USING (function_id) WHERE name != '_start'"
@@ -21,7 +21,7 @@ ORDER = (
     "physical_duration_ns FROM calls JOIN functions USING (function_id) ORDER BY call_id"
 )
 CALLEES = {"tail_end", "tail_loop"}
-# The functions of tail_forms.c that do not jump to `leaf`; two jump to what is not hooked.
+# The functions of tail_forms.c that do not jump to `leaf`. Two jump to unhooked code.
 FORM_CALLEES = {"jump_near_at_once": "near_leaf", "jump_far": "far_leaf", "jump_if_far": "far_leaf",
                 "jump_to_mark": "marked_leaf", "jump_to_tiny": "tiny", "jump_with_carry": "carry_leaf",
                 "jump_if_with_carry": "carry_leaf", "through_mark": "marked_leaf", "through_tiny": "tiny",
@@ -33,7 +33,7 @@ FORM_NAME = re.compile("jump_|through_|to_|from_|packed$")
 
 
 def jumps(rows, program):
-    """Counts of tail calls. The caller goes on until the callee ends, but its frame does not."""
+    """Returns the counts of tail calls. The caller continues until the callee ends, but its frame does not."""
     calls = {row["call_id"]: row for row in rows}
     found = {}
     for row in rows:
@@ -63,7 +63,7 @@ def record(sojourn, command, label, options=()):
 
 
 def test_forms(sojourn, program, rounds, forms):
-    """Every form of jump leads to its callee; what is called after a jump to unhooked code is none."""
+    """Every form of jump leads to its callee. A call after a jump to unhooked code is not a tail call."""
     emulator = EMULATOR if "aarch64" in program else []
     plain = subprocess.run([*emulator, program], capture_output=True, check=True, timeout=PATIENCE_S)
     output, counts, rows = record(sojourn, [program], "all", ["--libs", "--exclude", "unhooked_leaf"])

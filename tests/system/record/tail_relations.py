@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Who called whom in the source, where calls end by jumps: what SQL answers equals what follows from the
-stack frames alone; trees, sums, triggers and exports use it; counts are those of the machine.
+"""Calls end by jumps, and SQL returns which function called which in the source. The rows equal what follows from
+the stack frames alone. Trees, sums, triggers and exports use the relation, and the counts are those of the machine.
 
 tail_relations.py BUILD_FOLDER SAMPLE (SJ_LONG=1: a chain of 10 million)
 """
@@ -19,7 +19,7 @@ ALL = (
     "SELECT call_id, name, parent_id, tail_caller_id, physical_parent_id, start_ns, end_ns, duration_ns, "
     "physical_duration_ns, depth, ending FROM calls JOIN functions USING (function_id) ORDER BY call_id"
 )
-# What the source says: who jumps to whom, and how often.
+# The source has these jumps: the jumping function, its target, and how often.
 JUMPS = {
     ("tail_second", "tail_outer"): 1, ("tail_outer", "tail_leaf"): 1, ("machine_run", "state_a"): 1,
     ("is_even", "is_odd"): 251, ("is_odd", "is_even"): 250, ("tail_sibling", "tail_helper"): 50,
@@ -44,15 +44,15 @@ def record(sojourn, program, rounds, options=()):
 
 
 class Frames:
-    """The relation of the source, from nothing but stack frames: each call's frame, what it returns to,
-    when it began and when it ended. A frame that begins at the moment at which the one before it, of
-    the same caller, ended, was jumped to by that, if its source has such a jump: where the clock is
-    coarse, a call can follow another at one moment."""
+    """Derives the caller relation of the source from stack frames alone: each call's frame, return address, begin
+    and end. A frame may begin at the moment at which the previous frame of the same caller ended. Then the previous
+    call jumped to it, if its source has such a jump. With a coarse clock, one call can follow another at the same
+    moment."""
 
     def __init__(self, rows, jumps):
         self.jumps = jumps
         self.last = {}  # the last frame of a caller
-        self.chains = {}  # by caller: the calls that its last frame stands for, the outermost first
+        self.chains = {}  # by caller: the calls that its last frame represents, the outermost first
         self.heads = {}  # by caller: how many of them stay until the end of the chain
         self.parent = {}
         self.tail_caller = {}
@@ -164,7 +164,7 @@ def long_chain(sojourn, program):
 
 
 def triggers(sojourn, program):
-    """A slow call is one that is slow in the source: its frame is gone at once."""
+    """A call is slow if it is slow in the source, although its frame ends at once."""
     path = sojourn.path("slow.json")
     for name in ("tail_outer", "machine_run", "state_a"):
         policy = {"policy": 1, "triggers": [{"on": "slow_call", "function": name, "longer_than": "1us",

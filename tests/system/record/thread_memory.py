@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Memory of threads: what each thread allocates and frees, whichever functions are recorded, equals what the
-program counts in a malloc of its own; by thread, by step and by block; what forked children do is not their
-parent's; nothing unasked.
+"""Memory of threads: the bytes that each thread allocates and frees equal the program's count in its own malloc,
+whichever functions are recorded. They are stored by thread, by step and by block. What forked children do does not
+count for their parent. Without the option nothing is stored.
 
 thread_memory.py BUILD_FOLDER
 """

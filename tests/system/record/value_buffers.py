@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Buffers that functions fill: what is in them when the call returns, as long as its result says, is what
-the program says of its own; of functions with 32 and 64 bits of result, that fail, call themselves, run in
-threads and handlers, and of calls into the C library. Nothing behind a buffer is recorded where the result
-is more than the buffer has.
+"""Buffers that functions fill: their content at the return, as long as the result says, equals what the program
+prints. The functions have 32 and 64 bits of result, fail, call themselves, and run in threads and handlers. Calls
+into the C library are recorded, too. If the result exceeds the buffer, nothing behind the buffer is recorded.
 
 value_buffers.py BUILD_FOLDER
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Forms of debug data: DWARF 4, 5, split, compressed, in a file of their own, of another build, damaged, and of types
+"""Forms of debug data: DWARF 4, 5, split, compressed, in a separate file, of another build, damaged, and of types
 without an end.
 
 value_debug_data.py BUILD_FOLDER (SJ_LONG=1: 800 damaged files instead of 12)
@@ -21,7 +21,7 @@ EXPECTED = [("open_file", 1, "result", "8"), ("open_file", 1, "path", "/etc/pass
 
 
 def test_forms(sojourn, compilers):
-    """The forms that debug data come in."""
+    """Tests the forms of debug data."""
     source, program = sojourn.path("plain.c"), sojourn.path("plain")
     with open(source, "w", encoding="utf-8") as file:
         file.write(PLAIN)
@@ -56,7 +56,7 @@ def split_files(sojourn):
 
 
 def test_split(sojourn, compilers):
-    """Of split debug data: both versions, compressed; files that are missing, of another build, or damaged."""
+    """Tests split debug data: both versions, compressed; files that are missing, of another build, or damaged."""
     source, program = sojourn.path("plain.c"), sojourn.path("plain")
     numbers = random.Random(11)
     other = PLAIN.replace("int flags, double share", "double share, int flags")
@@ -106,7 +106,7 @@ def sections(program, name):
 
 
 def test_damaged(sojourn):
-    """Whatever the debug data are, the program is recorded."""
+    """Whatever the debug data contain, the program is recorded."""
     source, program, damaged = sojourn.path("plain.c"), sojourn.path("plain"), sojourn.path("damaged")
     numbers = random.Random(7)
     subprocess.run(["gcc", "-g", "-O1", source, "-o", program], check=True)
@@ -125,9 +125,9 @@ def test_damaged(sojourn):
 
 
 def test_endless(sojourn):
-    """Types of 64 members, each of 64, and so on, which nobody could look at one by one: soon it is said
-    that nothing is known of their values, and of those behind them. Compilers cannot, either: they are
-    given pointers, which are made another name of the type that they point to."""
+    """Types have 64 members, each of 64, and so on, so nothing can visit all of them. After a limit their values,
+    and the values behind them, are reported as unknown. Compilers cannot visit them either, so they compile
+    pointers. The test then turns each pointer into another name of the type that it points to."""
     assembly, program = sojourn.path("endless.s"), sojourn.path("endless")
     members = ", ".join(f"*m{i}" for i in range(64))
     for language, kind in (("c", "struct"), ("c", "union"), ("c++", "struct")):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Values under harm: pointers to pages that another thread gives back meanwhile, to what lies behind the
-end of a file, to a device's memory, to guarded and impossible addresses, texts that other threads change and that have no end;
-in signal handlers on small stacks and on the stacks of coroutines. The program does what it does by
-itself, and what is recorded is a text that was there, or none.
+"""Values under harm: pointers to pages that another thread unmaps, beyond the end of a file, to a device's memory,
+and to guarded and impossible addresses. Texts change in other threads and have no end. Signal handlers run on small
+stacks, and coroutines on their own. The program behaves as by itself, and each recorded text was there, or none is
+recorded.
 
 value_faults.py BUILD_FOLDER
 """
@@ -34,7 +34,7 @@ def test(sojourn, arguments):
             JOIN calls USING (session_id, call_id) JOIN functions USING (function_id) ORDER BY call_id, position"""):
         rows.setdefault(row["name"], []).append((row["value"], row["note"]))
     texts = rows["vanishing"]
-    # What the page is filled with, from the beginning on: it may be new, filled in part, or not there.
+    # The page is filled with these letters from its beginning. It may be new, filled in part, or unmapped.
     check(len(texts) == 20000, f"{len(texts)} values")
     wrong = [text for text in texts if text[1] not in ("", "unreadable") or (text[1] == "" and text[0] != "p" * len(text[0]))]
     check(not wrong, f"of a page that vanishes: {wrong[:3]}")
@@ -48,7 +48,7 @@ def test(sojourn, arguments):
     check(gone == [2, 4, 5, 6, 7, 8] + [9] * has_device, f"unreadable: {gone} of {found}")
     for name, letter in (("in_handler", "h"), ("on_coroutine", "c")):
         check(len(rows[name]) == 3, f"{name}: {rows[name]}")
-        # Of a stack that is not the thread's own it is not known whether it has room for more.
+        # The recorder does not know how much of a stack is free if the stack is not the thread's own.
         check(all(value == letter * len(value) and (len(value), note) in ((64, "cut"), (1000, "")) for value, note in rows[name]),
               f"{name}: {rows[name]}")
     calls = {row["name"]: row["n"] for row in sojourn.sql(

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Types from debug data of C++ and Rust: of functions and methods with generated signatures, arguments and
-results are recorded as they print them themselves: numbers, enumerations, references, pointers and what they
-lead to, std::string, std::string_view and std::vector, classes that are passed by the address of a copy,
-hidden results, &str and slices. x86-64, and C++ on AArch64 under qemu; gcc, clang and rustc.
+"""Types from debug data of C++ and Rust, for functions and methods with generated signatures: the recorded
+arguments and results equal those that they print. They are numbers, enumerations, references, pointers and their
+targets, std::string, std::string_view, std::vector, classes passed by the address of a copy, hidden results, &str
+and slices. x86-64, and C++ on AArch64 under qemu; gcc, clang and rustc.
 
 value_languages.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures, all levels; SJ_SEED: other ones)
 """
@@ -19,13 +19,13 @@ from value_types import SCALARS, STRUCTURES, literal, record
 IS_LONG = os.environ.get("SJ_LONG") == "1"
 FUNCTIONS = 45 if IS_LONG else 14
 MOST_PARAMETERS = 6
-MOST_WORDS = 12 # of registers and of the stack, that arguments are surely recorded of
+MOST_WORDS = 12  # words in registers and on the stack that arguments are surely recorded from
 CXX_SCALARS = {**SCALARS, "shade": ("%s", "name_of({})")}
 WORDS = {"large": 4, "std::string_view": 2, **{name: 2 for name in STRUCTURES if name != "large"}}
-RETURNED = {**STRUCTURES, "held": [("a", "int"), ("b", "double")]} # field by field
-SURE_OF_RESULT = 3 # parameters of which all fields leave room for those of a result
+RETURNED = {**STRUCTURES, "held": [("a", "int"), ("b", "double")]}  # these results are recorded field by field
+SURE_OF_RESULT = 3  # up to this many parameters with all fields leave slots for those of a result
 TEXTS = ("std::string", "const std::string &", "std::string_view")
-LEAD_ON = {"const pair &": (".", "pair"), "const reals *": ("->", "reals")} # to a structure
+LEAD_ON = {"const pair &": (".", "pair"), "const reals *": ("->", "reals")}  # these lead to a structure
 CXX_HEAD = sample_text("values/languages_head.h") + "".join(f"struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }};\n"
               for name, fields in STRUCTURES.items())
 
@@ -35,20 +35,21 @@ def write_text(numbers):
 
 
 class CxxSignature:
-    """A function, or a method, of generated parameters and result."""
+    """A function, or a method, with generated parameters and result."""
 
     def __init__(self, number, numbers):
         self.name = f"generated_{number}"
         self.objects = []
         self.is_method = numbers.random() < 0.3
-        self.is_kept = self.is_method or numbers.random() < 0.6 # else the compiler may change how it is called
+        # otherwise the compiler may change the calling convention
+        self.is_kept = self.is_method or numbers.random() < 0.6
         kinds = [*CXX_SCALARS, *STRUCTURES, *TEXTS, *TEXTS, *LEAD_ON, *LEAD_ON, "const long &", "const char &", "held",
                  "const std::vector<int> &", "std::vector<int>"]
         self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, MOST_PARAMETERS))]
         self.result = numbers.choice([*CXX_SCALARS, *STRUCTURES, "std::string", "held", "held", "void"])
         self.given = self.literal(self.result, numbers) if self.result != "void" else ""
         first = [self.literal(kind, numbers) for kind in self.kinds]
-        # Some arguments are the same each time, so that compilers may make them constants.
+        # Some arguments are the same in each call, so that compilers may make them constants.
         self.calls = [[numbers.choice([given, self.literal(kind, numbers)])
                        for kind, given in zip(self.kinds, first)] for _ in range(3)]
 
@@ -84,7 +85,7 @@ class CxxSignature:
         return self.show(name, form, what.format(name))
 
     def show_value(self, name, kind):
-        """Prints all that may be recorded of a value."""
+        """Prints everything that may be recorded of a value."""
         if kind in CXX_SCALARS:
             return self.show_scalar(name, kind)
         if kind in TEXTS:
@@ -99,7 +100,7 @@ class CxxSignature:
             return text + self.show(f"{name}.size()", "%lu", f"{name}.size()")
         if kind in LEAD_ON:
             by, of = LEAD_ON[kind]
-            for field, of_field in STRUCTURES[of]: # a text behind is an address
+            for field, of_field in STRUCTURES[of]:  # a text behind a pointer is recorded as an address
                 full = f"{name}{by}{field}"
                 text += (self.show(full, "0x%lx", f"(unsigned long){full}") if of_field == "const char *"
                          else self.show_scalar(full, of_field))
@@ -122,14 +123,14 @@ class CxxSignature:
         text += f"    {self.result} result = {self.given};\n"
         if self.result in CXX_SCALARS or self.result == "std::string":
             text += self.show_value("result", self.result)
-        for field, of in RETURNED.get(self.result, []): # a text in it is an address
+        for field, of in RETURNED.get(self.result, []):  # a text in the result is recorded as an address
             form, what = ("0x%lx", "(unsigned long){}") if of == "const char *" else CXX_SCALARS[of]
             text += self.show(f"return.{field}", form, what.format(f"result.{field}"))
         return text + "    return result;\n}\n"
 
     def told(self, compiler, level):
-        """The names of values that must be recorded: of those in the places of the calling convention all, but
-        for what optimized code has taken apart."""
+        """Returns the names of values that must be recorded. Values at the places of the calling convention must
+        all be recorded, except those that optimized code has split."""
         words = self.is_method + (self.result in ("large", "held", "std::string"))
         names = {"result"} if self.result in CXX_SCALARS else set()
         if len(self.kinds) <= SURE_OF_RESULT:
@@ -157,14 +158,14 @@ def cxx_source(signatures):
 
 
 def compare(sojourn, program, what, signatures, is_emulated, must):
-    """Checks that each value that was recorded is the one that was printed, and that those that `must` says of a
-    signature are there. Returns how many were recorded, and printed."""
+    """Checks that each recorded value equals the printed one, and that the values that `must` names for a signature
+    are there. Returns the numbers of recorded and of printed values."""
     done, found, _ = record(sojourn, program, ["*generated_*"])
     printed = {}
     for line in done.stdout.splitlines():
         name, number, value_name, value = line.split(" ", 3)
         printed[name, int(number), value_name] = value
-    # qemu-user has no system call that reads safely: of texts nothing is known.
+    # qemu-user lacks the system call that reads safely, so texts are unknown.
     wrong = [(row, printed.get(row[:3])) for row in found if printed.get(row[:3]) != row[3]
              and not (is_emulated and row[3] == "None")]
     check(not wrong, f"{what}: recorded, printed: {wrong[:5]}")
@@ -187,7 +188,7 @@ def one_cxx(sojourn, compiler, level, numbers):
                    lambda one: set() if is_emulated else one.told(compiler, level))
 
 
-# Rust: how a value is printed.
+# The Rust format of each type.
 RUST_SCALARS = {"i8": "{}", "i16": "{}", "i32": "{}", "i64": "{}", "u8": "{}", "u16": "{}", "u32": "{}", "u64": "{}",
                 "usize": "{}", "bool": "{} as u8", "f32": "{} as f64", "f64": "{}", "char": "{} as u32"}
 RUST_LIMITS = {"i8": 7, "i16": 15, "i32": 31, "i64": 62, "u8": -8, "u16": -16, "u32": -32, "u64": -63, "usize": -63}
@@ -199,7 +200,7 @@ pub struct Big { pub x: u64, pub y: f64, pub z: u64, pub last: i32 }
 
 
 class RustSignature:
-    """A function of generated parameters and result."""
+    """A function with generated parameters and result."""
 
     def __init__(self, number, numbers):
         self.name = f"generated_{number}"
@@ -256,7 +257,7 @@ class RustSignature:
         return text + self.show_value("result", self.result) + "    result\n}\n"
 
     def told(self):
-        """Scalars in front of what is passed by rules that are not promised."""
+        """Returns the scalars before the first parameter whose passing rules are not stable."""
         names = set() if self.result in ("()", "Big") else {"result"}
         if self.result == "Big":
             return names
@@ -290,7 +291,7 @@ def run_all(sojourn, language, one_program, compilers, numbers):
 def test(sojourn, arguments):
     numbers = random.Random(int(os.environ.get("SJ_SEED", "1")))
     gxx, clang, cross = shutil.which("g++"), shutil.which("clang++"), shutil.which("aarch64-linux-gnu-g++")
-    rust = "/usr/bin/rustc" # Debian's: what another one wrote would depend on the machine
+    rust = "/usr/bin/rustc"  # Debian's compiler: another one would make the result depend on the machine
     check(gxx and clang and cross and os.path.exists(rust), f"compilers: {gxx}, {clang}, {cross}, {rust}")
     run_all(sojourn, "C++", one_cxx, [(gxx, (0, 2)), (clang, (0, 2)), (cross, (2,)),
                                       (f"{clang} --target=aarch64-linux-gnu", (0,))], numbers)

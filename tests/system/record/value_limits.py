@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""How much can be recorded: 256 rules about as many functions, 16 values of one, texts and buffers of up
-to 4 KiB wherever they lie, with one system call each at most and none where nothing can fault. What finds no
-room in a deep recursion is counted; what a filter keeps out takes no room.
+"""Limits of values: 256 rules about as many functions, 16 values of one, and texts and buffers of up to 4 KiB in
+any memory. A value takes one system call at most, and none where nothing can fault. Values of a deep recursion that
+do not fit are counted. Calls that a filter drops take no slot.
 
 value_limits.py BUILD_FOLDER
 """
@@ -49,7 +49,7 @@ def values(sojourn, database, name):
 
 
 def test_rules(sojourn):
-    """Each of 256 functions has a rule, and all of them conditions; one that nobody asked about has none."""
+    """Each of 256 functions has a rule, and every rule has conditions. A function without a rule has no values."""
     names = [f"ruled_{i:03}" for i in range(257)]
     source = "".join(f"__attribute__((noipa)) int {name}(int a) {{ return a + {i}; }}\n" for i, name in enumerate(names))
     source += f"int main(void) {{ int sum = 0; for (int i = 0; i < 3; i++) {{ {''.join(f'sum += {n}(i);' for n in names)} }} return sum == 0; }}"
@@ -66,7 +66,7 @@ def test_rules(sojourn):
 
 
 def test_sixteen(sojourn):
-    """All sixteen values of one function, in registers and on the stack, by signature and by debug data."""
+    """Records all sixteen values of one function, in registers and on the stack, by signature and by debug data."""
     kinds = ["int", "double"] * 7 + ["int"]
     program = build(sojourn, "sixteen", f"""
         __attribute__((noipa)) int sixteen({', '.join(f'{kind} a{i}' for i, kind in enumerate(kinds))}) {{ return (int)a14 + (int)a13; }}
@@ -80,7 +80,7 @@ def test_sixteen(sojourn):
 
 
 def test_crowded(sojourn):
-    """Rules that are written differently fill a function's places together: the last one is reported."""
+    """Rules that are written differently share a function's slots. The rule that does not fit is reported."""
     program, database = sojourn.path("sixteen"), sojourn.path("crowded.db")
     kinds = ["int", "double"] * 7 + ["int"]
     rules = [{"function": "sixteen", "signature": f"({', '.join(f'a{i}:{kind}' for i, kind in enumerate(kinds))}) -> int"}]
@@ -126,7 +126,7 @@ def test_texts(sojourn):
 
 
 def check_calls(sojourn, program):
-    """The kernel reads once for each text of the heap, and for no literal."""
+    """The agent makes one system call for each text of the heap, and none for literals."""
     trace = sojourn.path("trace")
     options = ["--value", "on_heap(text:str[4096])", "--value", "literal(text:str)"]
     subprocess.run(["strace", "-f", "-qq", "-e", "trace=process_vm_readv", "-o", trace, sojourn.program, "record", "-q",
@@ -142,7 +142,7 @@ KEPT_BUFFERS, LATE_VALUES = 4096, 65536 # of a process, of a stack
 
 
 def record_deep(sojourn, program, what, depth, *options):
-    """Returns the values of the calls, how many are said to be lost, and what was said."""
+    """Returns the values of the calls, the number reported as lost, and the messages."""
     database = sojourn.path("deep.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):
@@ -158,7 +158,7 @@ def record_deep(sojourn, program, what, depth, *options):
 
 
 def test_lost(sojourn):
-    """Of more calls than can be open at once, values are lost, and counted one by one."""
+    """If more calls are open than the limit, their values are lost, and each loss is counted."""
     program = build(sojourn, "deep", DEEP)
     rule = "deep_fill(buffer:bytes[result], depth:int) -> long"
     rows, lost = record_deep(sojourn, program, "fill", 3 * KEPT_BUFFERS, "--value", rule)
@@ -180,8 +180,8 @@ FILTERED = sample_text("values/filtered.c")
 
 
 def test_filtered(sojourn):
-    """Of calls that a filter keeps out until they have lasted, values are kept with their calls, however many
-    others are left out meanwhile, and with these nothing is lost."""
+    """A filter drops short calls. Values are kept with the calls that pass, however many others are dropped
+    meanwhile, and no value is lost with those."""
     program, database = build(sojourn, "filtered", FILTERED), sojourn.path("filtered.db")
     rules = ["--value", "inner(number:int) -> int", "--value", "outer(first:int, count:int) -> long"]
     done, told = sojourn.record([program], database, ["--block-ms", "10000", "--minimum", "2ms", *rules], text=True)

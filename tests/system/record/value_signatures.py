@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Signatures in source order: of functions with generated signatures, mixed of whole and floating-point
-numbers, texts and structures, what each was given and returned is recorded as it prints it itself, by
-gcc and clang at -O0 and -O2; mistakes are one sentence.
+"""Signatures in source order, for generated functions with whole and floating-point numbers, texts and structures.
+The recorded arguments and results equal those that the functions print, for gcc and clang at -O0 and -O2. Each
+mistake gives one sentence.
 
 value_signatures.py BUILD_FOLDER (SJ_LONG=1: a thousand signatures, at -O1 too; SJ_SEED: other ones)
 """
@@ -14,7 +14,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import IS_LONG, SAMPLES, check, check_accounts, main, wait_for
 
-# A recording has 256 rules about values, a function 16.
+# A recording can have 256 rules about values, a function 16.
 FUNCTIONS, VALUES, POSITIONS = 16, 16, 15
 GENERAL, VECTORS, STACK_WORDS = 6, 8, 7
 ROUNDS = 11 if IS_LONG else 2
@@ -41,7 +41,7 @@ def literal(kind, numbers):
 
 
 class Signature:
-    """A function of generated parameters and result."""
+    """A function with generated parameters and result."""
 
     def __init__(self, name, numbers):
         self.name = name
@@ -54,7 +54,7 @@ class Signature:
             vectors += is_real
             general += not is_real and kind != "struct"
             in_register = kind != "struct" and (vectors <= VECTORS if is_real else general <= GENERAL)
-            stack += STACK_WORDS if kind == "struct" else not in_register  # nothing is found behind it
+            stack += STACK_WORDS if kind == "struct" else not in_register  # arguments behind it are not found
             if kind != "struct" and (in_register or stack <= STACK_WORDS) and index < POSITIONS:
                 possible.append(index)
         has_result = self.result not in ("void", "struct")
@@ -148,7 +148,8 @@ def refusals(sojourn):
 
 
 def other_places(sojourn):
-    """A warning names an argument that debug data have in another place than the signature; it is recorded as written."""
+    """A warning names an argument that debug data locate elsewhere than the signature. The argument is recorded as
+    written."""
     program = os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "gcc-O2", "values")
     for rule, name in (("val_whole(b:int)", "b"), ("val_single(b:int)", "b"), ("val_whole(a:int, _:int, _:int, c:int)", "c"),
                        ("val_whole(a:int, b:uint) -> int", None), ("val_real(c:int)", None), ("val_whole(_:int, b:uint)", None),
@@ -162,7 +163,7 @@ def other_places(sojourn):
 
 
 def told_of_running(sojourn, here, there):
-    """The same for a process that runs another file than is at its path here, as in a container."""
+    """Tests a process that runs another file than the one at its path here, as in a container."""
     path = sojourn.path("running")
     shutil.copy(here, path)
     other = subprocess.Popen(["unshare", "-m", "sh", "-c", f"mount --bind {there} {path} && exec {path} 60"])

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Types from debug data: of functions with generated signatures, all arguments and the result are
-recorded as they print them themselves: numbers of all sizes, texts, enumerations, structures field by
-field, in registers and on the stack, by gcc and clang at -O0 and -O2. What a compiler removed or moved
-is unknown, never another value.
+"""Types from debug data, for functions with generated signatures: all recorded arguments and results equal those
+that the functions print. They are numbers of all sizes, texts, enumerations, and structures field by field, in
+registers and on the stack, by gcc and clang at -O0 and -O2. A value that a compiler removed or moved is unknown,
+never another value.
 
 value_types.py BUILD_FOLDER (SJ_LONG=1: over a thousand signatures at -O0 to -O3; SJ_SEED: other ones)
 """
@@ -16,9 +16,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import check, main, sample_text
 from value_testing import record
 FUNCTIONS = 130 if os.environ.get("SJ_LONG") == "1" else 14
-STACK_WORDS = 7 # that arguments are recorded of
-MOST_NAMED = 15 # values of arguments that a function can have
-# C type: how its value is printed, and what of
+STACK_WORDS = 7  # words of the stack that arguments are recorded from
+MOST_NAMED = 15  # values of arguments that a function can have
+# C type: the format of its value, and the printed expression
 SCALARS = {"int": ("%d", "{}"), "unsigned": ("%u", "{}"), "long": ("%ld", "{}"),
            "unsigned long": ("%lu", "{}"), "signed char": ("%d", "{}"), "unsigned char": ("%d", "{}"),
            "short": ("%d", "{}"), "unsigned short": ("%d", "{}"), "bool": ("%d", "{}"),
@@ -30,18 +30,19 @@ STRUCTURES = {"pair": [("a", "int"), ("b", "int")], "mixed": [("a", "int"), ("b"
               "reals": [("a", "double"), ("b", "long")], "small": [("a", "signed char"), ("b", "short")],
               "single": [("a", "double")], "text": [("a", "const char *"), ("b", "color")],
               "floats": [("a", "float"), ("b", "float"), ("c", "float")],
-              "large": [("a", "double"), ("b", "long"), ("c", "double")]} # passed and returned in memory
-# Passed in two words, as two values; and of 16 bytes, recorded where it is the x87's.
+              # this structure is passed and returned in memory
+              "large": [("a", "double"), ("b", "long"), ("c", "double")]}
+# These types are passed in two words, as two values. A value of 16 bytes is recorded if it is the x87's.
 WIDE = {"__int128": [("low", "unsigned long", "(unsigned long){}"), ("high", "long", "(long)({} >> 64)")],
         "unsigned __int128": [("low", "unsigned long", "(unsigned long){}"), ("high", "unsigned long", "(unsigned long)({} >> 64)")]}
 EXTENDED = "long double"
-# Registers that a value takes by System V, general ones and vectors; none: it is passed in memory. On AArch64,
-# structures of floating-point numbers of one size take vectors, others of up to 16 bytes general registers, and
-# of larger ones the address of a copy does.
+# The registers that a value takes by System V: general ones and vectors. A value without registers is passed in
+# memory. On AArch64, structures of floating-point numbers of one size take vectors, and others of up to 16 bytes take
+# general registers. Larger ones are passed by the address of a copy.
 CLASSES = {"pair": "G", "mixed": "G", "reals": "VG", "small": "G", "single": "V", "text": "GG", "floats": "VV",
            "large": "", EXTENDED: "", **{kind: "GG" for kind in WIDE}}
 CLASSES_AARCH64 = {**CLASSES, "reals": "GG", "floats": "VVV", "large": "G", EXTENDED: "V"}
-PLACES = 20 # of a function: a value has one, those of one structure in memory and a long double three
+PLACES = 20  # slots of a function: a value takes one, a value of a structure in memory and a long double take three
 SIZES = {"int": 4, "unsigned": 4, "float": 4, "color": 4, "short": 2, "unsigned short": 2, "signed char": 1,
          "unsigned char": 1, "bool": 1}
 HEAD = sample_text("values/generated_head.h") + "".join(f"typedef struct {name} {{ {' '.join(f'{kind} {field};' for field, kind in fields)} }} {name};\n"
@@ -70,34 +71,34 @@ def literal(kind, numbers):
 
 
 class Signature:
-    """A function of generated parameters and result."""
+    """A function with generated parameters and result."""
 
     def __init__(self, number, numbers, is_aarch64):
         self.name = f"generated_{number}"
         self.is_aarch64 = is_aarch64
-        self.is_kept = numbers.random() < 0.6 # else the compiler may change how it is called
+        self.is_kept = numbers.random() < 0.6  # otherwise the compiler may change the calling convention
         self.is_variadic = numbers.random() < 0.15
         kinds = [*SCALARS, *STRUCTURES, *WIDE, EXTENDED]
         self.result = numbers.choice([*kinds, "void"])
         self.kinds = [numbers.choice(kinds) for _ in range(numbers.randint(1, 11))]
         self.given = literal(self.result, numbers) if self.result != "void" else ""
         first = [literal(kind, numbers) for kind in self.kinds]
-        # Some arguments are the same each time, so that compilers may make them constants.
+        # Some arguments are the same in each call, so that compilers may make them constants.
         self.calls = [[numbers.choice([given, literal(kind, numbers)]) for kind, given in zip(self.kinds, first)] +
                       ["7", "2.5"] * self.is_variadic for _ in range(3)]
 
     def show(self, name, kind, held=None):
-        """Prints a value, or `held` under its name; all digits of a long double of the x87, or of a binary128."""
+        """Prints a value, or `held` under its name. Prints all digits of a long double, the x87's or a binary128."""
         form, what = ("%.36Lg" if self.is_aarch64 else "%.21Lg", "{}") if kind == EXTENDED else SCALARS[kind]
         return f'    printf("{self.name} %d {name} {form}\\n", calls, {what.format(held or name)});\n'
 
     def show_all(self, name, kind, held):
-        """Prints a parameter or the result, field by field: those of a result are called return."""
+        """Prints a parameter or the result, field by field. The fields of a result are called return."""
         if kind in SCALARS or kind == EXTENDED:
             return self.show(name, kind, held)
         is_result = held == "result"
         fields = "return" if is_result else name
-        # What a text in a returned structure leads to is not read.
+        # The text behind a pointer in a returned structure is not read.
         kinds = {"const char *": "void *"} if is_result else {}
         return "".join([*(self.show(f"{fields}.{field}", kinds.get(of, of), f"{held}.{field}") for field, of in STRUCTURES.get(kind, [])),
                         *(self.show(f"{fields}.{half}", of, what.format(held)) for half, of, what in WIDE.get(kind, []))])
@@ -114,7 +115,7 @@ class Signature:
         return text + self.show_all("result", self.result, "result") + "    return result;\n}\n"
 
     def stack_words(self):
-        """Of each parameter the first of its words on the stack; None: it is in registers."""
+        """Returns the first stack word of each parameter, or None for a parameter in registers."""
         if self.is_aarch64:
             return self.stack_words_aarch64()
         general, vectors, stack, words = int(self.result == "large"), 0, 0, []
@@ -130,7 +131,8 @@ class Signature:
         return words
 
     def stack_words_aarch64(self):
-        """Once a value has found no room, no later one of its class does."""
+        """Returns the same for AArch64. Once a value does not fit into the registers, no later value of its class
+        uses them."""
         taken, stack, words = {"G": 0, "V": 0}, 0, []
         for kind in self.kinds:
             classes = CLASSES_AARCH64.get(kind, "V" if kind in ("float", "double") else "G")
@@ -147,13 +149,13 @@ class Signature:
         return words
 
     def named(self):
-        """The names of its values, as far as a function can have as many, and within the reach of the stack."""
-        names, behind = [], [] # with the words on the stack, and how many places they take
+        """Returns the names of the values, up to the limits of a function and of the stack."""
+        names, behind = [], []  # names with their words on the stack, and the slots that they take
         for index, (kind, word) in enumerate(zip(self.kinds, self.stack_words())):
             at = 0
             parts = STRUCTURES.get(kind, [(half, of) for half, of, _ in WIDE.get(kind, [])])
             is_behind = kind == "large" and self.is_aarch64
-            if is_behind: # the parameter itself is none of the values, but one of the names
+            if is_behind:  # the parameter itself is not one of the values, but one of the names
                 names.append(("", None, 0))
             for part, of in parts or [("", kind)]:
                 size = SIZES.get(of, 8)
@@ -169,7 +171,7 @@ class Signature:
             positions += name != "result"
             if (word is not None and word >= STACK_WORDS) or positions > MOST_NAMED:
                 continue
-            has_room = used + places <= PLACES if places else has_room # as the first of those that share a place
+            has_room = used + places <= PLACES if places else has_room  # the first of the values that share a slot
             if has_room:
                 used += places
                 named.add(name)
@@ -200,19 +202,20 @@ def one_program(sojourn, compiler, level, numbers):
 
     def is_told(name, value):
         of = by_name[name]
-        # Optimizing, clang says nothing of structures that it takes apart at once, of truth values, and on AArch64
-        # of short numbers on the stack.
+        # With optimization, clang does not locate structures that it splits at once, truth values, and on AArch64
+        # short numbers on the stack.
         is_argument = value[0] == "a"
         kind = of.kinds[int(value[1:].split(".")[0])] if is_argument else of.result
         is_lost = is_argument and ("." in value or kind == "bool" or is_short_on_stack(of, value))
         if "clang" in compiler and is_emulated and level > 0 and not is_argument and of.result == "large":
-            return False # having written it, a function may end by a jump to another, which is no return
-        # Neither compiler then says where two registers hold one number.
+            return False  # after writing the result, a function may end by a tail call, which is not a return
+        # With optimization, no compiler locates a number in two registers.
         is_wide = is_argument and kind in WIDE
         if "clang" in compiler and any(kind in WIDE for kind in of.kinds):
-            return False # what no two registers are left for, and what comes behind, is not known
+            # an argument that does not fit into two free registers is unknown, and so are the arguments behind it
+            return False
         if "clang" in compiler and is_emulated and not of.is_kept and "large" in of.kinds:
-            return False # whose place clang tells from behind the start on, as if it were optimized
+            return False  # clang locates it behind its first instructions only, as in optimized code
         return level == 0 or (of.is_kept and not is_wide and not ("clang" in compiler and is_lost))
 
     missing = [key for key in printed if key[0] not in unhooked and is_told(key[0], key[2]) and key not in recorded
@@ -238,7 +241,7 @@ CROWDED = sample_text("values/crowded.c")
 
 
 def test_crowded(sojourn):
-    """What a function has no room for is reported as unsupported, and everything else is there."""
+    """Values that exceed a function's slots are reported as unsupported. Everything else is recorded."""
     program = sojourn.path("crowded")
     subprocess.run(["aarch64-linux-gnu-gcc", "-g", "-O1", "-x", "c", "-", "-o", program], input=CROWDED, text=True, check=True)
     _, found, database = record(sojourn, program, ["crowded"])
@@ -251,7 +254,7 @@ PARTS = sample_text("values/parts.c")
 
 
 def test_parts(sojourn):
-    """A function whose rare part the compiler has put elsewhere begins where its first part does."""
+    """If the compiler has moved the rare part of a function elsewhere, the function begins at its first part."""
     program = sojourn.path("parts")
     subprocess.run(["gcc", "-g", "-O2", "-x", "c", "-", "-o", program], input=PARTS, text=True, check=True)
     names = subprocess.run(["nm", program], check=True, capture_output=True, text=True).stdout

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Values of C++ and Rust by debug data: texts, methods, what parameters and results lead to, and fields of classes that
-functions return.
+"""Values of C++ and Rust by debug data: texts, methods, the targets of parameters and results, and fields of
+classes that functions return.
 
 value_types_cxx.py BUILD_FOLDER
 """
@@ -31,7 +31,7 @@ def test_cxx(sojourn):
                 ("Counter::add", "by", "-3"), ("Counter::add", "share", "1.5"), ("Counter::add", "result", "3")):
             words = name.split("::")[-1].split()
             found_value = next((v for (n, vn), v in values.items() if vn == value_name and all(word in n for word in words)), None)
-            # qemu-user has no system call that reads safely: of texts of the heap nothing is known.
+            # qemu-user lacks the system call that reads safely, so texts of the heap are unknown.
             is_unreadable = compiler != "g++" and len(value) > 15 and found_value == "None"
             check(found_value == value or is_unreadable, f"{compiler} {level} {name} {value_name}: {found_value}, all: {values}")
         states = {row["name"]: row["state"] for row in sojourn.sql(database, "SELECT name, state FROM value_types")}
@@ -42,8 +42,8 @@ BEHIND = sample_text("values/behind.cpp")
 
 
 def test_behind(sojourn):
-    """What parameters lead to: fields of structures, with those of their bases, lengths of vectors. Where the
-    memory ends, or is not there at all, so do the values, and nothing else happens."""
+    """Records the targets of parameters: fields of structures, with those of their bases, and lengths of vectors.
+    Where the memory ends, or is not mapped, the values end, too, and nothing else happens."""
     source, program = sojourn.path("behind.cpp"), sojourn.path("behind")
     with open(source, "w", encoding="utf-8") as file:
         file.write(BEHIND)
@@ -75,7 +75,8 @@ RETURNED = sample_text("values/returned.cpp")
 
 
 def test_returned(sojourn):
-    """What results lead to, and fields of classes that are returned in registers or by the address of an object."""
+    """Records the targets of results, and fields of classes that are returned in registers or by the address of an
+    object."""
     source, program = sojourn.path("returned.cpp"), sojourn.path("returned")
     with open(source, "w", encoding="utf-8") as file:
         file.write(RETURNED)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Values of arguments and results: what samples print of their own is what was recorded, of functions
-of C at all levels of optimisation and of methods of Objective-C; conditions, triggers, refusals.
+"""Values of arguments and results: the recorded values equal those that the samples print, for functions of C at
+all levels of optimisation and for Objective-C methods. Also tests conditions, triggers and refusals.
 
 values.py BUILD_FOLDER (SJ_LONG=1: all builds of the samples)
 """
@@ -26,7 +26,7 @@ def rule(function, position, kind, **more):
 
 
 WHOLE = [("int", 1), ("uint", 2), ("long", 3), ("ulong", 4), ("char", 5), ("bool", 6)]
-# At most four values of a function are recorded, so it takes two recordings.
+# At most four values of a function are recorded, so the test records twice.
 HALVES = [
     [rule("val_whole", place, kind) for kind, place in WHOLE[:3]] + [rule("val_whole", 0, "int")]
     + [rule("val_real", 1, "float"), rule("val_real", 2, "double"), rule("val_real", 1, "int")]
@@ -60,7 +60,7 @@ def record(sojourn, program, policy, options=(), **run_options):
 
 
 def shown(kind, value, note):
-    """A recorded value as the sample prints it."""
+    """Returns a recorded value as the sample prints it."""
     if note in ("null", "unreadable"):
         return (note, "-")
     if kind in ("float", "double"):
@@ -69,7 +69,7 @@ def shown(kind, value, note):
 
 
 def values_of(sojourn, database):
-    """{(function, number of its call, position, kind or note, value)}"""
+    """Returns {(function, number of its call, position, kind or note, value)}."""
     numbers, found = {}, []
     for row in sojourn.sql(database, VALUES):
         calls = numbers.setdefault(row["name"], {})
@@ -81,7 +81,7 @@ def values_of(sojourn, database):
 
 def one_sample(sojourn, program):
     label = "/".join(program.split("/")[-2:])
-    behind = 1 if "aarch64" in label else 2  # the pointer to a result in memory
+    behind = 1 if "aarch64" in label else 2  # on x86-64, the pointer to a result in memory comes first
     direct = 0
     for half, rules in enumerate(HALVES):
         rules = rules + ([rule("val_memory", behind, "int")] if half else [])
@@ -97,7 +97,7 @@ def one_sample(sojourn, program):
         check(len(found) == len(set(found)), f"{label}: values came twice")
         found = set(found)
         if behind == 1:
-            # qemu-user has no system call that reads safely: of texts only those are read that need none.
+            # qemu-user lacks the system call that reads safely, so only texts that need no such call are read.
             told = {(*line[:3], "unreadable", "-") if line[3] in ("string", "cut") and line not in found else line
                     for line in told}
             direct += sum(line[3] == "string" for line in told)
@@ -109,7 +109,7 @@ def one_sample(sojourn, program):
 
 
 def conditions(sojourn, program):
-    """What meets no condition is not kept; what does is a hit, which triggers act on."""
+    """A value that meets no condition is not kept. A value that meets one is a hit, and triggers act on hits."""
     rules = [
         rule("val_odd", 1, "long", name="big", when={"op": ">", "value": 100}),
         rule("val_odd", 1, "long", name="square", when={"op": "==", "value": 49}),
@@ -157,14 +157,14 @@ def by_flags(sojourn, program):
 
 
 def kept_and_removed(sojourn, program):
-    """Values go along when a session is copied, and away with it."""
+    """Values are copied and removed together with their session."""
     rules = [rule("val_odd", 1, "long"), rule("val_text", 1, "string")]
     database, _, _ = record(sojourn, [program], write_policy(sojourn, rules))
     copy, collector = sojourn.path("copy.db"), sojourn.path("lab.db")
     for path in (copy, collector):
         if os.path.exists(path):
             os.unlink(path)
-    sojourn.record(["/bin/true"], collector)  # ids that the copy cannot keep
+    sojourn.record(["/bin/true"], collector)  # gives ids to the collector that the copy then cannot keep
     before = sorted(values_of(sojourn, database))
 
     def session(database, *command):
@@ -198,9 +198,9 @@ def attached(sojourn, program):
 
 
 def one_objc(sojourn, program):
-    """Methods: arguments are counted behind the selector, whatever comes in front of them."""
+    """Records methods. Arguments are counted behind the selector, whatever precedes them."""
     label = "/".join(program.split("/")[-2:])
-    plain = "aarch64" in label  # a large structure is passed by a pointer there, else on the stack
+    plain = "aarch64" in label  # a large structure is passed by a pointer on AArch64, else on the stack
     rules = [
         *[rule("-[SmpBase ints:*]", place, "int") for place in ((1, 2, 3, 4))],
         rule("-[SmpBase half:]", 1, "float"), rule("-[SmpBase half:]", 0, "float"),
@@ -228,14 +228,14 @@ def one_objc(sojourn, program):
         result == depth * (depth + 1) // 2 for result, depth, *_ in seen["-[SmpBase recurse:]"]),
         f"{label}: recurse: {seen['-[SmpBase recurse:]']}")
     times = {given[2 if plain else 1] for given in seen["-[SmpBase big:times:]"]}
-    check(times == {0, 1, 2, 3, 4}, f"{label}: big:times: {times}")  # it calls itself
+    check(times == {0, 1, 2, 3, 4}, f"{label}: big:times: {times}")  # the function calls itself
     check(seen["+[SmpBase(Category) classInCategory]"] == {(7, *none)}, f"{label}: {seen}")
     check({given[:2] for given in seen["-[SmpBase mixed:]"]} == {(5, 5)}, f"{label}: mixed: {seen['-[SmpBase mixed:]']}")
     print(f"{label}: values of {len(calls)} messages")
 
 
 def refusals(sojourn, program):
-    """Each mistake is one sentence with its place."""
+    """Each mistake gives one sentence with its place."""
     def one(values, what, **more):
         path = write_policy(sojourn, values, **more)
         done = sojourn.run(["policy", "check", path], capture_output=True, text=True)

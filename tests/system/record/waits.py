@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Working and waiting: of functions, call paths and threads of a program that works, sleeps and waits
-for a lock, `report --waiting` and `tree --waiting` never say more than the program itself measured
-between the moments before and after its calls, and most of it.
+"""Working and waiting: a program works, sleeps and waits for a lock. `report --waiting` and `tree --waiting` never
+show more for its functions, call paths and threads than the program measured between the moments before and after
+its calls, and show most of it.
 
 waits.py BUILD_FOLDER
 """
@@ -30,7 +30,7 @@ def test_functions(sojourn, database, measured):
         check(0 <= row["working_ns"] <= worked and 0 <= row["waiting_ns"] <= waited,
               f"{name}: {row}, measured {worked} and {waited}")
         check(row["working_ns"] + row["waiting_ns"] <= row["total_ns"], f"{row}")
-    # A second's sleep and what a lock is waited for are seen, whatever the machine does meanwhile.
+    # The sleep of one second and the wait for a lock are seen, whatever the machine does meanwhile.
     check(rows["rest"]["waiting_ns"] > SECOND, f"{rows['rest']}")
     check(rows["locked"]["waiting_ns"] > 2 * SECOND and rows["locked"]["working_ns"] < SECOND // 100, f"{rows['locked']}")
     check(rows["work"]["working_ns"] > 0 and rows["both"]["working_ns"] > 0, f"{rows}")
@@ -54,13 +54,14 @@ def test_tree(sojourn, database, measured):
 
 
 def test_threads(sojourn, database, measured):
-    """The threads' sums are those of their steps, which do not overlap."""
+    """The sums of the threads equal the sums of their steps, and steps do not overlap."""
     rows = sojourn.sql(database, "SELECT thread_number AS n, from_ns, to_ns, cpu_ns, ready_ns, waiting_ns FROM thread_times "
                        "ORDER BY n, from_ns")
     sums = collections.Counter()
     last = {}
     for row in rows:
-        check(row["from_ns"] >= last.get(row["n"], 0) - 100_000, f"steps overlap: {row}") # by a reading of two clocks
+        # two clocks are read one after the other
+        check(row["from_ns"] >= last.get(row["n"], 0) - 100_000, f"steps overlap: {row}")
         last[row["n"]] = row["to_ns"]
         sums["cpu"] += row["cpu_ns"]
         sums["watched"] += row["to_ns"] - row["from_ns"]
@@ -75,7 +76,7 @@ def test_threads(sojourn, database, measured):
 
 
 def test_measured(sojourn, program, database):
-    """What record --cpu-time measured goes before what looks at threads show, in short calls too."""
+    """Times that record --cpu-time measured replace the samples of the threads, in short calls, too."""
     done, _ = sojourn.record([program], database, ["--cpu-time", "work"], text=True)
     check(done.returncode == 0, f"{done.stderr}")
     row = report(sojourn, database)["work"]
@@ -85,7 +86,7 @@ def test_measured(sojourn, program, database):
 
 
 def test_flight(sojourn, program):
-    """A recording that keeps the last seconds only is not filled by looks at its threads."""
+    """A recording that keeps only the last seconds is not filled by samples of its threads."""
     database = sojourn.path("flight.db")
     done, _ = sojourn.record([program], database, ["--flight"], text=True)
     check(os.path.exists(database), f"{done}")

@@ -1,4 +1,4 @@
-"""What the tests of attaching share: the target, and what a process looks like from outside."""
+"""Helpers for the tests of attaching: the target process, and its state as seen from outside."""
 import contextlib
 import hashlib
 import json
@@ -12,7 +12,7 @@ import time
 from sojourn_testing import PATIENCE_S, check, json_rows, wait_for
 
 
-# What refuses an attach to a process that ends, or executes another program, meanwhile.
+# An attach is refused with one of these texts if the process ends or executes another program meanwhile.
 ENDINGS = ("has ended", "runs another program", "there is no process", "first thread of process", "is ending",
            "cannot be traced or has ended")
 
@@ -22,14 +22,14 @@ def tells_of_an_end(done):
 
 
 def work_of(process):
-    """Rounds of work that a sample, or the program of a recorder, has done so far."""
+    """Returns the rounds of work that a sample, or the program of a recorder, has done so far."""
     process.stdin.write("?")
     process.stdin.flush()
     return int(process.stdout.readline())
 
 
 def let_work(process, rounds=3):
-    """Waits until each thread of the sample has done so many rounds more."""
+    """Waits until each thread of the sample has done that many more rounds."""
     end = work_of(process) + rounds
     wait_for(f"{rounds} rounds of work", lambda: work_of(process) >= end)
 
@@ -60,7 +60,7 @@ class Target:
 
 
 def mappings(pid):
-    """(low, high, protection, path) of each mapping, without those that the heap moves."""
+    """Returns (low, high, protection, path) of each mapping, without the mappings that the heap moves."""
     found = []
     with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
         for line in file:
@@ -71,7 +71,7 @@ def mappings(pid):
 
 
 def code_bytes(pid):
-    """Every byte of every executable mapping that belongs to a file."""
+    """Returns every byte of each executable mapping that belongs to a file."""
     with open(f"/proc/{pid}/mem", "rb") as memory:
         result = {}
         for low, high, protection, path in mappings(pid):
@@ -84,7 +84,7 @@ def code_bytes(pid):
 
 
 def look(pid):
-    """What must be the same before and after: mappings, descriptors, threads, tracer."""
+    """Returns the state that an attach must not change: mappings, descriptors, threads and tracer."""
     with open(f"/proc/{pid}/status", encoding="utf-8") as file:
         status = file.read()
     return {
@@ -113,7 +113,7 @@ def check_same(before, after, code_before, code_after, when):
 
 
 def attach(sojourn, pid, database, options=(), **run_options):
-    """Attaches, and leaves again; returns the completed process and its summary."""
+    """Attaches and detaches. Returns the completed process and its summary."""
     summary = sojourn.path(f"attach-{pid}.json")
     if os.path.exists(summary):
         os.unlink(summary)
@@ -130,7 +130,7 @@ def attach(sojourn, pid, database, options=(), **run_options):
 
 
 def copy_for_everybody(sojourn):
-    """The program and its agent where other users can read them, too."""
+    """Copies the program and its agent to a folder that other users can read."""
     build = os.path.dirname(os.path.dirname(sojourn.program))
     for name in ("bin/sojourn", "lib/libsojourn-agent.so"):
         path = sojourn.path(name)
@@ -140,7 +140,7 @@ def copy_for_everybody(sojourn):
 
 
 def start_attach(sojourn, pid, database, options=()):
-    """Attaches in the background and waits until it records."""
+    """Attaches in the background and waits until the recorder records."""
     process = subprocess.Popen(
         [sojourn.program, "attach", "--quiet", "-o", database, *options, str(pid)],
         env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -161,7 +161,7 @@ def wait_until_recorded(sojourn, pid, recorder):
     def is_recorded():
         if recorder.poll() is not None:
             check(False, f"the recorder ended with {recorder.returncode}: {recorder.communicate()}")
-        if not has_agent(pid):  # asking `ps` is a process each time
+        if not has_agent(pid):  # has_agent() starts `ps`, so it is not called in each step
             return None
         listed = sojourn.run(["ps", "--recorded"], capture_output=True, text=True).stdout
         return re.search(rf"^ *{pid} .*recorded: ", listed, re.M)
@@ -170,8 +170,8 @@ def wait_until_recorded(sojourn, pid, recorder):
 
 
 def attach_until(sojourn, pid, database, is_enough, options=()):
-    """Attaches for longer and longer, each time into a new database, until is_enough(summary) holds: a
-    machine under load may let the process run late. Every attach must work."""
+    """Attaches for longer and longer, each time into a new database, until is_enough(summary) is true. A machine
+    under load may run the process late. Every attach must work."""
     for milliseconds in (30, 300, 3000, 30000, 300000):
         for suffix in ("", "-wal", "-shm"):
             if os.path.exists(database + suffix):
@@ -191,8 +191,8 @@ def set_policy(sojourn, pid, *options):
 
 
 def check_left(code, pid, what):
-    """The code that was there before is as it was; what has been loaded since is the process's own.
-    A process that ends or executes another program meanwhile has nothing to compare."""
+    """Checks that the code that existed before is unchanged. Code that the process has loaded since is its own. A
+    process that has ended or executed another program is not compared."""
     try:
         now = code_bytes(pid)
     except OSError:
@@ -203,7 +203,7 @@ def check_left(code, pid, what):
 
 
 def mapped_bytes(sojourn):
-    """What is mapped from the agent's file, in whole pages."""
+    """Returns the bytes that a process maps of the agent's file, in whole pages."""
     listed = subprocess.run(["readelf", "-lW", os.path.join(os.path.dirname(sojourn.program), "../lib/libsojourn-agent.so")],
                           capture_output=True, text=True, check=True).stdout
     loaded = [line.split() for line in listed.splitlines() if line.split()[:1] == ["LOAD"]]
@@ -211,9 +211,9 @@ def mapped_bytes(sojourn):
 
 
 class Met:
-    """How often a process was attached to and left, and the calls that were recorded meanwhile.
-    `forks_threads`: it has children forked while another thread loads something. Their loader is
-    locked for ever, so that the agent's file stays in them, and nothing else does."""
+    """Counts how often the test attached to a process and detached, and the calls that it recorded.
+    `forks_threads`: the process forks children while another thread loads a library. The loader of such a child
+    stays locked, so the agent's file, and nothing else, stays mapped in it."""
 
     def __init__(self, forks_threads=False):
         self.forks_threads = forks_threads
@@ -221,8 +221,8 @@ class Met:
         self.calls = 0
 
     def again(self, sojourn, pid, has_ended, chance, options, what):
-        """One more round, at a random moment. The process may end at any; while it lives, attaching
-        must work, and leave nothing."""
+        """Attaches once more, at a random moment. The process may end at any moment. While it lives, the attach
+        must work and leave nothing behind."""
         database = sojourn.path("met.db")
         try:
             code = code_bytes(pid)
@@ -245,8 +245,8 @@ class Met:
 
 
 def run_attached(sojourn, command, chance, options, stdin=None, forks_threads=False, **popen):
-    """Runs a command while it is attached to and left again and again; digest of its output, status,
-    rounds, calls."""
+    """Runs a command while the test attaches to it and detaches repeatedly. Returns the digest of its output, its
+    status, the rounds and the calls."""
     with open(stdin or os.devnull, "rb") as given:
         process = subprocess.Popen(command, stdin=given, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, **popen)
@@ -263,7 +263,7 @@ def run_attached(sojourn, command, chance, options, stdin=None, forks_threads=Fa
 
 @contextlib.contextmanager
 def attach_meanwhile(sojourn, pid, chance, options):
-    """Attaches to a process and leaves it again and again while the block under `with` runs."""
+    """Attaches to a process and detaches repeatedly while the block under `with` runs."""
     met, end, failures = Met(), threading.Event(), []
 
     def run():
@@ -285,7 +285,7 @@ def attach_meanwhile(sojourn, pid, chance, options):
 
 
 def run_plain(command, stdin=None, **options):
-    """Digest of a command's output and its status; how long it took."""
+    """Runs a command without Sojourn. Returns the digest of its output, its status and its duration."""
     with open(stdin or os.devnull, "rb") as given:
         start = time.monotonic()
         done = subprocess.run(command, stdin=given, stdout=subprocess.PIPE,
@@ -294,9 +294,9 @@ def run_plain(command, stdin=None, **options):
 
 
 def until_met(work, least_rounds=1, least_calls=1):
-    """work(size) runs a workload of that size and returns in how many rounds it was attached to, and
-    the calls recorded meanwhile. A fast machine may end it before anything has attached: the size is
-    doubled until the sums suffice."""
+    """Runs work(size) until it was attached to often enough. work(size) runs a workload and returns the rounds in
+    which the test attached, and the calls recorded meanwhile. A fast machine may end the workload before the first
+    attach, so the size doubles until both sums suffice."""
     rounds = calls = 0
     for doublings in range(12):
         met, made = work(1 << doublings)

@@ -1,5 +1,5 @@
-"""What callgrind counts, by the address that calls lead to: symbols are not needed, so stripped
-programs are counted like others."""
+"""Reads callgrind's counts by the address of the callee. Symbols are not needed, so stripped programs are counted,
+too."""
 import collections
 import re
 import subprocess
@@ -13,15 +13,15 @@ PLACE = re.compile(r"0x([0-9a-f]+) ")
 
 
 def read_calls(path, program, sizes, calls, self_jumps):
-    """Adds up the calls of the functions of `program`, {offset: bytes}. Callgrind takes a jump for a
-    call only when symbols show that it leaves the function: a jump from elsewhere to a first byte is
-    one, too. Jumps from the function itself are kept apart: tail calls of itself, or loops."""
+    """Adds up the calls of the functions of `program`, {offset: bytes}. Callgrind counts a jump as a call only if
+    symbols show that it leaves the function. So a jump from another function to a first byte counts as a call, too.
+    Jumps from the function to itself are kept apart, because they are tail calls of itself or loops."""
     names, own, callee, jump = {}, None, None, None
     with open(path, encoding="utf-8", errors="replace") as file:
         for line in file:
             match = OBJECT.match(line)
             if match:
-                # Objects are named once, then by number.
+                # Callgrind names an object once and refers to it by its number afterwards.
                 names.setdefault(match[2], match[3].strip())
                 callee = names[match[2]]
                 own = callee if match[1] == "ob" else own
@@ -50,7 +50,7 @@ def counters():
 
 
 def count_by_name(command, given, output):
-    """Calls of the functions of a program with symbols, by name, as callgrind prints them itself."""
+    """Returns the calls of the functions of a program with symbols, by name, as callgrind_annotate prints them."""
     with open(given, encoding="utf-8") as file:
         subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={output}", *command],
                        stdin=file, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True,

@@ -1,4 +1,4 @@
-"""A ClickHouse server of Debian's package: on the loopback, with ports and files of its own."""
+"""Runs a ClickHouse server of Debian's package on the loopback, with its own ports and files."""
 import contextlib
 import glob
 import os
@@ -34,18 +34,18 @@ USERS = """<yandex>
 </yandex>
 """
 
-# What it serves over TLS at, with a certificate of its own.
+# The part of the configuration for a server that also serves over TLS, with its own certificate.
 TLS = """ <https_port>{https}</https_port>
  <openSSL><server><certificateFile>{folder}/node.pem</certificateFile><privateKeyFile>{folder}/node.key</privateKeyFile>
   <verificationMode>none</verificationMode></server></openSSL>
 """
 
 STARTS = 60
-# A machine under load takes minutes to start a server; one that ended is seen at once.
+# A machine under load takes minutes to start a server. A server that has ended is noticed at once.
 SERVER_PATIENCE_S = 1200
 
 def lasting_port():
-    """A port that nobody gets as the near end of a connection while its server is down."""
+    """Returns a port that the kernel does not give to a connection as its local port while the server is down."""
     while True:
         port = random.randrange(12000, 32000)
         with socket.socket() as probe:
@@ -57,7 +57,7 @@ def lasting_port():
 
 
 class Node:
-    """One server; `more` is XML for its configuration. With `tls` also at `https`, as localhost."""
+    """One server. `more` is XML for its configuration. With `tls` it also listens at `https`, as localhost."""
 
     def __init__(self, folder, password="", more="", tcp=None, tls=False):
         self.folder = folder
@@ -88,8 +88,8 @@ class Node:
                 stderr=out)
 
     def start(self):
-        """As a service manager does: it ends when ZooKeeper breaks off while it attaches its tables, and is started
-        again."""
+        """Starts the server, and starts it again if it ends, as a service manager does. It ends if ZooKeeper breaks
+        the connection while the server attaches its tables."""
         self.left = STARTS
         self.launch()
         wait_for(f"ClickHouse in {self.folder}", self.answers, SERVER_PATIENCE_S)
@@ -127,7 +127,7 @@ class Node:
             check(False, f"{sql}: {refused.read().decode()}")
 
     def can(self, sql, settings, database="sojourn"):
-        """Whether it answers a question within its settings."""
+        """True if the server can answer a query with these settings."""
         try:
             with self.request(sql, database, settings) as answer:
                 return answer.read() != b""
@@ -135,7 +135,7 @@ class Node:
             return False
 
     def rows(self, sql, database="sojourn"):
-        """Rows as lists of texts."""
+        """Returns the rows as lists of strings."""
         return [line.split("\t") for line in self.ask(sql, database).splitlines()]
 
     def stop(self, number=signal.SIGTERM):

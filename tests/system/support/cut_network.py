@@ -1,4 +1,5 @@
-"""A network between two programs that can be cut: what goes over it ends in the middle, on both sides."""
+"""A network between two programs that a test can cut. Both sides then lose their connections in the middle of the
+data."""
 import contextlib
 import socket
 import struct
@@ -6,7 +7,7 @@ import threading
 
 
 class Network:
-    """Listens at `port` and passes on to another port of the loopback, until it is cut; afterwards it passes on again."""
+    """Listens at `port` and forwards to another port of the loopback. While it is cut, it forwards nothing."""
 
     def __init__(self, to):
         self.to, self.lock, self.pairs = to, threading.Lock(), []
@@ -36,7 +37,7 @@ class Network:
             other.shutdown(socket.SHUT_WR)
 
     def cut(self):
-        """Every connection is reset: neither side knows what of the last bytes arrived."""
+        """Resets every connection. Neither side knows which of the last bytes arrived."""
         with self.lock:
             for one in (one for pair in self.pairs for one in pair):
                 with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""A collector and its devices, for the tests of a fleet."""
+"""Helpers for the tests of a fleet: a collector and its devices."""
 import contextlib
 import json
 import os
@@ -16,14 +16,14 @@ def free_port():
 
 
 def takes_connections(port):
-    """A collector listens there: its database has its tables then."""
+    """True if a collector listens at the address. Its database has its tables by then."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 class Collector:
-    """A collector server that wants tokens, on a TLS address that every machine could reach, or on
-    one of this machine only, where it wants none."""
+    """A collector server. On a TLS address that every machine could reach it requires tokens. On an address of this
+    machine only it requires none."""
 
     def __init__(self, sojourn, *options, host="0.0.0.0"):
         self.sojourn = sojourn
@@ -68,7 +68,7 @@ class Collector:
 
 
 class Device:
-    """One device: a state directory of its own and, mostly, its daemon."""
+    """One device: a state directory of its own and, in most tests, its daemon."""
 
     def __init__(self, sojourn, name):
         self.program = os.path.join(os.path.dirname(sojourn.program), "sojourn-device")
@@ -112,13 +112,13 @@ class Device:
         return total
 
     def wait_for_more(self):
-        """Until the recorders keep more than now on the device."""
+        """Waits until the recorders keep more data on the device than now."""
         before = self.spool_bytes()
         wait_for("a spool that grows", lambda: self.spool_bytes() > before)
 
 
 def enrol_again(collector, device):
-    """A device that has had a token gets another by an invitation for it, and by no other."""
+    """Enrols a device again that has had a token: an invitation for this device works, another one does not."""
     plain, own = (collector.sojourn.path(f"{device.name}.{kind}") for kind in ("plain", "own"))
     collector.device("--collector", collector.url, "invite", plain)
     collector.device("--collector", collector.url, "invite", own, device.name)
@@ -133,7 +133,7 @@ def enrol_again(collector, device):
 
 
 def device_id(collector, name):
-    """The 16 bytes by which a device is known."""
+    """Returns the 16 bytes that identify a device."""
     rows = collector.sql(f"SELECT hex(uuid) AS uuid FROM devices WHERE name = '{name}'")
     check(len(rows) == 1, f"devices called {name}: {rows}")
     return bytes.fromhex(rows[0]["uuid"])

@@ -1,7 +1,7 @@
-"""SP spoken byte by byte, and peers that do everything that one with a socket can do to a collector:
-answers never read, frames of strangers by the thousand, half handshakes, drips both ways, resets at
-every byte, guessed tokens, slow HTTP, and a device with a token of its own that speaks of another's
-sessions."""
+"""Speaks SP byte by byte, and plays peers that attack a collector through its sockets. They never read answers,
+send thousands of frames of unknown devices, end handshakes in the middle and send or read byte by byte. They reset
+the connection at every byte, guess tokens and speak HTTP slowly. One device has a valid token and names sessions of
+another device."""
 import os
 import random
 import socket
@@ -74,7 +74,7 @@ def hello(device_id, token=b"", name=b"peer"):
 
 
 def any_certificate():
-    """TLS that believes everybody: who attacks pins nothing."""
+    """Returns a TLS context that accepts every certificate, because attackers pin none."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -82,7 +82,7 @@ def any_certificate():
 
 
 class Peer:
-    """One connection that greets, asks and reads answers. `where`: a path, or host and port."""
+    """One connection that sends a greeting and requests, and reads answers. `where` is a path, or host and port."""
 
     def __init__(self, where, tls=None, timeout=PATIENCE_S):
         self.is_ipc = isinstance(where, str)
@@ -116,7 +116,7 @@ class Peer:
         return data
 
     def tell(self, body):
-        """Sends a frame, and the greeting before the first."""
+        """Sends a frame, and before the first frame the greeting."""
         self.requests += 1
         first = b"" if self.is_greeted else GREETING
         self.send(first + message(body, self.requests, self.is_ipc))
@@ -125,7 +125,7 @@ class Peer:
             self.receive(len(GREETING))
 
     def answer(self):
-        """The status of the next answer; None: it is no ACK."""
+        """Returns the status of the next answer, or None if the answer is not an ACK."""
         size = struct.unpack(">Q", self.receive(8 + self.is_ipc)[self.is_ipc:])[0]
         body = self.receive(size)[4:]
         if struct.unpack("<H", body[6:8])[0] != ACK:
@@ -138,7 +138,7 @@ class Peer:
         return self.answer()
 
     def is_hung_up(self):
-        """Reads until the other end has closed; raises TimeoutError when it does not."""
+        """Reads until the other end has closed. Raises TimeoutError if it does not close."""
         try:
             while self.socket.recv(4096):
                 pass
@@ -152,7 +152,7 @@ class Peer:
 
 
 def lies_about(session, liar, victim, dice):
-    """Frames by which a device speaks of another's session, or of the other device itself."""
+    """Makes frames in which a device names another device's session, or names itself as the other device."""
     own = field(1, session)
     return [frame(SESSION, own + field(2, liar) + field(3, b"stolen")),
             frame(SESSION, own + field(2, victim) + field(3, b"stolen")),
@@ -164,14 +164,14 @@ def lies_about(session, liar, victim, dice):
 
 
 class Attack:
-    """Where to, how many of which kind, and the dice."""
+    """The target addresses, the count of each kind of attack, and the random numbers."""
 
     def __init__(self, tls_port, clear_port, ipc, http_port, seed):
         self.tls_port, self.clear_port, self.ipc, self.http_port = tls_port, clear_port, ipc, http_port
         self.victim = b""  # a device's id
         self.sessions = []  # its sessions, as hexadecimal digits
         self.insider = None  # id and token of another device
-        self.believed = []  # lies that were taken for true
+        self.believed = []  # false frames that the collector accepted
         self.dice = random.Random(seed)
         self.done = threading.Event()
         self.counts = {}
@@ -186,7 +186,7 @@ class Attack:
         return Peer(("127.0.0.1", port), self.context if where == "tls" else None, 3)
 
     def say(self, where, data, wait=0.0, reset=False):
-        """Greets, says something, reads nothing."""
+        """Sends a greeting and data, and reads nothing."""
         with self.connect(where) as peer:
             peer.send(GREETING + data)
             self.done.wait(wait)
@@ -238,7 +238,7 @@ class Attack:
             peer.reset()
 
     def drip(self):
-        """Byte by byte, in both directions."""
+        """Sends and reads byte by byte."""
         with self.connect(self.dice.choice(["tcp", "tls"])) as peer:
             for byte in GREETING + PINGS:
                 peer.send(bytes([byte]))
@@ -254,13 +254,13 @@ class Attack:
             self.done.wait(0.1)
 
     def foreign_frames(self):
-        """Where every frame of a known device's would be welcome: without its token."""
+        """Sends frames of a known device, but without its token."""
         lies = [message(frame(SESSION, field(1, b"\x11" * 16) + field(2, self.victim))),
                 message(frame(BLOCK, b"", os.urandom(1000))), message(frame(BLOCK, b"", b"\0" * 200000))]
         self.say(self.dice.choice(["tcp", "tls"]), self.dice.choice(lies) * 3, 0.02)
 
     def insiders(self):
-        """With a token of its own, about sessions of another device; every lie has to be refused."""
+        """Sends frames about sessions of another device, with its own token. The collector must refuse each frame."""
         if self.insider is None or not self.sessions:
             return
         session = bytes.fromhex(self.dice.choice(self.sessions))
@@ -287,7 +287,7 @@ class Attack:
             kind = self.dice.choice(kinds)
             try:
                 kind()
-            except OSError:  # hung up on, as it should be, or the collector is down
+            except OSError:  # the collector closed the connection, as it should, or is down
                 self.done.wait(0.01)
             with self.lock:
                 self.counts[kind.__name__] = self.counts.get(kind.__name__, 0) + 1

@@ -1,4 +1,4 @@
-"""What the tests of Java share: the compiled samples, and the one that is attached to."""
+"""Helpers for the tests of Java: the compiled samples, and the sample that tests attach to."""
 import json
 import os
 import shutil
@@ -9,22 +9,22 @@ from sojourn_testing import IS_LONG, PATIENCE_S, check, wait_for
 INTERNAL_ASM = "--add-exports=java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED"
 
 
-# The compiler runs for a second: by the JVM's first compiler, which starts sooner, and on one thread.
+# The compiler runs for about a second. The JVM's first compiler on one thread makes its start faster.
 JAVAC = ["javac", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"]
 
 
 def built_classes(sojourn):
-    """The folder with the class files of all samples, as the build made them."""
+    """Returns the folder with the class files of all samples, which the build made."""
     return os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests", "samples", "java")
 
 
 def sample_classes(sojourn):
-    """Returns a folder of the test's own with them."""
+    """Copies the class files of all samples to a folder of the test. Returns the folder."""
     return shutil.copytree(built_classes(sojourn), sojourn.path("classes"), dirs_exist_ok=True)
 
 
 def compile_java(sojourn, folder, *names):
-    """Compiles what the test wrote; returns the folder of the class files."""
+    """Compiles the sources that the test wrote. Returns the folder of the class files."""
     classes = sojourn.path("classes")
     sources = [os.path.join(folder, f"{name}.java") for name in names]
     done = subprocess.run([*JAVAC, "-d", classes, *sources], capture_output=True, text=True)
@@ -33,8 +33,8 @@ def compile_java(sojourn, folder, *names):
 
 
 def compiled_first(*classes):
-    """Options of java that compile methods before they run: by default those of the classes and of the
-    probes, with SJ_LONG=1 those of the whole JDK."""
+    """Returns options of java that compile methods before they run. By default these are the methods of the classes
+    and of the probes, with SJ_LONG=1 the whole JDK."""
     if IS_LONG:
         return ["-Xcomp"]
     return ["-Xcomp", "-XX:CompileCommand=quiet", f"-XX:CompileOnly={','.join([*classes, 'java/sojourn/Probe'])}"]
@@ -46,7 +46,8 @@ def jvm_reports(sojourn, database, kind):
 
 
 class Program:
-    """The sample Attached, or another that answers each line of its input. `prefix`: what runs java."""
+    """The sample Attached, or another program that replies to each line of its input. `prefix` is the command that
+    runs java."""
 
     def __init__(self, classes, options=(), arguments=(), prefix=(), environment=None, name="Attached"):
         self.process = subprocess.Popen([*prefix, "java", *options, "-cp", classes, name, *arguments],

@@ -1,6 +1,6 @@
-"""What the judges share: programs that others wrote, run twice, unhooked and with all that can be
-hooked hooked. A judge's run counts only when nearly all functions were hooked and each module made
-calls; its verdict is that nothing that the program shows has changed."""
+"""Helpers for the judges. A judge runs a program of other authors twice: without hooks, and with every possible
+function hooked. A run counts only if nearly all functions were hooked and each module made calls. The judge fails
+if anything that the program shows has changed."""
 import os
 import re
 import shutil
@@ -15,24 +15,24 @@ os.environ["PATH"] += ":/usr/sbin:/sbin"
 
 
 def sizes(short, long):
-    """How much work each round does: the long form is one of a long one and 19 more."""
+    """Returns how much work each round does. The long form is one long round and 19 short ones."""
     return [long] + [short] * (REPEATS - 1) if IS_LONG else [short]
 
 
 def need(*programs):
-    """A judge without its program is no judge: it fails."""
+    """Fails if a program that the judge needs is missing. A judge without its program proves nothing."""
     for program in programs:
         check(shutil.which(program) is not None, f"{program} is missing: run .ci/packages test")
 
 
 def options_of(modules):
-    """Waits rather than drops where a loaded machine makes the drain late."""
+    """The options let a program wait, instead of dropping calls, if a machine under load delays the drain."""
     return ["--max-bytes", "0", "--block-ms", "10000", *(word for glob in modules for word in ("--module", glob))]
 
 
 def check_session(sojourn, database, modules):
-    """At least 95 % of the functions hooked, calls in each module, accounts in order. Cold
-    parts are no functions, and start files are left alone by rule."""
+    """Checks that at least 95 % of the functions are hooked, each module made calls, and the accounts are correct.
+    Cold parts do not count as functions, and start files are skipped by a rule."""
     check_accounts(sojourn, database)
     rows = sojourn.sql(
         database,
@@ -74,12 +74,12 @@ def compare(what, plain, hooked):
 
 
 def without_losses(text):
-    """Standard error without what the recorder says there of calls that handlers lost."""
+    """Returns standard error without the recorder's messages about calls that handlers lost."""
     return "".join(line for line in text.splitlines(True) if not line.startswith("sojourn: "))
 
 
 def run_both(sojourn, name, command, modules, database, patterns=(), **options):
-    """Runs a command unhooked and hooked, into `database`; exit and outputs have to be the same."""
+    """Runs a command without hooks and with hooks, into `database`. Both runs must exit and print the same."""
     record = [sojourn.program, "record", "--quiet", "-o", database, *options_of(modules), "--"]
     prepare = options.pop("prepare", None)
     environment = dict(sojourn.environment, **options.pop("environment", {}))

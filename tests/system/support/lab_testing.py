@@ -1,5 +1,5 @@
-"""Labs whose sums go to a cluster, for the tests of `sojourn forward`: their sessions, and comparisons with the
-rows that the cluster has."""
+"""Helpers for the tests of `sojourn forward`: labs that forward their sums to a cluster, their sessions, and
+comparisons with the rows of the cluster."""
 import json
 import os
 import sqlite3
@@ -8,7 +8,7 @@ from clickhouse_node import Node
 from sojourn_testing import PATIENCE_S, check, json_rows
 
 HOSTILE = "'); DROP TABLE sessions; --\\ \t\n\\N \u2603"
-# Of each table: the sums that both engines must agree on to the last row.
+# The sums of each table. Both engines must agree on them in every row.
 SUMS = {
     "sessions": ("count(*), sum(stored_calls), sum(stored_events), sum(stored_bytes)", "sessions"),
     "function_stats": ("count(*), sum(calls), sum(total_ns), sum(self_ns), sum(max_ns), sum(untimed_calls), sum(error_ns)", "function_stats"),
@@ -44,7 +44,8 @@ class Lab:
         check(os.path.exists(self.database), f"record: {done.stderr}")
 
     def enrich(self):
-        """Session 2 gets marks and a gap, and session 3 a device of its own, so that no question is without an answer."""
+        """Adds marks and a gap to session 2, and a device of its own to session 3, so that every question has an
+        answer."""
         with sqlite3.connect(self.database) as database:
             stream, thread, first, last = database.execute(
                 "SELECT s.stream_id, t.number, s.first_enter_ns, s.last_leave_ns FROM streams s JOIN threads t USING (thread_id) "
@@ -73,7 +74,7 @@ class Lab:
             database.execute("UPDATE functions SET name = '+[Sub:Ends work:]' WHERE name = 'ends_work'")
 
     def command(self, who="somebody"):
-        """One more in the audit, as somebody who drives devices leaves it."""
+        """Adds one more audit entry, as a user who commands devices does."""
         with sqlite3.connect(self.database, timeout=PATIENCE_S) as database:
             database.execute(
                 "INSERT INTO commands(device_id, kind, arguments, state, requested_by, timeout_ms, created_realtime_ns, result) "
@@ -113,7 +114,7 @@ def answers(sojourn, *words, code=0, says=""):
 
 
 def rounded(rows):
-    """Rows in any order; floating-point numbers differ in their last digits."""
+    """Returns the rows, sorted. Floating-point numbers may differ in their last digits, so they are rounded."""
     return sorted(json.dumps({name: f"{value:.9g}" if isinstance(value, float) else value
                               for name, value in row.items()}, sort_keys=True) for row in rows)
 
@@ -125,7 +126,8 @@ def json_of(sojourn, *words):
 
 
 def sums_agree(pages, server):
-    """Functions and trees of each session of a lab; which id it has there."""
+    """Compares the functions and trees of each session of a lab with the cluster. Returns the session ids in the
+    cluster."""
     ids = {}
     for uuid, row in server.listed().items():
         there = pages.listed()[uuid]
@@ -138,12 +140,12 @@ def sums_agree(pages, server):
 
 
 def ends_of(sojourn):
-    """The program that labs record."""
+    """Returns the path of the program that the labs record."""
     return os.path.join(os.path.dirname(os.path.dirname(sojourn.program)), "tests/samples/ends")
 
 
 class Cluster:
-    """A node with a password of its own, and two labs with sessions; `words`: the options that name the password."""
+    """A node with its own password, and two labs with sessions. `words` are the options that name the password."""
 
     def __init__(self, sojourn, tls=False):
         secret = sojourn.path("password")

@@ -1,4 +1,5 @@
-"""What tests of rules that come late share: a program that counts what rules do to it, policies, and values by name."""
+"""Helpers for the tests of rules that begin in a running program. They provide a program that counts what rules
+change in it, policies, and values by name."""
 import json
 import os
 import re
@@ -18,7 +19,7 @@ def permit(sojourn, kinds):
 
 
 def build(sojourn):
-    """Builds the program, for a run in which rules may change calls."""
+    """Builds the program for a run in which rules may change calls."""
     sojourn.environment["XDG_CONFIG_HOME"] = sojourn.path("config")
     permit(sojourn, ["return", "errno", "set"])
     program = sojourn.path("late")
@@ -35,8 +36,8 @@ def write_policy(sojourn, name, rules, **more):
 
 
 def ask(target):
-    """Calls of late_open by themselves and changed, of late_size changed, of late_open from late_outer changed, and
-    wrong ones."""
+    """Asks the program for its counts: calls of late_open, unchanged and changed; late_size changed; late_open from
+    late_outer changed; and wrong results."""
     target.process.stdin.write("?\n")
     target.process.stdin.flush()
     return [int(part) for part in re.findall(r"\d+", target.process.stdout.readline())]
@@ -48,7 +49,7 @@ def goes_on(target, column, what):
 
 
 def stands(target, column, what):
-    """After what was under way has ended, the count stays."""
+    """Checks that the count stays the same after the calls that were running have ended."""
     goes_on(target, 0 if column else 1, what)
     before = ask(target)
     goes_on(target, 0 if column else 1, what)
@@ -56,7 +57,7 @@ def stands(target, column, what):
 
 
 def leave(sojourn, target, recorder, before, code, has_heap=False):
-    """After a detach the process is what it was before, but for what takes back blocks of a heap that was patched."""
+    """Checks that a detach restores the process. Only the code that frees blocks of a patched heap may stay."""
     done = sojourn.run(["detach", str(target.pid)], capture_output=True, text=True)
     check(done.returncode == 0 and recorder.wait(PATIENCE_S) == 0, f"detach: {done}")
     after, now = look(target.pid), code_bytes(target.pid)
@@ -67,7 +68,7 @@ def leave(sojourn, target, recorder, before, code, has_heap=False):
 
 
 def typed_calls(sojourn, database, *names):
-    """Values by name of the calls of a function that have some."""
+    """Returns the values, by name, of the calls of a function that have values."""
     calls = {}
     for row in sojourn.sql(database, f"""SELECT a.call_id, coalesce(nullif(t.name, ''), 'result') AS name, a.value
             FROM arguments AS a JOIN calls USING (session_id, call_id) JOIN functions AS f USING (function_id)

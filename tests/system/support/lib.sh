@@ -1,5 +1,5 @@
-# Helpers of the system tests. Each test is a shell script that is given the build directory; every
-# check that does not hold ends it with a message.
+# Helpers of the system tests. Each test is a shell script that gets the build directory. A check that fails ends the
+# test with a message.
 set -u
 
 build=$(cd "$1" && pwd)
@@ -31,14 +31,14 @@ query() {
     sqlite3 "$1" "$2" || fail "sqlite3 could not run: $2"
 }
 
-# answer FILE SQL: as query, of single calls, too
+# answer FILE SQL: like query, and single calls can be read, too
 answer() {
     "$sojourn" sql --csv "$2" "$1" >answer.csv || fail "sojourn could not run: $2"
     sed 1d answer.csv
 }
 
-# accounted FILE: sent = stored + counted lost, in every session, by both parties' own figures, and
-# nothing is left in the spool or in the runtime directory.
+# accounted FILE: checks sent = stored + counted lost in every session, by the figures of both parties. Also checks that the
+# spool and the runtime directory are empty.
 accounted() {
     equal "sessions that ended in $1" 0 \
         "$(query "$1" "SELECT count(*) FROM sessions WHERE sent_calls IS NULL")"
@@ -55,23 +55,23 @@ accounted() {
     equal "leftovers of the session" "" "$(ls "$XDG_RUNTIME_DIR/sojourn")"
 }
 
-# calls FILE FUNCTION: how often it was called and ended
+# calls FILE FUNCTION: prints how often the function was called and ended
 calls() {
     query "$1" "SELECT coalesce(sum(calls), 0) FROM function_stats JOIN functions
         USING (function_id) WHERE name = '$2'"
 }
 
-# stores FILE CALLS: whether a recording that goes on has stored more calls than that
+# stores FILE CALLS: true if a running recording has stored more calls than that
 stores() {
     [ "$(sqlite3 "$1" "SELECT coalesce(sum(stored_calls), 0) > $2 FROM sessions")" = 1 ]
 }
 
-# has_ended PID: whether a process is gone, or a zombie that nobody waits for
+# has_ended PID: true if a process is gone or a zombie that its parent does not wait for
 has_ended() {
     ! grep -q '^State:[[:space:]]*[^Z[:space:]]' "/proc/$1/status" 2>/dev/null
 }
 
-# wait_for COMMAND...: until the command succeeds, five minutes at most
+# wait_for COMMAND...: waits until the command succeeds, five minutes at most
 wait_for() {
     tries=6000
     while ! "$@" >/dev/null 2>&1; do

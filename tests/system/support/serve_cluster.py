@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A ClickHouse of one node for tests in other languages: prints its address, and ends with standard input.
+"""Runs a ClickHouse of one node for tests in other languages. Prints its address, and ends when standard input
+ends.
 
 serve_cluster.py FOLDER
 """

@@ -1,4 +1,4 @@
-"""The dashboard's server, as a browser asks it."""
+"""Sends requests to the dashboard's server, as a browser does."""
 import json
 import re
 import subprocess
@@ -31,7 +31,7 @@ class Pages:
             return json.loads(answer.read())
 
     def text(self, path):
-        """The code, and the body as it is."""
+        """Returns the status code and the unparsed body."""
         try:
             with self.open(path) as answer:
                 return answer.status, answer.read().decode()

@@ -1,5 +1,5 @@
-"""Programs that run for a moment only between long stops, with standard error on a terminal: work that is
-short in itself takes seconds, on a fast machine, too, so that what it shows of its progress can be read."""
+"""Runs programs in short moments between long stops, with standard error on a terminal. Short work then takes
+seconds on a fast machine, too, so that the test can read the progress that the program shows."""
 import os
 import pty
 import re
@@ -11,8 +11,8 @@ import time
 from sojourn_testing import PATIENCE_S, check
 
 STOP_S = 0.12
-MORE, LESS = -10, 5 # niceness of who stops, so that it is never late, and of what is stopped
-ENOUGH = 2 # lines, after which it runs on as ever
+MORE, LESS = -10, 5  # niceness of the process that stops others, so that it is never late, and of the stopped one
+ENOUGH = 2  # lines of progress, after which the program runs without stops
 LINE = re.compile(rb"\r\x1b\[K\.\.\. ([0-9.]+) s, ([0-9]+) % done, about ([0-9]+) s left")
 
 
@@ -35,9 +35,9 @@ def place(pids, niceness, cores):
 
 
 def run_slowly(sojourn, arguments, slow=(), codes=(0,), go_s=0.004):
-    """What the terminal got. `slow`: processes that are stopped in place of the program."""
+    """Returns what the terminal received. `slow` names processes that are stopped in place of the program."""
     cores = os.sched_getaffinity(0)
-    core = {min(cores)} # of both: the program runs while this process sleeps, and no longer
+    core = {min(cores)}  # both share one core: the program runs only while this process sleeps
     place([os.getpid()], MORE, core)
     ours, theirs = pty.openpty()
     got = []
@@ -78,7 +78,8 @@ def run_slowly(sojourn, arguments, slow=(), codes=(0,), go_s=0.004):
 
 
 def check_progress(arguments, text, works=1):
-    """How much is done and how long the rest takes, from the second second on; nothing of it stays."""
+    """Checks that progress shows the finished part and the remaining time from the second second on. Nothing of it
+    may stay on the terminal."""
     lines = [tuple(float(word) for word in match) for match in LINE.findall(text)]
     check(len(lines) >= 1, f"{arguments} shows {text[-2000:]}")
     check(lines[0][0] >= 1, f"{arguments}: shown from {lines[0][0]} s on")

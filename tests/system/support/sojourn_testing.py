@@ -1,4 +1,4 @@
-"""What the system tests share: running `sojourn`, asking its databases, checking accounts."""
+"""Helpers for the system tests: run `sojourn`, query its databases, check accounts."""
 import contextlib
 import glob
 import json
@@ -10,16 +10,16 @@ import sys
 import tempfile
 import time
 
-# Programs for AArch64 without a recorder. QEMU up to 7.2 keeps what it translates in GLib's slices,
-# whose locks a fork leaves held in the child; their kind is the emulator's affair only.
+# The command that runs programs for AArch64 without a recorder. QEMU up to 7.2 keeps translated code in GLib's slices.
+# A fork leaves the locks of the slices held in the child, so the emulator must not use slices.
 EMULATOR = ["env", "G_SLICE=always-malloc", "qemu-aarch64", "-U", "G_SLICE", "-L", "/usr/aarch64-linux-gnu"]
 
 
-# How long a test waits for what comes: a machine under load is slow, and waiting ends with the thing.
-# Less than the TIMEOUT of system tests, so that a test says what it waits for.
+# The longest time that a test waits, in seconds. A machine under load is slow, and a wait ends when its condition is
+# true. The value is less than the TIMEOUT of system tests, so that the test reports what it waited for.
 PATIENCE_S = 300
 
-# How often a test records a program whose calls got lost on a machine under load.
+# How often a test records a program again if calls got lost on a machine under load.
 ATTEMPTS = 4
 
 # True if the long forms of the tests are asked for.
@@ -29,14 +29,14 @@ SAMPLES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "
 
 
 def json_rows(text):
-    """The rows of what a command writes with --json."""
+    """Returns the rows that a command prints with --json."""
     written = json.loads(text)
     check(set(written) == {"schema", "rows"} and written["schema"] == 1, f"not the rows of a command: {str(text)[:200]}")
     return written["rows"]
 
 
 class Failure(Exception):
-    """A check that did not hold."""
+    """A check that failed."""
 
 
 def check(condition, message):
@@ -45,39 +45,41 @@ def check(condition, message):
 
 
 def wait_for(what, condition, seconds=PATIENCE_S):
-    """Returns what the condition gives, as soon as that is true; `what` is a text, or gives one."""
+    """Returns the value of the condition as soon as it is true. `what` is a text, or a function that returns one."""
     deadline = time.monotonic() + seconds
     asked = time.monotonic()
     while not (value := condition()):
         now = time.monotonic()
         check(now < deadline, f"waited in vain: {what() if callable(what) else what}")
-        time.sleep(min(max(0.02, 3 * (now - asked)), 0.1))  # asking is often a process: most of the time is left to others
+        # a condition often starts a process: sleeps leave most of the time to others
+        time.sleep(min(max(0.02, 3 * (now - asked)), 0.1))
         asked = time.monotonic()
     return value
 
 
 def function_lines(text):
-    """What the lines of a function.txt say, without their numbers, times and threads; each names a thread."""
+    """Returns the lines of a function.txt without their numbers, times and threads. Each line must name a thread."""
     lines = [re.fullmatch(r"\d+\[\d+,\d+\](.*) tid:[1-9]\d*( ~)?", line) for line in text.splitlines()]
     check(None not in lines, f"not a line of function.txt, or without a thread: {text[:2000]}")
     return [line[1] + (line[2] or "") for line in lines]
 
 
 def sample_text(name):
-    """A program of tests/samples, for a test that builds it itself: with several compilers, or changed."""
+    """Returns the source of a program of tests/samples, for a test that builds it with several compilers or changes
+    it."""
     with open(os.path.join(SAMPLES, name), encoding="utf-8") as file:
         return file.read()
 
 
 def build_sample(sojourn, name, *options, program=None, compiler="gcc"):
-    """Compiles a program of tests/samples into the test's folder; returns its path."""
+    """Compiles a program of tests/samples into the test's folder. Returns its path."""
     path = program or sojourn.path(os.path.splitext(os.path.basename(name))[0])
     subprocess.run([compiler, os.path.join(SAMPLES, name), *options, "-o", path], check=True)
     return path
 
 
 def children(pid):
-    """The processes that a process has started, in order; none when it is gone."""
+    """Returns the child processes of a process, oldest first, or none if the process is gone."""
     try:
         with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
             return [int(word) for word in file.read().split()]
@@ -86,7 +88,8 @@ def children(pid):
 
 
 def stop_all_threads(pid):
-    """A process that is to stop runs on in other threads until the one that takes the signal has a processor."""
+    """Stops all threads of a process. Other threads run until the thread that receives the signal gets a processor,
+    so this waits."""
     def states():
         for thread in os.listdir(f"/proc/{pid}/task"):
             with contextlib.suppress(FileNotFoundError):
@@ -104,7 +107,7 @@ def cpu_ticks(pid):
 
 
 def let_run(pid, ticks=20):
-    """Until a process has used the processor for so many hundredths of a second more."""
+    """Waits until a process has used `ticks` more hundredths of a second of processor time."""
     end = cpu_ticks(pid) + ticks
     wait_for(f"process {pid} runs on", lambda: cpu_ticks(pid) >= end)
 
@@ -116,7 +119,7 @@ class Sojourn:
         self.program = os.path.abspath(os.path.join(bin_folder, "sojourn"))
         self.scratch = tempfile.TemporaryDirectory(prefix="sojourn-test-")
         self.folder = self.scratch.name
-        self.checked = {}  # databases whose sums agree, with the content that they have then
+        self.checked = {}  # databases whose sums agree, with their content at that time
         self.environment = dict(
             os.environ,
             XDG_CACHE_HOME=os.path.join(self.folder, "cache"),
@@ -132,7 +135,7 @@ class Sojourn:
         return subprocess.run([self.program, *arguments], **options)
 
     def record(self, command, database, options=(), **run_options):
-        """Records a command; returns the completed process and the summary."""
+        """Records a command. Returns the completed process and the summary."""
         summary = self.path("summary.json")
         run_options.setdefault("capture_output", True)
         done = self.run(
@@ -146,8 +149,8 @@ class Sojourn:
             return done, None
 
     def record_all(self, command, database, options=(), **run_options):
-        """As `record`, again where calls were lost: a program waits for a recorder that gets no processor; where
-        10 s are not enough, calls are missing and said to be."""
+        """Records a command as `record` does, and again if calls were lost. A program waits up to 10 s for a
+        recorder that gets no processor. After that, calls are missing and counted as lost."""
         for _ in range(ATTEMPTS):
             for suffix in ("", "-wal", "-shm"):
                 if os.path.exists(database + suffix):
@@ -158,7 +161,7 @@ class Sojourn:
         return done, summary
 
     def sql(self, database, query):
-        """Rows of a query, each a dict."""
+        """Returns the rows of a query, each a dict."""
         done = self.run(
             ["sql", "--json", "--limit", "5000000", query, database],
             capture_output=True, text=True,
@@ -167,7 +170,7 @@ class Sojourn:
         return json_rows(done.stdout)
 
     def sql_once_made(self, database, query):
-        """Rows of a query; none while the recorder has not made the database."""
+        """Returns the rows of a query, or none while the recorder has not created the database."""
         if not os.path.exists(database):
             return []
         done = self.run(["sql", "--json", query, database], capture_output=True, text=True)
@@ -177,7 +180,7 @@ class Sojourn:
 
     @contextlib.contextmanager
     def sql_lines(self, database, query):
-        """Rows of a long result as lines of CSV, without the heading."""
+        """Returns the rows of a long result as lines of CSV, without the heading."""
         command = [self.program, "sql", "--csv", "--limit", "100000000", query, database]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.environment) as done:
             next(done.stdout, None)
@@ -186,7 +189,7 @@ class Sojourn:
 
 
 def check_accounts(sojourn, database):
-    """sent = stored + counted lost, for every session of a database."""
+    """Checks sent = stored + counted lost for every session of a database."""
     for row in sojourn.sql(
         database,
         "SELECT session_id, state, stored_calls, lost_calls, sent_calls, device_lost_calls, "
@@ -205,7 +208,7 @@ def check_accounts(sojourn, database):
 
 
 def check_sums(sojourn, database):
-    """Calls, call paths and functions agree, and no time counts twice."""
+    """Checks that calls, call paths and functions agree, and that no time counts twice."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "contradictions.sql"), encoding="utf-8") as file:
         rows = sojourn.sql(database, file.read())
     check(not rows, f"{len(rows)} sums of {os.path.basename(database)} contradict others: {rows[:3]}")
@@ -213,27 +216,27 @@ def check_sums(sojourn, database):
 
 
 def content_of(database):
-    """What is another one after each change of a database."""
+    """Returns a value that changes with each change of a database."""
     files = [os.stat(database + end) for end in ("", "-wal") if os.path.exists(database + end)]
     return [(file.st_size, file.st_mtime_ns) for file in files]
 
 
 def is_ours(database):
-    """Whether the head of a file says that it is a database of Sojourn (application_id, sqlite.org/fileformat.html)."""
+    """True if the header of a file marks it as a database of Sojourn (application_id, sqlite.org/fileformat.html)."""
     with open(database, "rb") as file:
         return file.read(72)[68:] == b"SJLB"
 
 
 def check_rest(sojourn):
-    """The sums of all databases that the test has left, and has not checked since they changed."""
+    """Checks the sums of all databases that the test has left and changed since the last check."""
     for database in glob.glob(sojourn.path("**/*.db"), recursive=True):
         if is_ours(database) and sojourn.checked.get(os.path.realpath(database)) != content_of(database):
             check_sums(sojourn, database)
 
 
 def main(test, checks_sums=True):
-    """Runs test(sojourn, arguments) on the build folder given on the command line. The figures of all databases
-    that it leaves have to agree, unless the test itself writes other figures into some."""
+    """Runs test(sojourn, arguments) on the build folder given on the command line. The sums of all databases that
+    the test leaves must agree, unless the test itself writes other figures."""
     sojourn = Sojourn(os.path.join(sys.argv[1], "bin"))
     try:
         test(sojourn, sys.argv[2:])

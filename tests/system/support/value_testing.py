@@ -1,4 +1,5 @@
-"""What tests of values by debug data share: record() gives all values of a program by the names that debug data have."""
+"""Helpers for the tests of values by debug data. record() returns all values of a program by the names in its debug
+data."""
 import os
 import re
 
@@ -10,13 +11,13 @@ def shown(value):
 
 
 def plain_name(name):
-    """A generated function's, also of clones and methods."""
+    """Returns the plain name of a generated function, also for clones and methods."""
     generated = re.search(r"generated_\d+", name)
     return generated.group() if generated else name.split(".")[0]
 
 
 def record(sojourn, program, patterns, *options, environment=None):
-    """Returns what ended, and the values: function, number of its call, name, value."""
+    """Records a program. Returns the calls that ended, and the values: function, number of its call, name, value."""
     database = sojourn.path("types.db")
     for suffix in ("", "-wal", "-shm"):
         if os.path.exists(database + suffix):

@@ -8,7 +8,7 @@
 #define REGION_MASK 0x3fffffff
 #define STACK_TAIL_CALL 1
 #define FUNCTION_MASK 0x3fffffff /* SJ_RECORD_FUNCTION_MASK */
-#define FETCH_BYTES_AHEAD 512 /* see emit.c */
+#define FETCH_BYTES_AHEAD 512 /* see record_code.c */
 
 #include "agent/inproc/hooks/arch/x86_64/frames.inc"
 

@@ -24,7 +24,8 @@ static void fail_if(check *self, uint8_t condition)
     self->failed[self->count++] = emit_forward(self->emitter, &self->emitter->at, condition);
 }
 
-/* A call through a null pointer faults at its own address, as without a probe. */
+/* Fails for targets below 64 KiB, whose text is not read. So a call through a null pointer faults
+ * at its own address, as without a probe. */
 static void emit_null_check(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;

@@ -77,8 +77,8 @@ static void put_address(table_writer *writer, uint64_t address)
     put(writer, &address, sizeof(address));
 }
 
-/* Writes a jump (OP_BRA, OP_SKIP) and returns the address of its distance, which is set by land or
- * by the caller. */
+/* Writes a jump (OP_BRA, OP_SKIP) and returns its end. Pass that to land, which sets the
+ * distance. */
 static uint8_t *put_jump(table_writer *writer, uint8_t operation)
 {
     PUT(operation, 0, 0);
