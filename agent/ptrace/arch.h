@@ -72,8 +72,9 @@ typedef struct sj_inferior_call {
     uint64_t restorer;
     const char *text; /* if not NULL, passed as first argument in place of `arguments[0]` */
     uint64_t arguments[3];
-    /* If not 0: resumes the other stopped threads once the thread has slept for this long or has
-     * got no core for one second. Afterwards the target has only this thread, with index 0. */
+    /* If not 0: the other threads stay stopped at first. They are resumed if the thread sleeps when
+     * a period of this length ends, or if it has not stopped within one second. Afterwards the
+     * target has only this thread, with index 0. */
     int alone_ms;
 } sj_inferior_call;
 
