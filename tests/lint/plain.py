@@ -22,7 +22,8 @@ REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent
              "collector-server/maintenance", "collector-server/query", "collector-server/sojournd", "docs", "proto",
              "tests/agent/assembler", "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain",
              "tests/agent/inproc", "tests/agent/livepatch", "tests/agent/planner", "tests/agent/policy",
-             "tests/agent/runtimes", "tests/agent/uplink", "tests/docs", "tests/system", "tests/web", "web-static")
+             "tests/agent/runtimes", "tests/agent/uplink", "tests/collector-server", "tests/docs", "tests/system",
+             "tests/web", "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 

@@ -645,7 +645,7 @@ static void the_file_has_the_promised_shape(void **state)
     lab_file_expect(lab, "PRAGMA application_id", "1397378114|\n");
 }
 
-/* A copy of a session is matched with its program by the digest of the stored data. */
+/* Computes the digest of a module's functions from the rows. The stored digest must equal it. */
 static void check_digest(const lab_file *lab)
 {
     sqlite3 *database = NULL;
