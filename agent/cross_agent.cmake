@@ -1,5 +1,5 @@
-# The agent for AArch64, cross-built beside the one for this machine, so that programs for AArch64
-# can be recorded here through an emulator. The same sources; arch/ has the differences.
+# Cross-builds the agent for AArch64 beside the one for this machine, so that an emulator can run
+# AArch64 programs under the recorder here. The sources are the same, except those in arch/.
 find_program(AARCH64_GCC aarch64-linux-gnu-gcc REQUIRED)
 
 set(cross_folder ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
@@ -13,12 +13,12 @@ foreach(target sj_recorder sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm 
     list(TRANSFORM sources REPLACE "arch/x86_64/" "arch/aarch64/")
     foreach(source ${sources})
         if(source MATCHES "^arch/" AND NOT EXISTS ${folder}/${source})
-            string(REGEX REPLACE "[.]c$" ".S" source ${source}) # written in the other language
+            string(REGEX REPLACE "[.]c$" ".S" source ${source}) # C for x86-64, assembly for AArch64
         endif()
         get_filename_component(path ${folder}/${source} ABSOLUTE)
         get_filename_component(name ${source} NAME)
         if(source MATCHES "^arch/" AND NOT EXISTS ${path})
-            continue() # parts of a file that one machine has whole
+            continue() # AArch64 has no such part: a single file has all of it
         endif()
         set(object ${cross_folder}/${room}-${name}.o)
         add_custom_command(OUTPUT ${object}

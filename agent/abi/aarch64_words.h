@@ -1,5 +1,5 @@
-/* AArch64 instruction words: the kind of a pc-relative or branch instruction, and its distance.
- * Used by the planner and the agent; freestanding. */
+/* Decodes AArch64 instruction words: the kind of a pc-relative or branch instruction, and its
+ * distance. Freestanding: the planner and the agent use it. */
 #ifndef SJ_AGENT_ABI_AARCH64_WORDS_H
 #define SJ_AGENT_ABI_AARCH64_WORDS_H
 
@@ -9,7 +9,7 @@
 enum { SJ_WORD_BYTES = 4, SJ_WORD_PAGE_BITS = 12, SJ_WORD_LINK_REGISTER = 30 };
 
 typedef enum sj_word_class {
-    SJ_WORD_PLAIN = 0, /* runs anywhere as it is */
+    SJ_WORD_PLAIN = 0, /* runs at any address unchanged */
     SJ_WORD_B,
     SJ_WORD_BL,
     SJ_WORD_B_COND,

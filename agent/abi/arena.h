@@ -11,11 +11,11 @@
  * signal handler that interrupts a probe gets other slots, and no record is overwritten.
  *
  * `free_chunks` of the thread slot passes the ownership of chunks, one bit per chunk:
- *   producer: claims a set bit (acquire; pairs with the consumer's release), fills in the header,
- * and stores the chunk's sequence number (release). consumer: reads records until it finds a slot
- * of zeros. When the producer has closed the chunk
- *             (`closed_records`, release) and all is read, it zeroes the chunk and sets its bit
- *             (release).
+ *   producer: claims a set bit (acquire; pairs with the consumer's release), fills in the
+ *             header, and stores the chunk's sequence number (release).
+ *   consumer: reads records until it finds a slot of zeros. When the producer has closed the
+ *             chunk (`closed_records`, release) and all is read, it zeroes the chunk and sets
+ *             its bit (release).
  *
  * The file is sparse, and its file system may be full. So the producer makes the kernel allocate
  * the pages before it writes to them: those of a chunk before it claims the chunk for the first

@@ -1,5 +1,5 @@
 /* The residue: the part of the monitor of freed memory that stays in a process when the agent is
- * unloaded. It has the live guarded blocks and the code that frees them. It is a mapping of its
+ * unloaded. It holds the live guarded blocks and the code that frees them. It is a mapping of its
  * own, which a later agent finds by its name and takes over. All integers have the machine's byte
  * order. */
 #ifndef SJ_AGENT_ABI_HEAP_RESIDUE_H

@@ -15,7 +15,7 @@ enum { SJ_HOOK_HEAP_TAKERS = 0x50000000, SJ_HOOK_HEAP_GIVERS = 0x60000000 };
  * threads may still be in its stub. */
 enum { SJ_HOOK_REPLACED = 0x40000000 };
 
-/* One change of the code, which this process or a tracer can undo and redo
+/* One change of the code. This process or a tracer can undo and redo it
  * (agent/livepatch/toggle.h). */
 typedef struct sj_hook_change {
     uint64_t address;

@@ -1,15 +1,15 @@
-/* The interface between the code that is inserted into Java methods to record values, and the
- * native methods that it calls. Both sides generate the class `java.sojourn.Values` from this
+/* The interface between two sides: code inserted into Java methods to record values, and the native
+ * methods that this code calls. Both sides generate the class `java.sojourn.Values` from this
  * table.
  *
- * A native method returns 0 and does nothing after the agent has left. After the values it gets an
- * int that describes them, and the function's id. */
+ * A native method receives the values, then an int that describes them, then the function's id.
+ * After the agent has left, it does nothing and returns 0. */
 #ifndef SJ_AGENT_ABI_JAVA_VALUES_H
 #define SJ_AGENT_ABI_JAVA_VALUES_H
 
 #define SJ_JAVA_VALUES_CLASS "java/sojourn/Values"
 
-/* Bits of the int. It fits into a short. */
+/* Bits of that int. It fits into a short. */
 enum {
     SJ_JAVA_VALUE_DESCRIPTOR = 0xff, /* sj_value_descriptor under which the value is recorded */
     SJ_JAVA_AT_ENTRY = 1,            /* for SJ_JAVA_COST */
@@ -35,8 +35,8 @@ typedef enum sj_java_native {
     /* Evaluates rules without a condition if the method lacks the parameter that they name. */
     SJ_JAVA_JUDGE = 3,
     SJ_JAVA_SET = 4, /* returns the change of the number, as the bits to flip (xor) */
-    /* Returns 1 if the call is skipped; it was recorded then. The type is that of its result.
-     * Throws the exception that a rule asks for. */
+    /* Returns 1 if the call is skipped; the call was recorded then. The type is the one of its
+     * result. Throws the exception that a rule names. */
     SJ_JAVA_DECIDE = 5,
     SJ_JAVA_RESULT = 6, /* returns the result of a skipped call */
     SJ_JAVA_COST = 7,   /* CPU time and bytes so far; the descriptor is SJ_JAVA_AT_ENTRY or 0 */

@@ -1,5 +1,5 @@
-/* Functions whose hooks the program has overwritten: their code is neither the patched nor the
- * original one. */
+/* A list of functions whose hooks the program has overwritten: their code is neither patched nor
+ * original. */
 #ifndef SJ_AGENT_ABI_OVERWRITTEN_H
 #define SJ_AGENT_ABI_OVERWRITTEN_H
 

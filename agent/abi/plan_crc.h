@@ -1,4 +1,4 @@
-/* Checksum of plan files. */
+/* The checksum of plan files. */
 #ifndef SJ_AGENT_ABI_PLAN_CRC_H
 #define SJ_AGENT_ABI_PLAN_CRC_H
 

@@ -14,10 +14,14 @@
  * The 16 bytes can hold four short records instead. They are entries and exits without a clock, of
  * functions whose calls are counted rather than timed (`calls.clock` of the policy). 4 bytes each:
  *
- *   bits 29..31   5, or 7 for the exit of a tail call. So the last of four differs from every tag
- * of a record, because ids are below SJ_RECORD_FUNCTIONS_END. bit  28       1: an exit bits 16..27
- * stack: bits 3..14 of its address (arenas of version 3: of its distance to the end of the thread's
- * own stack) bits  0..15   function id; 0: filler
+ *   bits 29..31   5, or 7 for the exit of a tail call
+ *   bit  28       1: an exit
+ *   bits 16..27   stack: bits 3..14 of its address (arenas of version 3: of its distance to the
+ *                 end of the thread's own stack)
+ *   bits  0..15   function id; 0: filler
+ *
+ * So the last of four short records differs from the tag of every record, because function ids are
+ * below SJ_RECORD_FUNCTIONS_END.
  *
  * Before a whole record is written, fillers complete a partly used slot. */
 #ifndef SJ_AGENT_ABI_RECORD_H

@@ -1,5 +1,5 @@
 /* State that the agent saves in the signal frame of a thread that was interrupted in a stub or in
- * the agent. The frame shows the program's handler another place, which a tracer must not mistake
+ * the agent. The frame shows another pc to the program's handler. A tracer must not mistake that pc
  * for the real one. */
 #ifndef SJ_AGENT_ABI_SAVED_CONTEXT_H
 #define SJ_AGENT_ABI_SAVED_CONTEXT_H
@@ -15,13 +15,14 @@ enum { SJ_SAVED_CONTEXT_AT = 40 + 24 * 8 };
 enum { SJ_SIGNAL_RETURN_BYTES = 32 };
 
 typedef struct sj_saved_context {
-    uint64_t magic; /* 0: the thread was neither in a stub nor in the agent */
-    uint64_t pc;    /* where the thread really is */
+    uint64_t magic; /* 0: the thread was outside of stubs and the agent */
+    uint64_t pc;    /* real position of the thread */
     uint64_t sp;
     uint64_t link;
-    uint64_t shown_pc; /* what the program's handler sees */
+    uint64_t shown_pc; /* position that the program's handler sees */
     uint64_t shown_sp;
-    uint64_t room; /* address of its registers, which it had in the agent; 0: none are kept */
+    /* Address of the registers that the thread had in the agent. 0: none are saved. */
+    uint64_t room;
 } sj_saved_context;
 
 #endif

@@ -1,10 +1,10 @@
-/* Stub map: the program's instruction for each byte of a stub area.
+/* Stub map: gives the program's instruction for each byte of a stub area.
  *
  * An area (agent/inproc/hooks/stubs.c) starts with trampolines, followed by a sj_stub_area. Its map
- * covers all code after that. For each byte it says where the program would be without hooks, and
- * how far the stack pointer is from its value there. The map holds distances only. So an area can
- * lie elsewhere in another process, at the same distance from its module. The agent, tracers and
- * unwinders read it. */
+ * covers all code after that. For each byte, the map says where the program would be without hooks.
+ * It also says how far the stack pointer is from its value there. The map holds distances only. So
+ * an area can lie elsewhere in another process, at the same distance from its module. The agent,
+ * tracers and unwinders read it. */
 #ifndef SJ_AGENT_ABI_STUB_MAP_H
 #define SJ_AGENT_ABI_STUB_MAP_H
 

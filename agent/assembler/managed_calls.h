@@ -12,12 +12,14 @@
  *     have ended unseen. If the innermost SJ_MANAGED_REACH calls have no f, the exit is an orphan.
  *     The exit of an interrupted frame is not: the exception may have hit outside of its call.
  *   LEAVE by exception while native calls above it are open: the runtime reports the exception
- * while it unwinds. The call ends with these native calls, or when the next managed call is entered
- * or returns. A native call that ran on nevertheless returns later: that ends no call and is not an
- * orphan. After a gap, open managed calls are as uncertain as native ones (call_trust.h).
+ *     while it unwinds. The call ends with these native calls, or when the next managed call is
+ *     entered or returns. A native call that ran on nevertheless returns later: that ends no call
+ *     and is not an orphan.
  *   SJ_MANAGED_PASSED of f: the same for code that is hooked in place, whose calls have the
- * addresses of native ones. The innermost call of f that is not managed ends. If there is none, the
- * frame is older than its hooks or has none, and the exit is not an orphan. */
+ *     addresses of native ones. The innermost call of f that is not managed ends. If there is
+ *     none, the frame is older than its hooks or has none, and the exit is not an orphan.
+ *
+ * After a gap, open managed calls are as uncertain as native ones (call_trust.h). */
 #ifndef SJ_AGENT_ASSEMBLER_MANAGED_CALLS_H
 #define SJ_AGENT_ASSEMBLER_MANAGED_CALLS_H
 

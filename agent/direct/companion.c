@@ -1,11 +1,14 @@
 /* Design notes
  *
- * The agent of this library meets its recorder in a thread that is started here, before the
- * program's first instruction, and talks with it over the same socket as with one outside. The
- * program waits for the thread twice, never forever: until it listens, and, when it ends, until
- * the last calls are delivered. A forked child has no such thread: it joins its parent's session
- * over the socket, as long as the parent lives, and so does a program that a child runs. When the
- * process itself becomes another program, its session ends, and that one begins its own. */
+ * This library starts the recorder's thread before the program's first instruction. The agent uses
+ * the same socket to it as to a recorder outside.
+ *
+ * The program waits for the thread twice, each time with a limit: until the thread listens, and at
+ * the end, until the last calls are delivered.
+ *
+ * A forked child does not have the thread. It joins its parent's session over the socket while the
+ * parent lives. So does a program that a child executes. If the process itself executes another
+ * program, its session ends, and the new program starts its own. */
 #include "agent/inproc/core/recorder_peer.h"
 
 #include "agent/direct/direct.h"
@@ -26,15 +29,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* END_MS: to write what the rings hold to the spool, which takes milliseconds, when it ends. */
+/* END_MS: time to write the content of the rings to the spool at the end, which takes
+ * milliseconds. */
 enum { START_MS = 30000, END_MS = 10000, STACK_BYTES = 1024 * 1024 };
 
 typedef enum direct_phase { PHASE_STARTING, PHASE_LISTENING, PHASE_ENDED } direct_phase;
 
 static sj_direct_settings settings;
-static _Atomic uint32_t phase;           /* direct_phase; only grows; waited for as a futex */
+static _Atomic uint32_t phase; /* a direct_phase; only grows; threads wait for it with a futex */
 static char runtime_directory[PATH_MAX]; /* set before LISTENING */
-static atomic_bool is_over;              /* the program ends, or went on without */
+static atomic_bool is_over;              /* the program ends, or continues without a recording */
 static pid_t owner;                      /* the process that has the thread; 0: none */
 static pthread_t thread;
 
@@ -57,7 +61,7 @@ static void *run(void *arguments)
     return NULL;
 }
 
-/* wait_beyond waits until the phase has changed from `before`; false when it has not in time.
+/* Waits until the phase is later than `before`. Returns false after the time limit.
  * Async-signal-safe. */
 static bool wait_beyond(direct_phase before, uint64_t limit_ms)
 {
@@ -74,7 +78,7 @@ static bool wait_beyond(direct_phase before, uint64_t limit_ms)
     }
 }
 
-/* start_thread: signals of the program are never taken by a thread of ours. */
+/* Starts the thread with all signals blocked, so that it never receives signals of the program. */
 static bool start_thread(char **arguments)
 {
     sigset_t all;
@@ -95,16 +99,16 @@ bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
                            size_t runtime_bytes)
 {
     if (getauxval(AT_SECURE) != 0) {
-        return false; /* its caller may not choose where files are written */
+        return false; /* its caller must not choose where files are written */
     }
     if (!sj_direct_settings_take(environment, &settings)) {
-        /* A program that a recorded one runs joins its session. */
+        /* A program executed by a recorded program joins its session. */
         return sj_environment_take(environment, runtime, runtime_bytes);
     }
     const int kept_errno = errno;
     bool is_there = false;
     if (environ == NULL) {
-        environ = environment; /* libc does the same, later, with the same value */
+        environ = environment; /* libc sets the same value later */
     }
     owner = getpid();
     if (!start_thread(arguments)) {
@@ -135,7 +139,7 @@ void sj_recorder_peer_exec(const char *const **entries)
 
 void sj_recorder_peer_part(void)
 {
-    /* The thread itself comes here when it was the last of the program. */
+    /* The thread itself comes here if it was the program's last thread. */
     if (owner != getpid() || pthread_equal(thread, pthread_self())) {
         return;
     }
@@ -145,8 +149,8 @@ void sj_recorder_peer_part(void)
     errno = kept_errno;
 }
 
-/* These stand before libc's, for programs that leave without destructors: shells, for one. Still
- * async-signal-safe, and in children nothing but libc's. */
+/* Replace libc's functions, for programs that end without destructors, such as shells. They stay
+ * async-signal-safe, and in children do the same as libc's. */
 __attribute__((visibility("default"), noreturn)) void _exit(int status)
 {
     sj_recorder_peer_part();

@@ -1,13 +1,15 @@
 /* Design notes
  *
- * One round: the agents that ask are answered, what the arenas hold is read, and what may be sent
- * is sent; then the thread sleeps until an agent asks, one or two milliseconds at most. Nothing but
- * that sleep and the disk blocks. When nothing was recorded for a while it sleeps longer, so that a
- * program that rests does: who then begins at full speed fills its ring before the thread is awake,
- * and waits some milliseconds, once. Where a policy wants no such waits the sleep stays short.
+ * One round serves the agents' requests, reads the arenas and sends what can be sent. The thread
+ * then sleeps until an agent sends a request, at most one or two milliseconds. Only this sleep and
+ * the disk block.
  *
- * A program whose other threads have all ended by pthread_exit ends when its last thread does: so
- * this one looks four times a second whether it is alone. */
+ * If nothing was recorded for a while, it sleeps longer, so that an idle program stays idle. A
+ * program that then starts at full speed fills its ring before the thread wakes. It waits some
+ * milliseconds, once. If the policy does not allow such waits, the sleep stays short.
+ *
+ * If all other threads ended by pthread_exit, the process must end, too. So this thread checks four
+ * times a second whether it is alone. */
 #include "agent/direct/direct.h"
 
 #include "agent/direct/no_channel.h"
@@ -103,7 +105,8 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
     return sj_pipeline_start(self->recording, &means, error);
 }
 
-/* release lets the collector hear of the session when the agent has done its work. */
+/* Releases the uplink once the agent has completed its start. The collector then gets the
+ * session. */
 static void release(direct *self)
 {
     sj_link_server_counters link;
@@ -114,7 +117,7 @@ static void release(direct *self)
     }
 }
 
-/* is_alone: all other threads have ended; the first one of a process stays as a zombie. */
+/* True if all other threads have ended. The first thread of a process stays as a zombie. */
 static bool is_alone(void)
 {
     sj_proc_thread first;
@@ -122,7 +125,7 @@ static bool is_alone(void)
            first.threads == 2;
 }
 
-/* keep_time does what is done now and then; false when the thread is alone. */
+/* Does the periodic work. Returns false if the thread is alone. */
 static bool keep_time(direct *self)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -170,7 +173,7 @@ static uint64_t cpu_ns(clockid_t clock)
     return (uint64_t)used.tv_sec * UINT64_C(1000000000) + (uint64_t)used.tv_nsec;
 }
 
-/* keep writes what is left to the recording's files; a full disk is reported. */
+/* Writes the rest to the recording's files. Reports a full disk. */
 static void keep(direct *self)
 {
     sj_recording *recording = self->recording;
@@ -182,7 +185,7 @@ static void keep(direct *self)
     }
 }
 
-/* deliver waits for acknowledgements; the program that ends waits as long, or less. */
+/* Waits for acknowledgements. The ending program waits for this, or less. */
 static void deliver(direct *self)
 {
     sj_recording *recording = self->recording;
@@ -217,7 +220,7 @@ static void finish(direct *self)
     sj_link_server_counters link;
     sj_pipeline_stop_collecting(recording, &link);
     if (!self->is_released) {
-        return; /* the agent never came: there is nothing that the collector should hear of */
+        return; /* the agent never connected, so the session stays unannounced */
     }
     sj_pipeline_end_main_process(recording, &end);
     sj_pipeline_set_traced_cpu(recording,
@@ -232,7 +235,7 @@ static void finish(direct *self)
     sj_pipeline_close_spool(recording);
 }
 
-/* complain_outside writes to the log with a descriptor of the program's, for one moment. */
+/* Writes to the log with a descriptor of the program's table, which it closes at once. */
 static void complain_outside(const char *log, const sj_error *error)
 {
     const int file = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);

@@ -1,6 +1,6 @@
-/* Direct mode: a recording of this very process, made by one thread inside of it, for places where
- * no daemon can run. The same rooms as in `sojourn record` (recording_parts.h), without threads and
- * with a channel that has none, to a collector on this machine. */
+/* Direct mode: one thread inside this process records the process itself. It is for systems where
+ * no daemon can run. It uses the same pipeline as `sojourn record` (agent/recording/pipeline.h).
+ * The parts have no threads, nor has the channel, which leads to a collector on this machine. */
 #ifndef SJ_AGENT_DIRECT_DIRECT_H
 #define SJ_AGENT_DIRECT_DIRECT_H
 
@@ -9,15 +9,18 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* sj_direct_record records until `is_over` or until the calling thread is the last of the process,
- * and delivers the rest. `announce` is called with the runtime directory as soon as the agent is
- * listened to; when the recording cannot be made it is never called, and the log says why. The
- * calling thread is Sojourn's own: it gets descriptors of its own, which no one else in the process
- * has. */
+/* Records until `is_over` is set, or until the calling thread is the process's last thread. Then
+ * delivers the rest.
+ *
+ * Calls `announce` with the runtime directory as soon as the agent can connect. If the recording
+ * cannot start, never calls it, and the log says why.
+ *
+ * The calling thread must belong to Sojourn. It gets its own descriptor table, which no other
+ * thread in the process uses. */
 void sj_direct_record(const sj_direct_settings *settings, char **arguments,
                       void (*announce)(const char *runtime), const atomic_bool *is_over);
 
-/* sj_direct_wait_ms is how long a program that ends may be held up by what is not yet delivered. */
+/* Returns how long the end of the program may be delayed for the delivery, in milliseconds. */
 uint64_t sj_direct_wait_ms(const sj_direct_settings *settings);
 
 #endif

@@ -1,4 +1,4 @@
-/* A channel to nobody: what is recorded stays in its files. */
+/* A channel without a receiver: all frames stay in the recording's files. */
 #ifndef SJ_AGENT_DIRECT_NO_CHANNEL_H
 #define SJ_AGENT_DIRECT_NO_CHANNEL_H
 

@@ -1,9 +1,8 @@
 /* Design notes
  *
- * elfutils' libdw reads DWARF for filters by source file and for stacks of other processes'
- * threads. Loading it opens further libraries (libdebuginfod, and with it curl), which no program
- * may get from us: here its users have nothing to read, and options.c refuses policies that
- * need it. */
+ * elfutils' libdw reads DWARF for source filters and for stacks of other processes' threads.
+ * Loading it would load further libraries into the program (libdebuginfod, and with it curl). So
+ * these replacements find nothing, and options.c refuses policies that need libdw. */
 #include "agent/objfile/function_types.h"
 #include "agent/objfile/source_map.h"
 #include "agent/ptrace/unwinder.h"

@@ -11,8 +11,8 @@
 
 #define DEFAULT_SPOOL_BYTES (UINT64_C(256) << 20)
 
-/* check_places: where things are kept must come from the environment, because asking the system's
- * user database may load libraries into the program. */
+/* Checks that the environment names the directories for files. Without it, libc would query the
+ * system's user database, which may load libraries into the program. */
 static sj_status check_places(sj_error *error)
 {
     const char *home = getenv("HOME");
@@ -34,7 +34,7 @@ const char *sj_direct_folder(const sj_direct_settings *settings)
     return is_file ? settings->url + sizeof(prefix) - 1 : NULL;
 }
 
-/* check_folder: what is recorded stays in that folder, for the database in it. */
+/* Makes the recording stay in `folder`, for the database there. */
 static sj_status check_folder(const sj_direct_settings *settings, const char *folder,
                               sj_recording_options *options, sj_error *error)
 {
@@ -102,7 +102,7 @@ static sj_status read_bytes(const char *text, uint64_t *bytes, sj_error *error)
     return SJ_OK;
 }
 
-/* check_policy refuses what is done from outside of a process: stopping its threads. */
+/* Refuses what requires a tracer outside the process, which can stop its threads. */
 static sj_status check_policy(const sj_policy *policy, sj_error *error)
 {
     const char *what = NULL;

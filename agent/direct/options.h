@@ -1,19 +1,19 @@
-/* The settings of direct mode as options of a recording, checked. */
+/* Turns the settings of direct mode into checked options of a recording. */
 #ifndef SJ_AGENT_DIRECT_OPTIONS_H
 #define SJ_AGENT_DIRECT_OPTIONS_H
 
 #include "agent/direct/settings.h"
 #include "agent/recording/recording.h"
 
-/* sj_direct_options reads everything that the settings name; `policy` and what `settings` and
- * `arguments` hold are borrowed by `options`. An error names the variable. SJ_EINVAL, SJ_ENOTFOUND,
- * SJ_EUNSUPPORTED: the policy asks for what only a recorder outside of the process can do. */
+/* Reads everything that the settings name. `options` borrows `policy` and the texts of `settings`
+ * and `arguments`. An error names the variable. Returns SJ_EINVAL or SJ_ENOTFOUND. Returns
+ * SJ_EUNSUPPORTED if the policy needs a recorder outside the process. */
 SJ_MUST_CHECK sj_status sj_direct_options(const sj_direct_settings *settings, char **arguments,
                                           sj_policy *policy, sj_recording_options *options,
                                           sj_error *error);
 
-/* sj_direct_folder returns the folder that recordings stay in (SOJOURN_DIRECT=file:///FOLDER);
- * NULL: they are sent. */
+/* Returns the folder in which recordings stay (SOJOURN_DIRECT=file:///FOLDER); NULL if they are
+ * sent. */
 const char *sj_direct_folder(const sj_direct_settings *settings);
 
 #endif

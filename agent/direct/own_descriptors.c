@@ -12,7 +12,7 @@
 
 #define LOG_BYTES_MAX (1 << 20)
 
-/* close_all after separation, for kernels without close_range (before 5.9). */
+/* Closes all descriptors of the new table, for kernels without close_range (before 5.9). */
 static void close_all(void)
 {
     const long limit = sysconf(_SC_OPEN_MAX);
@@ -47,7 +47,8 @@ sj_status sj_own_descriptors(const char *log, sj_error *error)
     }
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
     const int opened = open_log(log);
-    /* Nothing may be written to 1 and 2 that is not for them. */
+    /* Occupy descriptors 0 to 2, so that a file opened later cannot get stray writes to stdout or
+     * stderr. */
     const bool is_laid =
         null == 0 && (opened == 1 || dup3(0, 1, O_CLOEXEC) == 1) && dup3(1, 2, O_CLOEXEC) == 2;
     return is_laid ? SJ_OK : sj_fail(error, SJ_EIO, "cannot open /dev/null: %s", strerror(errno));

@@ -1,15 +1,19 @@
-/* A table of descriptors of its own for the calling thread. */
+/* A separate descriptor table for the calling thread. */
 #ifndef SJ_AGENT_DIRECT_OWN_DESCRIPTORS_H
 #define SJ_AGENT_DIRECT_OWN_DESCRIPTORS_H
 
 #include "proto/base/error.h"
 
-/* sj_own_descriptors separates the thread's descriptors from those of the process and closes all:
- * what it opens takes no number of the program's, is closed by nobody else and is inherited by no
- * child, and what the program closes is closed. 0 becomes /dev/null; 1 and 2, for messages of
- * libraries and the log, `log` (made when it is not there, emptied when it is larger than 1 MiB),
- * or /dev/null when that cannot be opened. SJ_EUNSUPPORTED: the system does not allow it; nothing
- * was changed. SJ_EIO: there is no /dev/null. */
+/* Gives the calling thread its own descriptor table and closes all descriptors in it. Its files
+ * then use no descriptor number of the program. The program cannot close them, and child processes
+ * do not inherit them. Descriptors that the program closes are really closed.
+ *
+ * Descriptor 0 becomes /dev/null. Descriptors 1 and 2 become the file `log`, for messages of
+ * libraries and the log. It is created if needed, and emptied if it is larger than 1 MiB. If it
+ * cannot be opened, they become /dev/null.
+ *
+ * Returns SJ_EUNSUPPORTED if the system does not allow it; nothing was changed then. Returns SJ_EIO
+ * if /dev/null cannot be opened. */
 SJ_MUST_CHECK sj_status sj_own_descriptors(const char *log, sj_error *error);
 
 #endif

@@ -7,7 +7,7 @@
 
 static const char own_name[] = "libsojourn-direct.so";
 
-/* copy_all copies the entries and points the values into the copies. */
+/* Copies the entries and sets the values to point into the copies. */
 static void copy_all(char **environment, sj_direct_settings *settings)
 {
     const struct {
@@ -42,7 +42,7 @@ static void copy_all(char **environment, sj_direct_settings *settings)
     settings->entries[count] = NULL;
 }
 
-/* is_own returns whether an element of LD_PRELOAD is this library. */
+/* True if an element of LD_PRELOAD is this library. */
 static bool is_own(const char *element, size_t length)
 {
     const size_t name_length = sizeof(own_name) - 1;
@@ -51,7 +51,7 @@ static bool is_own(const char *element, size_t length)
            (length == name_length || element[length - name_length - 1] == '/');
 }
 
-/* forget_own takes this library out of the value of LD_PRELOAD; false when nothing is left. */
+/* Removes this library from the value of LD_PRELOAD. Returns false if nothing remains. */
 static bool forget_own(char *value)
 {
     char *to = value;

@@ -28,7 +28,8 @@ sj_status sj_added_processes_add(sj_added_processes *added, uint64_t number, pid
         return SJ_ENOMEM;
     }
     made->number = number;
-    sj_tracked_process_open(pid, &made->tracked); /* it may have ended when it is taken */
+    /* the process may have ended when the drain starts to read it */
+    sj_tracked_process_open(pid, &made->tracked);
     strncpy(made->arena_name, arena_name, sizeof(made->arena_name) - 1);
     pthread_mutex_lock(&added->mutex);
     made->next = added->newest;

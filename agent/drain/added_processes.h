@@ -1,4 +1,5 @@
-/* Processes that were handed to a drain and that it has not taken over. Any thread. */
+/* Processes that were handed to a drain and that the drain has not started to read yet.
+ * Thread-safe. */
 #ifndef SJ_AGENT_DRAIN_ADDED_PROCESSES_H
 #define SJ_AGENT_DRAIN_ADDED_PROCESSES_H
 
@@ -17,20 +18,21 @@ typedef struct sj_added_process {
 
 typedef struct sj_added_processes {
     pthread_mutex_t mutex;
-    sj_added_process *newest; /* each links the one that was added before it */
+    sj_added_process *newest; /* the process that was added before this one */
 } sj_added_processes;
 
 void sj_added_processes_init(sj_added_processes *added);
 void sj_added_processes_deinit(sj_added_processes *added);
 
-/* Begins to track the process, and adds it. SJ_ENOMEM. */
+/* Starts to track the process `pid` and adds it to the list. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_added_processes_add(sj_added_processes *added, uint64_t number,
                                                pid_t pid, const char *arena_name);
 
-/* Returns all, the oldest first; the caller owns them. */
+/* Removes all processes from the list and returns them, the oldest first. The caller owns them. */
 sj_added_process *sj_added_processes_take(sj_added_processes *added);
 
-/* Puts processes, the oldest first, back before those that were added since they were taken. */
+/* Puts processes back that sj_added_processes_take returned and that were not started. `oldest` is
+ * the first of them. They go before the processes that were added meanwhile. */
 void sj_added_processes_put_back(sj_added_processes *added, sj_added_process *oldest);
 
 #endif

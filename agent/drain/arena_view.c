@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The slot of a thread that left no more than so much is zeroed, for the next thread; of others,
- * pages go back to the system. */
+/* If a thread's slot has at most this much data, it is zeroed for the next thread. Otherwise its
+ * pages are returned to the system. */
 enum { ZEROED_BYTES = SJ_CHUNK_BYTES + 4096 };
 
 static sj_status read_geometry(int fd, sj_arena_view *view)
@@ -105,7 +105,8 @@ void sj_arena_view_close(sj_arena_view *view)
 void sj_arena_view_wake(const sj_arena_view *view)
 {
     _Atomic uint32_t *waiters = &sj_arena_view_header(view)->drain_waiters;
-    /* After the release of the chunk: a thread that counts itself later sees the free chunk. */
+    /* After the release of the chunk: a thread that registers as a waiter later sees the free
+     * chunk. */
     atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(waiters, memory_order_relaxed) != 0) {
         syscall(SYS_futex, waiters, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
@@ -117,14 +118,14 @@ void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t ch
     sj_chunk_header *header = sj_arena_view_chunk(view, slot, chunk);
     atomic_store_explicit(&header->sequence, 0, memory_order_relaxed);
     memset(sj_arena_chunk_records(header), 0, SJ_CHUNK_BYTES - SJ_CHUNK_HEADER_BYTES);
-    /* Pairs with the producer's acquire load before it takes a chunk. */
+    /* Pairs with the producer's acquire load before it claims a chunk. */
     atomic_fetch_or_explicit(&sj_arena_view_slot(view, slot)->free_chunks, UINT64_C(1) << chunk,
                              memory_order_release);
     sj_arena_view_wake(view);
 }
 
-/* find returns the next data or hole of the file; -1: none. A file system that does not know its
- * holes has data everywhere. */
+/* Returns the offset of the next data or hole in the file; -1 if there are none. A file system that
+ * does not know its holes has data everywhere. */
 static off_t find(const sj_arena_view *view, uint64_t from, int what)
 {
     const off_t found = lseek(view->fd, (off_t)from, what);
@@ -154,7 +155,7 @@ uint8_t *sj_arena_view_counted(const sj_arena_view *view)
                : NULL;
 }
 
-/* Short records in a place, the last of which may not be full. */
+/* Adds the short records in a place. The last place of a thread may be partly filled. */
 static void count_shorts(const sj_record *place, uint64_t *calls, uint64_t *events)
 {
     for (uint32_t i = 0; i < SJ_SHORTS; i++) {
@@ -187,7 +188,7 @@ void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t 
     }
 }
 
-/* Adds the records of a chunk from the place `from` on. */
+/* Adds the records of a chunk, starting at the place `from`. */
 static void count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls, uint64_t *events)
 {
     const uint32_t closed = atomic_load_explicit(&header->closed_records, memory_order_acquire);
@@ -208,7 +209,8 @@ static void count_chunk(sj_chunk_header *header, uint32_t from, uint64_t *calls,
         *events += is_hole ? 0 : holes;
         holes = is_hole ? holes + 1 : 0;
     }
-    *events += closed != UINT32_MAX ? holes : 0; /* those at the end of an open chunk are free */
+    /* at the end of an open chunk, holes are free places */
+    *events += closed != UINT32_MAX ? holes : 0;
 }
 
 void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
@@ -229,7 +231,7 @@ void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *ca
             continue;
         }
         sj_chunk_header *chunk = sj_arena_view_chunk(view, slot, i);
-        /* Pairs with the producer's release when the chunk is ready to be read. */
+        /* Pairs with the producer's release when the chunk can be read. */
         const uint64_t sequence = atomic_load_explicit(&chunk->sequence, memory_order_acquire);
         if (sequence >= first) {
             count_chunk(chunk, sequence == first ? (uint32_t)position : 0, calls, events);
@@ -237,7 +239,7 @@ void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *ca
     }
 }
 
-/* zero_data zeroes what a part of the file has, and leaves its holes. */
+/* Zeroes the data of a part of the file, and leaves its holes. */
 static void zero_data(const sj_arena_view *view, uint64_t first, uint64_t next)
 {
     off_t data = find(view, first, SEEK_DATA);
@@ -249,7 +251,7 @@ static void zero_data(const sj_arena_view *view, uint64_t first, uint64_t next)
     }
 }
 
-/* holds_little: a part of the file takes no more memory than what is kept for the next thread. */
+/* True if a part of the file uses at most as much memory as is kept for the next thread. */
 static bool holds_little(const sj_arena_view *view, uint64_t first, uint64_t next)
 {
     uint64_t bytes = 0;

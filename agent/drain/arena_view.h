@@ -1,7 +1,7 @@
-/* The arena view: the consumer's mapping of one process's arena (recorder/arena.h).
+/* The arena view: the drain's mapping of the arena of one process (agent/abi/arena.h).
  *
- * The arena is written by a foreign program that may be going wrong: its geometry is read once and
- * checked, and nothing in it is ever used as an address. */
+ * The traced program writes the arena and may have corrupted it. Its geometry is therefore read
+ * once and checked, and no content of the arena is ever used as an address. */
 #ifndef SJ_AGENT_DRAIN_ARENA_VIEW_H
 #define SJ_AGENT_DRAIN_ARENA_VIEW_H
 
@@ -18,23 +18,23 @@ typedef struct sj_arena_view {
     size_t bytes;
     uint32_t max_threads;
     uint32_t chunks_per_thread;
-    uint32_t slots_backed; /* slots in front whose pages have memory */
-    bool counts_slots;     /* the arena has `slots_begun` */
-    bool has_counted;      /* and sj_arena_view_counted */
-    bool has_distances;    /* in its short records */
+    uint32_t slots_backed; /* the first slots, whose pages have memory */
+    bool counts_slots;     /* true if the arena has `slots_begun` */
+    bool has_counted;      /* true if the arena has the bytes of sj_arena_view_counted */
+    bool has_distances;    /* true if its short records hold distances, not addresses */
 } sj_arena_view;
 
-/* sj_arena_view_open maps the arena at `path`. SJ_EAGAIN: not there or not written yet;
- * SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
+/* Maps the arena at `path`. Returns SJ_EAGAIN if the file does not exist or has no header yet. Also
+ * returns SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_arena_view_open(const char *path, sj_arena_view *view);
 void sj_arena_view_close(sj_arena_view *view);
 
-/* sj_arena_view_back makes sure that a part of the file has memory: to touch a hole of a full file
- * system is a SIGBUS. False: it has none. */
+/* Allocates memory for a part of the arena's file. Without that, an access to a hole raises SIGBUS
+ * if the file system is full. Returns false if the part has no memory. */
 bool sj_arena_view_back(const sj_arena_view *view, uint64_t offset, uint64_t bytes);
 
-/* sj_arena_view_slots_begun returns below which slot all lie that were ever claimed and may be
- * touched. */
+/* Returns the number of slots that may be accessed: all slots up to the last one that was ever
+ * claimed. Slots whose pages have no memory are left out. */
 uint32_t sj_arena_view_slots_begun(sj_arena_view *view);
 
 static inline sj_arena_header *sj_arena_view_header(const sj_arena_view *view)
@@ -47,7 +47,7 @@ static inline sj_thread_slot *sj_arena_view_slot(const sj_arena_view *view, uint
     return (sj_thread_slot *)(void *)(view->base + SJ_ARENA_HEADER_BYTES) + slot;
 }
 
-/* sj_arena_view_mark borrows a mark; an empty one, if its page has no memory. */
+/* Returns a mark, borrowed. The mark is empty if its page has no memory. */
 const sj_arena_mark *sj_arena_view_mark(const sj_arena_view *view, uint32_t mark);
 
 static inline sj_chunk_header *sj_arena_view_chunk(const sj_arena_view *view, uint32_t slot,
@@ -63,7 +63,8 @@ static inline sj_record *sj_arena_chunk_records(sj_chunk_header *chunk)
     return (sj_record *)(void *)((uint8_t *)chunk + SJ_CHUNK_HEADER_BYTES);
 }
 
-/* sj_arena_record_tag reads a record's tag before its other bytes; 0: not written yet. */
+/* Returns a record's tag; 0 if the record is not written yet. Call it before reading other bytes of
+ * the record. */
 static inline uint32_t sj_arena_record_tag(const sj_record *record)
 {
     /* Pairs with the producer, which writes the tag last. */
@@ -71,7 +72,7 @@ static inline uint32_t sj_arena_record_tag(const sj_record *record)
                                 memory_order_acquire);
 }
 
-/* sj_arena_place_is_written: a place holds a whole record, or short records in all of its parts. */
+/* True if a place holds a full record, or short records in all of its parts. */
 static inline bool sj_arena_place_is_written(const sj_record *place)
 {
     const uint32_t tag = sj_arena_record_tag(place);
@@ -84,16 +85,16 @@ static inline bool sj_arena_place_is_written(const sj_record *place)
     return is_written;
 }
 
-/* sj_arena_view_release gives a chunk that was read completely back to its thread: zeroes it, sets
- * its bit and wakes threads that wait for one. */
+/* Returns a completely read chunk to its thread: zeroes it, sets its bit in the free chunks and
+ * wakes threads that wait for a chunk. */
 void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
 
-/* sj_arena_view_data_end returns from where on, between the offsets `start` and `end` of the file,
- * no page was ever written: to read one would allocate it. */
+/* Returns the offset between `start` and `end` of the file behind which no page was ever written.
+ * Reading such a page would allocate it. */
 uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint64_t end);
 
-/* sj_arena_view_stack gives the bounds of a thread's own stack; 0, 0 when they are not known, or
- * cannot be: the program may have written anywhere. */
+/* Writes the bounds of a thread's own stack. Writes 0, 0 if they are unknown or invalid: the
+ * program may have overwritten them. */
 static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low, uint64_t *high)
 {
     const bool is_sound = slot->stack_low <= slot->stack_high;
@@ -101,24 +102,24 @@ static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low
     *high = is_sound ? slot->stack_high : 0;
 }
 
-/* sj_arena_view_discarded counts what an ended thread dropped after it counted the last time. */
+/* Counts what an ended thread dropped after it last updated its drop counters. */
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events);
 
-/* Counts the records of a thread behind the cursor of its slot. Values and notes do not count; a
- * place that was reserved and not written counts as an event. */
+/* Counts the records of a thread behind the cursor of its slot. Values and notes do not count. A
+ * place that was reserved but not written counts as an event. */
 void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                           uint64_t *events);
 
-/* sj_arena_view_counted borrows the bytes that say of which functions calls are counted (arena.h);
- * NULL: the arena has none. */
+/* Returns the bytes that say for which functions calls are counted (agent/abi/arena.h), borrowed.
+ * Returns NULL if the arena has none. */
 uint8_t *sj_arena_view_counted(const sj_arena_view *view);
 
-/* sj_arena_view_wake wakes threads that wait for what was given back. */
+/* Wakes the threads that wait for a chunk or a slot. */
 void sj_arena_view_wake(const sj_arena_view *view);
 
-/* sj_arena_view_recycle makes the slot of an ended thread free again and returns the memory of its
- * chunks to the system. Threads that wait for a slot are not woken. */
+/* Frees the slot of an ended thread and returns the memory of its chunks to the system. Does not
+ * wake threads that wait for a slot. */
 void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot);
 
 #endif

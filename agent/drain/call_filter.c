@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { OUTPUT_RECORDS = 4096 /* least room */ };
+enum { OUTPUT_RECORDS = 4096 /* minimum capacity */ };
 static sj_status feed_filtered(sj_call_filter *filter, const sj_record *records, size_t count,
                                uint64_t now_ticks);
 static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks);
@@ -18,7 +18,7 @@ static bool is_value(const sj_record *record)
     return sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS == SJ_RECORD_VALUE;
 }
 
-/* record_open reports open calls that have no exit any more to the assembler. */
+/* Reports to the assembler that open calls of some functions will have no exit. */
 static sj_status record_open(sj_call_filter *filter,
                              bool (*is_endless)(void *context, uint32_t function), void *context,
                              uint64_t now_ticks)
@@ -29,7 +29,7 @@ static sj_status record_open(sj_call_filter *filter,
                : SJ_OK;
 }
 
-/* record_change does so for functions that were unhooked. */
+/* Does this for functions that were unhooked, up to the change number `changes`. */
 static sj_status record_change(sj_call_filter *filter, uint32_t changes, uint64_t now_ticks)
 {
     sj_unhooked_set_since since = {.freed = filter->freed, .seen = filter->seen_changes};
@@ -43,8 +43,9 @@ static bool is_same(void *context, uint32_t function)
     return function == *(const uint32_t *)context;
 }
 
-/* feed_late feeds records behind a change. A thread that was stopped in an entry's probe, or waited
- * there for room, records that entry of an unhooked function only now, and its exit never. */
+/* Feeds records that were written after a change. A thread may have been stopped in an entry's
+ * probe, or may have waited there for space. It then records the entry of an unhooked function only
+ * now, and never its exit. */
 static sj_status feed_late(sj_call_filter *filter, const sj_record *records, size_t count,
                            uint64_t now_ticks)
 {
@@ -62,7 +63,7 @@ static sj_status feed_late(sj_call_filter *filter, const sj_record *records, siz
     return feed_filtered(filter, records + fed, count - fed, now_ticks);
 }
 
-/* count_before returns how many of the records come before a change. */
+/* Returns the number of records that were written before a change. */
 static size_t count_before(const sj_record *records, size_t count, uint64_t ticks,
                            uint64_t now_ticks)
 {
@@ -73,14 +74,14 @@ static size_t count_before(const sj_record *records, size_t count, uint64_t tick
         before++;
     }
     while (before < count && before > 0 && is_value(&records[before - 1])) {
-        before--; /* it has no time, and belongs to the record behind it */
+        before--; /* a value has no time, and belongs to the record after it */
     }
     return before;
 }
 
-/* feed_until_changes feeds what was recorded before functions were unhooked, and notes that: each
- * change that the records have come to, in its place. Of functions that were unhooked only by a
- * later one calls that are open at the first are noted, too. `*fed` is how many it fed. */
+/* Feeds the records written before functions were unhooked, and reports each change at its place
+ * among the records. The assembler also marks open calls of functions that only a later change
+ * unhooked. Writes the number of fed records to `*fed`. */
 static sj_status feed_until_changes(sj_call_filter *filter, const sj_record *records, size_t count,
                                     size_t *fed, uint64_t now_ticks)
 {
@@ -90,7 +91,7 @@ static sj_status feed_until_changes(sj_call_filter *filter, const sj_record *rec
         const size_t before = count_before(records + *fed, count - *fed,
                                            sj_unhooked_set_time(filter->freed, change), now_ticks);
         if (*fed + before == count) {
-            return SJ_OK; /* its moment is still to come */
+            return SJ_OK; /* the time of the change is after these records */
         }
         SJ_TRY(feed_late(filter, records + *fed, before, now_ticks));
         *fed += before;
@@ -107,8 +108,8 @@ void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
         .assembler = assembler,
         .governed = thread->governed,
         .freed = thread->freed,
-        /* A thread that recorded before it was found, or had calls open at attach, may have open
-         * calls from before a change. */
+        /* Open calls may be older than a change if the thread recorded before it was found, or had
+         * open calls at attach. */
         .seen_changes = thread->freed != NULL
                             ? sj_unhooked_set_changes_until(thread->freed, thread->start_ticks)
                             : 0,
@@ -162,34 +163,34 @@ static void put_all(sj_call_filter *filter, const sj_record *records, size_t cou
     }
 }
 
-/* take_values takes the values of an entry or an exit. */
+/* Moves the waiting values of an entry or exit into `values.taken`. */
 static void take_values(sj_call_filter *filter, const sj_record *of)
 {
     filter->failed = filter->failed || sj_filter_values_take(&filter->values, of) != SJ_OK;
 }
 
-/* put_with_values passes on an entry or an exit, and in front of it the values that were taken. */
+/* Passes on an entry or exit, and before it its values. */
 static void put_with_values(sj_call_filter *filter, const sj_record *record)
 {
     put_all(filter, filter->values.taken, filter->values.taken_count);
     put(filter, record);
 }
 
-/* hold_values keeps those that were taken for the innermost call, which is held back. */
+/* Keeps the values of the innermost call, which is held back. */
 static void hold_values(sj_call_filter *filter, sj_filtered_call *call)
 {
     filter->failed = filter->failed || sj_filter_values_hold(&filter->values) != SJ_OK;
     call->value_count = filter->values.held_count - call->first_value;
 }
 
-/* pass_waiting passes on the values that wait: the filter may not see their calls. */
+/* Passes on the waiting values, because the filter may not see the calls they belong to. */
 static void pass_waiting(sj_call_filter *filter)
 {
     put_all(filter, filter->values.waiting, filter->values.waiting_count);
     filter->values.waiting_count = 0;
 }
 
-/* pass_enter passes on the entry of a call, behind the exit of the one that jumped to it. */
+/* Passes on the entry of a call. Before it, passes on the exit of the call that jumped to it. */
 static void pass_enter(sj_call_filter *filter, uint32_t index)
 {
     for (uint32_t i = index; i > 0 && filter->calls[i - 1].has_left; i--) {
@@ -207,7 +208,7 @@ static void pass_enter(sj_call_filter *filter, uint32_t index)
     put(filter, &call->enter);
 }
 
-/* pass_held passes on the calls that have lasted for `least` ticks, outermost first. */
+/* Passes on the calls that have lasted for `least` ticks, outermost first. */
 static void pass_held(sj_call_filter *filter, uint64_t now48, uint64_t least)
 {
     while (filter->held_from < filter->depth) {
@@ -237,7 +238,7 @@ size_t sj_call_filter_count_held(const sj_call_filter *filter)
     return count_calls(filter, filter->held_from, CALL_HELD);
 }
 
-/* end_call removes the innermost call; `seen`: by its exit. */
+/* Removes the innermost call. `seen`: its exit was recorded. */
 static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
 {
     const sj_filtered_call *call = &filter->calls[--filter->depth];
@@ -260,7 +261,7 @@ static void end_call(sj_call_filter *filter, uint64_t now48, bool seen)
     }
 }
 
-/* end_below removes the calls below a stack address, whose exits were not seen. */
+/* Removes the calls below a stack address. Their exits were not recorded. */
 static void end_below(sj_call_filter *filter, uint64_t stack, uint64_t now48)
 {
     while (filter->depth > 0 && filter->calls[filter->depth - 1].stack < stack) {
@@ -273,7 +274,7 @@ static bool has_jumped(const sj_call_filter *filter)
     return filter->depth > 0 && filter->calls[filter->depth - 1].has_left;
 }
 
-/* end_chain ends the calls that have jumped to one that has ended, by an exit with this time. */
+/* Ends the calls that jumped to a call that has ended. They get the time of `exit`. */
 static void end_chain(sj_call_filter *filter, const sj_record *exit)
 {
     enum { TICKS_BYTES = 6 };
@@ -290,7 +291,7 @@ static void end_chain(sj_call_filter *filter, const sj_record *exit)
     }
 }
 
-/* land ends a call that has jumped to what is not known. */
+/* Ends a chain of calls whose last jump has an unknown target. */
 static void land(sj_call_filter *filter)
 {
     if (has_jumped(filter)) {
@@ -299,8 +300,8 @@ static void land(sj_call_filter *filter)
     }
 }
 
-/* fold ends the calls of a chain that do not stay open when it goes on to `callee`. One whose exit
- * is still to be passed on stays, too. */
+/* Ends the calls of a chain that do not stay open when it continues with `callee`. A call whose
+ * exit is still to be passed on stays open, too. */
 static void fold(sj_call_filter *filter, uint32_t callee, uint64_t ticks48)
 {
     uint32_t first = filter->depth - 1;
@@ -332,7 +333,7 @@ static void fold(sj_call_filter *filter, uint32_t callee, uint64_t ticks48)
     }
 }
 
-/* decide decides what becomes of a call. */
+/* Decides whether a call is passed on, held back or dropped. */
 static void decide(sj_call_filter *filter, sj_filtered_call *call, uint32_t one_in)
 {
     const sj_policy *policy = filter->policy;
@@ -348,7 +349,7 @@ static void decide(sj_call_filter *filter, sj_filtered_call *call, uint32_t one_
     }
 }
 
-/* room_for_call returns where the next call goes; NULL when memory is short. */
+/* Returns the location of the next call; NULL if out of memory. */
 static sj_filtered_call *room_for_call(sj_call_filter *filter)
 {
     if (filter->depth == filter->capacity &&
@@ -360,7 +361,7 @@ static sj_filtered_call *room_for_call(sj_call_filter *filter)
     return &filter->calls[filter->depth];
 }
 
-/* Managed calls get the addresses that the assembler gives them. */
+/* Managed calls get the same addresses as in the assembler. */
 static uint64_t managed_address(const sj_call_filter *filter)
 {
     const sj_record_run own = {.stack_low = filter->stack_low,
@@ -411,8 +412,8 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
     }
 }
 
-/* The depth of the call of a runtime that a LEAVE of `function` ends, one of code that is hooked in
- * place or not; 0: there is none. */
+/* Returns the depth of the runtime's call that an exit of `function` ends; 0 if there is none.
+ * `is_in_place`: searches for a call of code that is hooked in place. */
 static uint32_t find_managed(const sj_call_filter *filter, uint32_t function, bool is_in_place)
 {
     for (uint32_t i = 0; i < filter->depth && i < SJ_MANAGED_REACH; i++) {
@@ -425,8 +426,8 @@ static uint32_t find_managed(const sj_call_filter *filter, uint32_t function, bo
     return 0;
 }
 
-/* An exception has left the call at `depth`, and the functions of the runtime above it go on: it
- * ends with these. */
+/* True if an exception has left the call at `depth`, but functions of the runtime above it still
+ * run. The call ends with them. Passes the exit on if the entry was. */
 static bool ends_later(sj_call_filter *filter, const sj_record *record, uint32_t depth)
 {
     if (sj_record_stack(record) != SJ_MANAGED_PASSED || depth == filter->depth) {
@@ -438,7 +439,7 @@ static bool ends_later(sj_call_filter *filter, const sj_record *record, uint32_t
     return true;
 }
 
-/* leave_values takes care of the values of an exit that is passed on later. */
+/* Stores or passes on the values of an exit that is passed on later. */
 static void leave_values(sj_call_filter *filter, sj_filtered_call *call)
 {
     if (call->state == CALL_PASSED) {
@@ -457,7 +458,7 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
     if (sj_record_is_managed(stack)) {
         const uint32_t depth = find_managed(filter, function, stack == SJ_MANAGED_PASSED);
         if (depth == 0) {
-            put_with_values(filter, record); /* the assembler counts it */
+            put_with_values(filter, record); /* the assembler counts the orphan exit */
             return;
         }
         if (ends_later(filter, record, depth)) {
@@ -498,17 +499,18 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
     if (note != SJ_NOTE_WAITED) {
         land(filter);
     }
-    pass_held(filter, ticks48, 0); /* a note's place is among calls that were passed on */
+    pass_held(filter, ticks48, 0); /* a note must follow calls that were passed on */
     put(filter, record);
     if (note == SJ_NOTE_UNWOUND && sj_record_stack(record) < filter->stack_high) {
-        end_below(filter, sj_record_stack(record), ticks48); /* none is below another stack */
+        /* for another stack, no call is below the address */
+        end_below(filter, sj_record_stack(record), ticks48);
     }
     if (note == SJ_NOTE_MARK_BEGIN && filter->triggers != NULL) {
         sj_call_filter_mark(filter, record, ticks48);
     }
 }
 
-/* put_recording_note notes for the assembler that calls are not recorded from here on, or again. */
+/* Writes a note for the assembler: calls are recorded from here on, or no longer. */
 static void put_recording_note(sj_call_filter *filter, uint64_t ticks48, bool on)
 {
     const sj_record note =
@@ -612,7 +614,7 @@ static void adopt(void *context, const sj_stack_frame *call)
     }
 }
 
-/* take_over makes the calls that are open those of the new policy. */
+/* Makes the open calls those of the new policy. */
 static void take_over(sj_call_filter *filter)
 {
     if (!filter->is_needed || filter->paused) {
@@ -659,7 +661,7 @@ sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records, 
     return status;
 }
 
-/* pass_all passes on the calls that are held back. */
+/* Passes on all calls that are held back. */
 static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
 {
     if (!filter->is_needed || filter->paused) {

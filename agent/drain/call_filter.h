@@ -1,9 +1,10 @@
-/* The filter: what stands between the records of a thread and its assembler. It counts calls for
- * the overhead budget, reports unhooked functions to the assembler, keeps out what the policy
- * counts only, and feeds the triggers. One a thread; the drain's thread only.
+/* The call filter: processes the records of one thread before its assembler gets them.
  *
- * Calls on stacks other than the thread's own (coroutines, signal stacks) are not filtered: they
- * are all kept. */
+ * It counts calls for the overhead budget and reports unhooked functions to the assembler. It drops
+ * the calls that the policy does not keep, and informs the triggers. One filter for each thread;
+ * used by the drain's thread only.
+ *
+ * The filter keeps all calls on stacks other than the thread's own (coroutines, signal stacks). */
 #ifndef SJ_AGENT_DRAIN_CALL_FILTER_H
 #define SJ_AGENT_DRAIN_CALL_FILTER_H
 
@@ -14,44 +15,45 @@
 #include "agent/modes/triggers.h"
 #include "agent/registry/function_rules.h"
 
-/* A call that is open, as far as the filter knows. */
+/* An open call that the filter knows. */
 typedef struct sj_filtered_call sj_filtered_call;
 
-/* A thread that was stopped in a probe goes on with it when signal handlers have returned: how many
- * records these may make. */
+/* A thread that was stopped in a probe completes the probe after its signal handlers have returned.
+ * This is the number of records that the handlers may write meanwhile. */
 enum { SJ_CALL_FILTER_LATE_RECORDS = 4096 };
 
 typedef struct sj_call_filter {
     sj_assembler *assembler;
-    sj_governed_process *governed; /* NULL: no budget */
-    sj_unhooked_set *freed;        /* of the process; NULL: functions stay hooked */
-    uint32_t seen_changes;         /* of `freed` */
-    uint32_t late_records;         /* so many may still bring an entry that a change overtook */
-    /* what the policy asks of calls; all NULL or 0: nothing */
+    sj_governed_process *governed; /* NULL: there is no budget */
+    sj_unhooked_set *freed; /* unhooked functions of the process; NULL: functions stay hooked */
+    uint32_t seen_changes;  /* number of changes of `freed` that were applied */
+    /* number of records that may still contain an entry delayed by a change */
+    uint32_t late_records;
+    /* the policy for calls; all NULL or 0: keep all calls */
     const sj_policy *policy;
     sj_function_rules *rules;
     sj_triggers *triggers;
-    const sj_arena_view *view; /* where marks have their names; borrowed, with triggers */
+    const sj_arena_view *view; /* holds the names of marks; borrowed; needed with triggers */
     uint64_t minimum_ticks;
     uint64_t thread;
-    const char *thread_name; /* borrowed; follows the thread's */
-    uint64_t stack_low;      /* the thread's own */
+    const char *thread_name; /* borrowed; changes when the thread is renamed */
+    uint64_t stack_low;      /* bounds of the thread's own stack */
     uint64_t stack_high;
-    bool is_needed;     /* the policy asks something of calls, or an earlier one did */
-    bool is_finishing;  /* only an earlier one did: until what it counts has ended */
-    bool has_request;   /* a request of the program is among the records */
-    uint64_t now_ticks; /* of the records being fed */
-    bool keeps_nothing; /* its name is not wanted: calls are counted only */
-    /* state */
+    bool is_needed;     /* the policy filters calls, or the previous policy still does */
+    bool is_finishing;  /* only the previous policy does, until its dropped calls have ended */
+    bool has_request;   /* the records being fed contain a request of the program */
+    uint64_t now_ticks; /* upper bound for the times of the records being fed */
+    bool keeps_nothing; /* the policy does not want the thread's name: calls are only counted */
+    /* current state */
     bool paused;
-    bool failed;            /* no memory */
-    uint64_t last_tick;     /* of frames */
-    uint64_t woke;          /* when the thread last came from waiting for events; 0: it waits */
-    uint32_t judged;        /* triggers that have heard of this turn of its event loop */
-    uint64_t watched_ticks; /* of the last sj_call_filter_watch */
+    bool failed;            /* out of memory */
+    uint64_t last_tick;     /* time of the last frame tick */
+    uint64_t woke;          /* when the thread last returned from waiting for events; 0: it waits */
+    uint32_t judged;        /* triggers that were already informed of this turn of the event loop */
+    uint64_t watched_ticks; /* `now_ticks` of the last sj_call_filter_watch */
     sj_filtered_call *calls;
     uint32_t depth;
-    uint32_t held_from; /* calls from here on are not passed on yet */
+    uint32_t held_from; /* index of the first call that is not passed on yet */
     size_t capacity;
     sj_filter_values values;
     sj_record *output;
@@ -59,7 +61,7 @@ typedef struct sj_call_filter {
     size_t output_capacity;
 } sj_call_filter;
 
-/* What a policy asks of the calls of one thread. */
+/* The part of a policy that filters the calls of one thread. */
 typedef struct sj_call_filter_rules {
     const sj_policy *policy;
     sj_function_rules *rules;
@@ -68,57 +70,58 @@ typedef struct sj_call_filter_rules {
     bool keeps_nothing;
 } sj_call_filter_rules;
 
-/* The thread that a filter is for. Everything is borrowed and outlives the filter. */
+/* The thread that a filter belongs to. All pointers are borrowed and must outlive the filter. */
 typedef struct sj_call_filter_thread {
-    sj_governed_process *governed; /* NULL: no budget */
+    sj_governed_process *governed; /* NULL: there is no budget */
     sj_unhooked_set *freed;        /* NULL: functions stay hooked */
     const sj_arena_view *view;
     uint64_t thread;
-    const char *name; /* may change */
+    const char *name; /* its content may change */
     uint64_t start_ticks;
     uint64_t stack_low;
-    uint64_t stack_high; /* 0: not known: every address is on the thread's own stack */
+    uint64_t stack_high; /* 0: unknown, so every address counts as the thread's own stack */
 } sj_call_filter_thread;
 
-/* sj_call_filter_init begins a filter in front of `assembler` (borrowed) that passes everything.
- * Its state changes through the functions below only. */
+/* Initializes a filter for `assembler` (borrowed). It keeps all calls. Change its state only
+ * through the functions below. */
 void sj_call_filter_init(sj_call_filter *filter, sj_assembler *assembler,
                          const sj_call_filter_thread *thread);
 
-/* sj_call_filter_set_governed makes the filter count calls for the budget from now on. */
+/* Makes the filter count calls for the budget from now on. */
 void sj_call_filter_set_governed(sj_call_filter *filter, sj_governed_process *governed);
 
-/* sj_call_filter_drop_all: calls that begin from now on are counted only, as those of a thread
- * whose name the policy does not want; or not. */
+/* If `drops` is true, calls that begin from now on are only counted. Used for a thread whose name
+ * the policy does not want. False ends that. */
 void sj_call_filter_drop_all(sj_call_filter *filter, bool drops);
 
-/* sj_call_filter_expect_request says that the next records contain a request of the program. */
+/* Announces that the next records contain a request of the program. */
 void sj_call_filter_expect_request(sj_call_filter *filter);
 
-/* sj_call_filter_set puts the policy in the place of the one before, if any: calls that are held
- * back are passed on, those that are only counted stay so to their end, those that the assembler
- * has open are taken over. SJ_ENOMEM. */
+/* Replaces the policy. The filter passes on the calls that are held back. Calls that are only
+ * counted stay so until they end. The filter also tracks the calls that are open in the assembler.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_filter_set(sj_call_filter *filter,
                                            const sj_call_filter_rules *rules, uint64_t now_ticks);
 
-/* sj_call_filter_deinit frees what the filter holds. */
+/* Frees the filter's memory. */
 void sj_call_filter_deinit(sj_call_filter *filter);
 
-/* sj_call_filter_feed is sj_assembler_feed, through the filter. SJ_ENOMEM. */
+/* Filters records and feeds the kept ones to the assembler, like sj_assembler_feed. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records,
                                             size_t count, uint64_t now_ticks);
 
-/* sj_call_filter_watch tells the triggers of calls, and of a turn of the event loop, that are open
- * and were so for longer than they may be when it was called before. All records that were written
- * by `now_ticks` have been fed. */
+/* Reports calls and a turn of the event loop to the triggers if they exceeded their limit. They
+ * must have exceeded it at the previous call of this function and still be open. All records
+ * written until `now_ticks` must have been fed. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks);
 
-/* sj_call_filter_count_held is how many open calls are held back: they may yet last for the least
- * duration that the policy keeps. */
+/* Returns the number of open calls that are held back because they have not reached the policy's
+ * minimum duration yet. */
 size_t sj_call_filter_count_held(const sj_call_filter *filter);
 
-/* sj_call_filter_end passes on calls that are held back, and reports functions that were
- * unhooked since the last record: the calls are open at the end. */
+/* Passes on the calls that are held back. Reports the functions that were unhooked since the last
+ * record, because their calls stay open at the end. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_filter_end(sj_call_filter *filter, uint64_t now_ticks);
 
 #endif

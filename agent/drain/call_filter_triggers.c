@@ -1,5 +1,5 @@
-/* What the filter tells the triggers beside the ends of calls: requests and marks of the program,
- * and what is open for too long. */
+/* The part of the call filter that informs the triggers about requests and marks of the program,
+ * and about calls that are open for too long. */
 #include "agent/drain/call_filter_state.h"
 
 #include <string.h>
@@ -42,15 +42,15 @@ void sj_call_filter_request(sj_call_filter *filter, uint64_t what, uint64_t tick
     }
 }
 
-/* How long before a moment a record was made; 0: it was made later. */
+/* Returns the ticks from a record to a time; 0 if the record was made later. */
 static uint64_t open_ticks(const sj_call_filter *filter, uint64_t ticks48, uint64_t until_ticks)
 {
     const uint64_t begun = sj_filter_whole_ticks(filter->now_ticks, ticks48);
     return begun < until_ticks ? until_ticks - begun : 0;
 }
 
-/* What was open at the last watch and still is was so then: an end is read later than it happened
- * where its thread waited for room, or for a processor, before it wrote the record. */
+/* Counts only calls that were already open at the last watch. The drain reads an exit late if
+ * its thread waited for space or for a processor before it wrote the record. */
 void sj_call_filter_watch(sj_call_filter *filter, uint64_t now_ticks)
 {
     const uint64_t seen_ticks = filter->watched_ticks;

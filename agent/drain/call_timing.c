@@ -6,9 +6,9 @@
 
 enum {
     CALLS_OF_A_WINDOW = 512,
-    CALLS_AFTER_A_LATE = 64, /* of a window after a call that may have been long */
-    SEED_WEIGHT = 16,        /* of what the window before says, in calls */
-    MEMORY_CALLS = 1024      /* a mean is about that of the last so many timed calls */
+    CALLS_AFTER_A_LATE = 64, /* window size after a call that may have been long */
+    SEED_WEIGHT = 16,        /* weight of the previous window's mean, in calls */
+    MEMORY_CALLS = 1024      /* the mean covers about this many of the last timed calls */
 };
 
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)

@@ -1,12 +1,14 @@
-/* Call timing: of which functions of a process calls are counted rather than timed, decided by what
- * their timed calls last (`calls.clock` of the policy). The probes read it in the arena. The
- * drain's thread only.
+/* Call timing: decides for which functions of a process calls are counted instead of timed. The
+ * decision depends on the duration of their timed calls (`calls.clock` of the policy). The probes
+ * read it in the arena. Used by the drain's thread only.
  *
- * A function is counted when 512 of its calls came within a second and lasted at most
- * SJ_SHORT_CALL_NS on average; its timed calls go on to say how long they last. It is timed again
- * when they last twice as long, or when calls that nobody timed may have lasted SJ_LATE_CALL_NS or
- * more twice in a row, as once is mostly the thread being interrupted; then 64 short calls are
- * enough. Functions that a rule of the policy asks about are never counted. */
+ * A function becomes counted if 512 of its calls came within a second and lasted at most
+ * SJ_SHORT_CALL_NS on average. Some of its calls are still timed and show how long they last.
+ *
+ * It becomes timed again if its calls last twice as long on average. It also does if untimed calls
+ * may have lasted SJ_LATE_CALL_NS or more twice in a row. Once is not enough, because then the
+ * thread was usually interrupted. After that, 64 short calls suffice to make it counted. Functions
+ * that a rule of the policy names are never counted. */
 #ifndef SJ_AGENT_DRAIN_CALL_TIMING_H
 #define SJ_AGENT_DRAIN_CALL_TIMING_H
 
@@ -18,11 +20,11 @@ struct sj_function_rules;
 enum { SJ_SHORT_CALL_NS = 2000, SJ_LATE_CALL_NS = 100000 };
 
 typedef struct sj_timed_function {
-    double mean_ticks;      /* of its timed calls, while it is counted */
-    uint64_t ticks;         /* sum, of the calls of this window */
+    double mean_ticks;      /* mean duration of its timed calls, while the function is counted */
+    uint64_t ticks;         /* total duration of the calls of this window */
     uint64_t since48;       /* when the window began */
     uint32_t suspect_since; /* stretch in which its calls may have been long; 0: none */
-    uint32_t calls : 31;    /* of the window; while it is counted: timed ones */
+    uint32_t calls : 31;    /* calls of the window; while the function is counted: timed calls */
     uint32_t is_counted : 1;
 } sj_timed_function;
 
@@ -30,40 +32,40 @@ typedef struct sj_call_timing {
     uint8_t *counted;                      /* borrowed, SJ_SHORT_FUNCTIONS bytes */
     const struct sj_function_rules *rules; /* borrowed, may be NULL */
     bool is_off;                           /* all functions are timed */
-    double probe_ticks;                    /* of what a timed call lasts, spent in its own probes */
+    double probe_ticks; /* part of a timed call's duration that its own probes take */
     double short_ticks;
     uint64_t late_ticks;
     uint64_t second_ticks;
-    uint32_t suspects; /* functions whose `suspect_since` is set */
-    uint32_t stretch;  /* number of the last stretch that nobody timed */
+    uint32_t suspects; /* number of functions whose `suspect_since` is set */
+    uint32_t stretch;  /* number of the last stretch without timed records */
     sj_timed_function functions[SJ_SHORT_FUNCTIONS];
 } sj_call_timing;
 
-/* sj_call_timing_new decides for the arena of `view`, which outlives it; a timed call lasts
- * `probe_ticks` longer than it would without its clocks. NULL: no memory, or the arena is of an
- * agent that counts no calls. sj_call_timing_free, of NULL too, leaves all functions
- * timed. */
+/* Creates the call timing for the arena of `view`, which must outlive it. `probe_ticks` is the time
+ * that the clock readings add to a timed call. Returns NULL if out of memory, or if the arena's
+ * agent does not count calls.
+ *
+ * sj_call_timing_free makes all functions timed. It accepts NULL. */
 sj_call_timing *sj_call_timing_new(const sj_arena_view *view, double ns_per_tick,
                                    double probe_ticks);
 void sj_call_timing_free(sj_call_timing *timing);
 
-/* sj_call_timing_set_rules makes other rules hold: functions that they ask about are timed from now
- * on; unless `counts`, all are. */
+/* Changes the rules. Functions that they name are timed from now on. If `counts` is false, all
+ * functions are timed. */
 void sj_call_timing_set_rules(sj_call_timing *timing, const struct sj_function_rules *rules,
                               bool counts);
 
-/* sj_call_timing_add takes what a call has lasted that was timed at both ends, the latter at
- * `end48`. */
+/* Adds the duration of a call whose entry and exit were timed. `end48` is the time of the exit. */
 void sj_call_timing_add(sj_call_timing *timing, uint32_t function, uint64_t ticks, uint64_t end48);
 
-/* Of calls in a stretch of time that nobody timed: sj_call_timing_late says that they may have
- * lasted SJ_LATE_CALL_NS, sj_call_timing_on_time that they have not. `stretch`: its number, not 0.
- */
+/* Report a call in a stretch of time without timed records. sj_call_timing_late: the call may have
+ * lasted SJ_LATE_CALL_NS or more. sj_call_timing_on_time: it did not. `stretch` is the number of
+ * the stretch, not 0. */
 void sj_call_timing_late(sj_call_timing *timing, uint32_t function, uint32_t stretch);
 void sj_call_timing_on_time(sj_call_timing *timing, uint32_t function);
 
-/* sj_call_timing_mean is what a call of a function lasts on average without its clocks, in ticks;
- * negative: that is not known. */
+/* Returns the mean duration of a function's calls in ticks, without their clock readings. Negative
+ * if it is unknown. */
 static inline double sj_call_timing_mean(const sj_call_timing *timing, uint32_t function)
 {
     if (timing == NULL || function >= SJ_SHORT_FUNCTIONS ||

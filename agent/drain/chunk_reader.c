@@ -3,8 +3,8 @@
 #include "agent/host/clock.h"
 
 enum {
-    CLOCK_SLACK_TICKS = 1 << 20, /* clocks of two processors may differ by so much */
-    PORTION = 256 /* places: what four short records each become then stays in the cache */
+    CLOCK_SLACK_TICKS = 1 << 20, /* maximum difference between the clocks of two processors */
+    PORTION = 256 /* places whose full records, four for each place, fit into the cache */
 };
 
 void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, uint32_t slot,
@@ -33,7 +33,8 @@ static sj_thread_slot *slot_of(const sj_chunk_reader *reader)
     return sj_arena_view_slot(reader->view, reader->slot);
 }
 
-/* The number decides whether the rest holds, so it is written last, and taken away first. */
+/* Writes the block to the slot. Its number says whether the other members are valid, so it is
+ * cleared first and written last. */
 static void note_block(sj_thread_slot *slot, const sj_slot_block *block)
 {
     atomic_signal_fence(memory_order_seq_cst);
@@ -61,8 +62,8 @@ void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks)
     reader->noted_events = cursor->noted_events;
 }
 
-/* How many records are in no assembler as yet: they wait for the time of a later one, or are
- * entries that the filter holds back until their calls have lasted long enough. */
+/* Returns the number of records that no assembler has yet. They wait for the time of a later
+ * record, or the filter holds them back until their calls have lasted long enough. */
 static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
 {
     const size_t held = sj_call_filter_count_held(&reader->filter);
@@ -75,9 +76,9 @@ static size_t count_waiting(const sj_chunk_reader *reader, size_t *entries)
     return waiting + held;
 }
 
-/* write_unsent is ordered against what comes before and after it: each place that it is called from
- * counts so that a kill on either side makes the loss that is reported too large, never too small.
- * What a block takes off is exact, by sj_slot_block. */
+/* Writes the unsent numbers to the slot, ordered against the code before and after it. Its
+ * callers count so that a kill on either side makes the reported loss too large, never too
+ * small. The loss after a block is exact, because of sj_slot_block. */
 static void write_unsent(const sj_chunk_reader *reader)
 {
     sj_thread_slot *slot = slot_of(reader);
@@ -89,7 +90,7 @@ static void write_unsent(const sj_chunk_reader *reader)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-/* move_cursor writes what is not sent before the place, and what notes have reported after it. */
+/* Writes what is not sent before the position, and the reported drops after it. */
 static void move_cursor(sj_chunk_reader *reader, uint64_t sequence, uint64_t position)
 {
     sj_slot_cursor *cursor = &slot_of(reader)->cursor;
@@ -145,8 +146,8 @@ void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t ev
     write_unsent(reader);
 }
 
-/* may_touch: the pages of a chunk have memory. An agent that died before it wrote to a chunk, or an
- * older one, may have left holes. */
+/* True if the pages of a chunk have memory. An old agent may have left holes, and so may an agent
+ * that died before it wrote to a chunk. */
 static bool may_touch(sj_chunk_reader *reader, uint32_t chunk)
 {
     const sj_arena_view *view = reader->view;
@@ -161,8 +162,8 @@ static bool may_touch(sj_chunk_reader *reader, uint32_t chunk)
     return (reader->backed_chunks & bit) != 0;
 }
 
-/* find_chunk looks for the chunk with the wanted sequence among those that are not free, so that
- * chunks never used stay unallocated. Records the lowest later sequence in `*later` (0: none). */
+/* Finds the chunk with the wanted sequence number. Searches only chunks that are not free, so that
+ * unused chunks stay unallocated. Writes the lowest later sequence number to `*later` (0: none). */
 static int find_chunk(sj_chunk_reader *reader, uint64_t *later)
 {
     const sj_thread_slot *slot = sj_arena_view_slot(reader->view, reader->slot);
@@ -173,7 +174,7 @@ static int find_chunk(sj_chunk_reader *reader, uint64_t *later)
             !may_touch(reader, i)) {
             continue;
         }
-        /* Pairs with the producer's release when the chunk is ready to be read. */
+        /* Pairs with the producer's release when the chunk can be read. */
         const uint64_t sequence = atomic_load_explicit(
             &sj_arena_view_chunk(reader->view, reader->slot, i)->sequence, memory_order_acquire);
         if (sequence == reader->sequence) {
@@ -214,7 +215,7 @@ sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_timing *timing)
     return reader->untimed != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
-/* How many records a place has besides one. */
+/* Returns the number of records in a place, minus one. */
 static uint32_t count_shorts(const sj_record *place)
 {
     uint32_t count = 0;
@@ -224,13 +225,14 @@ static uint32_t count_shorts(const sj_record *place)
     return count - 1;
 }
 
-/* The last place of a thread that is gone, or no longer recorded, may have been filled in part. */
+/* True if a place is partly filled. That happens to the last place of a thread, if the thread or
+ * its recording has ended. */
 static bool is_partly_written(const sj_record *place)
 {
     return sj_arena_record_tag(place) == 0 && sj_word_is_short(sj_record_word(place, 0));
 }
 
-/* copy_ready copies the written records from `from` on; the program could still change them. */
+/* Copies the written records from `from` on, because the program could still change them. */
 static uint32_t copy_ready(sj_chunk_reader *reader, const sj_record *records, uint32_t from,
                            uint32_t limit)
 {
@@ -270,7 +272,7 @@ static bool has_unwritten(const sj_record *records, uint32_t count)
     return false;
 }
 
-/* reserved_records is how many records of a chunk can hold something. */
+/* Returns the number of records of a chunk that may hold data. */
 static uint32_t reserved_records(sj_chunk_header *header)
 {
     /* Pairs with the producer's release when it closes the chunk. */
@@ -281,7 +283,7 @@ static uint32_t reserved_records(sj_chunk_header *header)
 static void finish_chunk(sj_chunk_reader *reader, sj_chunk_header *header)
 {
     const uint32_t chunk = (uint32_t)reader->chunk;
-    /* Before the chunk is given back: its records cannot be read again. */
+    /* Before the chunk is returned: its records cannot be read again. */
     move_cursor(reader, reader->sequence + 1, 0);
     if (reader->has_holes &&
         has_unwritten(sj_arena_chunk_records(header), reserved_records(header))) {
@@ -296,7 +298,7 @@ static void finish_chunk(sj_chunk_reader *reader, sj_chunk_header *header)
     reader->sequence++;
 }
 
-/* release_kept gives chunks back whose holes were written after all. */
+/* Returns kept chunks to their thread once their missing records have been written. */
 static void release_kept(sj_chunk_reader *reader)
 {
     for (uint32_t i = 0; reader->kept_chunks != 0 && i < SJ_ARENA_MAX_CHUNKS; i++) {
@@ -312,7 +314,7 @@ static void release_kept(sj_chunk_reader *reader)
     }
 }
 
-/* written_end is before which record of the chunk anything was ever written. */
+/* Returns the position in the chunk behind which no record was ever written. */
 static uint32_t written_end(const sj_chunk_reader *reader, uint32_t limit)
 {
     const sj_arena_view *view = reader->view;
@@ -325,8 +327,8 @@ static uint32_t written_end(const sj_chunk_reader *reader, uint32_t limit)
     return (uint32_t)((end - first) / SJ_RECORD_BYTES);
 }
 
-/* skip_hole passes the unwritten slots at `position` when records follow them, counting them as
- * torn; false when there is nothing behind them (yet). */
+/* Skips the unwritten records at `position` if written records follow, and counts them as torn.
+ * Sets `*skipped` to false if no written record follows yet. */
 static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, uint32_t limit,
                            bool is_closed, bool *skipped)
 {
@@ -348,11 +350,11 @@ static sj_status skip_hole(sj_chunk_reader *reader, const sj_record *records, ui
     reader->unsent += count;
     reader->has_holes = true;
     reader->position = next;
-    /* What the slots would have said is not known: events, not calls. */
+    /* The content of the records is unknown, so they count as events, not calls. */
     return sj_assembler_add_loss(reader->assembler, SJ_GAP_TORN, 0, count, sj_clock_ticks());
 }
 
-/* pass hands records on that all have a time. */
+/* Passes on records whose times are all known. */
 static sj_status pass(sj_chunk_reader *reader, sj_record *records, uint32_t count,
                       uint64_t now_ticks)
 {
@@ -364,7 +366,7 @@ static sj_status pass(sj_chunk_reader *reader, sj_record *records, uint32_t coun
     return sj_call_filter_feed(&reader->filter, records, count, now_ticks);
 }
 
-/* Hands on what stands in some places that may be filled with short records. */
+/* Passes on the records in some places, which may hold short records. */
 static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, uint32_t count,
                               uint64_t now_ticks)
 {
@@ -382,10 +384,10 @@ static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, 
     return sj_assembler_add_loss(reader->assembler, SJ_GAP_TORN, calls, undecided, now_ticks);
 }
 
-/* feed hands the `ready` records of the buffer on. */
+/* Passes on the first `ready` places of the buffer. */
 static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
 {
-    /* After the copy: no record may be later than the clock that extends it. */
+    /* After the copy: no record may be later than the clock that extends its time. */
     const uint64_t now_ticks = sj_clock_ticks() + CLOCK_SLACK_TICKS;
     if (reader->has_shorts && reader->untimed == NULL) {
         SJ_TRY(sj_chunk_reader_count(reader, NULL));
@@ -399,7 +401,7 @@ static sj_status feed(sj_chunk_reader *reader, uint32_t ready)
         const uint32_t count = ready - at < PORTION ? ready - at : PORTION;
         SJ_TRY(feed_portion(reader, reader->buffer + at, count, now_ticks));
     }
-    /* What is kept for a later call may be a value. */
+    /* The records kept for the next call may include a value. */
     reader->has_values = reader->has_values && sj_untimed_records_are_kept(reader->untimed);
     return SJ_OK;
 }
@@ -416,12 +418,13 @@ sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader)
     return pass(reader, records, (uint32_t)count, now_ticks);
 }
 
-/* feed_part feeds a place that is filled in part, and of which nobody will read more. */
+/* Feeds a partly filled place, behind which nothing more will be read. */
 static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
 {
     reader->buffer[0] = *place;
     reader->has_shorts = true;
-    const uint32_t count = count_shorts(reader->buffer) + 1; /* of the copy: it may be written on */
+    /* counts the copy: the original may change */
+    const uint32_t count = count_shorts(reader->buffer) + 1;
     reader->unsent += count;
     reader->short_records += count;
     reader->feeding = 1;
@@ -432,7 +435,8 @@ static sj_status feed_part(sj_chunk_reader *reader, const sj_record *place)
     return SJ_OK;
 }
 
-/* read_chunk feeds what is readable of the current chunk; `*more` when another chunk follows. */
+/* Feeds the readable records of the current chunk. Sets `*more` if the reader should look for
+ * another chunk. */
 static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t now_ns,
                             uint64_t *count, bool *more)
 {
@@ -478,15 +482,15 @@ static sj_status read_chunk(sj_chunk_reader *reader, sj_read_mode mode, uint64_t
         }
         if (mode >= SJ_READ_REST || now_ns - reader->stalled_ns >= SJ_TORN_NS) {
             SJ_TRY(skip_hole(reader, records, limit, is_closed, &skipped));
-            /* Nothing behind it: the thread is idle. Looked at again after as long. */
+            /* No record follows: the thread is idle. Check again after the same time. */
             reader->stalled_ns = now_ns;
         }
         if (!skipped) {
             break;
         }
     }
-    /* The last chunk of a thread that is gone stays open; one left open in a crash may not be the
-     * last. */
+    /* The last chunk of an ended thread stays open. A chunk left open in a crash may not be the
+     * last one. */
     if (mode == SJ_READ_LAST) {
         reader->kept_chunks |= UINT64_C(1) << reader->chunk;
         reader->chunk = -1;
@@ -501,7 +505,8 @@ sj_status sj_chunk_reader_read(sj_chunk_reader *reader, sj_read_mode mode, uint6
                                uint64_t *count)
 {
     bool more = true;
-    /* Who writes as fast as is read keeps nobody from other work. */
+    /* A limit, so that a thread that writes as fast as the drain reads does not delay other
+     * work. */
     uint32_t chunks_left = reader->view->chunks_per_thread + 1;
     *count = 0;
     if (mode == SJ_READ_ALL && reader->kept_chunks != 0) {

@@ -1,10 +1,10 @@
-/* The thread reader: reads the chunks of one thread slot in the order in which they were filled and
- * feeds the thread's assembler. One drain thread; no I/O.
+/* The chunk reader: reads the chunks of one thread slot in the order in which they were filled. It
+ * feeds the records to the thread's assembler. Used by one drain thread; does no I/O.
  *
- * Rules of the arena that it keeps: records are read up to the first slot that is not written; a
- * chunk goes back to its thread when it is closed and read; a slot that was reserved and never
- * written (its handler was left by longjmp) is waited for, then counted as torn, and its chunk is
- * kept from its thread until the slot is written or the thread has ended. */
+ * Rules: The reader reads up to the first record that is not written. It returns a chunk to its
+ * thread once the chunk is closed and read. A record can be reserved and never written, if longjmp
+ * left its signal handler. The reader waits for such a record, then counts it as torn. It keeps the
+ * chunk until the record is written or the thread has ended. */
 #ifndef SJ_AGENT_DRAIN_CHUNK_READER_H
 #define SJ_AGENT_DRAIN_CHUNK_READER_H
 
@@ -14,14 +14,14 @@
 #include "agent/drain/renamed_functions.h"
 #include "agent/drain/untimed_records.h"
 
-/* How long a hole may last before it counts as torn. */
+/* Time after which an unwritten record counts as torn. */
 #define SJ_TORN_NS UINT64_C(2000000000)
 
 typedef enum sj_read_mode {
-    SJ_READ_CLOSED, /* closed chunks only: leaves the cache lines of a busy thread alone */
-    SJ_READ_ALL,    /* the open chunk as well */
-    SJ_READ_REST,   /* likewise, and nobody reads on: a place that is filled in part, too */
-    SJ_READ_LAST    /* the thread is gone: everything, holes counted at once */
+    SJ_READ_CLOSED, /* only closed chunks: does not touch the cache lines of a busy thread */
+    SJ_READ_ALL,    /* the open chunk, too */
+    SJ_READ_REST,   /* like SJ_READ_ALL, for the last time: also reads partly filled places */
+    SJ_READ_LAST    /* the thread has ended: reads all, unwritten records are torn at once */
 } sj_read_mode;
 
 typedef struct sj_chunk_reader {
@@ -30,28 +30,30 @@ typedef struct sj_chunk_reader {
     sj_assembler *assembler;
     sj_renamed_functions renamed;
     sj_receiver_rewriter receivers;
-    bool has_values; /* among the records at hand */
-    bool has_shorts; /* likewise */
+    bool has_values; /* the records being fed contain values */
+    bool has_shorts; /* the records being fed contain short records */
     sj_call_filter filter;
-    sj_call_timing *timing;      /* borrowed; NULL: all calls are timed, as far as is known */
-    sj_untimed_records *untimed; /* NULL: no short record was met, and nobody asked */
-    sj_record *buffer;           /* SJ_CHUNK_RECORDS, shared by the readers of one drain */
-    uint64_t sequence;           /* of the chunk that is read, from 1 */
-    int chunk;                   /* its number; -1: to be found */
-    uint32_t position;           /* records of it that are read */
-    uint32_t resume_at;          /* where to begin in the next chunk that is found */
-    bool has_holes;              /* some of them were skipped */
-    uint64_t stalled_ns;         /* since when the record at `position` is waited for; 0: not */
-    uint64_t backed_chunks;      /* bits: their pages have memory */
-    uint64_t kept_chunks;        /* bits: read, closed, but with a hole */
+    sj_call_timing *timing;      /* borrowed; NULL: no function is known to be counted */
+    sj_untimed_records *untimed; /* NULL: not needed until now */
+    sj_record *buffer;           /* SJ_CHUNK_RECORDS records, shared by the readers of one drain */
+    uint64_t sequence;           /* sequence number of the current chunk, from 1 */
+    int chunk;                   /* index of the current chunk; -1: not found yet */
+    uint32_t position;           /* number of its records that are read */
+    uint32_t resume_at;          /* position at which to start in the next chunk */
+    bool has_holes;              /* unwritten records of the chunk were skipped */
+    /* since when the reader waits for the record at `position`; 0: it does not */
+    uint64_t stalled_ns;
+    uint64_t backed_chunks; /* bit set of chunks whose pages have memory */
+    /* bit set of chunks that are closed and read, but have unwritten records */
+    uint64_t kept_chunks;
     uint64_t records;
     uint64_t torn;
-    uint64_t short_records; /* met so far */
-    uint64_t noted_calls;   /* drops that the thread itself reported in its stream */
+    uint64_t short_records; /* short records read so far */
+    uint64_t noted_calls;   /* drops that the thread reported in its stream */
     uint64_t noted_events;
-    uint32_t feeding; /* records that are being fed behind `position` */
-    uint64_t unsent;  /* events, fed or known to be lost, that the spool does not account for */
-    uint64_t unsent_calls; /* of them, those of lost calls */
+    uint32_t feeding; /* records behind `position` that are being fed */
+    uint64_t unsent;  /* events that were fed or lost and that the spool does not account for */
+    uint64_t unsent_calls; /* the lost calls among them */
 } sj_chunk_reader;
 
 void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, uint32_t slot,
@@ -59,40 +61,41 @@ void sj_chunk_reader_init(sj_chunk_reader *reader, const sj_arena_view *view, ui
 
 void sj_chunk_reader_deinit(sj_chunk_reader *reader);
 
-/* sj_chunk_reader_count makes that records teach `timing` (borrowed) how long calls last.
- * SJ_ENOMEM.
- */
+/* Makes the reader report the durations of timed calls to `timing` (borrowed). Returns SJ_ENOMEM if
+ * out of memory. */
 SJ_MUST_CHECK sj_status sj_chunk_reader_count(sj_chunk_reader *reader, sj_call_timing *timing);
 
-/* sj_chunk_reader_settle_times feeds records that wait for the time of a later one: none comes.
- * SJ_ENOMEM. */
+/* Feeds the records that wait for the time of a later record, because none will follow. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_chunk_reader_settle_times(sj_chunk_reader *reader);
 
-/* sj_chunk_reader_resume goes on at the slot's cursor. `stored_blocks` is how many blocks of the
- * session are in the spool; it decides whether the one that was on its way is. */
+/* Continues at the slot's cursor. `stored_blocks` is the number of the session's blocks in the
+ * spool. It decides whether the block that was offered last was stored. */
 void sj_chunk_reader_resume(sj_chunk_reader *reader, uint64_t stored_blocks);
 
-/* sj_chunk_reader_save moves the slot's cursor behind all that was fed: what is fed will not be
- * read again. To be called before anything of it goes to the spool. */
+/* Moves the slot's cursor behind all records that were fed, so that they are not read again. Call
+ * it before any of them goes to the spool. */
 void sj_chunk_reader_save(sj_chunk_reader *reader);
 
-/* sj_chunk_reader_offer notes what sj_chunk_reader_sent will get about a block, before the
- * block goes to the spool: a kill between the two then counts nothing as lost that is stored.
- * `number` is the block's in its session, from 1. Either _sent or _refused follows. */
+/* Records, before a block goes to the spool, what sj_chunk_reader_sent will subtract. If the
+ * process is killed between the two, no stored event is then counted as lost. `number` is the
+ * block's number in its session, from 1. Call sj_chunk_reader_sent or sj_chunk_reader_refused
+ * afterwards. */
 void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t calls,
                            uint64_t events);
 void sj_chunk_reader_refused(sj_chunk_reader *reader);
 
-/* sj_chunk_reader_sent says that so many events of what was fed are in the spool now, and that it
- * accounts for so many lost calls. */
+/* Reports that `events` of the fed events are now in the spool, and that it accounts for `calls`
+ * lost calls. */
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
-/* sj_chunk_reader_settle says that the spool has or accounts for all that was fed, but for so many
- * lost calls and events, and for what waits for the time of a later record. */
+/* Sets what the spool does not account for: `calls` lost calls, `events` events and the records
+ * that still wait. */
 void sj_chunk_reader_settle(sj_chunk_reader *reader, uint64_t calls, uint64_t events);
 
-/* sj_chunk_reader_read feeds what there is; `*count` is the number of records. What is written
- * meanwhile may be left for the next time, but for SJ_READ_LAST. SJ_ENOMEM. */
+/* Feeds the readable records. Writes the number of places read to `*count`. May leave records that
+ * are written meanwhile for the next call, except with SJ_READ_LAST. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_chunk_reader_read(sj_chunk_reader *reader, sj_read_mode mode,
                                              uint64_t now_ns, uint64_t *count);
 

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The thread polls. A busy thread fills its ring of 64 chunks in a few milliseconds, so a pass
- * that found records is followed by another at once; idle passes are a quarter of a millisecond
- * apart at first and up to two later. Open chunks are read fifty times a second only, because
- * every look takes the cache line from the thread that writes it. */
+ * The thread polls. A busy thread of the program fills its ring of 64 chunks in a few milliseconds.
+ * So a pass that found records is followed by another at once. Idle passes are first a quarter of a
+ * millisecond apart, later up to two milliseconds. Open chunks are read only fifty times a second:
+ * every read takes the cache line away from the thread that writes it. */
 #include "agent/drain/drain.h"
 
 #include "agent/abi/link.h"
@@ -21,18 +21,19 @@
 #include <string.h>
 #include <time.h>
 
-/* How often the figures for the progress line are summed and ended processes are looked for. */
+/* Period of summing the counters for the progress line and of checking for ended processes. */
 #define HOUSEKEEPING_NS UINT64_C(20000000)
 
-/* What came from outside for the triggers. */
+/* An event from outside for the triggers. */
 typedef struct drain_signal {
     struct drain_signal *next;
-    sj_trigger_event event; /* JANK: a stall */
+    sj_trigger_event event; /* SJ_TRIGGER_JANK: a stall */
     uint64_t value_ticks;
     char name[SJ_LINK_MARK_NAME_BYTES + 1];
 } drain_signal;
 
-/* What another thread wants done by the drain's, and waits for. */
+/* A request of another thread to the drain's thread. The other thread waits until it is carried
+ * out. */
 typedef struct drain_order {
     sj_status (*carry_out)(sj_drain *drain, const void *context);
     const void *context;
@@ -42,30 +43,30 @@ typedef struct drain_order {
 enum { SIGNALS_MAX = 1024, FILTERED_NS = 1000000000, CHECKPOINT_NS = 1000000000 };
 
 struct sj_drain {
-    sj_drain_shared shared; /* of the drain's thread */
+    sj_drain_shared shared; /* used by the drain's thread */
     sj_process_drain **processes;
     size_t process_count;
     size_t process_capacity;
     sj_added_processes added;
-    sj_other_programs others; /* what processes run that are not recorded any more */
+    sj_other_programs others; /* processes that now run programs that are not recorded */
     pthread_t thread;
     bool thread_started;
-    bool takes_signals; /* there is a policy */
+    bool takes_signals; /* a policy exists */
     atomic_bool finish;
     uint64_t next_filtered_ns;
-    uint64_t logged_ticks; /* the live function.txt is written until then */
+    uint64_t logged_ticks; /* time up to which the live function.txt is written */
     uint64_t next_house_ns;
-    sj_status failure;     /* of a step: there are no further ones */
-    pthread_mutex_t mutex; /* guards all below */
-    pthread_cond_t obeyed; /* also: `finish` was set */
-    drain_order *order;    /* to be carried out by the drain's thread; NULL: none */
-    bool ended;            /* the thread takes no orders any more */
+    sj_status failure;     /* failure of a step; no further steps follow */
+    pthread_mutex_t mutex; /* protects the members below */
+    pthread_cond_t obeyed; /* signals that a request was carried out, or that `finish` was set */
+    drain_order *order;    /* the request to carry out; NULL: none */
+    bool ended;            /* the thread accepts no more requests */
     drain_signal *signals;
     size_t signal_count;
     sj_drain_counters counters;
 };
 
-/* Finishes a process. If that fails, the process stays in the list, so that it is tried again. */
+/* Finishes a process. If that fails, the process stays in the list and is finished again later. */
 static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
 {
     sj_process_drain *process = drain->processes[index];
@@ -97,7 +98,7 @@ static sj_status take_one(sj_drain *drain, sj_added_process *added)
     return SJ_OK;
 }
 
-/* take_added takes over the processes that the link's thread announced, oldest first. */
+/* Starts to read the processes that the link's thread added, oldest first. */
 static sj_status take_added(sj_drain *drain)
 {
     sj_added_process *oldest = sj_added_processes_take(&drain->added);
@@ -135,7 +136,7 @@ static void publish_counters(sj_drain *drain)
     pthread_mutex_unlock(&drain->mutex);
 }
 
-/* send_profile sends the sums of all that was read so far. */
+/* Sends the sums of all records read so far. */
 static sj_status send_profile(sj_drain *drain)
 {
     for (size_t i = 0; i < drain->process_count; i++) {
@@ -144,7 +145,7 @@ static sj_status send_profile(sj_drain *drain)
     return sj_profiler_send(drain->shared.profiler);
 }
 
-/* report_profile sends sums when their time has come, or when they are many. */
+/* Sends the sums if their interval has passed, or if they are large. */
 static sj_status report_profile(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;
@@ -176,7 +177,7 @@ static void take_signals(sj_drain *drain)
         drain_signal *gone = signals;
         signals = gone->next;
         if (gone->event == SJ_TRIGGER_JANK) {
-            uint32_t judged = 0; /* each is of its own */
+            uint32_t judged = 0; /* each stall counts by itself */
             sj_triggers_loop(drain->shared.triggers, gone->name, gone->value_ticks,
                              sj_clock_ticks(), 0, &judged);
         } else {
@@ -187,7 +188,7 @@ static void take_signals(sj_drain *drain)
     }
 }
 
-/* ship_dump sends a child session when its time has come, with all that was recorded until then. */
+/* Sends a child session if it is due, with everything recorded until then. */
 static sj_status ship_dump(sj_drain *drain, bool at_end)
 {
     sj_flight_recorder *flight = drain->shared.flight;
@@ -212,8 +213,8 @@ static sj_status report_filtered(sj_drain *drain, bool at_end)
     return sj_function_rules_send(drain->shared.options.rules, drain->shared.options.writer);
 }
 
-/* take_order carries out what another thread waits for; `closed`: nothing is any more. What fails
- * leaves the drain half changed: it ends. */
+/* Carries out the request another thread is waiting for. If `closed` is true, refuses it and all
+ * later ones. If a request fails, the drain stops, because its state is only partly changed. */
 static sj_status take_order(sj_drain *drain, bool closed)
 {
     pthread_mutex_lock(&drain->mutex);
@@ -253,7 +254,7 @@ static sj_status keep_house(sj_drain *drain)
         sj_function_rules_beat(drain->shared.options.rules);
     }
     SJ_TRY(take_order(drain, false));
-    /* Before what may ask for a dump: a process that has come meanwhile belongs to it. */
+    /* Before anything that may request a dump: the dump must contain new processes. */
     SJ_TRY(take_added(drain));
     take_signals(drain);
     SJ_TRY(report_profile(drain));
@@ -274,7 +275,7 @@ static sj_status keep_house(sj_drain *drain)
     return SJ_OK;
 }
 
-/* start_window: preparing a program for recording is not part of the window. */
+/* Starts the window at the first records, so that preparing a program does not count. */
 static void start_window(sj_drain_shared *shared, uint64_t now_ns)
 {
     if (shared->window_ns != 0) {
@@ -283,7 +284,8 @@ static void start_window(sj_drain_shared *shared, uint64_t now_ns)
     }
 }
 
-/* advance_log lets the live function.txt have what all processes have brought into blocks. */
+/* Lets the live function.txt advance to the time up to which all processes' events are in
+ * blocks. */
 static void advance_log(sj_drain *drain)
 {
     sj_function_log *log = sj_frame_writer_function_log(drain->shared.options.writer);
@@ -361,7 +363,7 @@ static sj_status finish_all(sj_drain *drain)
     return drain->shared.profiler != NULL ? send_profile(drain) : SJ_OK;
 }
 
-/* Reports all that was not sent as lost. Allocates nothing itself. */
+/* Reports everything that was not sent as lost. Allocates nothing itself. */
 static void give_up(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;
@@ -380,8 +382,8 @@ static void give_up(sj_drain *drain)
     }
 }
 
-/* Finishes after a failed step. What the threads' assemblers held is lost, and is reported as what
- * a killed recorder had read and not sent (drain-002). */
+/* Finishes after a failed step. The content of the threads' assemblers is lost. It is reported like
+ * records that a killed recorder had read and not sent (drain-002). */
 static void resume(sj_drain *drain)
 {
     for (size_t i = 0; i < drain->process_count; i++) {
@@ -399,7 +401,7 @@ static void end(sj_drain *drain)
         drain->failure = finish_all(drain);
     }
     (void)!take_order(drain, true);
-    /* What a killed recorder left stays for the next who finishes the session. */
+    /* Records of a killed recorder remain for the next process that recovers the session. */
     if (drain->failure != SJ_OK && !drain->shared.options.salvage) {
         resume(drain);
     }
@@ -454,7 +456,7 @@ static sj_status start_flight(sj_drain *drain)
     return sj_flight_recorder_new(&options, &drain->shared.flight);
 }
 
-/* start_policy makes what the policy needs in the drain. */
+/* Creates what the policy needs in the drain. */
 static sj_status start_policy(sj_drain *drain, sj_error *error)
 {
     sj_drain_shared *shared = &drain->shared;
@@ -485,7 +487,7 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
                                           &shared->stacks, error));
         }
     }
-    shared->journal->mode = (uint32_t)policy->mode; /* recovery relies on it */
+    shared->journal->mode = (uint32_t)policy->mode; /* recovery reads it */
     const sj_triggers_options triggers = {.policy = policy,
                                           .writer = shared->options.writer,
                                           .flight = shared->flight,
@@ -497,8 +499,8 @@ static sj_status start_policy(sj_drain *drain, sj_error *error)
     return status == SJ_OK ? start_governor(drain, error) : sj_fail(error, status, "out of memory");
 }
 
-/* end_policy sends what the old mode has kept, and takes everything away that start_policy makes
- * but the governor. */
+/* Sends what the old mode has kept, and frees everything that start_policy creates except the
+ * governor. */
 static sj_status end_policy(sj_drain *drain)
 {
     sj_drain_shared *shared = &drain->shared;
@@ -542,7 +544,7 @@ static sj_status change_policy(sj_drain *drain, const void *context)
     options->rules = wanted->rules;
     const sj_status status = begin_policy(drain);
     if (status != SJ_OK) {
-        /* Its owner may free it: what is left is read without a policy. */
+        /* The owner of the policy may free it: the rest is read without a policy. */
         options->policy = NULL;
         options->rules = NULL;
     }
@@ -573,7 +575,7 @@ typedef struct freed_wanted {
 static sj_status share_freed(sj_drain *drain, const void *context)
 {
     const freed_wanted *wanted = context;
-    SJ_TRY(take_added(drain)); /* it may be among those */
+    SJ_TRY(take_added(drain)); /* the process may be among them */
     sj_process_drain *process = find_process(drain, wanted->process);
     *wanted->freed = process != NULL ? sj_unhooked_set_share(process->freed) : NULL;
     return SJ_OK;
@@ -630,7 +632,7 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
     }
     made->thread_started = !options->threadless;
     if (made->thread_started) {
-        pthread_setname_np(made->thread, "drain"); /* for top, perf and tests */
+        pthread_setname_np(made->thread, "drain"); /* the name is for top, perf and tests */
     }
     *drain = made;
     return SJ_OK;
@@ -668,7 +670,7 @@ sj_status sj_drain_preopen(sj_drain *drain, pid_t pid, const sj_open_call_at_att
         shared->preopened_pid = pid;
         shared->preopened_ticks = ticks;
     }
-    /* Pairs with the acquire load of the drain's thread, which reads the list only after it. */
+    /* Pairs with the acquire load of the drain's thread, which reads the list afterwards. */
     atomic_store(&shared->held_pid, 0);
     return status;
 }

@@ -1,5 +1,5 @@
-/* The drain: a thread, its own or its owner's, that reads the arenas of a session's processes and
- * turns their records into blocks, until the processes and the recording have ended. */
+/* The drain: reads the arenas of a session's processes and turns their records into blocks. It runs
+ * in its own thread or in its owner's, until the processes and the recording have ended. */
 #ifndef SJ_AGENT_DRAIN_DRAIN_H
 #define SJ_AGENT_DRAIN_DRAIN_H
 
@@ -14,136 +14,148 @@
 
 typedef struct sj_drain sj_drain;
 
-/* Pauses between steps that found nothing: each twice as long as the one before. */
+/* Pauses after steps that found no records. Each pause is twice as long as the previous one. */
 enum { SJ_DRAIN_IDLE_MIN_NS = 250 * 1000, SJ_DRAIN_IDLE_MAX_NS = 2 * 1000 * 1000 };
 
 typedef struct sj_drain_options {
     sj_frame_writer *writer;       /* borrowed */
     sj_registry *registry;         /* borrowed; notified when a process ends */
-    const char *runtime_directory; /* where the arenas are; borrowed */
+    const char *runtime_directory; /* directory of the arenas; borrowed */
     sj_zombies *zombies;           /* polled; borrowed; NULL: none */
-    const sj_journal *journal;     /* borrowed; NULL: nobody can take over */
-    bool salvage;                  /* the recorder before was killed: go on at the slots' cursors */
-    const sj_policy *policy;       /* borrowed; NULL: trace everything */
-    sj_function_rules *rules;      /* of the policy; borrowed */
-    double ns_per_tick;            /* with a policy */
-    double call_ns;                /* what a call costs its thread, for the budget */
-    sj_flight_recorder *flight;    /* salvage: takes all blocks, shipped at the end; NULL: none */
-    uint32_t flush_ms;             /* blocks are cut for the live view so often; 0: 1000 */
-    bool may_count_calls;          /* agents count, whenever a policy asks for it */
-    bool threadless;               /* the owner makes the steps; all calls come from its thread */
+    const sj_journal *journal;     /* borrowed; NULL: the session cannot be recovered */
+    bool salvage;             /* the previous recorder was killed: continue at the slots' cursors */
+    const sj_policy *policy;  /* borrowed; NULL: trace everything */
+    sj_function_rules *rules; /* rules of the policy; borrowed */
+    double ns_per_tick;       /* needed with a policy */
+    double call_ns;           /* cost of a call for its thread, for the budget */
+    /* only with `salvage`: gets all blocks, ships them at the end; NULL: none */
+    sj_flight_recorder *flight;
+    uint32_t flush_ms;    /* period of flushing blocks for the live view; 0: 1000 */
+    bool may_count_calls; /* agents count calls if a policy asks for it */
+    bool threadless;      /* the owner calls sj_drain_step; all calls come from its thread */
 } sj_drain_options;
 
 typedef struct sj_drain_counters {
-    uint64_t processes; /* whose arena was found */
+    uint64_t processes; /* number of processes whose arena was found */
     uint64_t live_processes;
-    uint64_t
-        other_programs; /* that processes run after the recorded one, and that have not ended */
+    uint64_t other_programs; /* executed by recorded processes; not recorded, still running */
     uint64_t threads;
     uint64_t records;
     uint64_t calls; /* entries that were read */
     uint64_t returned;
     uint64_t unwound;
-    uint64_t longest_throw;   /* most calls of a runtime that one exception ended, in one thread */
-    uint64_t inherited_exits; /* in forked processes, of calls of the parent's: nothing is lost */
+    /* largest number of runtime calls that one exception ended in a thread */
+    uint64_t longest_throw;
+    /* exits in forked processes of calls that the parent began; no loss */
+    uint64_t inherited_exits;
     uint64_t orphan_exits;
-    uint64_t lost_calls; /* all of it: rings, torn slots, refused blocks, thread slots */
+    /* lost calls of all causes: full rings, torn records, refused blocks, no slot */
+    uint64_t lost_calls;
     uint64_t lost_events;
-    uint64_t dropped_events;    /* of those, in rings that were full */
-    uint64_t handler_events;    /* of those, of signal handlers that interrupted the slow path */
-    uint64_t refused_threads;   /* that found no slot */
-    uint64_t refused_functions; /* that had no room for their values or rules */
-    uint64_t refused_pages;     /* times that the arena's file system had no memory for a thread */
-    uint64_t lost_values;       /* also of calls that filters leave out */
-    uint64_t unrecorded[SJ_UNRECORDED_KINDS]; /* programs run, processes forked, by sj_unrecorded */
-    uint64_t agent_cpu_ns;                    /* of the agents, in starting, following and ending */
+    uint64_t dropped_events; /* part of lost_events: events dropped in full rings */
+    /* part of lost_events: signal handlers that interrupted the slow path */
+    uint64_t handler_events;
+    uint64_t refused_threads;   /* threads that found no slot */
+    uint64_t refused_functions; /* functions whose values or rules did not fit */
+    uint64_t refused_pages;     /* how often the arena's file system had no memory for a thread */
+    uint64_t lost_values;       /* includes values of calls that filters drop */
+    /* executed programs and forked processes, by sj_unrecorded */
+    uint64_t unrecorded[SJ_UNRECORDED_KINDS];
+    uint64_t agent_cpu_ns; /* CPU time of the agents in starting, following and ending */
     uint64_t torn;
-    uint64_t short_records; /* among the records: without a clock */
+    uint64_t short_records; /* part of `records`: records without a clock */
     uint64_t waited_ticks;
-    uint64_t salvaged_processes;          /* that died without an orderly end */
-    uint64_t processes_without_arena;     /* that never began to record */
+    uint64_t salvaged_processes;          /* processes that died without an orderly end */
+    uint64_t processes_without_arena;     /* processes that never began to record */
     uint64_t dumps;                       /* child sessions that the flight recorder shipped */
-    uint32_t disarm_reason;               /* of the first process that disarmed; 0: none */
-    sj_overhead_governor_counters budget; /* zeroed when there is none */
-    uint64_t cpu_ns;                      /* of the drain's thread */
-    uint64_t watched_cpu_ns;              /* of threads of processes that have ended, while they */
-    uint64_t watched_ready_ns;            /* were watched; and their waits for a processor */
-    uint64_t unreported_calls;            /* lost, and no gap could be sent that reports them */
+    uint32_t disarm_reason;               /* reason of the first process that disarmed; 0: none */
+    sj_overhead_governor_counters budget; /* zero without a budget */
+    uint64_t cpu_ns;                      /* CPU time of the drain's thread */
+    uint64_t watched_cpu_ns;   /* CPU time of threads of ended processes, while watched */
+    uint64_t watched_ready_ns; /* their time waiting for a processor, while watched */
+    uint64_t unreported_calls; /* lost calls for which no gap could be sent */
     uint64_t unreported_events;
-    sj_status failure; /* what ended the drain early: SJ_ENOMEM */
+    sj_status failure; /* why the drain stopped early: SJ_ENOMEM */
 } sj_drain_counters;
 
 SJ_MUST_CHECK sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain,
                                        sj_error *error);
 
-/* sj_drain_step reads what is there and keeps house when it is time; `*busy`: there may be more at
- * once. Without a thread only. SJ_ENOMEM, or another failure, ends the drain: further steps fail.
- */
+/* Reads the available records and does periodic work if it is due. Sets `*busy` if more records may
+ * be available at once. Only for a drain without a thread. SJ_ENOMEM, or another failure, ends the
+ * drain: all later steps fail. */
 SJ_MUST_CHECK sj_status sj_drain_step(sj_drain *drain, bool *busy);
 
-/* sj_drain_add hands a process over; the arena may still have to appear. Any thread. A process of
- * the same pid that is already there has replaced its program and is finished first. */
+/* Adds a process. Its arena may not exist yet. Any thread may call this. If the drain already has a
+ * process with this pid, that process has replaced its program and is finished first. */
 SJ_MUST_CHECK sj_status sj_drain_add(sj_drain *drain, uint64_t process, pid_t pid,
                                      const char *arena_name);
 
-/* A call that was open when recording began; outermost first for each thread. */
+/* A call that was open when recording began. The calls of each thread are listed outermost
+ * first. */
 typedef struct sj_open_call_at_attach {
     pid_t tid;
     uint32_t function;
-    uint64_t stack; /* address of its return address */
+    uint64_t stack; /* address of the call's return address */
 } sj_open_call_at_attach;
 
-/* sj_drain_time_step returns the steps in which times of calls are kept, in ticks. Before the
- * policy is changed; any thread. */
+/* Returns the step to which the times of calls are rounded, in ticks. Any thread may call this
+ * until the policy is changed. */
 uint32_t sj_drain_time_step(const sj_drain *drain);
 
-/* sj_drain_hold makes the drain leave the records of `pid`, which is going to be attached to, alone
- * until sj_drain_preopen. One process at a time. Any thread. */
+/* Makes the drain ignore the records of `pid` until sj_drain_preopen. Call it before attaching to
+ * that process. Only one process at a time. Any thread may call this. */
 void sj_drain_hold(sj_drain *drain, pid_t pid);
 
-/* sj_drain_preopen hands over what was open at `ticks` and lets the drain go on. `calls` is copied;
- * NULL with 0: nothing is known. SJ_ENOMEM: nothing is handed over. Any thread. */
+/* Passes the calls that were open at `ticks` and ends sj_drain_hold. `calls` is copied. NULL with a
+ * count of 0 means that they are unknown. On SJ_ENOMEM no call is passed. Any thread may call
+ * this. */
 SJ_MUST_CHECK sj_status sj_drain_preopen(sj_drain *drain, pid_t pid,
                                          const sj_open_call_at_attach *calls, size_t count,
                                          uint64_t ticks);
 
-/* sj_drain_suspend_budget makes the overhead budget leave the processes alone, so that the caller
- * may trace them; sj_drain_resume_budget lets it begin again, with the budget of the present
- * policy. False: a JVM still changes its classes for it after `limit_ns`, and this is to be called
- * again. Blocking: milliseconds, or so long. The thread that started the drain. */
+/* sj_drain_suspend_budget stops the changes of the overhead budget, so that the caller may trace
+ * the processes. Returns false if a JVM is still changing classes for the budget after `limit_ns`:
+ * call it again. Blocks for milliseconds, or up to `limit_ns`.
+ *
+ * sj_drain_resume_budget continues with the budget of the current policy. Only the thread that
+ * started the drain may call both. */
 SJ_MUST_CHECK bool sj_drain_suspend_budget(sj_drain *drain, uint64_t limit_ns);
 void sj_drain_resume_budget(sj_drain *drain);
 
-/* sj_drain_set_policy puts another policy and its rules (borrowed) in the place of those before,
- * which are not used any more when it returns: what was recorded until now is sent as the old mode
- * asks. Blocking: until the drain has caught up. The thread that started the drain, while the
- * budget rests. SJ_ENOMEM, SJ_ECLOSED the drain has failed. */
+/* Replaces the policy and its rules (borrowed). When it returns, the drain no longer uses the
+ * previous ones. What was recorded until now is sent as the previous mode requires.
+ *
+ * Blocks until the drain has read all records. Only the thread that started the drain may call it,
+ * while the budget is suspended. Returns SJ_ENOMEM, or SJ_ECLOSED if the drain has failed. */
 SJ_MUST_CHECK sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy,
                                             sj_function_rules *rules);
 
-/* sj_drain_share_freed shares what the drain knows of functions of a process that were unhooked
- * (freed.h), with who is about to change that: `*freed` is to be released; NULL: there is no such
- * process, or the drain has failed. As sj_drain_set_policy. */
+/* Writes a shared reference to the set of unhooked functions of a process (unhooked_set.h) to
+ * `*freed`. The caller is about to change that set, and releases the reference. Writes NULL if the
+ * process does not exist or the drain has failed. Blocking, threads and errors are those of
+ * sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process,
                                              sj_unhooked_set **freed);
 
-/* sj_drain_catch_up reads and sends what a process, if it is there, has recorded until now. As
- * sj_drain_set_policy. */
+/* Reads and sends what a process has recorded until now. Does nothing if the process does not
+ * exist. Blocking, threads and errors are those of sj_drain_set_policy. */
 SJ_MUST_CHECK sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process);
 
-/* sj_drain_stall hands it to them that a watched thread has not answered for so long. Any thread.
- */
+/* Reports to the triggers that a watched thread has not responded for `waited_ticks`. Any thread
+ * may call this. */
 void sj_drain_stall(sj_drain *drain, const char *name, uint64_t waited_ticks);
 
-/* sj_drain_signal hands a mark or a command from outside to the triggers. Any thread. */
+/* Reports a mark or a command from outside to the triggers. Any thread may call this. */
 void sj_drain_signal(sj_drain *drain, sj_trigger_event event, const char *name);
 
 void sj_drain_get_counters(sj_drain *drain, sj_drain_counters *counters);
 
-/* sj_drain_finish reads what is left of all processes, the living ones included, sends their last
- * frames and ends the thread. After a failed step it reads the arenas again, from where each thread
- * was sent last; if that fails, too, it reports the rest as lost. Blocking. The counters stay
- * readable. */
+/* Reads the rest of all processes, including living ones, sends their last frames and ends the
+ * drain's thread.
+ *
+ * After a failed step, it reads the arenas again, from the position up to which each thread was
+ * sent. If that fails, too, it reports the rest as lost. Blocks. The counters stay readable. */
 void sj_drain_finish(sj_drain *drain);
 void sj_drain_free(sj_drain *drain);
 

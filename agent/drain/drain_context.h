@@ -1,5 +1,5 @@
-/* What all processes and threads of one drain share. Used by the drain's thread only, except for
- * what is atomic. */
+/* State shared by all processes and threads of one drain. Used by the drain's thread only, except
+ * for atomic members. */
 #ifndef SJ_AGENT_DRAIN_DRAIN_CONTEXT_H
 #define SJ_AGENT_DRAIN_DRAIN_CONTEXT_H
 
@@ -13,35 +13,36 @@ typedef struct sj_drain_shared {
     sj_drain_options options;
     sj_block_encoder *encoder;
     uint32_t clock_step;
-    uint32_t kept_step;       /* of the times of calls, by the policy */
-    sj_record *buffer;        /* SJ_CHUNK_RECORDS */
-    sj_journal_data *journal; /* where numbers are taken from; the drain's own when none is given */
-    sj_drain_counters ended;  /* sums over threads that have ended */
-    bool resumes; /* a step failed: threads are read again from the cursors of their slots on */
-    _Atomic pid_t held_pid;            /* not to be read yet; 0: none */
-    sj_open_call_at_attach *preopened; /* of preopened_pid; set before held_pid becomes 0 */
+    uint32_t kept_step;       /* step of the times of calls that the policy keeps */
+    sj_record *buffer;        /* SJ_CHUNK_RECORDS records */
+    sj_journal_data *journal; /* source of new numbers; the drain's own if the options have none */
+    sj_drain_counters ended;  /* totals of threads that have ended */
+    bool resumes; /* a step failed: threads are read again from the cursors of their slots */
+    _Atomic pid_t held_pid; /* process that must not be read yet; 0: none */
+    /* open calls of preopened_pid; set before held_pid becomes 0 */
+    sj_open_call_at_attach *preopened;
     size_t preopened_count;
     pid_t preopened_pid;
     uint64_t preopened_ticks;
-    sj_triggers *triggers;          /* NULL: no policy */
+    sj_triggers *triggers;          /* NULL: there is no policy */
     sj_flight_recorder *flight;     /* NULL: not in flight mode */
     sj_stack_sampler *stacks;       /* NULL: no trigger asks for stacks */
-    sj_overhead_governor *governor; /* NULL: no budget */
+    sj_overhead_governor *governor; /* NULL: there is no budget */
     sj_profiler *profiler;          /* NULL: blocks are sent */
     uint64_t next_profile_ns;
     uint64_t next_checkpoint_ns;
-    uint64_t window_ns;     /* of profiling; 0: until the end, or `window_end_ns` is known */
-    uint64_t window_end_ns; /* a window after the first record; 0: not known */
+    uint64_t window_ns; /* length of the profiling window; 0: no limit, or `window_end_ns` is set */
+    uint64_t window_end_ns; /* end of the window, which begins at the first record; 0: unknown */
 } sj_drain_shared;
 
-/* sj_drain_next_thread takes the next number of the session. */
+/* Returns the session's next thread number. */
 static inline uint64_t sj_drain_next_thread(const sj_drain_shared *shared)
 {
     return atomic_fetch_add(&shared->journal->next_thread, 1) + 1;
 }
 
-/* sj_drain_next_stream takes the next number of the session for a stream of the thread `tid`, and
- * tells the live function.txt, if there is one. */
+/* Returns the session's next stream number, for the thread `tid`. Informs the live function.txt, if
+ * there is one. */
 static inline uint32_t sj_drain_next_stream(const sj_drain_shared *shared, uint32_t tid)
 {
     const uint32_t stream = atomic_fetch_add(&shared->journal->next_stream, 1) + 1;

@@ -13,7 +13,7 @@ void sj_filter_values_deinit(sj_filter_values *values)
     *values = (sj_filter_values){0};
 }
 
-/* count_values counts the values that records are of: the rest of a text is none of its own. */
+/* Counts the values in the records. Further records of the same text do not count. */
 static uint64_t count_values(const sj_record *records, size_t count)
 {
     uint64_t values = 0;
@@ -36,7 +36,7 @@ sj_status sj_filter_values_add(sj_filter_values *values, const sj_record *record
     return SJ_OK;
 }
 
-/* is_of: as the assembler finds the call of a value. */
+/* True if a value belongs to a record. The assembler uses the same rule. */
 static bool is_of(const sj_record *value, const sj_record *record)
 {
     enum { DESCRIPTOR = 11 };

@@ -1,5 +1,5 @@
-/* Values in front of the filter of calls: each waits for the entry or the exit that it belongs to,
- * and is passed on, held back or left out with it. One thread at a time. */
+/* Values in the call filter. Each value waits for the entry or exit that it belongs to. It is then
+ * passed on, held back or dropped with that record. Not thread-safe. */
 #ifndef SJ_AGENT_DRAIN_FILTER_VALUES_H
 #define SJ_AGENT_DRAIN_FILTER_VALUES_H
 
@@ -9,35 +9,37 @@
 #include <stddef.h>
 
 enum {
-    SJ_FILTER_VALUES_WAITING = 1 << 15, /* records of values whose call has not come */
-    SJ_FILTER_VALUES_HELD = 1 << 18     /* of calls that are held back */
+    /* limit of value records whose call has not been read yet */
+    SJ_FILTER_VALUES_WAITING = 1 << 15,
+    SJ_FILTER_VALUES_HELD = 1 << 18 /* limit of value records of held back calls */
 };
 
-/* Zeroed is empty. */
+/* A zeroed structure is empty. */
 typedef struct sj_filter_values {
     sj_record *waiting; /* in their order */
     size_t waiting_count;
     size_t waiting_capacity;
-    sj_record *taken; /* for one call */
+    sj_record *taken; /* values of the current record */
     size_t taken_count;
     size_t taken_capacity;
-    sj_record *held; /* of calls that are held back, outermost first */
+    sj_record *held; /* values of calls that are held back, outermost first */
     size_t held_count;
     size_t held_capacity;
-    uint64_t lost; /* values that found no room */
+    uint64_t lost; /* values that were dropped at a limit */
 } sj_filter_values;
 
 void sj_filter_values_deinit(sj_filter_values *values);
 
-/* sj_filter_values_add lets a record of a value wait. Where too many wait, whose calls were left by
- * a longjmp out of a handler, they are lost. SJ_ENOMEM. */
+/* Adds a value record to `waiting`. If too many wait, all waiting values count as lost: longjmp out
+ * of a signal handler ended their calls. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_filter_values_add(sj_filter_values *values, const sj_record *record);
 
-/* sj_filter_values_take makes those that wait for an entry or an exit `taken`. SJ_ENOMEM. */
+/* Moves the waiting values that belong to the entry or exit `of` into `taken`. Returns SJ_ENOMEM if
+ * out of memory. */
 SJ_MUST_CHECK sj_status sj_filter_values_take(sj_filter_values *values, const sj_record *of);
 
-/* sj_filter_values_hold adds the taken ones to those of calls that are held back. Where these are
- * too many, they are lost. SJ_ENOMEM. */
+/* Appends `taken` to `held`. If too many are held already, drops them and counts them as lost.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_filter_values_hold(sj_filter_values *values);
 
 #endif

@@ -18,12 +18,12 @@ void sj_governed_calls_count(sj_governed_process *governed, const sj_record *rec
     uint32_t highest = 0;
     for (size_t i = 0; i < count; i++) {
         const uint32_t tag = sj_record_tag(&records[i]);
-        /* An ENTER is a tag of nothing but a function. */
+        /* The tag of an entry is the function's number. */
         if (tag < SJ_GOVERNED_PROCESS_FUNCTIONS) {
             __atomic_store_n(&calls[tag], calls[tag] + 1, __ATOMIC_RELAXED);
             counted++;
             if (is_untimed_entry(&records[i])) {
-                /* Behind the call: nobody sees more of these than of all. */
+                /* After the call count, so that no reader sees more untimed calls than calls. */
                 __atomic_store_n(&untimed[tag], untimed[tag] + 1, __ATOMIC_RELEASE);
                 without_clock++;
             }

@@ -1,4 +1,4 @@
-/* Calls that a thread has recorded, for the overhead governor. */
+/* Counts the calls that a thread has recorded, for the overhead governor. */
 #ifndef SJ_AGENT_DRAIN_GOVERNED_CALLS_H
 #define SJ_AGENT_DRAIN_GOVERNED_CALLS_H
 
@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-/* sj_governed_calls_count counts the entries among records. The drain's thread. */
+/* Counts the entries among the records. Called by the drain's thread. */
 void sj_governed_calls_count(sj_governed_process *governed, const sj_record *records, size_t count);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include <signal.h>
 
-/* What it costs to interpret and compile anew what a transformation has thrown away, about. */
+/* Estimated cost of interpreting and compiling again the code that a transformation has
+ * discarded. */
 #define WARM_UP_NS UINT64_C(150000000)
 
 static uint64_t transformed_ns(sj_registry *registry)
@@ -21,8 +22,8 @@ static bool is_rare(void *context, uint32_t function)
     return sj_governed_process_is_rare(change->governed, function);
 }
 
-/* mute_rare mutes those of the methods that may keep their probes, moves them to the front and
- * returns how many. */
+/* Mutes the methods that may keep their probes and moves them to the front. Returns their
+ * number. */
 static size_t mute_rare(sj_registry *registry, sj_method_change *change, uint32_t *methods,
                         size_t count, uint64_t *cost_ns)
 {
@@ -38,14 +39,14 @@ static size_t mute_rare(sj_registry *registry, sj_method_change *change, uint32_
                                         &stopped_ns, &ignored) != SJ_OK) {
         (void)sj_registry_take_muted(registry, change->process, methods, muted);
         (void)sj_registry_leave_out(registry, change->process, methods, muted, true);
-        return 0; /* their classes are transformed */
+        return 0; /* the classes of these methods are transformed */
     }
     *cost_ns += stopped_ns;
     return muted;
 }
 
-/* unmute has those of the methods that are muted record again, moves them to the front and says how
- * many in `muted`. In a process that refuses they stay muted. */
+/* Makes the muted ones of the methods record again, and moves them to the front. Writes their
+ * number to `*muted`. They stay muted in a process that refuses it. */
 static sj_status unmute(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
                         size_t count, size_t *muted, uint64_t *cost_ns, sj_error *error)
 {
@@ -64,8 +65,8 @@ static sj_status unmute(sj_registry *registry, const sj_method_change *change, u
     return SJ_OK;
 }
 
-/* take_back leaves the methods as they were before a change that has failed: or they would change
- * with no decision on record, whenever transformed. */
+/* Restores the methods' state after a failed change. Otherwise a later transformation would change
+ * them without a recorded decision. */
 static void take_back(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
                       size_t count, bool is_selected, uint64_t *cost_ns)
 {

@@ -122,7 +122,7 @@ static sj_status send_thread(const silent_thread *thread, uint64_t ended_ticks)
     return sj_frame_writer_send(shared->options.writer, SJ_FRAME_THREAD, &message.base, no_payload);
 }
 
-/* send_calls enters the calls and ends the stream; those of a thread that is gone ended unseen. */
+/* Enters the calls and ends the stream. The calls of a thread that has ended count as unwound. */
 static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, size_t count)
 {
     sj_drain_shared *shared = thread->process->shared;

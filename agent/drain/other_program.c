@@ -1,8 +1,9 @@
 /* Design notes
  *
- * The agent announces what libc executes. Bare system calls are seen from outside: after one, the
- * arena is not in the process's memory any more. What lasts less than a look is seen by the
- * kernel's mark of forked processes, as long as the parent has not waited for it. */
+ * The agent announces the programs that libc executes. An exec by a direct system call is detected
+ * from outside: afterwards the process's memory no longer has the arena. If the program ends
+ * between two checks, the kernel's mark of forked processes shows it, until the parent has waited
+ * for the process. */
 #include "agent/drain/other_program.h"
 
 #include "agent/abi/arena.h"
@@ -22,7 +23,7 @@ typedef struct sj_other_program {
 
 typedef enum memory_look { MEMORY_UNKNOWN, MEMORY_OWN, MEMORY_OTHER } memory_look;
 
-/* look_at_memory returns whether the process still has its arena where the agent mapped it. */
+/* Checks whether the process still has its arena at the address where the agent mapped it. */
 static memory_look look_at_memory(const sj_process_drain *process, const sj_arena_header *header)
 {
     sj_arena_header seen;
@@ -32,7 +33,7 @@ static memory_look look_at_memory(const sj_process_drain *process, const sj_aren
                                  .iov_len = bytes};
     const ssize_t got = process_vm_readv(process->tracked.pid, &local, 1, &remote, 1, 0);
     if (got < 0 && errno != EFAULT) {
-        return MEMORY_UNKNOWN; /* it has no memory any more, or it may not be read */
+        return MEMORY_UNKNOWN; /* the process has no memory, or it may not be read */
     }
     return got == (ssize_t)bytes && seen.magic == header->magic &&
                    seen.attach_ticks == header->attach_ticks && seen.pid == header->pid
@@ -40,8 +41,9 @@ static memory_look look_at_memory(const sj_process_drain *process, const sj_aren
                : MEMORY_OTHER;
 }
 
-/* is_known_to_execute: without it, the memory of a process that was never seen with its arena may
- * be that of another process, of another container, or of an emulator. */
+/* True if the kernel says that the process has executed a program. Required if the process was
+ * never seen with its arena: its memory may then be that of another process, of another
+ * container, or of an emulator. */
 static bool is_known_to_execute(const sj_tracked_process *tracked)
 {
     return sj_tracked_process_has_executed(tracked) || sj_tracked_process_is_replaced(tracked);
@@ -56,13 +58,14 @@ bool sj_other_program_runs(sj_process_drain *process)
     const memory_look look =
         header->own_address != 0 ? look_at_memory(process, header) : MEMORY_UNKNOWN;
     process->was_seen = process->was_seen || look == MEMORY_OWN;
-    /* After the look: the agent announces before it executes, and ends before it unmaps. */
+    /* After reading the memory: the agent announces before it executes, and ends before it
+     * unmaps. */
     return look == MEMORY_OTHER && (process->was_seen || is_known_to_execute(&process->tracked)) &&
            sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 0 &&
            atomic_load(&header->state) == SJ_ARENA_RECORDING;
 }
 
-/* has_successor: the program that the process executed last has joined. */
+/* True if the program that the process executed last has joined. */
 static bool has_successor(const sj_process_drain *process)
 {
     uint64_t number = 0;

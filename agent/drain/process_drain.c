@@ -11,24 +11,23 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-/* Open chunks and ended threads are looked at so often. */
+/* Period of reading open chunks and of checking for ended threads. */
 #define LOOK_NS UINT64_C(20000000)
-/* A thread that has just begun may be about to name itself; its records wait while there is room.
- */
+/* A new thread may be about to name itself. Its records wait this long if its chunks have space. */
 #define NAMING_NS 20e6
-/* A tid that is gone may be the first sign of the end of its process: what it means is decided
- * after this time. */
+/* A missing tid may be the first sign that its process ends. The drain decides after this time. */
 #define GONE_NS UINT64_C(60000000)
-/* A process that looks for a slot so long after one of its threads has gone did not end with it. */
+/* If a process requests a slot this long after one of its threads has ended, it did not end with
+ * that thread. */
 #define GONE_ALIVE_NS UINT64_C(1000000)
-/* Whether threads are on the processor is looked at so often, when there are so few that each may
- * take its share of the time; of a profile, which may last for days, more rarely. */
+/* Periods of reading the threads' CPU times: the minimum, the time for each thread, and the minimum
+ * for a profile, which may run for days. */
 #define WATCH_NS UINT64_C(20000000)
 #define WATCH_THREAD_NS UINT64_C(500000)
 #define WATCH_PROFILE_NS UINT64_C(1000000000)
-/* While slots are short, ended threads are looked for so often. */
+/* Period of checking for ended threads while slots are short. */
 #define END_LOOK_NS UINT64_C(1000000)
-/* Waiting threads are woken when so many slots have come back. */
+/* Number of returned slots after which waiting threads are woken. */
 enum { WOKEN_AFTER = 32 };
 
 void sj_process_drain_name_arena(const sj_drain_shared *shared, const char *arena_name, char *path)
@@ -79,7 +78,7 @@ void sj_process_drain_free(sj_process_drain *process)
     free(process);
 }
 
-/* obey_clock: calls are counted while the policy says so. */
+/* Enables the counting of calls if the policy asks for it. */
 static void obey_clock(sj_process_drain *process)
 {
     const sj_drain_options *options = &process->shared->options;
@@ -101,8 +100,8 @@ void sj_process_drain_restart(sj_process_drain *process)
     process->next_flush_ns = 0;
 }
 
-/* choose_timing: a process that may count later is read so from its first record on, as the first
- * short record is decoded against it. */
+/* Creates the call timing if a policy may ask for it. A process needs it from its first record
+ * on, because its first short record is decoded relative to an earlier record. */
 static void choose_timing(sj_process_drain *process)
 {
     const sj_drain_options *options = &process->shared->options;
@@ -113,8 +112,8 @@ static void choose_timing(sj_process_drain *process)
     obey_clock(process);
 }
 
-/* is_watched: a recording that keeps only its last seconds would grow by it, a drain on the
- * program's own thread has no time for it, and of a process that is dead nothing can be seen. */
+/* True if CPU times are read. They are not read in flight mode, because they would fill the
+ * ring. The program's own thread has no time for it, and a dead process has no counters. */
 static bool is_watched(const sj_drain_shared *shared)
 {
     return shared->flight == NULL && !shared->options.threadless && !shared->options.salvage;
@@ -145,7 +144,7 @@ static sj_status open_arena(sj_process_drain *process)
     return SJ_OK;
 }
 
-/* has_successor: a later slot of the same tid says that the number was given to a new thread. */
+/* True if a later slot has the same tid, so the tid was reused for a new thread. */
 static bool has_successor(const sj_process_drain *process, const sj_thread_drain *thread)
 {
     for (uint32_t i = 0; i < process->view.max_threads; i++) {
@@ -158,7 +157,7 @@ static bool has_successor(const sj_process_drain *process, const sj_thread_drain
     return false;
 }
 
-/* end_thread reads the remainder of a thread that is gone and frees its slot for others. */
+/* Reads the rest of an ended thread and frees its slot. */
 static sj_status end_thread(sj_process_drain *process, uint32_t slot, bool orderly, unsigned flags,
                             sj_read_mode mode, uint64_t now_ns)
 {
@@ -181,7 +180,7 @@ static uint64_t slot_requests(const sj_process_drain *process)
     return atomic_load(&sj_arena_view_header(&process->view)->slot_requests) + 1;
 }
 
-/* is_ended_alone returns whether a thread that is gone left a process that goes on. */
+/* True if a thread has ended and its process continues. */
 static bool is_ended_alone(const sj_process_drain *process, sj_thread_drain *thread,
                            uint64_t now_ns)
 {
@@ -198,7 +197,7 @@ static bool is_ended_alone(const sj_process_drain *process, sj_thread_drain *thr
            atomic_load(&sj_arena_view_header(&process->view)->state) != SJ_ARENA_ENDED;
 }
 
-/* look_for_end ends a thread whose tid has been gone for long enough. */
+/* Ends a thread whose tid has been missing for long enough. */
 static sj_status look_for_end(sj_process_drain *process, uint32_t slot, uint64_t now_ns)
 {
     sj_thread_drain *thread = process->threads[slot];
@@ -217,7 +216,7 @@ static sj_status look_for_end(sj_process_drain *process, uint32_t slot, uint64_t
                : SJ_OK;
 }
 
-/* is_too_young: which threads are recorded goes by their names, and this one may have none yet. */
+/* True if the policy chooses threads by name and this thread may not have its name yet. */
 static bool is_too_young(const sj_process_drain *process, const sj_thread_slot *slot)
 {
     const sj_drain_options *options = &process->shared->options;
@@ -243,7 +242,7 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
         SJ_TRY(sj_thread_drain_watch(process->threads[slot]));
     } else if (look && !process->threads[slot]->is_announced &&
                process->threads[slot]->gone_ns == 0) {
-        /* It lives: the frame of one that does not is sent when it has ended. */
+        /* The thread lives. The frame of a thread that has ended is sent at its end. */
         SJ_TRY(sj_thread_drain_announce(process->threads[slot]));
     }
     sj_thread_drain *thread = process->threads[slot];
@@ -260,7 +259,8 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
     return look ? look_for_end(process, slot, now_ns) : SJ_OK;
 }
 
-/* govern hands the process to the governor when it may be traced: not while it is attached to. */
+/* Passes the process to the governor once it may be traced, which is not before the attach has
+ * ended. */
 static void govern(sj_process_drain *process)
 {
     sj_overhead_governor *governor = process->shared->governor;
@@ -279,8 +279,8 @@ static void govern(sj_process_drain *process)
     }
 }
 
-/* look_for_room says for an agent that cannot ask whether the arena's file system is nearly full.
- */
+/* Reports in the arena whether its file system is nearly full, if the agent makes no system
+ * calls. */
 static void look_for_room(const sj_process_drain *process)
 {
     enum { LITTLE_BYTES = 4 << 20 };
@@ -292,7 +292,7 @@ static void look_for_room(const sj_process_drain *process)
     }
 }
 
-/* look_for_filter notifies the agent that system calls may end its process. */
+/* Notifies the agent that system calls may kill its process. */
 static void look_for_filter(sj_process_drain *process)
 {
     sj_proc_status facts;
@@ -303,7 +303,7 @@ static void look_for_filter(sj_process_drain *process)
     }
 }
 
-/* watch_threads looks whether threads are on the processor, and reports it when blocks are cut. */
+/* Reads the threads' CPU times, and reports them when blocks are flushed. */
 static sj_status watch_threads(sj_process_drain *process, bool flush, uint64_t now_ns)
 {
     const uint64_t least_ns = process->shared->profiler != NULL ? WATCH_PROFILE_NS : WATCH_NS;
@@ -324,8 +324,8 @@ static sj_status watch_threads(sj_process_drain *process, bool flush, uint64_t n
                : SJ_OK;
 }
 
-/* look_for_ends gives slots back soon when a thread waits for one, or few are left while threads
- * come and go. */
+/* Frees the slots of ended threads early if a thread waits for a slot. Also does so if more than
+ * half of the slots are used and threads request slots. */
 static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
 {
     const sj_arena_header *header = sj_arena_view_header(&process->view);
@@ -422,7 +422,7 @@ sj_status sj_process_drain_set_policy(sj_process_drain *process, bool announce)
     return SJ_OK;
 }
 
-/* report_refused reports the calls of threads that found no slot. */
+/* Reports the calls of threads that found no slot. */
 static sj_status report_refused(sj_process_drain *process)
 {
     const sj_arena_header *header = sj_arena_view_header(&process->view);
@@ -439,7 +439,7 @@ static sj_status report_refused(sj_process_drain *process)
     return SJ_OK;
 }
 
-/* Adds what the arena counts to the sums of the drain. */
+/* Adds the arena's counters to the drain's totals. */
 static void add_arena_counters(sj_process_drain *process, bool is_salvaged)
 {
     sj_arena_header *header = sj_arena_view_header(&process->view);
@@ -496,7 +496,7 @@ static sj_status finish_arena(sj_process_drain *process, bool is_gone)
                               is_gone ? SJ_READ_LAST : SJ_READ_REST, process->next_flush_ns));
         }
     }
-    /* Of a process shorter than a look there is nothing to report. */
+    /* For a process shorter than one period, there is nothing to report. */
     SJ_TRY(
         process->times != NULL && process->times->watched_ns >= WATCH_NS
             ? sj_thread_times_send(process->times, process->shared->options.writer, process->number)

@@ -19,8 +19,8 @@ static uint32_t kind_of(uint32_t tag)
     return tag >> SJ_RECORD_FUNCTION_BITS;
 }
 
-/* meet_new collects the pairs that are met for the first time; each stands for itself until the
- * registry has said what for. */
+/* Collects the pairs that are new. Each pair stands for its own function until the registry has
+ * returned a replacement. */
 static sj_status meet_new(sj_receiver_rewriter *receivers, const sj_record *records, uint32_t count,
                           sj_receiver_pair *pairs, size_t *pair_count)
 {
@@ -79,8 +79,8 @@ static void wait_for_entry(sj_receiver_rewriter *receivers, const sj_record *rec
                            .result = known != NULL ? known->first : function};
 }
 
-/* take_waiting gives what the entry of a function is to be recorded as. What waits above belonged
- * to handlers that were left by longjmp. */
+/* Returns the function to record for an entry. Values that wait above belonged to signal handlers
+ * that longjmp left. */
 static uint32_t take_waiting(sj_receiver_rewriter *receivers, uint32_t function, uint64_t stack)
 {
     for (size_t i = receivers->waiting_count; i-- > 0;) {
@@ -110,7 +110,7 @@ static sj_status translate_entry(sj_receiver_rewriter *receivers, sj_record *rec
         return sj_hash_map_put(&receivers->open, &call);
     }
     sj_hash_entry *ended = sj_hash_map_find(&receivers->open, stack, 0);
-    if (ended != NULL) { /* by a throw or a longjmp */
+    if (ended != NULL) { /* a throw or a longjmp ended that call */
         sj_hash_map_remove(&receivers->open, ended);
     }
     return SJ_OK;
@@ -140,7 +140,7 @@ sj_status sj_receiver_rewriter_translate(sj_receiver_rewriter *receivers, sj_rec
                 wait_for_entry(receivers, &record, function);
                 continue;
             }
-            break; /* of a method whose receivers are not distinguished */
+            break; /* a value of another kind */
         case SJ_RECORD_ENTER:
             SJ_TRY(translate_entry(receivers, &record, function));
             break;

@@ -1,9 +1,10 @@
-/* Receivers: turns the records of methods that name the class of their receiver into records of
- * functions that do. What a class inherits gets a function of its own, -[Receiver:Owner selector],
- * and its entry and exit go by that. One a thread; the drain's thread only.
+/* The receiver rewriter: some methods record the class of their receiver. It rewrites the records
+ * of a method that the receiver's class inherits: they get a function of their own,
+ * -[Receiver:Owner selector]. One for each thread; used by the drain's thread only.
  *
- * A receiver (SJ_PART_RECEIVER) belongs to the entry of its function at its stack pointer. Handlers
- * may come between the two; after a drop nothing is known of what waits. */
+ * A receiver value (SJ_PART_RECEIVER) belongs to the entry of its function at its stack pointer.
+ * Records of signal handlers may come between the two. After dropped records the waiting values are
+ * discarded. */
 #ifndef SJ_AGENT_DRAIN_RECEIVER_REWRITER_H
 #define SJ_AGENT_DRAIN_RECEIVER_REWRITER_H
 
@@ -16,30 +17,31 @@ enum { SJ_RECEIVER_REWRITER_WAITING = 16 };
 
 typedef struct sj_waiting_value {
     uint32_t function;
-    uint32_t stack;  /* low bits */
+    uint32_t stack;  /* low bits of the stack pointer */
     uint32_t result; /* the function to record instead */
 } sj_waiting_value;
 
-/* Zeroed but for the first three is the right start. */
+/* Set the first three members and zero the others. */
 typedef struct sj_receiver_rewriter {
-    sj_registry *registry; /* borrowed; NULL: they are left out and that is all */
+    /* borrowed; NULL: receiver values are removed, functions stay as they are */
+    sj_registry *registry;
     uint64_t process;
-    sj_unhooked_set *freed; /* borrowed, learns which functions stand for which; NULL: none */
-    sj_waiting_value waiting[SJ_RECEIVER_REWRITER_WAITING]; /* for their entries, innermost last */
+    sj_unhooked_set *freed; /* borrowed; gets the replaced functions; NULL: none */
+    /* values that wait for their entries, innermost last */
+    sj_waiting_value waiting[SJ_RECEIVER_REWRITER_WAITING];
     size_t waiting_count;
-    sj_hash_map open;  /* by stack pointer: calls whose exit is to be renamed */
-    sj_hash_map known; /* by isa and function: what takes its place */
+    sj_hash_map open;  /* by stack pointer: calls whose exit must be rewritten */
+    sj_hash_map known; /* by isa and function: the function to record instead */
 } sj_receiver_rewriter;
 
 void sj_receiver_rewriter_deinit(sj_receiver_rewriter *receivers);
 
-/* sj_receiver_rewriter_are_idle returns whether records without values need not be translated. */
+/* True if records without values can bypass the rewriter. */
 bool sj_receiver_rewriter_are_idle(const sj_receiver_rewriter *receivers);
 
-/* sj_receiver_rewriter_translate changes records in place and leaves the receivers out; `*count` is
- * how many there are. New functions are sent before it returns. SJ_ENOMEM, errors of the frame
- * writer.
- */
+/* Rewrites records in place and removes the receiver values. `*count` is the number of records, in
+ * and out. Sends new functions before it returns. Returns SJ_ENOMEM and errors of the frame
+ * writer. */
 SJ_MUST_CHECK sj_status sj_receiver_rewriter_translate(sj_receiver_rewriter *receivers,
                                                        sj_record *records, uint32_t *count,
                                                        uint64_t now_ticks);

@@ -55,7 +55,7 @@ static bool is_before(uint64_t ticks, uint64_t record_ticks)
     return (int64_t)apart >= 0;
 }
 
-/* What an entry of a function at a time is an entry of; NULL ticks: now. */
+/* Returns the function to record for an entry at a time; NULL `ticks`: now. */
 static uint32_t name_at(const sj_renamed_functions *renamed, uint32_t function,
                         const uint64_t *ticks)
 {
@@ -88,7 +88,7 @@ static sj_status translate_entry(sj_renamed_functions *renamed, sj_record *recor
         return sj_hash_map_put(&renamed->open, &call);
     }
     sj_hash_entry *ended = sj_hash_map_find(&renamed->open, stack, 0);
-    if (ended != NULL) { /* by a throw or a longjmp */
+    if (ended != NULL) { /* a throw or a longjmp ended that call */
         sj_hash_map_remove(&renamed->open, ended);
     }
     return SJ_OK;
@@ -110,7 +110,7 @@ static void translate_exit(sj_renamed_functions *renamed, sj_record *record, uin
     }
 }
 
-/* A value goes by the name of the entry or exit that follows it. */
+/* Renames a value like the entry or exit that follows it. */
 static void translate_value(const sj_renamed_functions *renamed, sj_record *records, uint32_t place,
                             uint32_t count, uint32_t function)
 {

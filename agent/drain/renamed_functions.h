@@ -1,6 +1,6 @@
-/* Renamed functions: turns the records of functions whose code a program made that of other methods
- * (sj_registry_put_in) into records of the functions named after those, from that moment on. One a
- * thread; the drain's thread only. */
+/* Renamed functions: handles functions whose code the program has given to other methods
+ * (sj_registry_put_in). From that time on, their records become records of the functions named
+ * after those methods. One for each thread; used by the drain's thread only. */
 #ifndef SJ_AGENT_DRAIN_RENAMED_FUNCTIONS_H
 #define SJ_AGENT_DRAIN_RENAMED_FUNCTIONS_H
 
@@ -11,27 +11,28 @@
 
 typedef struct sj_renamed_since {
     sj_renamed_function renamed;
-    uint32_t before; /* place + 1 of the function's change before; 0: none */
+    uint32_t before; /* index + 1 of the function's previous change; 0: none */
 } sj_renamed_since;
 
-/* Zeroed but for the first three is the right start. */
+/* Set the first three members and zero the others. */
 typedef struct sj_renamed_functions {
-    sj_registry *registry; /* borrowed; NULL: no function is renamed */
+    sj_registry *registry; /* borrowed; NULL: renames no function */
     uint64_t process;
-    sj_unhooked_set *freed; /* borrowed, learns which functions stand for which; NULL: none */
-    size_t seen;            /* of the registry's list */
-    sj_renamed_since *list; /* those of this process, by time */
+    sj_unhooked_set *freed; /* borrowed; gets the replaced functions; NULL: none */
+    size_t seen;            /* number of the registry's changes that were read */
+    sj_renamed_since *list; /* changes of this process, by time */
     size_t count;
     size_t capacity;
-    sj_hash_map last; /* by function: place + 1 of its last change */
-    sj_hash_map open; /* by stack pointer: calls whose exit is to be renamed */
+    sj_hash_map last; /* by function: index + 1 of its last change */
+    sj_hash_map open; /* by stack pointer: calls whose exit must be rewritten */
 } sj_renamed_functions;
 
 void sj_renamed_functions_deinit(sj_renamed_functions *renamed);
 
-/* sj_renamed_functions_follow reads what is new in the registry, SJ_ENOMEM; afterwards
- * sj_renamed_functions_translate changes records in place, SJ_ENOMEM. Records that were written
- * after a change are read after it is in the registry. */
+/* sj_renamed_functions_follow reads the registry's new changes. sj_renamed_functions_translate then
+ * rewrites records in place. Both return SJ_ENOMEM if out of memory.
+ *
+ * A change is in the registry before the drain reads records that were written after it. */
 SJ_MUST_CHECK sj_status sj_renamed_functions_follow(sj_renamed_functions *renamed);
 SJ_MUST_CHECK sj_status sj_renamed_functions_translate(sj_renamed_functions *renamed,
                                                        sj_record *records, uint32_t count);

@@ -54,17 +54,18 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     if (sj_array_reserve(&thread->streams, &thread->stream_capacity, thread->stream_count, 1,
                          sizeof(*thread->streams)) == SJ_OK) {
         thread->streams[thread->stream_count++] = stream;
-        /* A failure shows at the next frame of the thread, which says the same again. */
+        /* An error can be ignored: the next frame of the thread contains the same. */
         (void)!(thread->is_announced ? send_thread(thread) : SJ_OK);
     }
     return stream;
 }
 
-/* The records and losses of a block that the spool lacks. */
+/* The records and losses of a block that are not in the spool yet. */
 typedef struct held_records {
-    uint64_t calls; /* lost ones */
+    uint64_t calls; /* lost calls */
     uint64_t events;
-    int64_t endings; /* without a record: its own, or of a refused block that it accounts for */
+    /* endings without a record: of this block, or of a refused block that this one accounts for */
+    int64_t endings;
 } held_records;
 
 static held_records count_held(const sj_thread_drain *thread, const sj_block_header *header)
@@ -109,9 +110,8 @@ static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t tic
     (void)!sj_frame_writer_mark(shared->options.writer, name, end, ticks, thread->number, "app");
 }
 
-/* take_value asks the rules about a value, and fires the triggers of those whose condition it
- * meets.
- */
+/* Applies the value rules to a value, and fires the triggers of the rules whose condition it
+ * meets. */
 static sj_rule_set take_value(void *context, uint32_t function, const sj_block_value *value,
                               uint64_t ticks)
 {
@@ -125,7 +125,7 @@ static sj_rule_set take_value(void *context, uint32_t function, const sj_block_v
     const sj_ruled_values *asked = sj_function_rules_values(shared->options.rules, function);
     SJ_EACH_RULE (i, &asked->values) {
         const sj_value_rule *rule = &values->items[i];
-        /* What has conditions on the whole call is judged with the call (take_call). */
+        /* Rules with conditions on the whole call are applied to the call (take_call). */
         if ((rule->condition_count != 0 && !rule->changes) || !sj_value_rule_holds(rule, value)) {
             continue;
         }
@@ -138,8 +138,8 @@ static sj_rule_set take_value(void *context, uint32_t function, const sj_block_v
     return kept;
 }
 
-/* take_call judges the rules with conditions on a whole call, and fires the triggers of those that
- * it meets. */
+/* Applies the rules with conditions on a whole call, and fires the triggers of the rules that it
+ * meets. */
 static sj_rule_set take_call(void *context, const sj_assembled_call *call)
 {
     const sj_thread_drain *thread = context;
@@ -182,7 +182,8 @@ static bool is_known(const sj_drain_shared *shared, const sj_thread_slot *slot)
     return (shared->options.salvage || shared->resumes) && slot->cursor.thread != 0;
 }
 
-/* is_first_of_fork: of one whose recorder was killed, the beginning has been read before. */
+/* True for the first thread of a forked process, unless a killed recorder has read its
+ * beginning. */
 static bool is_first_of_fork(const sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const sj_process_drain *process = thread->process;
@@ -215,8 +216,7 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 
-/* report_unsent: what a killed recorder, or a failed step, had read and not yet brought to the
- * spool. */
+/* Reports what a killed recorder, or a failed step, had read and not yet written to the spool. */
 static sj_status report_unsent(sj_thread_drain *thread, const sj_thread_slot *slot)
 {
     const uint64_t calls = slot->unsent_calls;
@@ -235,16 +235,19 @@ static bool asks_of_names(const sj_policy *policy)
     return policy->thread_count != 0 || sj_policy_watches_loops(policy);
 }
 
-/* is_wanted decides on a thread by its name, which the rules note. */
+/* True if the policy wants a thread of this name. The rules count the thread. */
 static bool is_wanted(const sj_drain_shared *shared, const char *name)
 {
     return shared->options.rules != NULL ? sj_function_rules_thread(shared->options.rules, name)
                                          : sj_thread_is_wanted(shared->options.policy, name);
 }
 
-/* is_name_due: names are looked at rarely, unless a policy goes by them or the recording ends: most
- * threads name themselves once, at their start. What a process is called that has ended is not
- * known, and one that looks at itself must not end by a system call that its filter forbids. */
+/* True if the thread's name must be read. Names are read rarely, because most threads name
+ * themselves once, at their start. Exceptions are policies that use names, and the end of the
+ * recording.
+ *
+ * The name cannot be read in a process that has ended. A process that records itself must not read
+ * it if its seccomp filter may forbid the system call. */
 static bool is_name_due(sj_thread_drain *thread)
 {
     const sj_process_drain *process = thread->process;
@@ -264,7 +267,7 @@ static bool is_name_due(sj_thread_drain *thread)
     return true;
 }
 
-/* read_last_name reads the name that the agent noted at exit; false: it noted none. */
+/* Reads the name that the agent stored at exit. Returns false if it stored none. */
 static bool read_last_name(const sj_thread_drain *thread, char name[SJ_THREAD_NAME_BYTES])
 {
     const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
@@ -273,7 +276,7 @@ static bool read_last_name(const sj_thread_drain *thread, char name[SJ_THREAD_NA
     return name[0] != '\0';
 }
 
-/* find_name finds the thread's present name, or its last one; false: unknown, or not due. */
+/* Reads the thread's current name, or its last one. Returns false if it is unknown or not due. */
 static bool find_name(sj_thread_drain *thread, char name[SJ_THREAD_NAME_BYTES])
 {
     const sj_tracked_process *tracked = &thread->process->tracked;
@@ -287,14 +290,14 @@ void sj_thread_drain_follow_name(sj_thread_drain *thread)
     const sj_process_drain *process = thread->process;
     char name[sizeof(thread->name)];
     if (!find_name(thread, name) || strcmp(name, thread->name) == 0 ||
-        /* The first thread gets the name of a program that it begins. */
+        /* An exec gives the first thread the name of the new program. */
         (!process->is_gone && thread->tid == (uint32_t)process->tracked.pid &&
          sj_tracked_process_is_replaced(&process->tracked))) {
         return;
     }
     memcpy(thread->name, name, sizeof(name));
     sj_call_filter_drop_all(&thread->reader.filter, !is_wanted(process->shared, name));
-    /* A failure shows at the next frame of the thread, which says the same again. */
+    /* An error can be ignored: the next frame of the thread contains the same. */
     (void)!(thread->is_announced ? send_thread(thread) : SJ_OK);
 }
 
@@ -358,7 +361,7 @@ sj_status sj_thread_drain_new(sj_process_drain *process, uint32_t slot_number,
     if (status == SJ_OK) {
         sj_chunk_reader_init(&made->reader, &process->view, slot_number, made->assembler,
                              process->shared->buffer);
-        made->reader.unsent = made->unflushed; /* calls that were open before */
+        made->reader.unsent = made->unflushed; /* calls that were open at attach */
         if (was_read) {
             sj_chunk_reader_resume(&made->reader,
                                    sj_frame_writer_resumed_blocks(process->shared->options.writer));
@@ -413,8 +416,7 @@ sj_status sj_thread_drain_read(sj_thread_drain *thread, sj_read_mode mode, uint6
     return status;
 }
 
-/* has_ended_first: a main thread may end while its process goes on, and is there until that ends.
- */
+/* True if a main thread has ended before its process. Its tid exists until the process ends. */
 static bool has_ended_first(const sj_thread_drain *thread, uint64_t cpu_ns)
 {
     const pid_t pid = thread->process->tracked.pid;
@@ -423,7 +425,7 @@ static bool has_ended_first(const sj_thread_drain *thread, uint64_t cpu_ns)
            sj_proc_thread_read(pid, pid, &facts) == SJ_OK && facts.state == 'Z';
 }
 
-/* What the slot says of the thread's memory. */
+/* Reads the thread's allocation counters from its slot. */
 static void read_memory(const sj_thread_drain *thread, sj_thread_counters *counters)
 {
     const sj_thread_slot *slot = sj_arena_view_slot(&thread->process->view, thread->reader.slot);
@@ -438,7 +440,8 @@ sj_status sj_thread_drain_watch(sj_thread_drain *thread)
 {
     sj_process_drain *process = thread->process;
     sj_thread_counters now = {0};
-    /* A process that looks at itself must not end by a system call that its filter forbids. */
+    /* A process that records itself must not make a system call that its seccomp filter may
+     * forbid. */
     if (process->times == NULL || (process->is_confined && process->tracked.pid == getpid()) ||
         sj_thread_times_read(process->tracked.pid, thread->tid, &now.cpu_ns, &now.ready_ns) !=
             SJ_OK ||
@@ -453,7 +456,7 @@ sj_status sj_thread_drain_watch(sj_thread_drain *thread)
                : SJ_OK;
 }
 
-/* end_watch ends the last step of a thread. */
+/* Ends the last step of a thread. */
 static sj_status end_watch(sj_thread_drain *thread)
 {
     sj_process_drain *process = thread->process;
@@ -474,9 +477,8 @@ static uint64_t positive_difference(uint64_t all, uint64_t known)
     return all > known ? all - known : 0;
 }
 
-/* count_unreported gives what the assembler counted as lost and no block that was taken has
- * reported. Refused blocks and orphan exits are reported by gaps, too, when a later block is taken.
- */
+/* Writes what the assembler counted as lost and no stored block has reported. A later stored block
+ * also reports refused blocks and orphan exits, by gaps. */
 static void count_unreported(const sj_thread_drain *thread, const sj_assembler_counters *counters,
                              uint64_t *calls, uint64_t *events)
 {
@@ -504,11 +506,12 @@ sj_status sj_thread_drain_flush(sj_thread_drain *thread)
     sj_assembler_get_counters(thread->assembler, &counters);
     count_unreported(thread, &counters, &calls, &events);
     sj_chunk_reader_settle(&thread->reader, calls, events);
-    thread->known_endings = counters.offered_endings; /* those of refused blocks are in `events` */
+    /* the endings of refused blocks are in `events` */
+    thread->known_endings = counters.offered_endings;
     return SJ_OK;
 }
 
-/* report_unnoted_drops: a thread that ended while it dropped left no note in its stream. */
+/* Reports the drops of a thread that ended while it dropped, and so left no note in its stream. */
 static sj_status report_unnoted_drops(sj_thread_drain *thread, uint64_t now_ticks)
 {
     sj_chunk_reader *reader = &thread->reader;
@@ -529,7 +532,7 @@ static sj_status report_unnoted_drops(sj_thread_drain *thread, uint64_t now_tick
     return sj_assembler_add_loss(thread->assembler, SJ_GAP_RING_FULL, calls, events, now_ticks);
 }
 
-/* report_unreported: what the assembler counted as lost and no appended block could say. */
+/* Reports what the assembler counted as lost and no stored block could report. */
 static sj_status report_unreported(sj_thread_drain *thread, uint64_t now_ticks)
 {
     sj_frame_writer *writer = thread->process->shared->options.writer;
@@ -557,7 +560,7 @@ sj_status sj_thread_drain_end(sj_thread_drain *thread, bool orderly, unsigned bl
     SJ_TRY(sj_assembler_end(thread->assembler, now_ticks, orderly, block_flags));
     SJ_TRY(report_unreported(thread, now_ticks));
     sj_chunk_reader_save(&thread->reader);
-    sj_chunk_reader_settle(&thread->reader, 0, 0); /* all is sent, or reported */
+    sj_chunk_reader_settle(&thread->reader, 0, 0); /* everything is sent or reported */
     thread->ended_ticks = now_ticks;
     return send_thread(thread);
 }

@@ -9,12 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A step of rest is reported at the latest then. */
+/* Maximum length of a step of rest. */
 #define LONGEST_REST_NS UINT64_C(10000000000)
 
 enum {
     COUNTERS_BYTES = 128,
-    NUMBER_BYTES = 21, /* of 64 bits, and what stands behind it */
+    NUMBER_BYTES = 21, /* 64 bits in decimal, and a separator */
     STEP_BYTES = (5 + SJ_SLOT_MEMORY) * NUMBER_BYTES + 3,
     SUMS_BYTES = 128
 };
@@ -52,14 +52,14 @@ static void add_step(sj_thread_times *times, uint64_t thread, uint64_t from_ns, 
     times->watched_ns += to_ns - from_ns;
 }
 
-/* Noting a thread takes two steps at most. */
+/* Adding a thread's counters creates at most two steps. */
 static bool is_full(const sj_thread_times *times)
 {
     return times->count + 2 > SJ_THREAD_STEPS;
 }
 
-/* What an entry has counted for another may be taken back: what a step has shown once is not shown
- * again when it comes back. */
+/* A counter may decrease when an entry is reassigned. Bytes reported in an earlier step are not
+ * reported again. */
 static void keep_most(sj_thread_counters *now, const sj_thread_counters *before)
 {
     for (size_t i = 0; i < SJ_SLOT_MEMORY; i++) {
@@ -67,7 +67,7 @@ static void keep_most(sj_thread_counters *now, const sj_thread_counters *before)
     }
 }
 
-/* What was used between two looks. */
+/* Returns what was used between two readings. */
 static sj_thread_counters used_between(const sj_thread_counters *before,
                                        const sj_thread_counters *now)
 {
@@ -80,9 +80,9 @@ static sj_thread_counters used_between(const sj_thread_counters *before,
     return used;
 }
 
-/* The kernel counts a wait for a processor when it ends, in the step in which the thread runs
- * again: also the part before the first look. Leaves in `used` what the thread can have done in a
- * step of `length_ns` and in the rest before it; notes what is left in `rest_ns`. */
+/* Limits `used` to the time that is available in a step of `length_ns` and in the rest before
+ * it. Writes the remaining time to `*rest_ns`. Needed because the kernel counts a wait for a
+ * processor only when the wait ends: the count includes the part before the first reading. */
 static void keep_possible(sj_thread_counters *used, uint64_t length_ns, uint64_t *rest_ns)
 {
     uint64_t left_ns = *rest_ns + length_ns;

@@ -15,7 +15,7 @@
 
 enum { STAT_BYTES = 1024 };
 
-/* read_program returns what identifies the file that a process runs; 0, 0: it cannot be told. */
+/* Returns the identity of the file that a process runs; 0, 0 if it is unknown. */
 static sj_program_file read_program(pid_t pid)
 {
     char path[64];
@@ -26,8 +26,8 @@ static sj_program_file read_program(pid_t pid)
                : (sj_program_file){0};
 }
 
-/* read_stat reads what the kernel says of the process. Returns the text behind its name, which
- * begins with the state; NULL: it is gone. */
+/* Reads /proc/PID/stat. Returns the text behind the process's name, which begins with the state.
+ * Returns NULL if the process does not exist. */
 static const char *read_stat(pid_t pid, char *text, size_t capacity)
 {
     char path[64];
@@ -42,8 +42,7 @@ static const char *read_stat(pid_t pid, char *text, size_t capacity)
     return name_end != NULL && name_end[1] == ' ' ? name_end + 2 : NULL;
 }
 
-/* has_only_forked returns false in `*has` once the process has executed a program. False: unknown.
- */
+/* Sets `*has` to false if the process has executed a program. Returns false if that is unknown. */
 static bool has_only_forked(pid_t pid, bool *has)
 {
     enum { FLAGS_FIELD = 6, PF_FORKNOEXEC = 0x40 };
@@ -87,7 +86,7 @@ bool sj_tracked_process_has_thread(const sj_tracked_process *process, uint32_t t
     return syscall(SYS_tgkill, process->pid, tid, 0) == 0 || errno != ESRCH;
 }
 
-/* Linux 6.13 and later; the headers of today's C libraries lack it. */
+/* Linux 6.13 and later. The headers of current C libraries lack it. */
 typedef struct pidfd_info {
     uint64_t mask;
     uint64_t cgroup;
@@ -99,7 +98,7 @@ enum { PIDFD_HAS_EXIT = 1 << 3 };
 #define PIDFD_GET_EXIT _IOWR(0xff, 11, pidfd_info)
 _Static_assert(sizeof(pidfd_info) == 64, "the first version of the kernel's");
 
-/* Of a process that its parent has waited for. */
+/* Reads the exit status of a process that its parent has waited for. */
 static bool find_by_pidfd(int pidfd, int *wait_status)
 {
     pidfd_info info = {.mask = PIDFD_HAS_EXIT};
@@ -111,7 +110,7 @@ static bool find_by_pidfd(int pidfd, int *wait_status)
     return true;
 }
 
-/* Of one that it has not: the last field. */
+/* Reads the exit status of a process that its parent has not waited for. It is the last field. */
 static bool find_in_proc(pid_t pid, int *wait_status)
 {
     char text[STAT_BYTES];

@@ -9,9 +9,10 @@
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
 enum {
-    MOST_WAITING = 1 << 16, /* records, values included: then they get times although no timed
-                               record has come */
-    MOST_OPEN = 1 << 16,    /* timed calls that are followed */
+    /* limit of waiting records and values; at the limit they get times without a later timed
+     * record */
+    MOST_WAITING = 1 << 16,
+    MOST_OPEN = 1 << 16, /* limit of timed open calls that are tracked */
     TICKS_BYTES = 6
 };
 
@@ -19,35 +20,35 @@ enum {
 typedef struct open_call {
     uint64_t stack;
     uint64_t ticks48;
-    uint64_t waited; /* for the drain, by the thread, before it */
+    uint64_t waited; /* ticks that the thread had waited for the drain before the call */
     uint32_t function;
 } open_call;
 
-/* A record that waits, and the time in front of it. */
+/* An untimed record that waits, and the time between it and the record before it. */
 typedef struct waiting_record {
-    uint32_t record; /* its place among the output */
-    uint32_t owner; /* place + 1 among these of the entry whose call the time in front of it belongs
-                       to; 0: none of them */
-    uint32_t parts; /* of an entry: how many such times its own are */
-    bool is_whole;  /* its exit waits, too */
-    double ticks;   /* of an entry: what its call lasts; then what each of its parts does */
+    uint32_t record; /* its index in the output */
+    /* index + 1 of the waiting entry whose call contains the time before this record; 0: none */
+    uint32_t owner;
+    uint32_t parts; /* for an entry: number of parts of the call's own time */
+    bool is_whole;  /* for an entry: its exit waits, too */
+    double ticks;   /* for an entry: duration of its call, later of each of its parts */
 } waiting_record;
 
 struct sj_untimed_records {
     sj_call_timing *timing;
-    uint64_t low, span; /* of the thread's own stack */
-    uint64_t base;      /* what short records are from; 0: they bear addresses */
-    uint64_t last;      /* stack of the last entry or exit there, from `base`, */
-    bool knows_last;    /* if it is known */
+    uint64_t low, span; /* bounds of the thread's own stack */
+    uint64_t base;      /* base address of short records; 0: they hold addresses */
+    uint64_t last;      /* stack of the last entry or exit on that stack, relative to `base` */
+    bool knows_last;    /* `last` is valid */
     bool knows_before;
     uint64_t before48; /* time of the last timed record */
     uint64_t waited;   /* ticks that the thread has waited for the drain so far */
-    sj_record *output; /* those that have times, and from `ready` on those that wait */
+    sj_record *output; /* records with times; from `ready` on, records that wait */
     size_t count, capacity, ready;
-    waiting_record *waiting; /* the untimed ones among the latter */
+    waiting_record *waiting; /* the untimed ones of the waiting records */
     size_t waiting_count, waiting_capacity, waiting_entries;
     uint64_t undecided_calls; /* see sj_untimed_records_undecided_calls */
-    uint32_t *path;           /* entries among the waiting that are open, while times are given */
+    uint32_t *path;           /* open entries among the waiting records, while times are computed */
     size_t path_capacity;
     open_call *open;
     size_t open_count, open_capacity;
@@ -90,7 +91,7 @@ static bool is_of_kind(const sj_record *record, sj_record_kind kind)
 static uint64_t ticks_between(uint64_t from48, uint64_t to48)
 {
     const uint64_t ticks = (to48 - from48) & TICKS48_MASK;
-    return ticks <= TICKS48_MASK / 2 ? ticks : 0; /* a clock that went back */
+    return ticks <= TICKS48_MASK / 2 ? ticks : 0; /* 0: the clock went back */
 }
 
 static void set_ticks(sj_record *record, uint64_t ticks48)
@@ -98,8 +99,7 @@ static void set_ticks(sj_record *record, uint64_t ticks48)
     memcpy(record->bytes, &ticks48, TICKS_BYTES);
 }
 
-/* --- what timed calls say ----------------------------------------------------------------------
- */
+/* --- durations of timed calls ----------------------------------------------------------------- */
 
 static void open_one(sj_untimed_records *untimed, const open_call *call)
 {
@@ -131,7 +131,7 @@ static void close_one(sj_untimed_records *untimed, const open_call *exit)
     }
 }
 
-/* leaves_timed returns whether an exit without a clock ends a call whose entry was timed. */
+/* True if an untimed exit ends a call whose entry was timed. */
 static bool leaves_timed(sj_untimed_records *untimed, const sj_record *exit)
 {
     const uint64_t stack = sj_record_frame(exit);
@@ -145,8 +145,8 @@ static bool leaves_timed(sj_untimed_records *untimed, const sj_record *exit)
     return leaves;
 }
 
-/* follow takes note of a timed entry or exit. Calls without a clock need none: where one goes on
- * beyond a timed record, its times are known as well as those of its neighbours. */
+/* Tracks a timed entry or exit. Untimed calls need not be tracked: if one contains a timed record,
+ * its times are as exact as those of its neighbours. */
 static void follow(sj_untimed_records *untimed, const sj_record *record)
 {
     const uint64_t stack = sj_record_stack(record);
@@ -166,8 +166,8 @@ static void follow(sj_untimed_records *untimed, const sj_record *record)
 
 /* --- times ------------------------------------------------------------------------------------ */
 
-/* Finds out which of the waiting calls end among them, and what they last. Returns the sum of the
- * times that are known so; `*unknown` is how many are not. */
+/* Finds the waiting calls whose exits wait, too, and computes their durations. Returns the sum of
+ * the times that are known from them. Writes the number of unknown times to `*unknown`. */
 static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
 {
     size_t depth = 0;
@@ -189,13 +189,13 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
         const sj_record *entered = entry != NULL ? &untimed->output[entry->record] : NULL;
         if (entry == NULL || sj_record_frame(entered) != sj_record_frame(record) ||
             function_of(entered) != function_of(record)) {
-            depth = 0; /* what is open here has no exit of its own, or none among these */
+            depth = 0; /* an open call here has no exit, or its exit does not wait */
             continue;
         }
         const double mean = sj_call_timing_mean(untimed->timing, function_of(record));
         entry->is_whole = mean >= 0;
         depth--;
-        /* So far `ticks` is what its callees last. */
+        /* Until here, `ticks` is the duration of its callees. */
         const double lasts = mean > entry->ticks ? mean : entry->ticks;
         if (depth != 0) {
             untimed->waiting[untimed->path[depth - 1]].ticks += lasts;
@@ -206,7 +206,7 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
         }
     }
     double known = 0;
-    *unknown = 1; /* behind the last */
+    *unknown = 1; /* the time after the last record */
     for (size_t i = 0; i < untimed->waiting_count; i++) {
         const uint32_t owner = untimed->waiting[i].owner;
         const bool is_known = owner != 0 && untimed->waiting[owner - 1].is_whole;
@@ -216,7 +216,8 @@ static double find_known_times(sj_untimed_records *untimed, size_t *unknown)
     return known;
 }
 
-/* A call among the waiting may have lasted for all the time that they have together. */
+/* Reports that each waiting call may have lasted as long as the whole time between the timed
+ * records. */
 static void tell_length(sj_untimed_records *untimed, uint64_t ticks)
 {
     sj_call_timing *timing = untimed->timing;
@@ -234,8 +235,8 @@ static void tell_length(sj_untimed_records *untimed, uint64_t ticks)
     }
 }
 
-/* give_times gives the waiting records times before `until48`. `is_theirs`: nothing else is known
- * to have taken time since the last timed record. */
+/* Gives the waiting records times before `until48`. `is_theirs`: no other known work took time
+ * since the last timed record. */
 static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool is_theirs)
 {
     if (untimed->waiting_count == 0) {
@@ -268,7 +269,7 @@ static sj_status give_times(sj_untimed_records *untimed, uint64_t until48, bool 
 
 /* --- records ---------------------------------------------------------------------------------- */
 
-/* A record without a clock, as the assembler takes it. */
+/* Returns the record with the marks that the assembler expects for a record without a clock. */
 static sj_record untimed_record(sj_untimed_records *untimed, const sj_record *record)
 {
     sj_record marked = *record;
@@ -280,7 +281,7 @@ static sj_record untimed_record(sj_untimed_records *untimed, const sj_record *re
     return marked;
 }
 
-/* There is room for it: see make_room. */
+/* Appends a record. make_room has reserved the space. */
 static void put(sj_untimed_records *untimed, const sj_record *record, bool waits)
 {
     if (waits) {
@@ -328,8 +329,9 @@ static void keep_place(sj_untimed_records *untimed, const sj_record *record)
     }
 }
 
-/* What the thread did before a record ends there, or where it began to wait for the drain: a wait
- * is no part of what calls last. */
+/* Returns the time until which the thread worked before a record. That is the record's time, or the
+ * time when the thread began to wait for the drain. Such a wait is not part of a call's
+ * duration. */
 static uint64_t end_of_work(sj_untimed_records *untimed, const sj_record *record)
 {
     const uint64_t at48 = sj_record_ticks48(record);
@@ -350,7 +352,7 @@ static sj_status take_whole(sj_untimed_records *untimed, const sj_record *record
         keep_place(untimed, record);
     }
     if (is_of_kind(record, SJ_RECORD_VALUE)) {
-        put(untimed, record, false); /* it goes with the record behind it */
+        put(untimed, record, false); /* it stays with the record after it */
         return SJ_OK;
     }
     if (is_call && sj_record_is_untimed(sj_record_stack(record))) {
@@ -368,7 +370,7 @@ static sj_status take_whole(sj_untimed_records *untimed, const sj_record *record
     return SJ_OK;
 }
 
-/* What was lent goes; what waits moves to the front. */
+/* Removes the records that were lent, and moves the waiting records to the front. */
 static void drop_lent(sj_untimed_records *untimed)
 {
     if (untimed->ready == 0) {

@@ -1,15 +1,16 @@
-/* Untimed records: turns the short records of a thread (record.h) into whole ones, and gives those
- * without a clock a time: between the timed ones around them, which are known; order is exact.
+/* Untimed records: turns the short records of a thread (agent/abi/record.h) into full ones. Records
+ * without a clock get estimated times between the timed records around them. Their order is exact.
  *
- * A call that lies between two timed records lasts as long as the timed calls of its function do on
- * average. What is left of the time between is divided among what else happened there; where there
- * is not as much, all such calls are shortened alike. Calls that reach beyond a timed record have
- * each end somewhere between the timed records around it. Time that the thread waited for the drain
- * (SJ_NOTE_WAITED) is the caller's, and no part of an average.
+ * A call between two timed records gets the mean duration of its function's timed calls. The
+ * remaining time is divided among the other untimed records. If there is too little time, all such
+ * calls are shortened in proportion. If a call contains a timed record, each of its ends lies
+ * somewhere between the timed records around it.
  *
- * Entries without a clock get SJ_UNTIMED_ENTRY in their stacks, and exits SJ_UNTIMED_EXIT whose
- * entries had one. One a thread; the drain's thread
- * only. */
+ * Time that the thread waited for the drain (SJ_NOTE_WAITED) belongs to the caller and does not
+ * count in a mean.
+ *
+ * Entries without a clock get SJ_UNTIMED_ENTRY in their stacks. Exits get SJ_UNTIMED_EXIT if their
+ * entries had a clock. One for each thread; used by the drain's thread only. */
 #ifndef SJ_AGENT_DRAIN_UNTIMED_RECORDS_H
 #define SJ_AGENT_DRAIN_UNTIMED_RECORDS_H
 
@@ -17,38 +18,40 @@
 
 typedef struct sj_untimed_records sj_untimed_records;
 
-/* sj_untimed_records_new is for the thread of a slot with these bounds of its own stack. `timing`
- * (borrowed) learns from the timed calls; NULL: nobody does. `has_distances`: as the arena's view
- * says. NULL when memory is short. */
+/* Creates the state of a thread with these bounds of its own stack. `timing` (borrowed, may be
+ * NULL) gets the durations of timed calls. `has_distances` is that of the arena's view. Returns
+ * NULL if out of memory. */
 sj_untimed_records *sj_untimed_records_new(sj_call_timing *timing, uint64_t stack_low,
                                            uint64_t stack_high, bool has_distances);
 void sj_untimed_records_free(sj_untimed_records *untimed);
 
-/* sj_untimed_records_take takes what stands in `count` places and lends the records that have a
- * time now, until its next call: those that wait for the next timed record are kept. `now_ticks` is
- * not earlier than any of them. `*undecided` is how many short records could not be read, as
- * nothing is known of what was before them. SJ_ENOMEM. */
+/* Reads the records in `count` places. Lends the records whose times are known, until its next
+ * call. It keeps those that wait for the next timed record. `now_ticks` is not earlier than any of
+ * them.
+ *
+ * `*undecided` is the number of short records that could not be decoded, because the records before
+ * them are unknown. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_untimed_records_take(sj_untimed_records *untimed,
                                                 const sj_record *places, size_t count,
                                                 uint64_t now_ticks, sj_record **records,
                                                 size_t *record_count, uint64_t *undecided);
 
-/* sj_untimed_records_undecided_calls is how many of what the last sj_untimed_records_take could not
- * read are entries. */
+/* Returns the number of entries among the records that the last sj_untimed_records_take could not
+ * decode. */
 uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed);
 
-/* sj_untimed_records_settle lends those that wait: no timed record follows until `now_ticks`.
- * SJ_ENOMEM. */
+/* Gives the waiting records times and lends them, because no timed record comes before `now_ticks`.
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_untimed_records_settle(sj_untimed_records *untimed, uint64_t now_ticks,
                                                   sj_record **records, size_t *record_count);
 
-/* sj_untimed_records_are_kept: some wait, or are values of what waits or comes. */
+/* True if records wait, or values wait for their record. */
 bool sj_untimed_records_are_kept(const sj_untimed_records *untimed);
 
-/* sj_untimed_records_waiting is how many records wait, and how many of them are entries. */
+/* Returns the number of waiting records, and the number of entries among them in `*entries`. */
 size_t sj_untimed_records_waiting(const sj_untimed_records *untimed, size_t *entries);
 
-/* sj_untimed_records_lost: records are missing here. What waits has been settled. */
+/* Reports that records are missing here. The waiting records must have been settled. */
 void sj_untimed_records_lost(sj_untimed_records *untimed);
 
 #endif

@@ -128,5 +128,5 @@ sj_status sj_link_take_report(sj_registry *registry, uint64_t process, uint16_t 
                              : type == SJ_LINK_NO_LINES
                                  ? take_no_lines(registry, process, reader)
                                  : take_no_methods(registry, process, reader);
-    return status == SJ_EFULL ? SJ_OK : status; /* without room for the report it is counted */
+    return status == SJ_EFULL ? SJ_OK : status; /* the frame writer counts reports without space */
 }

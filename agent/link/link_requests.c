@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* connect_session returns the socket, or -1. */
+/* Returns the socket, or -1. */
 static int connect_session(const char *root, const char *session)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

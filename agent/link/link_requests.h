@@ -1,5 +1,5 @@
-/* Live recordings of this user, as another process sees them: their control sockets
- * (agent/abi/link.h) in the runtime root. */
+/* Requests to live recordings of this user. They have control sockets (agent/abi/link.h) in the
+ * runtime root. */
 #ifndef SJ_AGENT_LINK_LINK_REQUESTS_H
 #define SJ_AGENT_LINK_LINK_REQUESTS_H
 
@@ -13,15 +13,16 @@ typedef struct sj_link_peers {
     char sessions[SJ_LINK_PEERS_MAX][SJ_SESSION_TEXT_BYTES];
 } sj_link_peers;
 
-/* sj_link_peer_find lists the recordings whose session id begins with `prefix` ("" all) and whose
- * control socket answers; those beyond SJ_LINK_PEERS_MAX are left out. Never fails for want of any.
- */
+/* Lists the recordings whose session id begins with `prefix` ("": all) and whose control socket
+ * accepts connections. Stops at SJ_LINK_PEERS_MAX. An empty list is not an error. */
 SJ_MUST_CHECK sj_status sj_link_peer_find(const char *prefix, sj_link_peers *list, sj_error *error);
 
-/* sj_link_request sends one packet to the control socket of `session` and waits for the answer, at
- * most SJ_LINK_TIMEOUT_MS. `answer` takes the text that comes with it; NULL with 0: nothing does.
- * SJ_ENOTFOUND: it is not being recorded (any more); SJ_EPERM: refused, `error` says why;
- * SJ_ELIMIT `text` does not fit a packet; SJ_EIO. */
+/* Sends one packet to the control socket of `session` and waits for the reply, at most
+ * SJ_LINK_TIMEOUT_MS. Writes the text of the reply to `answer`, which may be NULL with capacity 0.
+ *
+ * Returns SJ_ENOTFOUND if the session is not (or no longer) being recorded. Returns SJ_EPERM if the
+ * request is refused; `error` says why. Returns SJ_ELIMIT if `text` does not fit a packet. Also
+ * returns SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_link_request(const char *session, sj_link_type type, const void *payload,
                                         size_t payload_bytes, const char *text, char *answer,
                                         size_t capacity, sj_error *error);

@@ -28,9 +28,9 @@ enum { CLIENTS_MAX = 128, BACKLOG = 128, PLAN_POLL_MS = 5 };
 typedef struct link_client {
     int fd;
     uint64_t process;  /* 0 until HELLO */
-    uint64_t asked_ns; /* when its last packet came */
+    uint64_t asked_ns; /* when its last packet arrived */
     uint64_t asked_ticks;
-    uint8_t *request; /* the packet that asks for a plan that is being made; NULL: none; owned */
+    uint8_t *request; /* packet that requests a plan that is being made; NULL: none; owned */
     size_t request_bytes;
 } link_client;
 
@@ -38,14 +38,14 @@ struct sj_link_server {
     sj_link_server_options options;
     char socket_path[PATH_MAX];
     int listener;
-    int wake; /* eventfd: stop */
+    int wake; /* eventfd: signals the stop */
     pthread_t thread;
     bool thread_started;
     link_client clients[CLIENTS_MAX];
     size_t client_count;
-    uint8_t packet[SJ_LINK_MAX_BYTES]; /* of the server's thread */
+    uint8_t packet[SJ_LINK_MAX_BYTES]; /* used by the server's thread */
     size_t packet_bytes;
-    int file; /* that came with the packet; -1: none */
+    int file; /* descriptor that came with the packet; -1: none */
     _Atomic uint64_t connections;
     _Atomic uint64_t joined;
     _Atomic uint64_t ready;
@@ -70,7 +70,7 @@ static sj_status send_packet(int fd, sj_link_type type, const void *payload, siz
     return SJ_OK;
 }
 
-/* is_file_name keeps an agent from naming a file outside of the runtime directory. */
+/* True if the name cannot lead out of the runtime directory. */
 static bool is_file_name(const char *name, size_t capacity)
 {
     const size_t bytes = strnlen(name, capacity);
@@ -98,8 +98,7 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
                                        sj_clock_ticks(), &client->process));
         const sj_link_process process = {
             .number = client->process, .pid = (pid_t)hello.pid, .arena_name = hello.arena_name};
-        /* Before anything is read of it: the recovery of a killed recorder's session looks there.
-         */
+        /* Before anything of it is read: the recovery of a killed recorder's session reads this. */
         sj_registry_note_arena(server->options.registry, client->process, hello.arena_name);
         SJ_TRY(server->options.joined(server->options.context, &process));
         atomic_fetch_add(&server->joined, 1);
@@ -111,7 +110,7 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
     return send_packet(client->fd, SJ_LINK_WELCOME, &welcome, sizeof(welcome), NULL, 0);
 }
 
-/* read_module takes the structure and the path behind it, which becomes that of the real file. */
+/* Reads the structure and the path after it. Replaces the path by that of the real file. */
 static sj_status read_module(sj_reader *reader, sj_link_module *module, char path[PATH_MAX])
 {
     const uint8_t *bytes = sj_reader_take(reader, sizeof(*module));
@@ -131,7 +130,7 @@ static sj_status read_module(sj_reader *reader, sj_link_module *module, char pat
     return SJ_OK;
 }
 
-/* planner_of returns what answers a question about a module. */
+/* Returns the function that handles a request for a module's plan. */
 typedef sj_status (*module_planner)(sj_registry *registry, const sj_plan_request *request,
                                     sj_plan_answer *answer);
 
@@ -155,7 +154,7 @@ static sj_status send_plan(int fd, const sj_plan_answer *planned)
                        answer.path_bytes);
 }
 
-/* A plan that has no file. */
+/* Sends a plan that is not in a file. */
 static sj_status send_plan_itself(int fd, const sj_plan_answer *planned)
 {
     const sj_link_plan answer = {.first_function = planned->first_function};
@@ -184,8 +183,8 @@ static void drop_request(link_client *client)
     client->request = NULL;
 }
 
-/* keep_request has a client wait for a plan that is being made: its request is answered later, and
- * other clients are answered meanwhile. */
+/* Keeps the request of a client that must wait for its plan. The reply is sent later; other clients
+ * are served meanwhile. */
 static sj_status keep_request(const sj_link_server *server, link_client *client)
 {
     if (client->request != NULL) {
@@ -265,8 +264,8 @@ static bool is_terminated(const uint8_t *texts, uint32_t bytes)
     return texts != NULL && bytes > 1 && texts[0] != '\0' && texts[bytes - 1] == '\0';
 }
 
-/* answer_methods: the methods that a class of the app's runtime understands, as a group that is
- * named after it. */
+/* Registers the methods that a class of the app's runtime understands, as a group named after the
+ * class. */
 static sj_status answer_methods(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     enum { CLASS_BYTES = 1024, LANGUAGE_BYTES = 16, NAME_BYTES = 4096 };
@@ -313,8 +312,7 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
                        added.count);
 }
 
-/* answer_put_in: methods of the app's classes have other code. The app goes on when that is known.
- */
+/* Registers methods whose code was replaced. The app continues after the reply. */
 static sj_status answer_put_in(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     sj_link_put_in head;
@@ -417,7 +415,7 @@ static sj_status answer_trigger(const sj_link_server *server, const link_client 
     return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
 }
 
-/* answer_mark serves `sojourn mark` and `sojourn trigger`, which come without HELLO. */
+/* Serves `sojourn mark` and `sojourn trigger`, which send no HELLO. */
 static sj_status answer_mark(sj_link_server *server, const link_client *client, sj_reader *reader,
                              bool is_trigger)
 {
@@ -533,7 +531,7 @@ static sj_status answer_packet(sj_link_server *server, link_client *client)
     }
 }
 
-/* serve_packet answers the packet of the server; false when the connection is over. */
+/* Handles the packet of the server. Returns false if the connection must be closed. */
 static bool serve_packet(sj_link_server *server, link_client *client)
 {
     const sj_status status = answer_packet(server, client);
@@ -554,7 +552,7 @@ static bool serve_request(sj_link_server *server, link_client *client)
     return serve_packet(server, client);
 }
 
-/* serve_client handles one packet; false when the connection is over. */
+/* Handles one packet. Returns false if the connection must be closed. */
 static bool serve_client(sj_link_server *server, link_client *client)
 {
     const ssize_t got =
@@ -593,8 +591,8 @@ static void accept_client(sj_link_server *server)
     atomic_fetch_add(&server->connections, 1);
 }
 
-/* serve_polled returns false when the connection is over. A client that waits for a plan sends
- * nothing: its connection ends. */
+/* Serves a client after poll. Returns false if the connection must be closed. A client that waits
+ * for a plan must not send anything: any event closes its connection. */
 static bool serve_polled(sj_link_server *server, link_client *client, short events)
 {
     if (client->request != NULL) {
@@ -609,7 +607,8 @@ static void close_client(link_client *client)
     close(client->fd);
 }
 
-/* serve_waiting answers what is asked within `timeout_ms`; false: it was woken, or cannot go on. */
+/* Handles what arrives within `timeout_ms`. Returns false if the server was woken or poll
+ * failed. */
 static bool serve_waiting(sj_link_server *server, int timeout_ms)
 {
     struct pollfd polled[2 + CLIENTS_MAX] = {{.fd = server->wake, .events = POLLIN},
@@ -628,7 +627,7 @@ static bool serve_waiting(sj_link_server *server, int timeout_ms)
     if (polled[0].revents != 0) {
         return false;
     }
-    /* From the last to the first, because the last takes the place of one that goes. */
+    /* From the last to the first, because the last client replaces a closed one. */
     for (size_t i = count; i-- > 0;) {
         if (!serve_polled(server, &server->clients[i], polled[2 + i].revents)) {
             close_client(&server->clients[i]);

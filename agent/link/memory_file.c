@@ -5,11 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* The kernel also fills the padding behind the room for one descriptor. */
+/* The kernel also fills the padding behind the space for one descriptor. */
 enum { FILES_MAX = (CMSG_SPACE(sizeof(int)) - CMSG_LEN(0)) / sizeof(int) };
 
-/* Sets `*file` to the only descriptor that a packet carries. Closes several, and that of an empty
- * packet, which looks like the end of the connection. */
+/* Sets `*file` to the descriptor of a packet if there is exactly one. Closes several descriptors,
+ * and that of an empty packet, which looks like the end of the connection. */
 static void take_file(const struct cmsghdr *head, bool is_empty, int *file)
 {
     int files[FILES_MAX];
@@ -41,7 +41,7 @@ ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *fil
     return got;
 }
 
-/* Reading or writing any other kind of file could block, or harm one of the user's. */
+/* Reading or writing any other kind of file could block, or damage a file of the user. */
 bool sj_memory_file_is(int file)
 {
     return file >= 0 && fcntl(file, F_GET_SEALS) >= 0;

@@ -1,4 +1,4 @@
-/* Takes what an agent says of a thread that does not answer. */
+/* Handles an agent's report of a thread that does not respond. */
 #ifndef SJ_AGENT_LINK_STALL_H
 #define SJ_AGENT_LINK_STALL_H
 
@@ -10,9 +10,9 @@ typedef struct sj_reported_stall {
     uint64_t waited_ns;
 } sj_reported_stall;
 
-/* sj_link_take_stall takes the payload of a STALL, whose report is in `file`, and sends the report.
- * A `file` that is no memory file is not touched. SJ_ECORRUPT, SJ_ENOMEM; without room for the
- * report it is dropped, which is counted. */
+/* Handles a STALL packet, whose report is in `file`, and sends the report. Does not touch a `file`
+ * that is not a memory file. Returns SJ_ECORRUPT, SJ_ENOMEM. If there is no space for the report,
+ * drops it; the frame writer counts that. */
 SJ_MUST_CHECK sj_status sj_link_take_stall(sj_registry *registry, uint64_t process,
                                            sj_reader *reader, int file, sj_reported_stall *stall);
 

@@ -1,4 +1,5 @@
-/* Symbols that were split from a module: separate debug files and MiniDebugInfo. */
+/* Finds and opens debug information that was split from a module: separate debug files and
+ * MiniDebugInfo. */
 #ifndef SJ_AGENT_OBJFILE_DEBUG_FILE_H
 #define SJ_AGENT_OBJFILE_DEBUG_FILE_H
 
@@ -6,16 +7,18 @@
 
 #include <stddef.h>
 
-/* sj_debug_file_find looks for a module's separate debug file: by build-id under
- * `debug_root`/.build-id, then by .gnu_debuglink beside the module, in .debug beside it, and under
- * `debug_root`. The file is opened in `*debug` (close it) when it fits: same build-id, or the
- * debug link's checksum. `path` gets its path. SJ_ENOTFOUND is usual. */
+/* Finds the separate debug file of a module. Searches by build-id under `debug_root`/.build-id
+ * first. Then searches by .gnu_debuglink beside the module, in .debug beside it, and under
+ * `debug_root`. A file matches if its build-id, or the checksum in the debug link, is that of the
+ * module. Writes the file's name to `path` and opens the file in `*debug`; close it with
+ * sj_elf_close. Returns SJ_ENOTFOUND if no file matches, which is usual. */
 SJ_MUST_CHECK sj_status sj_debug_file_find(const sj_elf *module, const char *module_path,
                                            const char *debug_root, sj_elf *debug, char *path,
                                            size_t path_bytes);
 
-/* sj_mini_debug_open unpacks .gnu_debugdata (xz, at most 256 MiB) in `*debug`; close it.
- * SJ_ENOTFOUND when the module has none, SJ_ECORRUPT, SJ_ENOMEM. */
+/* Unpacks .gnu_debugdata (xz, at most 256 MiB) and opens it in `*debug`; close it with
+ * sj_elf_close. Returns SJ_ENOTFOUND if the module does not have that section; else SJ_ECORRUPT or
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_mini_debug_open(const sj_elf *module, sj_elf *debug);
 
 #endif

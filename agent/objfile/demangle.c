@@ -1,11 +1,12 @@
 /* Design notes
  *
- * libiberty is the demangler of binutils and gdb: one library for C++, Rust and D. Symbols come
- * from foreign files, and each reference back to a part of the name can double its text: a hundred
- * bytes, and a demangler that never ends. Of C++ the text is taken as it is made, and the work left
- * by longjmp when there is no room for more: this path of libiberty allocates nothing. Those of
- * Rust and D do; there, names with many letters that may be such a reference stay as they are. Its
- * recursion limit stays on. */
+ * libiberty is the demangler of binutils and gdb: one library for C++, Rust and D. Symbols are
+ * untrusted: each reference back to a part of the name can double its text, so a hundred bytes can
+ * keep a demangler busy for ever. For C++, the demangler passes its text to a callback in pieces;
+ * the callback leaves by longjmp when the buffer is full. This is safe because this path of
+ * libiberty does not allocate memory. The demanglers of Rust and D do allocate. Names with many
+ * letters that may be such a reference are therefore not demangled. The recursion limit of
+ * libiberty stays on. */
 #include "agent/objfile/demangle.h"
 
 #include <libiberty/demangle.h>
@@ -19,7 +20,7 @@ enum { LONGEST_MANGLED = 8 * 1024, MOST_REFERENCES = 32 };
 
 typedef struct name_buffer {
     char *text;
-    size_t size, capacity; /* of the text, without its NUL; with it */
+    size_t size, capacity; /* size without the NUL; capacity with it */
     jmp_buf full;
 } name_buffer;
 
@@ -40,12 +41,13 @@ static bool demangle_cplusplus(const char *symbol, char *output, size_t capacity
 {
     name_buffer name = {.text = output, .capacity = capacity};
     if (setjmp(name.full) != 0) {
-        return true; /* cut */
+        return true; /* the text was cut */
     }
     return cplus_demangle_v3_callback(symbol, DMGL_PARAMS | DMGL_ANSI, take_text, &name) != 0;
 }
 
-/* A symbol of Rust (_R) or D (_D) in which few letters may lead back to what was before; malloc. */
+/* Demangles a symbol of Rust (_R) or D (_D), unless too many of its letters may be references to
+ * earlier parts. Returns NULL or a text that the caller frees. */
 static char *demangle_others(const char *symbol)
 {
     const bool is_of_rust = symbol[1] == 'R';
@@ -59,7 +61,8 @@ static char *demangle_others(const char *symbol)
                                     : NULL;
 }
 
-/* Whether a C++ symbol may be one of Rust: a part of it is h and 16 hexadecimal digits. */
+/* True if a symbol in the C++ format may be a Rust symbol: it contains h and 16 hexadecimal
+ * digits. */
 static bool is_rust(const char *symbol)
 {
     const char *hash = strstr(symbol, "17h");
@@ -68,7 +71,7 @@ static bool is_rust(const char *symbol)
 
 void sj_demangle(const char *symbol, char *output, size_t capacity)
 {
-    /* An import is FILE!SYMBOL, and no mangled name has a '!'. */
+    /* An import is written FILE!SYMBOL. Mangled names do not contain '!'. */
     const char *mark = strrchr(symbol, '!');
     const int prefix = mark != NULL ? (int)(mark + 1 - symbol) : 0;
     const char *prefix_text = symbol;
@@ -78,7 +81,9 @@ void sj_demangle(const char *symbol, char *output, size_t capacity)
         const bool is_other = symbol[1] == 'R' || symbol[1] == 'D';
         if (is_other) {
             name = demangle_others(symbol);
-        } else if (is_rust(symbol)) { /* never "any language": that ends in C++, without a bound */
+            /* Do not let libiberty detect the language: it falls back to C++, whose text is then
+             * unbounded. */
+        } else if (is_rust(symbol)) {
             name = cplus_demangle(symbol, DMGL_RUST | DMGL_PARAMS | DMGL_ANSI);
         }
         if (!is_other && name == NULL && (size_t)prefix < capacity) {

@@ -1,4 +1,4 @@
-/* Names as people read them. */
+/* Converts mangled symbols to names of the source language. */
 #ifndef SJ_AGENT_OBJFILE_DEMANGLE_H
 #define SJ_AGENT_OBJFILE_DEMANGLE_H
 
@@ -6,8 +6,8 @@
 
 enum { SJ_DEMANGLE_MAX_BYTES = 64 * 1024 };
 
-/* sj_demangle writes the source name of a C++, Rust (v0 and legacy) or D symbol into `output`, cut
- * to `capacity` - 1 bytes, or the symbol itself when it is not mangled. Thread-safe. */
+/* Writes the source name of a C++, Rust (v0 and legacy) or D symbol to `output`. Writes the symbol
+ * itself if it is not mangled. Cuts the text to `capacity` - 1 bytes. Thread-safe. */
 void sj_demangle(const char *symbol, char *output, size_t capacity);
 
 #endif

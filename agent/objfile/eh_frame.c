@@ -15,7 +15,7 @@ enum {
     REGISTER_UNKNOWN = -1
 };
 
-/* What a common information entry says about the descriptions that use it. */
+/* The fields of a common information entry (CIE), which several descriptions use. */
 typedef struct common_entry {
     sj_slice initial;
     uint32_t code_factor;
@@ -43,7 +43,7 @@ static int64_t read_sleb(sj_reader *reader)
     return 0;
 }
 
-/* Reads a pointer as DW_EH_PE_* says; `address` is that of the byte at `start`. */
+/* Reads a pointer in a DW_EH_PE_* encoding. `address` is that of the byte at `start`. */
 static uint64_t read_encoded(sj_reader *reader, uint8_t encoding, const uint8_t *start,
                              uint64_t address)
 {
@@ -130,7 +130,7 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
                 (void)read_encoded(&values, encoding & ENCODING_FORMAT_MASK, section.data, address);
             } else {
                 /* 'B' and 'G' say how return addresses and the stack are protected. 'S' marks
-                 * signal frames, which are not plain calls. */
+                 * signal frames, which are not ordinary calls. */
                 is_known = is_known && (*a == 'B' || *a == 'G');
             }
         }
@@ -143,7 +143,8 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
     return entry;
 }
 
-/* Reads a description up to its instructions. */
+/* Reads a description up to its instructions. Returns false if it is damaged or its range is
+ * empty. */
 static bool read_range(const common_entry *common, sj_reader *reader, sj_slice section,
                        uint64_t address, sj_fde *range)
 {
@@ -162,7 +163,7 @@ static bool read_range(const common_entry *common, sj_reader *reader, sj_slice s
     return !reader->bad && bytes > 0 && range->end > range->start;
 }
 
-/* A walk over the rows of one description. */
+/* An iterator over the rows of one description. */
 typedef struct frame_walk {
     sj_reader reader;
     const common_entry *common;
@@ -187,7 +188,8 @@ static void advance_location(frame_walk *walk, uint64_t delta)
     walk->location += delta * walk->common->code_factor;
 }
 
-/* A signed offset in units of the data factor; no true one is far from what 32 bits hold. */
+/* Reads a signed offset in units of the data factor. Real offsets fit in 32 bits; a larger one
+ * marks the description as broken. */
 static int64_t read_factored(frame_walk *walk)
 {
     const int64_t value = read_sleb(&walk->reader);
@@ -199,7 +201,7 @@ static int64_t read_factored(frame_walk *walk)
     return value * factor;
 }
 
-/* The operations that change the rule of the canonical frame address. */
+/* Executes the operations that change the rule of the canonical frame address. */
 static void apply_frame_rule(frame_walk *walk, uint8_t operation)
 {
     sj_reader *reader = &walk->reader;
@@ -246,7 +248,8 @@ static void apply_frame_rule(frame_walk *walk, uint8_t operation)
     }
 }
 
-/* The operations that only say where registers are saved. */
+/* Skips the operations that only say where registers are saved. Returns false for other
+ * operations. */
 static bool skip_register_rule(sj_reader *reader, uint8_t operation)
 {
     switch (operation) {
@@ -299,7 +302,7 @@ static void run_instruction(frame_walk *walk)
     }
     switch (low) {
     case 0x01:
-        walk->is_broken = true; /* set_loc: not produced for eh_frame */
+        walk->is_broken = true; /* set_loc: compilers do not write it in .eh_frame */
         return;
     case 0x02:
         advance_location(walk, sj_read_u8(reader));
@@ -318,7 +321,7 @@ static void run_instruction(frame_walk *walk)
     }
 }
 
-/* Runs to the end of a row. */
+/* Executes instructions up to the end of a row. */
 static void walk_row(frame_walk *walk, sj_cfi_row *row)
 {
     const uint64_t start = walk->location;
@@ -331,7 +334,7 @@ static void walk_row(frame_walk *walk, sj_cfi_row *row)
     row->distance = (int32_t)walk->offset;
     row->is_known = !walk->is_broken && row->distance == walk->offset &&
                     (walk->reg == REGISTER_RSP || walk->reg == REGISTER_SP);
-    /* The other machine's register numbers never name a frame. */
+    /* A register number of the other machine is never the stack pointer here. */
     row->is_entry = row->is_known && row->distance == (walk->reg == REGISTER_RSP ? 8 : 0);
 }
 
@@ -341,7 +344,7 @@ static bool is_same_rule(const sj_cfi_row *left, const sj_cfi_row *right)
            left->is_entry == right->is_entry;
 }
 
-/* Adds the next row of a range, or to the last. */
+/* Adds the next row of a range. If its rule equals that of the last row, extends the last row. */
 static sj_status add_row(sj_eh_frame *unwind, sj_fde *range, const sj_cfi_row *row)
 {
     if (range->row_count > 0 && is_same_rule(&unwind->rows[unwind->row_count - 1], row)) {
@@ -355,7 +358,8 @@ static sj_status add_row(sj_eh_frame *unwind, sj_fde *range, const sj_cfi_row *r
     return SJ_OK;
 }
 
-/* The common instructions come first; they belong to no place. */
+/* Executes the instructions of the common entry, which set the initial rule and do not belong to
+ * any address. */
 static void start_walk(frame_walk *walk, const common_entry *common)
 {
     walk->common = common;
@@ -382,7 +386,7 @@ static sj_status read_rows(sj_eh_frame *unwind, const common_entry *common, sj_s
     for (uint64_t end = range->start; end < range->end;) {
         sj_cfi_row row;
         walk_row(&walk, &row);
-        if (row.end > end) { /* locations that wrap around hold nothing */
+        if (row.end > end) { /* rows whose location wrapped around are empty */
             SJ_TRY(add_row(unwind, range, &row));
             end = row.end;
         }
@@ -405,7 +409,8 @@ sj_status sj_eh_frame_read(sj_slice section, uint64_t address, sj_eh_frame *unwi
     while (sj_reader_left(&reader) >= sizeof(uint32_t) && !reader.bad) {
         const uint32_t length = sj_read_u32(&reader);
         if (length == 0) {
-            continue; /* crtend's terminator may be followed by more when sections were merged */
+            /* After the terminator of crtend more entries can follow, if sections were merged. */
+            continue;
         }
         const uint64_t record = (uint64_t)(reader.at - section.data);
         const uint8_t *body = sj_reader_take(&reader, length);
@@ -485,9 +490,9 @@ const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range
     return &rows[low];
 }
 
-/* Where each basic block has a section, LLVM counts the tables of later parts of the function to
- * the length of a table. Call sites rise and lie in their range: the first that does not is no call
- * site, but the next table. */
+/* If each basic block has its own section, LLVM adds the tables of later parts of the function to
+ * the length of a table. The call sites of one table ascend and are inside its range. The first
+ * site that breaks this rule belongs to the next table, so reading stops there. */
 void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
                      void (*visit)(void *context, uint64_t pad), void *context)
 {

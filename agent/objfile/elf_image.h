@@ -1,4 +1,4 @@
-/* Small ELF files in memory, of sections alone: debug data put together for libdw. */
+/* Writes small ELF files in memory that have only sections. They hold debug data for libdw. */
 #ifndef SJ_AGENT_OBJFILE_ELF_IMAGE_H
 #define SJ_AGENT_OBJFILE_ELF_IMAGE_H
 
@@ -7,11 +7,11 @@
 
 typedef struct sj_elf_image_section {
     const char *name;
-    sj_slice bytes; /* none: the section is left out */
+    sj_slice bytes; /* empty: the section is left out */
 } sj_elf_image_section;
 
-/* sj_elf_image_write writes an ELF64 file with these sections in an empty buffer, which keeps the
- * failure when there is no memory. */
+/* Writes an ELF64 file with these sections to an empty buffer. Sets `image->failed` if out of
+ * memory. */
 void sj_elf_image_write(sj_byte_buffer *image, uint16_t machine,
                         const sj_elf_image_section *sections, size_t count);
 

@@ -1,5 +1,5 @@
-/* What is asked of a machine by its number in ELF files, whichever machine this runs on: one
- * descriptor in each folder of arch/. */
+/* Describes machines by their number in ELF files, whichever machine this code runs on. Each folder
+ * of arch/ defines one descriptor. */
 #ifndef SJ_AGENT_OBJFILE_ELF_MACHINE_H
 #define SJ_AGENT_OBJFILE_ELF_MACHINE_H
 
@@ -7,21 +7,23 @@
 #include <stdint.h>
 
 typedef struct sj_elf_machine {
-    uint16_t number;      /* e_machine */
-    const char *name;     /* for people */
-    const char *key;      /* in databases */
-    uint32_t relative;    /* relocation: the address that the file is loaded at and an addend */
-    uint32_t absolute;    /* relocation: a symbol's address and an addend */
-    const char *emulator; /* QEMU's program for it; NULL: its programs are not recorded in one */
-    const char *sysroot;  /* where Debian's cross libraries lie, for the emulator */
-    const char *agent;    /* file of the agent for programs in the emulator */
-    bool passes_result_address; /* of a result in memory, as the first argument */
+    uint16_t number;   /* e_machine */
+    const char *name;  /* for messages */
+    const char *key;   /* in databases */
+    uint32_t relative; /* relocation type: load address plus addend */
+    uint32_t absolute; /* relocation type: symbol address plus addend */
+    /* QEMU's program for the machine; NULL: its programs are not recorded in an emulator */
+    const char *emulator;
+    const char *sysroot; /* folder of Debian's cross libraries, for the emulator */
+    const char *agent;   /* file name of the agent for programs in the emulator */
+    /* The address of a result in memory is passed as the first argument. */
+    bool passes_result_address;
 } sj_elf_machine;
 
-/* sj_elf_machine_of returns the descriptor of an e_machine, or NULL. */
+/* Returns the descriptor of an e_machine, or NULL. */
 const sj_elf_machine *sj_elf_machine_of(uint16_t number);
 
-/* sj_elf_machine_name is for messages, also of machines that there is no descriptor of. */
+/* Returns the name of a machine for messages, also for machines without a descriptor. */
 const char *sj_elf_machine_name(uint16_t number);
 
 extern const sj_elf_machine sj_elf_x86_64;

@@ -77,7 +77,7 @@ static sj_elf_section read_section(sj_reader *reader, uint32_t *name)
     return section;
 }
 
-/* Files with more sections than fit 16 bits keep the count and the name index in section 0. */
+/* Files whose number of sections exceeds 16 bits keep the count and the name index in section 0. */
 static void read_extended_counts(const sj_elf *elf, elf_tables *tables)
 {
     const sj_slice bytes = slice_of(elf->file, tables->sections_offset, sizeof(Elf64_Shdr));
@@ -311,7 +311,7 @@ bool sj_elf_symbol_at(sj_slice table, uint32_t index, sj_elf_symbol *symbol)
     return true;
 }
 
-/* Sections that are not allocated say what the linker has done already. */
+/* Skips sections that are not allocated: the linker has already applied their relocations. */
 static bool open_next_section(sj_elf_relocations *walk)
 {
     const sj_elf *elf = walk->elf;

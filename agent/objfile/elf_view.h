@@ -1,6 +1,6 @@
-/* A bounds-checked view of an ELF64 file: sections, segments, bytes at an address, and the rows of
- * symbols and relocations.
- * Everything that is returned borrows from the view. Thread-safe for readers. */
+/* A bounds-checked view of an ELF64 file: sections, segments, bytes at an address, symbols and
+ * relocations. All returned pointers and slices borrow from the view. Several threads may read a
+ * view at the same time. */
 #ifndef SJ_AGENT_OBJFILE_ELF_VIEW_H
 #define SJ_AGENT_OBJFILE_ELF_VIEW_H
 
@@ -8,7 +8,7 @@
 #include "proto/base/error.h"
 
 typedef struct sj_elf_section {
-    const char *name; /* NUL-terminated, "" when the file has none */
+    const char *name; /* NUL-terminated; "" if the file does not name it */
     uint32_t type;
     uint32_t link;
     uint64_t flags;
@@ -27,8 +27,8 @@ typedef struct sj_elf_segment {
 
 typedef struct sj_elf {
     sj_slice file;
-    void *mapping;   /* of sj_elf_open */
-    void *allocated; /* of sj_elf_adopt */
+    void *mapping;   /* set by sj_elf_open, else NULL */
+    void *allocated; /* set by sj_elf_adopt, else NULL */
     uint16_t type;
     uint16_t machine;
     uint64_t entry;
@@ -55,49 +55,49 @@ typedef struct sj_elf_relocation {
     uint32_t symbol; /* index in the table that the relocation's section names */
 } sj_elf_relocation;
 
-/* A walk over the relocations that the loader applies, of all sections. */
+/* An iterator over the relocations that the loader applies, in all sections. */
 typedef struct sj_elf_relocations {
     const sj_elf *elf;
     uint32_t next_section;
     sj_reader reader;
-    sj_slice symbols; /* of the section at hand */
+    sj_slice symbols; /* symbol table of the current section */
 } sj_elf_relocations;
 
-/* sj_elf_open maps a file and reads its tables. SJ_ENOTFOUND, SJ_EUNSUPPORTED (not a little-endian
- * ELF64), SJ_ECORRUPT, SJ_EIO. Release with sj_elf_close. */
+/* Maps a file and reads its tables. Returns SJ_ENOTFOUND, SJ_EUNSUPPORTED (not a little-endian
+ * ELF64 file), SJ_ECORRUPT, SJ_EIO or SJ_ENOMEM. Release with sj_elf_close. */
 SJ_MUST_CHECK sj_status sj_elf_open(const char *path, sj_elf *elf, sj_error *error);
 
-/* sj_elf_adopt reads the tables of allocated bytes that the view frees, on failure too. As
- * sj_elf_open. */
+/* Reads the tables of an ELF file in allocated memory. The view frees the memory, on failure too.
+ * Errors are those of sj_elf_open. */
 SJ_MUST_CHECK sj_status sj_elf_adopt(uint8_t *bytes, size_t size, sj_elf *elf, sj_error *error);
 
-/* sj_elf_close releases a view; safe on a zeroed one. */
+/* Releases a view. A zeroed view is allowed. */
 void sj_elf_close(sj_elf *elf);
 
-/* sj_elf_find_section returns the first section of that name, or NULL. */
+/* Returns the first section of that name, or NULL. */
 const sj_elf_section *sj_elf_find_section(const sj_elf *elf, const char *name);
 
-/* sj_elf_section_bytes returns a section's bytes; empty when it has none inside the file. */
+/* Returns a section's bytes. The slice is empty if `section` is NULL or if the file does not
+ * contain its bytes. */
 sj_slice sj_elf_section_bytes(const sj_elf *elf, const sj_elf_section *section);
 
-/* sj_elf_at returns the file's bytes from an address to the end of its segment, or an empty slice.
- */
+/* Returns the file's bytes from an address to the end of its segment, or an empty slice. */
 sj_slice sj_elf_at(const sj_elf *elf, uint64_t address);
 
-/* sj_elf_build_id returns the GNU build-id, or an empty slice. */
+/* Returns the GNU build-id, or an empty slice. */
 sj_slice sj_elf_build_id(const sj_elf *elf);
 
-/* sj_elf_string returns the string at `offset` of a string table, "" when it is not inside. */
+/* Returns the string at `offset` of a string table, or "" if the table does not contain it. */
 const char *sj_elf_string(sj_slice table, uint64_t offset);
 
-/* sj_elf_read_symbol reads the next row of a symbol table. */
+/* Reads the next row of a symbol table. */
 sj_elf_symbol sj_elf_read_symbol(sj_reader *reader);
 
-/* sj_elf_symbol_at reads one row; false when the table does not reach that far. */
+/* Reads one row of a symbol table. Returns false if the table is too short. */
 bool sj_elf_symbol_at(sj_slice table, uint32_t index, sj_elf_symbol *symbol);
 
-/* sj_elf_next_relocation reads the next one; false behind the last. A walk starts with `elf` set
- * and all else zero. */
+/* Reads the next relocation. Returns false after the last one. Before the first call, set `elf` and
+ * zero all other members. */
 bool sj_elf_next_relocation(sj_elf_relocations *walk, sj_elf_relocation *relocation);
 
 #endif

@@ -1,10 +1,11 @@
 /* Design notes
  *
- * Where code is optimized, DWARF tells the register that holds a parameter at the entry, and that
- * is what counts. Where it is not, parameters have places in memory that they are stored to later,
- * and the calling convention says in which registers they come; that holds for functions that
- * others can call. A compiler may change the convention of those that they cannot: gcc gives them
- * another symbol (.constprop, .isra), clang does not, but drops the parameters' locations. */
+ * In optimized code, DWARF names the register that holds a parameter at the entry; that register is
+ * used. In other code, parameters have places in memory that the function stores to later. The
+ * calling convention then says in which registers they arrive. This is true for functions that
+ * other units can call. For functions that only their own unit can call, a compiler may change the
+ * convention. gcc gives them another symbol (.constprop, .isra). clang does not, but drops the
+ * locations of the parameters. */
 #include "agent/objfile/function_types.h"
 
 #include "agent/objfile/debug_file.h"
@@ -35,12 +36,12 @@ struct sj_function_types {
     Dwarf *dwarf;
     bool is_aapcs;
     sj_split_state split;
-    sj_split_skeleton *lacking; /* units whose .dwo files are not there */
+    sj_split_skeleton *lacking; /* units whose .dwo files are missing */
     size_t lacking_count;
     size_t lacking_capacity;
-    sj_split_package *package; /* that they are read out of; NULL: none */
+    sj_split_package *package; /* the package that contains them; NULL: none */
     sj_split_dwarf *packaged;
-    typed_entry *entries; /* by address */
+    typed_entry *entries; /* sorted by address */
     size_t count;
     size_t capacity;
     uint64_t *globals; /* addresses of functions that other modules or units can call, sorted */
@@ -50,22 +51,22 @@ struct sj_function_types {
 
 /* A parameter of the function that is described. */
 typedef struct parameter {
-    Dwarf_Die die; /* with its name and type */
+    Dwarf_Die die; /* has its name and type */
     Dwarf_Die type;
     bool has_type;
     sj_entry_state entry;
-    sj_parameter_place said;       /* by its location */
-    sj_parameter_place convention; /* by the calling convention */
+    sj_parameter_place said;       /* the place that its location names */
+    sj_parameter_place convention; /* the place by the calling convention */
 } parameter;
 
 typedef struct function_reader {
     Dwarf_Die *die;
-    Dwarf_Die origin; /* whose children are the parameters in source order */
+    Dwarf_Die origin; /* the DIE whose children are the parameters in source order */
     bool has_origin;
     int language;
     bool is_aapcs;
     bool is_global;
-    bool is_by_convention; /* the calling convention holds */
+    bool is_by_convention; /* the function follows the calling convention */
     bool is_of_llvm;
     bool is_optimized;
     uint64_t entry;
@@ -74,7 +75,7 @@ typedef struct function_reader {
     parameter parameters[MOST_PARAMETERS];
 } function_reader;
 
-/* find_address: where a function begins. One that lies in several parts begins with the first. */
+/* Finds where a function begins. A function in several parts begins with the first part. */
 static bool find_address(Dwarf_Die *die, Dwarf_Addr *address)
 {
     Dwarf_Addr base = 0;
@@ -94,7 +95,7 @@ static sj_status add_function(sj_function_types *types, Dwarf_Die *die)
     return SJ_OK;
 }
 
-/* walk looks for functions where they are defined: in units, namespaces, classes, functions. */
+/* Finds functions where they are defined: in units, namespaces, classes and functions. */
 static sj_status walk(sj_function_types *types, Dwarf_Die *die, int depth)
 {
     Dwarf_Die child;
@@ -131,7 +132,7 @@ static sj_status walk_units(sj_function_types *types)
     Dwarf_Die die;
     Dwarf_Die split;
     while (dwarf_get_units(types->dwarf, unit, &unit, &version, &type, &die, &split) == 0) {
-        /* A skeleton's functions are in its .dwo file, if that is there. */
+        /* The functions of a skeleton are in its .dwo file, if that exists. */
         const bool is_split = type == DW_UT_skeleton && dwarf_tag(&split) != DW_TAG_invalid;
         if (type == DW_UT_skeleton && !is_split) {
             SJ_TRY(note_lacking(types, unit));
@@ -146,8 +147,8 @@ static void note_split(sj_function_types *types, sj_split_state state)
     types->split = state > types->split ? state : types->split;
 }
 
-/* keep_packaged keeps of the lacking units those that the package has; false, with all of them
- * kept: it has none. */
+/* Removes the units that the package does not have from the missing units. Returns false, and
+ * removes none, if the package does not have any of them. */
 static bool keep_packaged(sj_function_types *types)
 {
     size_t kept = 0;
@@ -184,8 +185,8 @@ static sj_status walk_packaged(sj_function_types *types)
     return status == SJ_ENOMEM ? status : SJ_OK;
 }
 
-/* read_package reads units whose .dwo files are not there out of a package beside the file. Where
- * that has none of them there is no package behind it. */
+/* Reads units whose .dwo files are missing from the package beside the file. Closes a package that
+ * has none of these units. */
 static sj_status read_package(sj_function_types *types, const char *path)
 {
     char package[PATH_MAX];
@@ -214,7 +215,8 @@ static sj_status read_lacking(sj_function_types *types, const char *path, const 
     }
     SJ_TRY(read_package(types, path));
     if (types->package == NULL && debug_path != NULL) {
-        const sj_split_state own = types->split; /* no matter if the other package is of use */
+        /* This state counts only if the other package does not have the units either. */
+        const sj_split_state own = types->split;
         types->split = SJ_SPLIT_COMPLETE;
         SJ_TRY(read_package(types, debug_path));
         note_split(types, types->package == NULL ? own : SJ_SPLIT_COMPLETE);
@@ -291,7 +293,7 @@ static void close_file(sj_function_types *types)
     types->descriptor = -1;
 }
 
-/* open_file opens a file that has DWARF; false, with nothing open: it has none. */
+/* Opens a file that has DWARF. Returns false, with nothing open, if it has none. */
 static bool open_file(sj_function_types *types, const char *path)
 {
     GElf_Ehdr header;
@@ -314,7 +316,7 @@ static bool open_file(sj_function_types *types, const char *path)
     return true;
 }
 
-/* find_split finds the file that a module's DWARF was split to. */
+/* Finds the separate debug file that contains a module's DWARF. */
 static bool find_split(const char *path, char split[PATH_MAX])
 {
     sj_elf elf;
@@ -382,14 +384,14 @@ sj_split_state sj_function_types_split(const sj_function_types *types)
     return types->split;
 }
 
-/* is_clone: the symbol is of a copy whose parameters the compiler may have changed. */
+/* True if the symbol is a copy of a function whose parameters the compiler may have changed. */
 static bool is_clone(const char *symbol)
 {
     return strstr(symbol, ".constprop.") != NULL || strstr(symbol, ".isra.") != NULL ||
            strstr(symbol, ".part.") != NULL;
 }
 
-/* find_concrete finds the parameter of the function that has the abstract one as its origin. */
+/* Finds the parameter of this function whose origin is the abstract parameter. */
 static bool find_concrete(const function_reader *reader, Dwarf_Die *abstract, Dwarf_Die *found)
 {
     Dwarf_Attribute attribute;
@@ -421,7 +423,7 @@ static void read_parameter(function_reader *reader, Dwarf_Die *die)
     if (read->has_type) {
         layout = sj_type_layout_of(&read->type, reader->language);
     }
-    /* Clang has had several ways to pass 128 bits that no two registers are left for. */
+    /* Versions of clang differ in how they pass 128 bits if fewer than two registers are left. */
     const bool is_wide = !layout.is_aggregate && layout.words[1] == SJ_WORD_WHOLE;
     if ((reader->language == DW_LANG_Rust && layout.is_aggregate) ||
         (reader->is_of_llvm && is_wide)) {
@@ -445,7 +447,9 @@ static void read_parameters(function_reader *reader)
     } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-/* judge_convention notes what speaks against the calling convention, and for optimized code. */
+/* Clears is_by_convention if a DWARF location contradicts the calling convention. Clears it, too,
+ * if a parameter of a function that only one unit can call does not have a location. Sets
+ * is_optimized if any parameter is not in memory. */
 static void judge_convention(function_reader *reader)
 {
     for (size_t i = 0; i < reader->count; i++) {
@@ -463,34 +467,36 @@ static void judge_convention(function_reader *reader)
     }
 }
 
-/* is_kept: callers give what the source says, and where. LLVM leaves out arguments of functions
- * that only one unit can call, or one of the two words of an argument, and does not say so. */
+/* True if callers pass all arguments of the source, and where the convention says. For functions
+ * that only one unit can call, LLVM may omit arguments, or one of an argument's two words. DWARF
+ * does not say so. */
 static bool is_kept(const function_reader *reader)
 {
     return reader->is_by_convention &&
            (!reader->is_of_llvm || reader->is_global || !reader->is_optimized);
 }
 
-/* place_of decides where a parameter is at the entry. */
+/* Decides where a parameter is at the entry. */
 static sj_parameter_place place_of(const function_reader *reader, const parameter *read)
 {
     static const sj_parameter_place unknown = {0};
     switch (read->entry) {
-    case SJ_ENTRY_REGISTERS: /* which member is in which register, the convention says */
+    /* Only the convention says which member is in which register. */
+    case SJ_ENTRY_REGISTERS:
         return read->convention.members != 0 && read->said.words[0] == read->convention.words[0]
                    ? read->convention
                    : read->said;
     case SJ_ENTRY_MEMORY:
         return is_kept(reader) ? read->convention : unknown;
-    case SJ_ENTRY_LATER: /* it is used, so that callers give it */
+    case SJ_ENTRY_LATER: /* the function uses the parameter, so callers pass it */
         return reader->is_by_convention && reader->is_global ? read->convention : unknown;
     default:
         return unknown;
     }
 }
 
-/* A frame base other than the frame pointer's register is that of optimized code; the call frame's
- * address, which gcc always writes, says nothing. */
+/* True if the frame base is not the register of the frame pointer, as in optimized code. The
+ * address of the call frame, which gcc always writes, does not indicate optimization. */
 static bool has_optimized_frame(Dwarf_Die *die, bool is_aapcs)
 {
     enum { FRAME_POINTER_SYSTEM_V = 6, FRAME_POINTER_AAPCS = 29 };
@@ -514,7 +520,8 @@ static bool is_of_llvm(Dwarf_Die *unit)
     return producer == NULL || strstr(producer, "GNU ") == NULL;
 }
 
-/* begin_result counts the register in which System V passes the address of a result in memory. */
+/* Returns the layout of the result. Counts the register in which System V passes the address of a
+ * result in memory. */
 static sj_type_layout begin_result(function_reader *reader, Dwarf_Die *type, bool has_type)
 {
     const sj_type_layout layout = has_type ? sj_type_layout_of(type, reader->language)
@@ -531,7 +538,7 @@ static sj_parameter_place result_place(const function_reader *reader, const sj_t
     if (!place.is_known) {
         return place;
     }
-    /* System V returns the address that it was given; AAPCS64 does not. */
+    /* System V returns the address that the caller passed; AAPCS64 does not. */
     place.is_address = sj_result_is_in_memory(layout, reader->is_aapcs);
     place.is_given = place.is_address && reader->is_aapcs;
     place.extended_bytes = sj_extended_bytes(layout, reader->is_aapcs);
@@ -566,7 +573,8 @@ static sj_status describe(function_reader *reader, sj_typed_function *function)
     if (has_result) {
         SJ_TRY(sj_typed_values_add_result(function, &type, &returned));
     }
-    for (size_t i = 0; i < reader->count; i++) { /* where there is room left */
+    /* these values are optional: the list may be full */
+    for (size_t i = 0; i < reader->count; i++) {
         parameter *read = &reader->parameters[i];
         const char *name = dwarf_diename(&read->die);
         const sj_parameter_place place = place_of(reader, read);
@@ -612,7 +620,8 @@ static const char *linkage_name(Dwarf_Die *die)
     return name != NULL ? name : "";
 }
 
-/* find_entry: of functions that the linker has laid on each other, the one with that symbol. */
+/* Returns the function at `offset`, or NULL. If the linker has folded several functions to one
+ * address, returns the one whose linkage name is `symbol`. */
 static typed_entry *find_entry(const sj_function_types *types, uint64_t offset, const char *symbol)
 {
     size_t low = 0;

@@ -1,7 +1,7 @@
-/* Types of functions from DWARF: what each parameter and result is called, of which type it is, and
- * where the calling convention puts it. Read from a module's file or its separate debug file, or
- * the .dwo files that these name, or a package of them beside either (FILE.dwp). What the compiler
- * removed or moved is unknown, never guessed. */
+/* Reads types of functions from DWARF: the name and type of each parameter and result, and where
+ * the calling convention puts it. Sources are the module's file or its separate debug file, and the
+ * .dwo files that these name. If .dwo files are missing, the package beside either file (FILE.dwp)
+ * is read. A value whose place the compiler changed or removed is unknown, never guessed. */
 #ifndef SJ_AGENT_OBJFILE_FUNCTION_TYPES_H
 #define SJ_AGENT_OBJFILE_FUNCTION_TYPES_H
 
@@ -12,8 +12,8 @@
 
 typedef enum sj_typed_state {
     SJ_TYPED_RECORDED = 0,
-    SJ_TYPED_UNKNOWN = 1,     /* where it is at the entry, or at the exit, is not known */
-    SJ_TYPED_UNSUPPORTED = 2, /* no kind of value holds its type, or no place reaches it */
+    SJ_TYPED_UNKNOWN = 1,     /* where the value is at the entry, or at the exit, is not known */
+    SJ_TYPED_UNSUPPORTED = 2, /* no kind of value can hold its type, or no place reaches it */
     SJ_TYPED_STATES = 3
 } sj_typed_state;
 
@@ -22,69 +22,75 @@ typedef struct sj_enumerator {
     char *name; /* owned */
 } sj_enumerator;
 
-/* A parameter, a field of one that is a structure, or the result. */
+/* A parameter, a field of a structure that is a parameter, or the result. */
 typedef struct sj_typed_value {
-    uint8_t place;      /* for the probe (proto/block/value.h); 0: it is not recorded */
-    uint8_t descriptor; /* under which it is stored; its position counts the values of a function */
-    uint16_t from_byte; /* where it begins in the eight bytes of its place, or behind it */
+    uint8_t place; /* what the probe records (proto/block/value.h); 0: nothing */
+    /* How the value is stored. Its position numbers the values of a function. */
+    uint8_t descriptor;
+    /* where it begins in the eight bytes of its place, or in the bytes behind it */
+    uint16_t from_byte;
     uint8_t bytes;
-    bool is_behind;      /* it lies where the place leads to, which is recorded as a text */
-    bool is_own;         /* or in words of the place itself, which are recorded likewise */
-    bool is_given;       /* the place leads there by the address that the caller gave for it */
-    bool is_extended;    /* it is a long double: of the x87 with ten bytes, else binary128 */
-    uint32_t divided_by; /* it is the distance of two addresses there, by this; 0: it is not */
-    uint8_t state;       /* sj_typed_state */
-    char *name;          /* owned; "" when the source has none; "point.x" of a field */
-    char *type;          /* owned; as C writes it */
-    sj_enumerator *enumerators; /* owned; what its numbers are called; NULL: it is no enumeration */
+    bool is_behind; /* the value is in memory that the place points to, which is recorded as text */
+    bool is_own;    /* the value is in words of the place itself, which are recorded as text */
+    bool is_given;  /* the memory is found by the address that the caller passed for the result */
+    bool is_extended; /* the value is a long double: ten bytes on the x87, else binary128 */
+    /* The value is the distance between two addresses in memory, divided by this number of bytes.
+     * 0: the value is stored directly. */
+    uint32_t divided_by;
+    uint8_t state; /* sj_typed_state */
+    char *name;    /* owned; "" if the source does not name it; "point.x" for a field */
+    char *type;    /* owned; as written in C */
+    /* The names of its numbers. Owned; NULL if the type is not an enumeration. */
+    sj_enumerator *enumerators;
     size_t enumerator_count;
 } sj_typed_value;
 
-/* What fields of results are called: "return.x", "return->x". */
+/* The prefix of names of a result's fields: "return.x", "return->x". */
 #define SJ_TYPED_RESULT "return"
 
 typedef struct sj_typed_function {
     size_t count;
-    sj_typed_value values[SJ_PLACES_PER_FUNCTION]; /* arguments in source order, the result, what
-                                                      they lead to */
+    /* in this order: arguments as in the source, the result, values that they point to */
+    sj_typed_value values[SJ_PLACES_PER_FUNCTION];
 } sj_typed_function;
 
 void sj_typed_function_free(sj_typed_function *function); /* NULL is allowed */
 
-/* sj_typed_function_list adds the places of a function's values to those that are listed, each
- * once. `limit`: the place in front of texts that are longer than otherwise; 0: none. Returns false
- * where one found no room, or less is recorded of it for what was listed before. */
+/* Adds the places of a function's values to the list `places`, each once. `limit` is the prefix for
+ * texts that are longer than the default (proto/block/value.h); 0: none. Returns false if a place
+ * does not fit, or if a listed place records less than the function needs. */
 bool sj_typed_function_list(const sj_typed_function *function, uint8_t limit,
                             uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* sj_typed_function_list_result does so for what the function returns. */
+/* Like sj_typed_function_list, but adds only the places of the result. */
 bool sj_typed_function_list_result(const sj_typed_function *function, uint8_t limit,
                                    uint8_t places[SJ_PLACES_PER_FUNCTION]);
 
-/* sj_typed_function_fit makes those values unsupported whose places find no room in that list. */
+/* Marks the values whose places do not fit in that list as unsupported. */
 void sj_typed_function_fit(sj_typed_function *function);
 
 typedef struct sj_function_types sj_function_types;
 
-/* sj_function_types_new reads which functions the module at `path` has types of; a file without
- * any gives an empty list. Blocking: walks all of the DWARF. SJ_ENOMEM. */
+/* Lists the functions of the module at `path` that have types. The list is empty if the module does
+ * not have DWARF. Blocks: walks all of the DWARF. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_function_types_new(const char *path, sj_function_types **types);
 void sj_function_types_free(sj_function_types *types); /* NULL is allowed */
 
-/* What became of debug data that were split to .dwo files; of several cases the last. */
+/* The result of reading debug data that were split to .dwo files. If several cases apply, the last
+ * one counts. */
 typedef enum sj_split_state {
-    SJ_SPLIT_COMPLETE = 0,  /* all were found, or nothing was split */
-    SJ_SPLIT_MISSING = 1,   /* files are not there, nor is a package of them */
-    SJ_SPLIT_OTHER = 2,     /* the package has not all of those units: it is of another build */
-    SJ_SPLIT_TOO_LARGE = 3, /* the package goes beyond what is read of one */
-    SJ_SPLIT_DAMAGED = 4    /* the package, or a unit of it, cannot be read */
+    SJ_SPLIT_COMPLETE = 0,  /* all were found, or no debug data were split */
+    SJ_SPLIT_MISSING = 1,   /* .dwo files are missing, and so is a package */
+    SJ_SPLIT_OTHER = 2,     /* the package lacks some of the units: it is from another build */
+    SJ_SPLIT_TOO_LARGE = 3, /* the package exceeds the limit on extracted bytes */
+    SJ_SPLIT_DAMAGED = 4    /* the package, or a unit in it, cannot be read */
 } sj_split_state;
 
-/* sj_function_types_split returns whether units that were split off are missing, and why. */
+/* Returns whether split debug data are missing, and why. */
 sj_split_state sj_function_types_split(const sj_function_types *types);
 
-/* sj_function_types_find describes the function that begins at `offset` and whose symbol is
- * `symbol`. Owned by the caller. SJ_ENOTFOUND: nothing is known of it; SJ_ENOMEM. */
+/* Describes the function that begins at `offset` and whose symbol is `symbol`. The caller frees
+ * `*function`. Returns SJ_ENOTFOUND if the function does not have types, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_function_types_find(sj_function_types *types, uint64_t offset,
                                                const char *symbol, sj_typed_function **function);
 

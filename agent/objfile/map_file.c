@@ -2,22 +2,28 @@
 
 #include <stdlib.h>
 
-/* Design notes. The three formats are distinguished line by line:
+/* Design notes
+ *
+ * The three formats are distinguished line by line:
  *
  *   nm -S    0000000000001139 000000000000000b T name
- *   lld      1139  1139  b  1  name       (VMA LMA Size Align, then output, input or symbol by
- * indent) GNU ld     <spaces> 0x0000000000001139  <spaces> name
+ *   lld      1139  1139  b  1  name
+ *   GNU ld   <spaces> 0x0000000000001139  <spaces> name
  *
- * An lld line names a symbol when its name is indented by 16 columns behind the alignment; input
- * sections contain ":(", output sections begin with no indent. A GNU ld symbol line consists of an
- * address and one word; section lines have a name before the address or a size behind it, and
- * assignments have "= ". The planner drops names whose address is not in an executable section;
- * those of data are map_globals.h's. */
+ * The columns of lld are VMA, LMA, size and alignment. The indent of the name tells whether it is
+ * an output section, an input section or a symbol. A symbol is indented by at least 16 columns.
+ * Input sections contain ":("; output sections are not indented.
+ *
+ * A symbol line of GNU ld consists of an address and one word. Section lines have a name before the
+ * address or a size behind it. Assignments contain "= ".
+ *
+ * The planner drops names whose address is not in an executable section. map_globals.h keeps the
+ * names of data. */
 
 enum { LINE_MAX_FIELDS = 5, LLD_SYMBOL_GAP = 16, LD_SYMBOL_INDENT = 8 };
 
 typedef struct map_line {
-    char *fields[LINE_MAX_FIELDS]; /* the last is the rest of the line */
+    char *fields[LINE_MAX_FIELDS]; /* the last field is the rest of the line */
     char *end;
     unsigned count;
     unsigned indent;   /* spaces before the first field */
@@ -119,7 +125,7 @@ static bool read_ld_line(const map_line *line, sj_symbol *symbol)
     if (!((first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_')) {
         return false;
     }
-    /* C++ names are demangled in these maps: put the spaces back that split them. */
+    /* C++ names are demangled in these maps: restore the spaces that split_line replaced. */
     for (char *c = line->fields[1]; c < line->end; c++) {
         *c = *c == 0 ? ' ' : *c;
     }

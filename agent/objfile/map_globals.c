@@ -26,7 +26,7 @@ static sj_status read_file(const char *path, uint8_t **bytes, size_t *size, sj_e
     return *bytes != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "no memory for map file %s", path);
 }
 
-/* The section of data that an address lies in, or NULL. */
+/* Returns the section of data that contains an address, or NULL. */
 static const sj_elf_section *find_data(const sj_elf *elf, uint64_t address)
 {
     for (uint32_t i = 0; i < elf->section_count; i++) {

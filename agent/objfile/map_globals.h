@@ -1,20 +1,22 @@
-/* Globals of a map file: the names of data that it gives, with address and length. */
+/* Reads the global data that a map file names, with address and size. */
 #ifndef SJ_AGENT_OBJFILE_MAP_GLOBALS_H
 #define SJ_AGENT_OBJFILE_MAP_GLOBALS_H
 
 #include "agent/objfile/symbols.h"
 
 typedef struct sj_map_globals {
-    sj_symbols symbols; /* by rising address; sizes that the map does not give reach to the next
-                           one, or to the end of the section */
-    char *names;        /* that they borrow from */
+    /* In ascending order of address. If the map does not give a size, the symbol extends to the
+     * next symbol or to the end of its section. */
+    sj_symbols symbols;
+    char *names; /* memory that the symbols borrow from */
 } sj_map_globals;
 
-/* sj_map_globals_read keeps, of the names of a map file (map_file.h), those of data of a program:
- * in a section that is loaded and holds no code. Whether the map is this program's is the
- * planner's to decide. SJ_ENOTFOUND, SJ_ECORRUPT, SJ_ENOMEM, and what sj_elf_open returns. */
+/* Reads a map file (map_file.h) and keeps the symbols of data of the program. Data are in sections
+ * that are loaded, without code and thread-local data. Does not check that the map belongs to the
+ * program; the planner does. Returns SJ_ENOTFOUND, SJ_ECORRUPT, SJ_ENOMEM, or an error of
+ * sj_elf_open. */
 SJ_MUST_CHECK sj_status sj_map_globals_read(const char *program, const char *map_file,
                                             sj_map_globals *globals, sj_error *error);
-void sj_map_globals_deinit(sj_map_globals *globals); /* safe on a zeroed one */
+void sj_map_globals_deinit(sj_map_globals *globals); /* a zeroed one is allowed */
 
 #endif

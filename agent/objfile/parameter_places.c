@@ -92,7 +92,7 @@ static sj_parameter_place take_words(sj_register_use *use, const sj_type_layout 
     return place;
 }
 
-/* A homogeneous aggregate has a register for each member. */
+/* Assigns a vector register to each member of a homogeneous aggregate. */
 static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true};
@@ -107,7 +107,7 @@ static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_l
     return place;
 }
 
-/* take_extended: AAPCS64 has a vector register for it. */
+/* Assigns a vector register to a long double, as AAPCS64 does. */
 static sj_parameter_place take_extended(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true,
@@ -131,7 +131,8 @@ static sj_parameter_place take_aapcs(sj_register_use *use, const sj_type_layout 
         return take_address(use);
     }
     sj_type_layout words = *layout;
-    if (layout->is_aggregate) { /* general registers, whatever it is made of */
+    /* aggregates are in general registers, whatever their members are */
+    if (layout->is_aggregate) {
         words.words[0] = SJ_WORD_WHOLE;
         words.words[1] = layout->bytes > WORD_BYTES ? SJ_WORD_WHOLE : SJ_WORD_NONE;
     }
@@ -192,8 +193,8 @@ uint8_t sj_parameter_piece(const sj_parameter_place *place, uint64_t offset, uin
                : 0;
 }
 
-/* result_word is the register of word `word` of a result by System V: the first or the second of
- * its class. */
+/* Returns the System V register of word `word` of a result: the first or the second register of its
+ * class. */
 static uint32_t result_word(const sj_type_layout *layout, uint64_t word)
 {
     const bool is_second = word == 1 && layout->words[0] == layout->words[1];
@@ -217,7 +218,7 @@ bool sj_result_piece(const sj_type_layout *layout, bool is_aapcs, uint64_t offse
     return true;
 }
 
-/* place_of_register knows the numbers that DWARF gives to registers of arguments. */
+/* Converts DWARF's number of an argument register to a place; 0 for other registers. */
 static uint8_t place_of_register(uint64_t number, bool is_aapcs)
 {
     enum { XMM0 = 17, V0 = 64 };
@@ -252,7 +253,8 @@ static bool read_register(const Dwarf_Op *operation, bool is_aapcs, uint8_t *pla
     return false;
 }
 
-/* read_registers reads one register, or pieces of eight bytes, of which the last may be shorter. */
+/* Reads the registers of a location: one register, or pieces of eight bytes each. The last piece
+ * may be shorter. */
 static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aapcs,
                            sj_parameter_place *place)
 {
@@ -271,7 +273,7 @@ static bool read_registers(const Dwarf_Op *operations, size_t count, bool is_aap
     return is_known;
 }
 
-/* is_computed: the value is in no place at all, or was put there later. */
+/* True if the value does not have a place, or was stored there after the entry. */
 static bool is_computed(const Dwarf_Op *operations, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -290,7 +292,7 @@ static bool is_computed(const Dwarf_Op *operations, size_t count)
     return count == 0;
 }
 
-/* is_in_parts: some of it is in a register, so that callers give it. */
+/* True if a part of the value is in a register. Then callers pass the value. */
 static bool is_in_parts(const Dwarf_Op *operations, size_t count)
 {
     uint8_t place = 0;

@@ -1,5 +1,5 @@
-/* Where the calling convention puts parameters, and where DWARF says that they are at the entry of
- * a function. System V for x86-64 and AAPCS64. */
+/* Computes where the calling convention (System V for x86-64, AAPCS64) puts parameters, and where
+ * DWARF says they are at the entry of a function. */
 #ifndef SJ_AGENT_OBJFILE_PARAMETER_PLACES_H
 #define SJ_AGENT_OBJFILE_PARAMETER_PLACES_H
 
@@ -8,61 +8,66 @@
 
 typedef struct sj_register_use {
     bool is_aapcs;
-    bool is_unknown; /* from here on, nothing is known */
-    uint32_t whole;  /* registers that are taken */
+    bool is_unknown; /* where further parameters are is not known */
+    uint32_t whole;  /* general registers in use */
     uint32_t real;
-    uint32_t stack; /* words */
+    uint32_t stack; /* words of the stack in use */
 } sj_register_use;
 
-/* The words of a parameter: descriptors of SJ_VALUE_LONG or SJ_VALUE_DOUBLE. */
+/* Where a parameter is. Its words are descriptors of SJ_VALUE_LONG or SJ_VALUE_DOUBLE. */
 typedef struct sj_parameter_place {
     bool is_known;
     bool is_address;                /* the first word is the address of the value */
-    uint8_t words[SJ_LAYOUT_WORDS]; /* 0: in none that can be recorded */
+    uint8_t words[SJ_LAYOUT_WORDS]; /* 0: the word is not in a place that can be recorded */
     bool is_on_stack;
-    uint32_t stack_word; /* the first */
-    uint32_t members;    /* vector registers from that of the first word on, each with one number of
-                            a homogeneous aggregate; 0: it is none */
+    uint32_t stack_word; /* index of the first word */
+    /* Number of vector registers of a homogeneous aggregate, beginning with that of the first word.
+     * Each contains one member. 0: not such an aggregate. */
+    uint32_t members;
     uint32_t member_bytes;
-    bool is_given; /* a result's address is that which the caller gave: the exit does not have it */
-    uint8_t extended_bytes; /* of a long double: of the x87, on the stack or at the top of its own,
-                               or binary128; 0: it is none */
+    /* The address of the result is the one that the caller passed; it is not available at the
+     * exit. */
+    bool is_given;
+    /* Size of a long double: ten bytes on the stack or at the top of the x87 stack, or 16 bytes of
+     * binary128. 0: not a long double. */
+    uint8_t extended_bytes;
 } sj_parameter_place;
 
-/* What DWARF says of a parameter at the entry. */
+/* The place that DWARF gives for a parameter at the entry. */
 typedef enum sj_entry_state {
-    SJ_ENTRY_REMOVED = 0,  /* nothing, or a value that is computed */
-    SJ_ENTRY_LATER = 1,    /* it has a place, but not yet here */
-    SJ_ENTRY_MEMORY = 2,   /* a place in memory, as of code that is not optimized */
-    SJ_ENTRY_REGISTERS = 3 /* those that `place` says */
+    SJ_ENTRY_REMOVED = 0,  /* none, or the value is computed */
+    SJ_ENTRY_LATER = 1,    /* the parameter has a place, but not at the entry */
+    SJ_ENTRY_MEMORY = 2,   /* a place in memory, as in code that is not optimized */
+    SJ_ENTRY_REGISTERS = 3 /* the registers in `place` */
 } sj_entry_state;
 
-/* sj_extended_bytes is how many bytes of a long double are its value; 0: it is none. */
+/* Returns the number of bytes of a long double that hold its value; 0 for any other type. */
 uint8_t sj_extended_bytes(const sj_type_layout *layout, bool is_aapcs);
 
-/* sj_result_is_in_memory: the caller gives an address for the result. */
+/* True if the caller passes an address for the result. */
 bool sj_result_is_in_memory(const sj_type_layout *layout, bool is_aapcs);
 
-/* sj_parameter_place_next places the next parameter. */
+/* Returns the place of the next parameter and updates `use`. */
 sj_parameter_place sj_parameter_place_next(sj_register_use *use, const sj_type_layout *layout);
 
-/* sj_register_use_whole: what comes next is not known unless general registers hold all of it. Rust
- * passes the rest on the stack. */
+/* Marks all further parameters as unknown, unless general registers can hold this whole parameter.
+ * For Rust, which passes the rest of a parameter on the stack. */
 void sj_register_use_whole(sj_register_use *use, const sj_type_layout *layout);
 
-/* sj_parameter_word is where the word number `word` of a parameter is; 0: in no place. */
+/* Returns the place of word number `word` of a parameter; 0 if it cannot be recorded. */
 uint8_t sj_parameter_word(const sj_parameter_place *place, uint64_t word);
 
-/* sj_parameter_piece is where the bytes from `offset` on of a parameter are, and there from byte
- * `*from_byte` on; 0: in no place. */
+/* Returns the place of the bytes of a parameter that begin at `offset`; 0 if they cannot be
+ * recorded. Sets `*from_byte` to where they begin in that place. */
 uint8_t sj_parameter_piece(const sj_parameter_place *place, uint64_t offset, uint32_t *from_byte);
 
-/* sj_result_piece is where the bytes from `offset` on of a result that registers hold are: how many
- * bytes behind the first of the words of sj_result_word. False: nowhere. */
+/* Finds the bytes that begin at `offset` in a result in registers. Sets `*from_byte` to their
+ * offset from the first word of sj_result_word. Returns false if no register contains them. */
 bool sj_result_piece(const sj_type_layout *layout, bool is_aapcs, uint64_t offset,
                      uint64_t *from_byte);
 
-/* sj_parameter_entry reads the location of a parameter at the address `entry`. */
+/* Reads the location of a parameter at the address `entry`. Sets `*place` if registers contain the
+ * parameter. */
 sj_entry_state sj_parameter_entry(Dwarf_Die *parameter, uint64_t entry, bool is_aapcs,
                                   sj_parameter_place *place);
 

@@ -15,7 +15,7 @@ typedef struct source_entry {
 } source_entry;
 
 struct sj_source_map {
-    source_entry *entries; /* by offset; of one offset the best first */
+    source_entry *entries; /* sorted by offset; the best file of an offset is first */
     size_t count;
     size_t capacity;
 };
@@ -56,7 +56,7 @@ static sj_status read_file(sj_source_map *map, const char *path)
     return status;
 }
 
-/* read_debug_file reads what was split from the module. */
+/* Reads the separate debug file of the module, if there is one. */
 static sj_status read_debug_file(sj_source_map *map, const char *path)
 {
     sj_elf elf;

@@ -1,5 +1,5 @@
-/* The source map: in which source file each function of a module is written, as far as its symbols
- * and DWARF say, or those of its separate debug file. Immutable after its making; any thread. */
+/* Maps each function of a module to its source file, from symbols and DWARF of the module and of
+ * its separate debug file. A map is immutable; any thread may read it. */
 #ifndef SJ_AGENT_OBJFILE_SOURCE_MAP_H
 #define SJ_AGENT_OBJFILE_SOURCE_MAP_H
 
@@ -9,13 +9,13 @@
 
 typedef struct sj_source_map sj_source_map;
 
-/* sj_source_map_new reads the module at `path`; a file without them gives an empty map.
- * Blocking: reads all of the DWARF. SJ_ENOMEM. */
+/* Reads the module at `path`. The map is empty if the file does not have symbols or DWARF. Blocks:
+ * reads all of the DWARF. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_source_map_new(const char *path, sj_source_map **map);
 void sj_source_map_free(sj_source_map *map); /* NULL is allowed */
 
-/* sj_source_map_find returns the source file of the function that begins at `offset`, or NULL.
- * Borrowed. */
+/* Returns the source file of the function that begins at `offset`, or NULL. The map owns the
+ * text. */
 const char *sj_source_map_find(const sj_source_map *map, uint64_t offset);
 
 #endif

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * libdw links a split unit with its skeleton, which knows the addresses, only when it finds the
- * file of the unit by the name that the skeleton has for it. So the skeletons are written anew, in
- * an ELF file in memory with the program's addresses and ranges, and each names the same
- * descriptor in /proc. Before libdw opens that for a skeleton, a file in memory with this
- * skeleton's unit takes the descriptor's place; libdw keeps what it has mapped. */
+ * libdw links a split unit with its skeleton, which has the addresses, only if it finds the unit's
+ * file by the name in the skeleton. This code therefore rewrites the skeletons, in an ELF file in
+ * memory that has the program's addresses and ranges. Each rewritten skeleton names the same
+ * descriptor in /proc. Before libdw opens that name for a skeleton, a file in memory with this
+ * skeleton's unit replaces the descriptor. libdw keeps the files that it has mapped. */
 #include "agent/objfile/split_dwarf.h"
 
 #include "agent/objfile/elf_image.h"
@@ -22,11 +22,11 @@ enum { GNU_VERSION = 4, DWARF_VERSION = 5, ADDRESS_BYTES = 8, OFFSET_BYTES = 4, 
 
 struct sj_split_dwarf {
     sj_split_package *package;
-    sj_byte_buffer image; /* of the skeletons */
+    sj_byte_buffer image; /* ELF file of the rewritten skeletons */
     Elf *elf;
     Dwarf *dwarf;
-    Dwarf_CU *unit; /* that was read last */
-    int descriptor; /* that the skeletons name */
+    Dwarf_CU *unit; /* skeleton that was read last */
+    int descriptor; /* the file in /proc that the skeletons name */
 };
 
 static uint64_t offset_of(Dwarf_Die *die, unsigned gnu_name, unsigned name)
@@ -65,7 +65,7 @@ static void put_abbrev(sj_byte_buffer *to, uint64_t code, uint64_t tag, const ui
     sj_byte_buffer_put_number(to, 0, 2);
 }
 
-/* The abbreviations of skeletons, whose code is the version. */
+/* Writes the abbreviations of the skeletons. The code of each is its DWARF version. */
 static void put_abbrevs(sj_byte_buffer *to)
 {
     static const uint16_t gnu[] = {DW_AT_low_pc,       DW_FORM_addr,          DW_AT_GNU_addr_base,
@@ -86,7 +86,7 @@ static void put_skeleton(sj_byte_buffer *to, const sj_split_skeleton *skeleton, 
     sj_byte_buffer_put_number(to, 0, OFFSET_BYTES); /* length */
     sj_byte_buffer_put_number(to, version, 2);
     if (skeleton->is_gnu) {
-        sj_byte_buffer_put_number(to, 0, OFFSET_BYTES); /* of the abbreviations */
+        sj_byte_buffer_put_number(to, 0, OFFSET_BYTES); /* offset of the abbreviations */
         sj_byte_buffer_put_number(to, ADDRESS_BYTES, 1);
     } else {
         sj_byte_buffer_put_number(to, DW_UT_skeleton, 1);
@@ -189,7 +189,7 @@ void sj_split_dwarf_free(sj_split_dwarf *dwarf)
     free(dwarf);
 }
 
-/* show_file lets the skeletons' descriptor be a file in memory with these bytes. */
+/* Replaces the descriptor that the skeletons name by a file in memory with these bytes. */
 static sj_status show_file(const sj_split_dwarf *dwarf, const sj_byte_buffer *bytes)
 {
     size_t written = 0;

@@ -1,4 +1,4 @@
-/* Units of split debug data whose .dwo files are not there, read out of a package by libdw. */
+/* Reads units of split debug data whose .dwo files are missing out of a package, with libdw. */
 #ifndef SJ_AGENT_OBJFILE_SPLIT_DWARF_H
 #define SJ_AGENT_OBJFILE_SPLIT_DWARF_H
 
@@ -6,31 +6,31 @@
 
 #include <elfutils/libdw.h>
 
-/* What a skeleton unit, in the program, says of its split unit. */
+/* The facts about a split unit in its skeleton unit, which is in the program. */
 typedef struct sj_split_skeleton {
     uint64_t id;
     uint64_t base_address;
-    uint64_t addresses; /* where the unit's begin in .debug_addr */
-    uint64_t ranges;    /* likewise in .debug_ranges; DWARF 4 */
-    bool is_gnu;        /* of DWARF 4 */
+    uint64_t addresses; /* where the unit's addresses begin in .debug_addr */
+    uint64_t ranges;    /* where the unit's ranges begin in .debug_ranges; DWARF 4 */
+    bool is_gnu;        /* the GNU format of DWARF 4 */
 } sj_split_skeleton;
 
 typedef struct sj_split_dwarf sj_split_dwarf;
 
-/* sj_split_skeleton_of reads a skeleton unit. */
+/* Reads a skeleton unit. */
 sj_split_skeleton sj_split_skeleton_of(Dwarf_CU *unit);
 
-/* sj_split_dwarf_new prepares to read the split units of `count` skeletons of the program `elf`
- * out of the package, all of which are borrowed. SJ_EIO, SJ_ENOMEM; SJ_ECORRUPT: libdw does not
- * read what was made of the skeletons. */
+/* Prepares to read the split units of `count` skeletons of the program `elf` out of the package.
+ * Borrows the package; the program and the skeletons are only needed during the call. Returns
+ * SJ_EIO or SJ_ENOMEM, or SJ_ECORRUPT if libdw cannot read the rewritten skeletons. */
 SJ_MUST_CHECK sj_status sj_split_dwarf_new(sj_split_package *package, Elf *elf,
                                            const sj_split_skeleton *skeletons, size_t count,
                                            sj_split_dwarf **dwarf);
 void sj_split_dwarf_free(sj_split_dwarf *dwarf); /* NULL is allowed */
 
-/* sj_split_dwarf_next goes to the next skeleton and reads its split unit, which lives as long as
- * `dwarf`. SJ_ECLOSED: there are no more skeletons; else as sj_split_package_extract, or SJ_EIO,
- * and the next call reads the unit behind. */
+/* Advances to the next skeleton and reads its split unit, which stays valid until `dwarf` is freed.
+ * Returns SJ_ECLOSED after the last skeleton. Returns SJ_EIO or an error of
+ * sj_split_package_extract if a unit cannot be read. The next call then reads the next unit. */
 SJ_MUST_CHECK sj_status sj_split_dwarf_next(sj_split_dwarf *dwarf, Dwarf_Die *unit);
 
 #endif

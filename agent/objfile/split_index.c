@@ -1,5 +1,7 @@
-/* Design notes. The hash table is read slot by slot and sorted: whatever order damage has given to
- * it, a search ends after a few steps. */
+/* Design notes
+ *
+ * The hash table is read slot by slot, and the units are then sorted. A search therefore ends after
+ * a few steps, even if the table is damaged. */
 #include "agent/objfile/split_index.h"
 
 #include "proto/base/array.h"
@@ -15,16 +17,17 @@ enum {
     CELL_BYTES = 4
 };
 
-/* The tables of an index, each of cells of four bytes but for the ids. */
+/* The tables of an index. Ids are eight bytes each, all other cells four bytes. */
 typedef struct index_tables {
     uint32_t column_count;
     uint32_t unit_count;
     uint32_t slot_count;
-    sj_reader ids;  /* of slots */
-    sj_reader rows; /* of slots, from 1; 0: the slot is free */
+    sj_reader ids;  /* one for each slot */
+    sj_reader rows; /* one for each slot, counted from 1; 0: the slot is free */
     sj_slice offsets;
     sj_slice sizes;
-    uint8_t sections[MOST_COLUMNS]; /* sj_split_section of each column; SJ_SPLIT_SECTIONS: other */
+    /* sj_split_section of each column; SJ_SPLIT_SECTIONS: a section that is not needed */
+    uint8_t sections[MOST_COLUMNS];
 } index_tables;
 
 static uint8_t section_of(uint32_t number, bool is_gnu)
@@ -71,7 +74,7 @@ static sj_status read_tables(sj_slice bytes, index_tables *tables)
     if (tables->unit_count > MOST_UNITS) {
         return SJ_ELIMIT;
     }
-    if (tables->unit_count == 0) { /* then there need not be tables */
+    if (tables->unit_count == 0) { /* an empty index may lack its tables */
         tables->slot_count = 0;
         return SJ_OK;
     }

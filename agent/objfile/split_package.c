@@ -1,14 +1,14 @@
 /* Design notes
  *
- * Offsets in a unit count from the beginning of its part of each section, so that the parts of one
- * unit, each as a section, are a .dwo file. Only strings are shared by all units: a file gets those
- * that its unit has offsets of.
+ * Offsets in a unit count from the beginning of its part of each section. The parts of one unit,
+ * each as a section, are therefore a .dwo file. All units share only the strings; an extracted file
+ * gets the strings that its unit has offsets of.
  *
- * Type units (-fdebug-types-section) are in the package once, with abbreviations and offsets of
- * strings of the .dwo file that they were taken from. Which of them a unit leads to is found by
- * their signatures: eight bytes that occur anywhere in it. Such a type unit brings its strings'
- * offsets, behind those of the unit, and its abbreviations, with one attribute more that takes no
- * bytes in the unit: where its offsets begin. */
+ * The package contains each type unit (-fdebug-types-section) once, with the abbreviations and
+ * string offsets of the .dwo file that it came from. Signatures tell which type units a unit
+ * refers to: eight bytes that may be anywhere in it. The string offsets of such a type unit are
+ * appended to those of the unit. Its abbreviations get one more attribute, which does not occupy
+ * bytes in the unit: where its string offsets begin. */
 #include "agent/objfile/split_package.h"
 
 #include "agent/objfile/elf_image.h"
@@ -39,21 +39,21 @@ struct sj_split_package {
     sj_slice strings;
     sj_split_index units;
     sj_split_index types;
-    uint32_t *used_by; /* for each type unit: the last extraction that it was used by */
+    uint32_t *used_by; /* number of the last extraction that used each type unit */
     uint32_t extractions;
-    uint64_t extracted_bytes; /* those that were inflated among them */
-    bool is_read;             /* what units are made of, with this result */
+    uint64_t extracted_bytes; /* includes inflated bytes */
+    bool is_read;             /* the sections were read, with the result `contents` */
     sj_status contents;
 };
 
-/* Where type units come from: abbreviations and strings of one .dwo file. */
+/* The source of type units: abbreviations and strings of one .dwo file. */
 typedef struct origin {
-    uint64_t abbrevs;     /* in the package's section */
-    uint32_t str_offsets; /* likewise */
-    uint32_t new_abbrevs; /* in the section of the file that is made */
+    uint64_t abbrevs;     /* offset in the package's section */
+    uint32_t str_offsets; /* offset in the package's section */
+    uint32_t new_abbrevs; /* offset in the extracted file's section */
 } origin;
 
-/* A file that is made. */
+/* An extracted file. */
 typedef struct extraction {
     sj_split_package *package;
     const sj_split_unit *unit;
@@ -71,7 +71,7 @@ static const char *const names[SJ_SPLIT_SECTIONS] = {
     [SJ_SPLIT_RNGLISTS] = ".debug_rnglists.dwo",
 };
 
-/* add_bytes notes that bytes are extracted or inflated; false: that is too many. */
+/* Adds extracted or inflated bytes to the count. Returns false if the limit is exceeded. */
 static bool add_bytes(uint64_t *extracted, uint64_t bytes)
 {
     if (*extracted > MOST_EXTRACTED_BYTES || bytes > MOST_EXTRACTED_BYTES - *extracted) {
@@ -82,8 +82,8 @@ static bool add_bytes(uint64_t *extracted, uint64_t bytes)
     return true;
 }
 
-/* inflate_section decompresses a section in place. SJ_ECORRUPT: it cannot be; SJ_ELIMIT: with it
- * there would be too many bytes, and nothing was done. */
+/* Decompresses a section in place. Returns SJ_ECORRUPT if it is damaged. Returns SJ_ELIMIT, and
+ * does nothing, if the bytes would exceed the limit. */
 static sj_status inflate_section(Elf_Scn *section, const GElf_Shdr *header, uint64_t *extracted)
 {
     GElf_Chdr compressed;
@@ -99,8 +99,8 @@ static sj_status inflate_section(Elf_Scn *section, const GElf_Shdr *header, uint
     return elf_compress(section, 0, 0) >= 0 ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* read_section reads the first section of that name whose bytes can be read; there need not be one.
- * SJ_ELIMIT. */
+/* Reads the first readable section of that name. `*bytes` is empty if there is none. Returns
+ * SJ_ELIMIT if the bytes would exceed the limit. */
 static sj_status read_section(Elf *elf, const char *name, uint64_t *extracted, sj_slice *bytes)
 {
     size_t strings = 0;
@@ -157,8 +157,8 @@ static sj_status read_package(sj_split_package *package)
     return units.size != 0 ? sj_split_index_read(units, &package->units) : SJ_ECORRUPT;
 }
 
-/* read_contents reads what units are made of: of a package that none is taken out of, nothing is
- * inflated but the index. */
+/* Reads the sections that units are made of. Called by the first extraction, so that until then
+ * only the index is inflated. */
 static sj_status read_contents(sj_split_package *package)
 {
     sj_slice types;
@@ -210,7 +210,7 @@ bool sj_split_package_has(const sj_split_package *package, uint64_t id)
     return sj_split_index_find(&package->units, id) != NULL;
 }
 
-/* find_part finds a unit's part of a section; false: it does not lie in it. */
+/* Finds a unit's part of a section. Returns false if it is outside of the section. */
 static bool find_part(const sj_split_package *package, const sj_split_unit *unit,
                       sj_split_section section, sj_slice *bytes)
 {
@@ -227,8 +227,8 @@ static bool find_part(const sj_split_package *package, const sj_split_unit *unit
     return true;
 }
 
-/* read_version reads the version of the unit at the beginning of a part; 0: it is cut, or of 64-bit
- * DWARF, which no compiler writes by itself. */
+/* Reads the version of the unit at the beginning of a part. Returns 0 if the part is too short.
+ * Returns 0 for 64-bit DWARF, too, which compilers do not write by default. */
 static unsigned read_version(sj_slice part)
 {
     sj_reader reader = sj_reader_of(part.data, part.size);
@@ -237,8 +237,8 @@ static unsigned read_version(sj_slice part)
     return reader.bad || is_wide ? 0 : version;
 }
 
-/* put_string copies a string of the package and writes its offset. One that has no end there gets
- * an offset that leads nowhere. */
+/* Copies a string of the package and writes its offset. If the string does not end in the section,
+ * writes an offset that is outside. */
 static sj_status put_string(extraction *made, uint32_t offset)
 {
     sj_byte_buffer *offsets = &made->sections[SJ_SPLIT_STR_OFFSETS];
@@ -256,8 +256,7 @@ static sj_status put_string(extraction *made, uint32_t offset)
     return SJ_OK;
 }
 
-/* put_strings copies the strings that a unit has offsets of; `base` becomes the place of the first
- * offset. */
+/* Copies the strings that a unit has offsets of. Sets `*base` to the place of the first offset. */
 static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsigned version,
                              size_t *base)
 {
@@ -278,8 +277,8 @@ static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsign
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 
-/* copy_declaration copies what follows the code of an abbreviation. One of a type unit's DIE gets
- * the attribute of where its strings' offsets begin. */
+/* Copies the part of an abbreviation after its code. An abbreviation of a type unit's DIE gets one
+ * more attribute: where its string offsets begin. */
 static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
 {
     const uint64_t tag = sj_read_varint(reader);
@@ -304,7 +303,7 @@ static void copy_declaration(sj_reader *reader, size_t base, sj_byte_buffer *to)
     if (tag == DW_TAG_type_unit) {
         sj_byte_buffer_put_varint(to, DW_AT_str_offsets_base);
         sj_byte_buffer_put_varint(to, DW_FORM_implicit_const);
-        /* As a signed number: with a sixth bit that is not taken for the sign. */
+        /* The number is signed: the last byte keeps bit 6 clear, so that it is not the sign. */
         sj_byte_buffer_put_number(to, 0x80 | (base & 0x7f), 1);
         sj_byte_buffer_put_number(to, 0x80 | (base >> 7 & 0x7f), 1);
         sj_byte_buffer_put_number(to, 0x80 | (base >> 14 & 0x7f), 1);
@@ -331,8 +330,8 @@ static sj_status copy_abbrevs(sj_slice table, size_t base, sj_byte_buffer *to)
     }
 }
 
-/* find_origin brings the abbreviations and strings of a type unit, once; `place` becomes that of
- * the abbreviations. */
+/* Copies the abbreviations and strings of a type unit, unless they were copied before. Sets
+ * `*place` to the offset of the abbreviations. */
 static sj_status find_origin(extraction *made, const sj_split_unit *type, sj_slice table,
                              unsigned version, uint32_t *place)
 {
@@ -396,7 +395,7 @@ static sj_status add_type(extraction *made, const sj_split_unit *type)
     return SJ_OK;
 }
 
-/* add_types adds the type units whose signatures occur from `at` on in a section of the file. */
+/* Adds the type units whose signatures occur in a section of the file, from `at` on. */
 static sj_status add_types(extraction *made, sj_split_section section, size_t *at)
 {
     sj_split_package *package = made->package;
@@ -413,7 +412,7 @@ static sj_status add_types(extraction *made, sj_split_section section, size_t *a
     return SJ_OK;
 }
 
-/* add_all_types adds until no type unit leads to another one. */
+/* Adds type units until no added unit refers to another one. */
 static sj_status add_all_types(extraction *made)
 {
     size_t scanned[2] = {0, 0};

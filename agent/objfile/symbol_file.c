@@ -1,6 +1,8 @@
-/* Design notes. elfutils reads both the file and its DWARF. The tree of DIEs is walked once;
- * inlined functions are reported below the concrete function around them, each with the depth at
- * which it was inlined. Depth is bounded, for files come from anywhere. */
+/* Design notes
+ *
+ * elfutils reads both the file and its DWARF. The tree of DIEs is walked once. Inlined functions
+ * are reported after the concrete function that contains them, each with its depth of inlining. The
+ * depth of the walk is bounded, because files are untrusted. */
 #include "agent/objfile/symbol_file.h"
 
 #include "proto/base/progress.h"
@@ -20,14 +22,14 @@ enum { DEEPEST = 200 };
 struct sj_symbol_file {
     int descriptor;
     Elf *elf;
-    Dwarf *dwarf; /* NULL: the file has none */
+    Dwarf *dwarf; /* NULL: the file does not have DWARF */
     uint8_t build_id[SJ_BUILD_ID_MAX_BYTES];
     size_t build_id_bytes;
 };
 
-/* Where the walk is. */
+/* The position of the walk. */
 typedef struct die_place {
-    uint64_t function; /* address of the concrete function around; 0: none */
+    uint64_t function; /* address of the concrete function around the DIE; 0: none */
     int inline_depth;
     int depth;
 } die_place;
@@ -92,8 +94,8 @@ const uint8_t *sj_symbol_file_build_id(const sj_symbol_file *file, size_t *size)
     return file->build_id;
 }
 
-/* report_symbol reports one entry of a symbol table; `*file` is what the last entry of a file
- * named: local symbols stand behind that of their source file. */
+/* Reports one entry of a symbol table. `*file` is the name in the last STT_FILE entry: local
+ * symbols follow the entry of their source file. */
 static sj_status report_symbol(const GElf_Sym *symbol, const char *name, const char **file,
                                const sj_symbol_visitor *visitor)
 {
@@ -146,7 +148,7 @@ static sj_status read_symbols(const sj_symbol_file *file, const sj_symbol_visito
     return SJ_OK;
 }
 
-/* The name that the symbol table would have, else that of the source. */
+/* Returns the name as in the symbol table, else the name in the source. */
 static const char *linkage_name(Dwarf_Die *die)
 {
     Dwarf_Attribute attribute;
@@ -160,8 +162,8 @@ static const char *linkage_name(Dwarf_Die *die)
     return name;
 }
 
-/* file_of returns the file that an attribute of a DIE numbers; NULL: it names none. DWARF 5 numbers
- * from 0, which dwarf_decl_file of elfutils 0.188 takes for none. */
+/* Returns the file that an attribute of a DIE refers to, or NULL. DWARF 5 numbers files from 0, but
+ * dwarf_decl_file of elfutils 0.188 rejects 0. */
 static const char *file_of(Dwarf_Die *die, unsigned int attribute_name)
 {
     Dwarf_Attribute attribute;
@@ -232,7 +234,7 @@ static sj_status walk_lines(Dwarf_Die *die, die_place place, const sj_symbol_vis
     return SJ_OK;
 }
 
-/* The offset behind the last unit; only where it is wanted. */
+/* Returns the offset behind the last unit; 0 if the progress is not watched. */
 static uint64_t end_of_units(Dwarf *dwarf)
 {
     Dwarf_Off offset = 0;
@@ -269,7 +271,8 @@ sj_status sj_symbol_file_read(sj_symbol_file *file, const sj_symbol_visitor *vis
     return status;
 }
 
-/* find_unit finds the compilation unit of an address: by .debug_aranges, which clang leaves out. */
+/* Finds the compilation unit of an address by .debug_aranges. clang does not write these, so the
+ * fallback is a search of all units. */
 static bool find_unit(Dwarf *dwarf, uint64_t address, Dwarf_Die *unit)
 {
     Dwarf_Off offset = 0;

@@ -13,11 +13,11 @@ typedef enum sj_symbol_kind {
 
 typedef struct sj_symbol {
     uint64_t address;
-    uint64_t size;    /* 0: not known */
-    const char *name; /* borrowed from what was read */
+    uint64_t size;    /* 0: unknown */
+    const char *name; /* borrowed from the file that was read */
     uint8_t source;   /* sj_symbol_source */
     uint8_t kind;     /* sj_symbol_kind */
-    uint8_t receiver; /* of a method: as sj_plan_function says */
+    uint8_t receiver; /* receiver of a method, as in sj_plan_function */
     bool is_local;
 } sj_symbol;
 
@@ -27,17 +27,17 @@ typedef struct sj_symbols {
     size_t capacity;
 } sj_symbols;
 
-/* sj_symbols_add appends one symbol. SJ_ENOMEM. */
+/* Appends one symbol. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_symbols_add(sj_symbols *symbols, sj_symbol symbol);
 
-/* sj_symbols_read appends the code symbols of one table (SHT_SYMTAB or SHT_DYNSYM) of a file. The
- * names are borrowed from the view. SJ_ENOMEM. */
+/* Appends the code symbols of all tables of that type (SHT_SYMTAB or SHT_DYNSYM) in a file. The
+ * names borrow from the view. Returns SJ_ENOMEM on failure. */
 SJ_MUST_CHECK sj_status sj_symbols_read(const sj_elf *elf, uint32_t section_type,
                                         sj_symbol_source source, sj_symbols *symbols);
 
-/* sj_symbols_sort sorts by address and merges symbols of one address: the function before the
- * label, a runtime's name before any other, the better source before the worse, the global before
- * the local. */
+/* Sorts by address and merges symbols of one address. A resolver is preferred to a function, and a
+ * function to a label. Then a runtime's name is preferred to other names, the better source to the
+ * worse, and a global symbol to a local one. */
 void sj_symbols_sort(sj_symbols *symbols);
 
 void sj_symbols_free(sj_symbols *symbols);

@@ -15,7 +15,7 @@ bool sj_is_system_library(const char *path)
     return false;
 }
 
-/* True if no part of a path is ".", ".." or empty. */
+/* True if the path does not have ".", ".." or empty components. */
 static bool is_plain(const char *path)
 {
     return strstr(path, "//") == NULL && strstr(path, "/./") == NULL &&

@@ -1,18 +1,18 @@
-/* Where the system keeps its libraries. */
+/* Knows the folders of the system's libraries. */
 #ifndef SJ_AGENT_OBJFILE_SYSTEM_LIBRARY_H
 #define SJ_AGENT_OBJFILE_SYSTEM_LIBRARY_H
 
 #include <limits.h>
 #include <stdbool.h>
 
-/* sj_is_system_library returns whether a path lies in one of the system's folders of libraries. Any
- * thread. */
+/* True if a path is in one of the system's folders of libraries. Thread-safe. */
 bool sj_is_system_library(const char *path);
 
-/* sj_real_module_path turns the path by which a program loaded a file into that of the real file,
- * in place: links and ".." in its folder are resolved, and its own name stays, by which people
- * select it. If the file itself is a link into or out of the system's folders, its target counts. A
- * path that this process cannot see stays. Blocks on the file system; any thread. */
+/* Converts the path of a module, as the program loaded it, to the path of the real file, in place.
+ * Resolves links and ".." in its folder, but keeps its file name, because users select modules by
+ * it. If the file is itself a link into or out of the system's folders, it becomes the link's
+ * target. If this process cannot see the file, the path stays as it is. Blocks on the file system.
+ * Thread-safe. */
 void sj_real_module_path(char path[PATH_MAX]);
 
 #endif

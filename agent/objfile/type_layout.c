@@ -3,30 +3,31 @@
 #include <string.h>
 
 enum {
-    DEEPEST = 8,       /* structures in structures */
-    MOST_MEMBERS = 64, /* of what is passed in registers */
+    DEEPEST = 8,       /* levels of nested structures */
+    MOST_MEMBERS = 64, /* types in registers have fewer members */
     MOST_STRIPPED = 32,
     MOST_LOOKED_AT = 4096, /* DIEs for one layout */
     WORD_BYTES = 8,
     MOST_BYTES = SJ_LAYOUT_WORDS * WORD_BYTES,
-    LANGUAGE_CXX_17 = 0x2a, /* which this dwarf.h may not know */
+    /* Older versions of the header of libdw do not define these. */
+    LANGUAGE_CXX_17 = 0x2a,
     LANGUAGE_CXX_20 = 0x2b
 };
 
-/* What a walk through a type's members has found. */
+/* The state of a walk through a type's members. */
 typedef struct layout_walk {
     sj_type_layout layout;
     bool is_unknown;
     bool is_unaligned;
-    bool is_mixed; /* not only floating-point numbers of one size */
-    bool is_odd;   /* vectors and wide floating-point numbers, which have rules of their own */
-    bool is_cut;   /* the type was not looked at to its end: nothing is known of it */
+    bool is_mixed; /* members are not only floating-point numbers of one size */
+    bool is_odd;   /* has vectors or wide floating-point numbers, which have their own rules */
+    bool is_cut;   /* the walk reached a limit: the layout is unknown */
     uint32_t visited;
     uint32_t looked_at;
 } layout_walk;
 
-/* may_look counts a DIE that is looked at. Types that consist of many others many times over would
- * take for ever; false: the walk ends here. */
+/* Counts a DIE. Returns false if the walk has reached its limit: types that contain many others
+ * many times over would take for ever. */
 static bool may_look(layout_walk *walk)
 {
     walk->is_cut = walk->is_cut || ++walk->looked_at > MOST_LOOKED_AT;
@@ -51,7 +52,7 @@ bool sj_type_of(Dwarf_Die *die, Dwarf_Die *type)
         dwarf_formref_die(&attribute, type) == NULL) {
         return false;
     }
-    /* A type in a unit of its own is declared where it is used, with the unit's signature. */
+    /* A type in a type unit is only declared where it is used, with the unit's signature. */
     if (dwarf_attr(type, DW_AT_signature, &attribute) != NULL &&
         dwarf_formref_die(&attribute, &whole) != NULL) {
         *type = whole;
@@ -101,7 +102,7 @@ static void add_word(layout_walk *walk, uint64_t offset, uint64_t bytes, uint64_
     sj_type_layout *layout = &walk->layout;
     if (bytes == 0 || offset > MOST_BYTES || bytes > MOST_BYTES - offset) {
         walk->is_unknown = walk->is_unknown || bytes == 0;
-        return; /* in memory, whatever it is; but homogeneous ones of AArch64 */
+        return; /* in memory, except for homogeneous aggregates of AArch64 */
     }
     walk->is_unaligned = walk->is_unaligned || alignment == 0 || offset % alignment != 0;
     for (uint64_t word = offset / WORD_BYTES; word <= (offset + bytes - 1) / WORD_BYTES; word++) {
@@ -157,14 +158,14 @@ static void add_array(layout_walk *walk, Dwarf_Die *type, uint64_t offset, int d
     walk->is_mixed = walk->is_mixed || whole > 4 * (uint64_t)WORD_BYTES;
 }
 
-/* add_bits adds a bit field, which never makes a word of floating-point numbers. */
+/* Adds a bit field. A word with a bit field is never passed as a floating-point number. */
 static void add_bits(layout_walk *walk, Dwarf_Die *member, uint64_t offset)
 {
     const uint64_t bits = sj_type_number(member, DW_AT_bit_size, 0);
     const uint64_t first = sj_type_number(member, DW_AT_data_bit_offset, UINT64_MAX);
     walk->is_mixed = true;
     if (first == UINT64_MAX || bits == 0) {
-        walk->is_unknown = true; /* as before DWARF 4 */
+        walk->is_unknown = true; /* the offset has the format of DWARF before version 4 */
         return;
     }
     add_word(walk, offset + first / 8, 1, 1, SJ_WORD_WHOLE);
@@ -233,7 +234,7 @@ static void add_type(layout_walk *walk, Dwarf_Die *of, uint64_t offset, int dept
         add_members(walk, &type, offset, depth);
         break;
     default:
-        walk->is_unknown = true; /* pointers to members, for example */
+        walk->is_unknown = true; /* for example pointers to members */
     }
 }
 
@@ -259,7 +260,7 @@ static uint64_t alignment_of_structure(layout_walk *walk, Dwarf_Die *type, int d
     return alignment < MOST_BYTES ? alignment : MOST_BYTES;
 }
 
-/* alignment_of is at most 16, which is all that the stack asks for. */
+/* Returns the alignment of a type, at most 16, which is the strictest alignment on the stack. */
 static uint64_t alignment_of(layout_walk *walk, Dwarf_Die *of, int depth)
 {
     Dwarf_Die type;
@@ -285,7 +286,7 @@ static bool is_cxx(int language)
            language == LANGUAGE_CXX_17 || language == LANGUAGE_CXX_20;
 }
 
-/* is_copy: a constructor's only parameter beside the object is a reference to its class. */
+/* True if the constructor's only parameter, besides the object, is a reference to its class. */
 static bool is_copy(layout_walk *walk, Dwarf_Die *constructor, Dwarf_Die *class)
 {
     Dwarf_Die parameter;
@@ -311,7 +312,7 @@ static bool is_copy(layout_walk *walk, Dwarf_Die *constructor, Dwarf_Die *class)
     return count == 1 && is_to_class;
 }
 
-/* passing_by_function: what a member function makes of its class. */
+/* Returns how a class is passed because of one of its member functions. */
 static sj_passing passing_by_function(layout_walk *walk, Dwarf_Die *function, Dwarf_Die *class)
 {
     const char *name = dwarf_diename(function);
@@ -338,7 +339,7 @@ static sj_passing passing_by_function(layout_walk *walk, Dwarf_Die *function, Dw
 
 static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int language, int depth);
 
-/* passing_by_member: a class is passed as the least simple of what it consists of. */
+/* Returns how a class is passed because of one of its members. */
 static sj_passing passing_by_member(layout_walk *walk, Dwarf_Die *member, Dwarf_Die *class,
                                     int language, int depth)
 {
@@ -368,8 +369,8 @@ static sj_passing passing_by_member(layout_walk *walk, Dwarf_Die *member, Dwarf_
                : SJ_PASSED_WORDS;
 }
 
-/* passing_of_class: classes of C++ with copy constructors or destructors of their own are passed by
- * the address of a copy. clang says which; gcc does not. */
+/* Returns how a class is passed. C++ passes classes with their own copy constructors or destructors
+ * by the address of a copy. clang writes an attribute for this; gcc does not. */
 static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int language, int depth)
 {
     Dwarf_Die member;
@@ -397,8 +398,8 @@ static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int langu
     return walk->is_cut ? SJ_PASSED_UNKNOWN : passing;
 }
 
-/* is_slice: a reference of Rust to a text or a slice, passed as its address and its length; how
- * other structures are passed is not promised. */
+/* True if the type is a reference to text or a slice in Rust, which is passed as address and
+ * length. Rust does not promise how other structures are passed. */
 static bool is_slice(Dwarf_Die *type)
 {
     const char *name = dwarf_diename(type);
@@ -406,7 +407,7 @@ static bool is_slice(Dwarf_Die *type)
            sj_type_number(type, DW_AT_byte_size, 0) == 2 * (uint64_t)WORD_BYTES;
 }
 
-/* Other floating-point numbers of that size are passed otherwise. */
+/* True for long double. Other floating-point types of that size are passed differently. */
 static bool is_extended(Dwarf_Die *type, uint64_t bytes)
 {
     const char *name = dwarf_diename(type);

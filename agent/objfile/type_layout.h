@@ -1,5 +1,5 @@
-/* How a value of a type of DWARF is passed: size, alignment, and the class of each of its eight
- * bytes. Of hostile DWARF every walk ends. */
+/* Computes how a value of a DWARF type is passed: size, alignment, and the class of each of its
+ * eight-byte words. Every walk is bounded, because DWARF is untrusted. */
 #ifndef SJ_AGENT_OBJFILE_TYPE_LAYOUT_H
 #define SJ_AGENT_OBJFILE_TYPE_LAYOUT_H
 
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SJ_LAYOUT_WORDS = 2 }; /* more than 16 bytes are passed in memory */
+enum { SJ_LAYOUT_WORDS = 2 }; /* larger values are passed in memory */
 
 typedef enum sj_word_class {
     SJ_WORD_NONE = 0, /* padding */
@@ -18,11 +18,12 @@ typedef enum sj_word_class {
 } sj_word_class;
 
 typedef enum sj_passing {
-    SJ_PASSED_UNKNOWN = 0, /* by rules that are not known here: so is what comes behind */
-    SJ_PASSED_NOWHERE = 1, /* it takes no place */
-    SJ_PASSED_WORDS = 2,   /* as `words` say */
+    /* The rules are not known here; the places of all later parameters are then unknown, too. */
+    SJ_PASSED_UNKNOWN = 0,
+    SJ_PASSED_NOWHERE = 1, /* the value does not occupy a place */
+    SJ_PASSED_WORDS = 2,   /* in words of the classes in `words` */
     SJ_PASSED_MEMORY = 3,  /* a copy in memory */
-    SJ_PASSED_ADDRESS = 4  /* the address of an object, in the place of the value */
+    SJ_PASSED_ADDRESS = 4  /* the address of an object, instead of the value */
 } sj_passing;
 
 typedef struct sj_type_layout {
@@ -30,29 +31,31 @@ typedef struct sj_type_layout {
     uint64_t bytes;
     uint64_t alignment;
     sj_word_class words[SJ_LAYOUT_WORDS];
-    uint32_t real_count; /* of floating-point numbers that it consists of; 0: not only, or mixed */
-    uint32_t real_bytes; /* of each */
-    bool is_aggregate;   /* structure, union, class or array */
-    bool is_extended; /* a long double of 16 bytes: on the stack by System V, in a vector register
-                         by AAPCS64 */
+    /* The number of floating-point numbers that the value consists of. 0: it has other members, or
+     * their sizes differ. */
+    uint32_t real_count;
+    uint32_t real_bytes; /* size of each of these numbers */
+    bool is_aggregate;   /* structure, union or class */
+    /* A long double of 16 bytes. System V passes it on the stack, AAPCS64 in a vector register. */
+    bool is_extended;
 } sj_type_layout;
 
-/* sj_type_layout_of describes how values of `type` are passed by a language. Of a type that
- * consists of too much to look at, nothing is known. */
+/* Returns how a language passes values of `type`. Returns SJ_PASSED_UNKNOWN for a type with too
+ * many parts. */
 sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language);
 
-/* sj_type_strip goes behind typedef, const, volatile, restrict and _Atomic. False: there is no
- * type, or no end. */
+/* Strips typedef, const, volatile, restrict and _Atomic from a type. Returns false for void, and if
+ * the type is nested too deeply. */
 bool sj_type_strip(Dwarf_Die *type, Dwarf_Die *stripped);
 
-/* sj_type_of finds the type that a DIE has; false: none (void). */
+/* Finds the type of a DIE. Returns false if the DIE does not have one (void). */
 bool sj_type_of(Dwarf_Die *die, Dwarf_Die *type);
 
-/* sj_type_member_offset is where a member begins; false: it is static, a bit field, or its place is
- * computed. */
+/* Finds the offset of a member in its structure. Returns false if the member is static, is a bit
+ * field, or has a computed place. */
 bool sj_type_member_offset(Dwarf_Die *member, uint64_t *offset);
 
-/* sj_type_number reads an unsigned attribute; `otherwise` when there is none. */
+/* Returns an unsigned attribute, or `otherwise` if the DIE does not have it. */
 uint64_t sj_type_number(Dwarf_Die *die, unsigned name, uint64_t otherwise);
 
 static inline bool sj_type_is_structure(int tag)

@@ -17,8 +17,8 @@ void sj_typed_function_free(sj_typed_function *function)
     free(function);
 }
 
-/* words_behind returns how many words are needed of where a place leads to, or of itself: what
- * stands behind SJ_PLACE_WORDS. */
+/* Returns the byte after SJ_PLACE_WORDS for a place: how many words to record from the memory it
+ * points to, or from the place itself. */
 static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
 {
     uint32_t most = 0;
@@ -38,11 +38,14 @@ static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
     return (uint8_t)(base + (most + 7) / 8);
 }
 
-/* What the places of a function already say of one of them. */
+/* An entry that the place list of a function has for one place. */
 typedef struct listed_place {
     bool is_there;
-    uint8_t words; /* that are recorded of where it leads to, or of itself; 0: its value, or text */
-    uint8_t limit; /* of texts there; of one that is not there, behind the last place */
+    /* words to record of the memory it points to or of itself; 0: its value or text */
+    uint8_t words;
+    /* Limit of texts at this place. If the place is not listed, the limit at the end of the
+     * list. */
+    uint8_t limit;
 } listed_place;
 
 static listed_place find_place(const uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used,
@@ -54,7 +57,7 @@ static listed_place find_place(const uint8_t places[SJ_PLACES_PER_FUNCTION], siz
     for (size_t i = 0; i < used && !found.is_there; i++) {
         if (sj_place_is_size(places[i]) && i + 1 < used) {
             words = places[i] == SJ_PLACE_WORDS ? places[i + 1] : 0;
-            i++; /* what comes next is no value's */
+            i++; /* the next byte is not a value */
         } else if (sj_place_is_limit(places[i])) {
             limit = places[i];
         } else {
@@ -66,8 +69,8 @@ static listed_place find_place(const uint8_t places[SJ_PLACES_PER_FUNCTION], siz
     return found;
 }
 
-/* list_value adds the place of a value, unless it is there. `*complete` becomes false where there
- * is no room, or less of it is recorded. */
+/* Adds the place of a value, unless it is listed. Clears `*complete` if the list is full, or if the
+ * listed place records less. */
 static size_t list_value(const sj_typed_function *function, const sj_typed_value *value,
                          uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], size_t used,
                          bool *complete)

@@ -8,11 +8,12 @@ enum {
     NAME_BYTES = 128,
     TYPE_BYTES = 192,
     MOST_ENUMERATORS = 4096,
-    MOST_FIELDS = 64,      /* of one structure that are looked at */
-    MOST_LOOKED_AT = 4096, /* fields for one parameter, or members in search of one */
+    MOST_FIELDS = 64, /* fields of one structure */
+    /* Fields for one parameter, or members in the search for one. */
+    MOST_LOOKED_AT = 4096,
     DEEPEST = 4,
     WORD_BYTES = 8,
-    MOST_BEHIND = 128 /* bytes of what a parameter leads to */
+    MOST_BEHIND = 128 /* bytes recorded of what a parameter points to */
 };
 
 /* The parameter that is being described. */
@@ -20,15 +21,15 @@ typedef struct value_maker {
     sj_typed_function *function;
     const sj_parameter_place *place;
     bool is_result;
-    const sj_typed_result
-        *result; /* whose registers hold what is described; NULL: it is elsewhere */
+    /* The result whose registers contain the value; NULL: the value is elsewhere. */
+    const sj_typed_result *result;
     int looked_at;
 } value_maker;
 
 /* How one value is recorded. */
 typedef struct value_shape {
-    uint32_t kind;       /* under which it is stored; 0: no kind holds it */
-    uint32_t place_kind; /* 0: that of the word */
+    uint32_t kind;       /* how it is stored; 0: no kind can hold it */
+    uint32_t place_kind; /* 0: the kind of the word */
     uint8_t bytes;
 } value_shape;
 
@@ -44,7 +45,7 @@ static void append(char text[TYPE_BYTES], const char *part)
     snprintf(text + used, TYPE_BYTES - used, "%s", part);
 }
 
-/* write_type appends a type as C writes it, but for arrays and pointers to functions. */
+/* Appends a type as written in C, except for arrays and pointers to functions. */
 static void write_type(Dwarf_Die *type, char text[TYPE_BYTES], int depth)
 {
     static const struct {
@@ -63,7 +64,7 @@ static void write_type(Dwarf_Die *type, char text[TYPE_BYTES], int depth)
         if (wrappers[i].tag != tag) {
             continue;
         }
-        const bool has_name = name[0] != '\0'; /* of Rust's references */
+        const bool has_name = name[0] != '\0'; /* Rust's references have names */
         append(text, has_name ? name : wrappers[i].before);
         if (!has_name && depth < DEEPEST * 4 && sj_type_of(type, &inner)) {
             write_type(&inner, text, depth + 1);
@@ -135,7 +136,7 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* text_place is how the probe finds the text of a class that holds one; 0: it is no such class. */
+/* Returns the place kind for std::string, std::string_view and &str; 0 for any other type. */
 static uint32_t text_place(Dwarf_Die *type)
 {
     const char *name = name_of(type);
@@ -154,7 +155,7 @@ static uint32_t text_place(Dwarf_Die *type)
     return 0;
 }
 
-/* shape_of_address: of a pointer, or of an object whose address is passed. */
+/* Returns the shape of a pointer, or of an object that is passed by address. */
 static value_shape shape_of_address(Dwarf_Die *to, bool is_known)
 {
     Dwarf_Die stripped;
@@ -171,7 +172,7 @@ static value_shape shape_of_address(Dwarf_Die *to, bool is_known)
     return shape;
 }
 
-/* shape_of gives the shape of what is no structure. */
+/* Returns the shape of a type that is not a structure. */
 static value_shape shape_of(Dwarf_Die *type)
 {
     Dwarf_Die to;
@@ -185,7 +186,7 @@ static value_shape shape_of(Dwarf_Die *type)
     case DW_TAG_pointer_type:
         return shape_of_address(&to, sj_type_of(type, &to));
     case DW_TAG_reference_type:
-    case DW_TAG_rvalue_reference_type: /* to one character, it leads to no text */
+    case DW_TAG_rvalue_reference_type: /* a reference to one character does not lead to text */
         return shape_of_address(&to, sj_type_of(type, &to) && !is_character(&to));
     default:
         return (value_shape){0};
@@ -224,7 +225,7 @@ static sj_status read_enumerators(Dwarf_Die *type, sj_typed_value *value)
     return SJ_OK;
 }
 
-/* count_arguments counts the values that have a position of their own. */
+/* Counts the values that have their own position. */
 static uint32_t count_arguments(const sj_typed_function *function)
 {
     uint32_t count = 0;
@@ -257,7 +258,7 @@ static sj_status add_value(value_maker *maker, const char *name, Dwarf_Die *of,
     return value->name != NULL && value->type != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
-/* add_leaf adds what is no structure; `offset` is where it begins in the parameter. */
+/* Adds a value that is not a structure. `offset` is where it begins in the parameter. */
 static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *stripped,
                           uint64_t offset)
 {
@@ -267,7 +268,7 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     uint32_t from_byte = 0;
     const uint8_t word = sj_parameter_piece(place, offset, &from_byte);
     const bool is_inside = from_byte + shape.bytes <= WORD_BYTES;
-    /* Of an object whose address is passed nothing else is recorded. */
+    /* If an object is passed by address, only its text is recorded. */
     const bool is_held =
         shape.kind != 0 && is_inside && (!place->is_address || shape.kind == SJ_VALUE_STRING);
     sj_typed_value value = {.descriptor = sj_value_descriptor(0, is_held ? shape.kind : 0)};
@@ -285,7 +286,7 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     return add_value(maker, name, of, &value, stripped);
 }
 
-/* add_extended adds a long double: the bytes of a place, or of the registers of a result. */
+/* Adds a long double: the bytes of a place, or of the registers of a result. */
 static sj_status add_extended(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type)
 {
     const uint8_t word = sj_parameter_word(maker->place, 0);
@@ -313,7 +314,7 @@ static bool is_wide(Dwarf_Die *type)
            (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
 }
 
-/* add_halves adds a number of 128 bits: its lower and its upper 64. */
+/* Adds the lower and the upper half of a number of 128 bits. */
 static sj_status add_halves(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type,
                             uint64_t offset)
 {
@@ -335,7 +336,7 @@ static sj_status add_halves(value_maker *maker, const char *name, Dwarf_Die *of,
     return SJ_OK;
 }
 
-/* add_text adds a text whose address and length are two words in a row. */
+/* Adds a text whose address and length are two consecutive words. */
 static sj_status add_text(value_maker *maker, const char *name, Dwarf_Die *of, uint32_t place_kind)
 {
     const uint8_t first = sj_parameter_word(maker->place, 0);
@@ -357,7 +358,7 @@ static sj_status add_text(value_maker *maker, const char *name, Dwarf_Die *of, u
 static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
                          int depth);
 
-/* add_fields: false in `*is_whole` when it has some that cannot be distinguished. */
+/* Adds the fields of a structure. */
 static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *type, uint64_t offset,
                             int depth)
 {
@@ -381,7 +382,7 @@ static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *typ
     return SJ_OK;
 }
 
-/* A structure is recorded field by field where its words are in places. */
+/* Adds any value. A structure is split into its fields if its words have places. */
 static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
                          int depth)
 {
@@ -422,14 +423,14 @@ sj_status sj_typed_values_add(sj_typed_function *function, const char *name, Dwa
     return add_any(&maker, name, type, 0, 0);
 }
 
-/* add_behind adds a number, an enumeration or an address within what a parameter leads to. */
+/* Adds a number, an enumeration or an address in memory that a parameter points to. */
 static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
                             Dwarf_Die *stripped, uint64_t offset)
 {
     value_shape shape = shape_of(stripped);
     const sj_typed_result *result = maker->result;
     const uint32_t position = sj_value_position(sj_parameter_word(maker->place, 0));
-    if (shape.kind == SJ_VALUE_STRING) { /* what it leads to is another place */
+    if (shape.kind == SJ_VALUE_STRING) { /* the text it points to would be another place */
         shape.kind = SJ_VALUE_POINTER;
     }
     if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_room(maker) ||
@@ -446,7 +447,7 @@ static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
     return add_value(maker, name, of, &value, stripped);
 }
 
-/* vector_element returns how large the elements of a std::vector are; 0: it is none. */
+/* Returns the size of the elements of a std::vector; 0 for any other type. */
 static uint64_t vector_element(Dwarf_Die *type)
 {
     enum { VECTOR_BYTES = 3 * WORD_BYTES };
@@ -526,7 +527,7 @@ static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_
     return SJ_OK;
 }
 
-/* add_members_of adds the members of a structure, or the length of a vector. */
+/* Adds the members of a structure, or the length of a vector. */
 static sj_status add_members_of(value_maker *maker, const char *name, Dwarf_Die *structure,
                                 bool is_pointer)
 {
@@ -571,7 +572,7 @@ sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *na
                                        : SJ_OK;
 }
 
-/* add_halves_of_result adds a number of 128 bits in two general registers. */
+/* Adds a result of 128 bits in two general registers. */
 static sj_status add_halves_of_result(value_maker *maker, Dwarf_Die *of, Dwarf_Die *type)
 {
     static const char *const names[] = {SJ_TYPED_RESULT ".low", SJ_TYPED_RESULT ".high"};

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * The locks lie in _rtld_global, one behind the other, where a version of the C library has them.
- * Where that is, this process finds out on itself: while dl_iterate_phdr calls back, it holds the
- * second of them, so that is the recursive mutex whose owner is this thread. */
+ * The locks are adjacent members of _rtld_global. Their offset depends on the version of the C
+ * library. This process finds the offset in its own copy: during a dl_iterate_phdr callback it
+ * holds the second lock. So it looks for the recursive mutex whose owner is this thread. */
 #include "agent/ptrace/loader_lock.h"
 
 #include "agent/ptrace/arch.h"
@@ -19,7 +19,7 @@
 
 enum { GLOBAL_BYTES = 8192, LOCKS = 3, HELD = 1 };
 
-/* The begin of a pthread_mutex_t. */
+/* The first members of a pthread_mutex_t. */
 typedef struct mutex_words {
     int32_t lock;
     uint32_t count;
@@ -29,8 +29,8 @@ typedef struct mutex_words {
 } mutex_words;
 
 typedef struct own_locks {
-    uint64_t first;  /* from the begin of _rtld_global; 0: not found */
-    uint64_t global; /* _rtld_global from the begin of the loader */
+    uint64_t first;  /* offset in _rtld_global; 0: not found */
+    uint64_t global; /* offset of _rtld_global in the loader */
     uint64_t loader_bytes;
 } own_locks;
 
@@ -48,7 +48,7 @@ static int look_at_oneself(struct dl_phdr_info *info, size_t size, void *context
     for (size_t at = sizeof(pthread_mutex_t); global != NULL && at < GLOBAL_BYTES; at += 8) {
         mutex_words held;
         mutex_words before;
-        /* In a process without other threads the owner is noted all the same. */
+        /* The mutex records its owner even in a process with a single thread. */
         memcpy(&held, global + at, sizeof(held));
         memcpy(&before, global + at - HELD * sizeof(pthread_mutex_t), sizeof(before));
         if (held.owner == gettid() && held.count == 1 && is_recursive(&held) &&
@@ -100,7 +100,7 @@ bool sj_loader_lock_is_awaited(const sj_tracee *target, uint64_t address)
     return false;
 }
 
-/* read_lock reads one of the locks; false when there is none. */
+/* Reads one of the locks. Returns false if there is no lock at `address`. */
 static bool read_lock(const sj_tracee *target, uint64_t address, mutex_words *mutex)
 {
     return sj_tracee_read(target, address, mutex, sizeof(*mutex)) == SJ_OK && is_recursive(mutex);
@@ -113,7 +113,7 @@ bool sj_loader_lock_is_held(const sj_tracee *target, uint64_t first)
     for (uint32_t i = 0; i < LOCKS && first != 0 && !held &&
                          read_lock(target, first + i * sizeof(pthread_mutex_t), &mutex);
          i++) {
-        /* A thread that has just taken it is not its owner yet. */
+        /* A thread that has just locked the mutex has not recorded itself as owner yet. */
         held =
             mutex.lock != 0 && (mutex.owner == 0 || sj_proc_has_thread(target->pid, mutex.owner));
     }

@@ -21,7 +21,7 @@ static void take_numbers(const char *line, sj_proc_status *facts)
     } else if (sscanf(line, "CapPrm:\t%llx", &permitted) == 1) {
         facts->capabilities = permitted;
     } else if (strncmp(line, "NSpid:", strlen("NSpid:")) == 0) {
-        /* One number for each namespace from here to its own. */
+        /* The line has one number for each namespace, from this process's to the target's own. */
         const char *last = strrchr(line, '\t');
         (void)!sscanf(last != NULL ? last : "", "%d", &facts->pid_inside);
     }
@@ -81,7 +81,7 @@ static bool is_in_own_control_group(pid_t pid)
     return is_same;
 }
 
-/* True if a process has no more filters than `other`, the one that they may be inherited from. */
+/* True if a process has no more filters than `other`, from which it may have inherited them. */
 static bool has_filters_of(const sj_proc_status *facts, pid_t other)
 {
     sj_proc_status status;
@@ -89,9 +89,9 @@ static bool has_filters_of(const sj_proc_status *facts, pid_t other)
            facts->seccomp_filters <= status.seccomp_filters;
 }
 
-/* The kernel tells how many filters a process has, but not which ones. A container gives filters to
- * all of its processes, the first included. A systemd unit gives them to the processes of its
- * control group, and another unit may have as many that forbid more. */
+/* The kernel reports how many filters a process has, but not which. A container gives filters to
+ * all of its processes, including the first. A systemd unit gives filters to the processes of its
+ * control group. Another unit may have as many filters that forbid more. */
 static bool is_confined(pid_t pid, const sj_proc_status *facts)
 {
     return facts->seccomp != 0 && !has_filters_of(facts, 1) &&
@@ -106,7 +106,8 @@ sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts)
     SJ_TRY(read_status(pid, facts));
     facts->is_confined = is_confined(pid, facts);
     snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-    /* Both have no program any more or ever; the kernel's threads are children of its process 2. */
+    /* Kernel threads and dead processes have no program. Kernel threads are process 2 and its
+     * children. */
     const bool is_bare = lstat(path, &status) == 0 && stat(path, &status) != 0 && errno == ENOENT &&
                          readlink(path, line, sizeof(line)) < 0;
     facts->is_kernel = is_bare && (pid == 2 || facts->parent == 2);
@@ -125,7 +126,7 @@ sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread)
         close(file);
     }
     text[bytes > 0 ? bytes : 0] = '\0';
-    const char *name_end = strrchr(text, ')'); /* the name may contain others */
+    const char *name_end = strrchr(text, ')'); /* the name itself may contain parentheses */
     *thread = (sj_proc_thread){0};
     return name_end != NULL && sscanf(name_end + 1,
                                       " %c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "

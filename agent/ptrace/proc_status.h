@@ -10,45 +10,45 @@
 
 typedef struct sj_proc_status {
     char name[64];
-    char state;   /* R S D T t Z ... */
-    pid_t leader; /* the process when `pid` names one of its threads */
+    char state;   /* the kernel's letter: R S D T t Z ... */
+    pid_t leader; /* the process, if `pid` is the number of one of its threads */
     pid_t parent;
-    pid_t pid_inside; /* its number in its own PID namespace */
+    pid_t pid_inside; /* number of the process in its own PID namespace */
     pid_t tracer;
     uint32_t user;
     uint32_t effective_user;
     uint32_t threads;
-    uint64_t capabilities;    /* permitted */
+    uint64_t capabilities;    /* permitted capabilities */
     int seccomp;              /* 0: none */
     unsigned seccomp_filters; /* 0: none, or the kernel does not report it */
-    bool is_confined;         /* by seccomp filters that this process is not known to have */
-    bool is_ending;           /* its memory is gone already */
+    bool is_confined;         /* has seccomp filters that this process is not known to have */
+    bool is_ending;           /* its memory is already gone */
     bool is_kernel;
 } sj_proc_status;
 
-/* sj_proc_status_read fills `facts`. SJ_ENOTFOUND. */
+/* Fills `facts`. SJ_ENOTFOUND: there is no such process. */
 SJ_MUST_CHECK sj_status sj_proc_status_read(pid_t pid, sj_proc_status *facts);
 
-/* What the kernel reports of one thread, also of one that only waits to be reaped. */
+/* Facts that the kernel reports of one thread. Also available for a zombie. */
 typedef struct sj_proc_thread {
-    char state; /* R S D T t Z X ... */
+    char state; /* the kernel's letter: R S D T t Z X ... */
     pid_t parent;
-    long threads;                     /* of its process */
-    unsigned long long started_ticks; /* since the machine's start, in the kernel's ticks */
+    long threads; /* number of threads in its process */
+    /* since the boot of the machine, in clock ticks of the kernel */
+    unsigned long long started_ticks;
 } sj_proc_thread;
 
-/* sj_proc_thread_read fills `thread`; it allocates nothing. SJ_ENOTFOUND. */
+/* Fills `thread` without allocating memory. SJ_ENOTFOUND: there is no such thread. */
 SJ_MUST_CHECK sj_status sj_proc_thread_read(pid_t pid, pid_t tid, sj_proc_thread *thread);
 
-/* sj_proc_is_alive returns whether a process has threads that have not ended; its first one may
- * have. */
+/* True if the process has a thread that has not ended. Its first thread may have ended. */
 bool sj_proc_is_alive(pid_t pid);
 
-/* sj_proc_living returns `pid`, or another thread of the process where its first one has ended
- * before the others: what /proc has of the memory of a process it shows by threads that live. */
+/* Returns `pid`, or another thread of the process if its first thread has ended before the others.
+ * /proc shows the memory of a process only through living threads. */
 pid_t sj_proc_living(pid_t pid);
 
-/* sj_proc_has_thread returns whether the process has a thread `tid`. */
+/* True if the process has a thread `tid`. */
 bool sj_proc_has_thread(pid_t pid, pid_t tid);
 
 #endif

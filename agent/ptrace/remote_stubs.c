@@ -68,7 +68,7 @@ const sj_remote_range *sj_remote_stubs_find(const sj_remote_stubs *stubs, uint64
     return NULL;
 }
 
-/* Returns the return address that belongs into the word of a stack at `address`; 0: not known. */
+/* Returns the true return address of the stack word at `address`, or 0 if it is unknown. */
 static uint64_t read_slot(const sj_remote_stubs *stubs, const sj_tracee *target, uint64_t address)
 {
     const uint64_t region = address >> SJ_RETURN_REGION_SHIFT;

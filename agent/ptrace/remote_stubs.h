@@ -1,5 +1,5 @@
-/* The agent's code in a foreign process: its module, its stub areas, and the thunk that stands in
- * the place of return addresses. With it, a stack shows the program's code only. */
+/* The agent's code in a foreign process: its module, its stub areas, and the thunk that replaces
+ * return addresses. With this, an unwinder can show the program's own frames only. */
 #ifndef SJ_AGENT_PTRACE_REMOTE_STUBS_H
 #define SJ_AGENT_PTRACE_REMOTE_STUBS_H
 
@@ -7,24 +7,24 @@
 #include "agent/ptrace/tracee_modules.h"
 
 typedef struct sj_remote_stubs {
-    sj_remote_range agent; /* the code of the agent itself */
+    sj_remote_range agent; /* code of the agent itself */
     sj_remote_range *areas;
     size_t count;
-    uint64_t thunk; /* 0: no return address is replaced */
+    uint64_t thunk; /* 0: the agent has not replaced any return address */
     uint64_t return_regions;
 } sj_remote_stubs;
 
-/* sj_remote_stubs_read reads where the stubs are while all threads are stopped. SJ_ENOTFOUND there
- * is no agent, SJ_EVERSION it is another version's, SJ_EIO, SJ_ENOMEM. Free with
- * sj_remote_stubs_deinit. Blocking: reads files of /proc. Thread-safe for different targets. */
+/* Reads where the stubs are. All threads must be stopped. SJ_ENOTFOUND: the process has no agent.
+ * SJ_EVERSION: the agent has another version. SJ_EIO, SJ_ENOMEM. Free with sj_remote_stubs_deinit.
+ * Blocking: reads files of /proc. Thread-safe for different targets. */
 SJ_MUST_CHECK sj_status sj_remote_stubs_read(const sj_tracee *target, sj_remote_stubs *stubs);
 void sj_remote_stubs_deinit(sj_remote_stubs *stubs);
 
-/* sj_remote_stubs_find returns the area that holds `pc`; NULL if none does. Borrowed. */
+/* Returns the area that contains `pc`, or NULL. Borrowed from `stubs`. */
 const sj_remote_range *sj_remote_stubs_find(const sj_remote_stubs *stubs, uint64_t pc);
 
-/* sj_remote_stubs_put_back replaces the thunk's address by the true return addresses in a copy of
- * `size` bytes of a stack, which begins at `low`. The threads are still stopped. */
+/* Replaces the thunk's address by the true return addresses in a copy of `size` bytes of a stack
+ * that begins at `low`. The threads must still be stopped. */
 void sj_remote_stubs_put_back(const sj_remote_stubs *stubs, const sj_tracee *target, uint64_t low,
                               uint8_t *bytes, size_t size);
 

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * A thread that runs in libc, in an allocator or in a runtime with one lock for all its tables may
- * hold its locks, and is not used. One inside of
- * a system call may be, unless it is a call that libc makes with such a lock held, or a frame of
- * the loader or of fork is on its stack: fork holds all locks of the allocator and lets go of them
- * one by one, each by a system call. What a signal handler has interrupted counts likewise. */
+ * A thread that runs in libc, in an allocator, or in a runtime with one lock for all its tables may
+ * hold a lock. Such a thread is not used. A thread inside a system call may be used, with two
+ * exceptions: libc makes this call with such a lock held, or its stack has a frame of the loader or
+ * of fork. fork holds all locks of the allocator and releases them one by one, each with a system
+ * call. The same rules apply to frames that a signal handler has interrupted. */
 #include "agent/ptrace/safepoint.h"
 
 #include "agent/host/clock.h"
@@ -26,7 +26,7 @@ typedef struct safe_search {
     sj_unwinder *unwinder;
     sj_remote_module libc;
     sj_remote_module loader;
-    sj_remote_module lockers[4]; /* allocators, and runtimes with a lock */
+    sj_remote_module lockers[4]; /* allocators, and runtimes with a global lock */
     sj_remote_range fork;
 } safe_search;
 
@@ -65,7 +65,7 @@ bool sj_safepoint_has_room(const sj_tracee *target, uint64_t sp)
            (grows || sp - stack.low >= SJ_CALL_STACK_BYTES);
 }
 
-/* may_hold_lock looks at one frame. */
+/* True if a thread with this frame on its stack may hold a lock. */
 static bool may_hold_lock(const safe_search *search, const sj_native_frame *frame,
                           bool is_innermost, bool in_syscall)
 {
@@ -101,7 +101,7 @@ static sj_status is_safe(const safe_search *search, size_t thread, bool *safe)
     return SJ_OK;
 }
 
-/* list_threads writes thread ids, the first thread first. */
+/* Writes the ids of the process's threads, the first thread first. Returns how many. */
 static size_t list_threads(pid_t pid, pid_t *tids, size_t capacity)
 {
     char path[64];

@@ -1,17 +1,16 @@
-/* A thread of a running process in which foreign functions can be called. */
+/* Finds a thread of a running process that can be made to call a function. */
 #ifndef SJ_AGENT_PTRACE_SAFEPOINT_H
 #define SJ_AGENT_PTRACE_SAFEPOINT_H
 
 #include "agent/ptrace/unwinder.h"
 
-/* sj_safepoint_find stops one thread where it holds none of the locks that dlopen and dlclose
- * take (loader, allocator, fork) and has room on its stack; the others run on. `*thread` is its
- * index. SJ_ETIMEDOUT no thread came to such a point, SJ_EUNSUPPORTED none ever
- * will (loader_lock.h), SJ_ECLOSED the process has ended. */
+/* Stops one thread that has enough free stack and holds none of the locks that dlopen and dlclose
+ * take. These are the locks of the loader, the allocator and fork. The other threads continue to
+ * run. `*thread` is the index of the stopped thread. SJ_ETIMEDOUT: no thread reached such a point.
+ * SJ_EUNSUPPORTED: no thread ever will (loader_lock.h). SJ_ECLOSED: the process has ended. */
 SJ_MUST_CHECK sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread);
 
-/* sj_safepoint_has_room returns whether a stopped thread's stack has room for sj_inferior_call_run.
- */
+/* True if a stopped thread has enough stack below `sp` for sj_inferior_call_run. */
 bool sj_safepoint_has_room(const sj_tracee *target, uint64_t sp);
 
 #endif

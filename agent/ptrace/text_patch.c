@@ -1,17 +1,19 @@
 /* Design notes
  *
- * Text is written through /proc/PID/mem, page by page: the kernel makes private copies of exactly
- * the pages that change, and page protections are never touched.
- * The writer may be killed between any two pages; the kernel writes a page wholly or not at
- * all. So a jump over a short distance is written after the island that it leads to when that lies
- * in a later page, and pages go up, because code that has made room for an island is left by a jump
- * before it. Removals go exactly the other way. A patch that crosses a page boundary could be torn
- * between its halves; it is written by itself, and attached processes have none (hooks.h).
- * Who stands inside of a window that is to be overwritten runs on for a moment, alone; single steps
- * would leave a flag that kills the thread when the tracer is killed. Who stands on a jump of ours
- * that is to be removed has it taken: what it leads to stays mapped, and returns to text that is
- * the same before and after. Contexts that a signal handler has interrupted lie on stacks, where
- * the kernel put them; they are moved in the same way, or the group is left out. */
+ * Text is written through /proc/PID/mem, page by page. The kernel makes private copies of exactly
+ * the pages that change, and page protections stay unchanged. The writer may be killed between any
+ * two pages; the kernel writes a page completely or not at all. So a short jump is written after
+ * its island if the island lies in a later page. Pages are written upwards, because code that was
+ * moved for an island is left by a jump before that island. Removals use the reverse sequence. A
+ * patch that crosses a page boundary could be torn between its halves. Such a patch is written
+ * separately, and attached processes have none (hooks.h).
+ *
+ * A thread that stands inside a window that is to be overwritten runs alone for a moment. Single
+ * steps are not used: their flag would kill the thread if the tracer is killed. A thread that
+ * stands on one of our jumps that is to be removed is moved to the jump's target. That target stays
+ * mapped, and returns to text that is the same before and after. Contexts that a signal handler has
+ * interrupted lie on stacks, where the kernel wrote them. They are moved in the same way, or the
+ * group is refused. */
 #include "agent/ptrace/text_patch.h"
 
 #include "agent/host/clock.h"
@@ -26,14 +28,15 @@ enum {
     PAGE = 4096,
     STACK_SCAN_BYTES = 64 * 1024,
     JUMPS_MAX = 4,
-    RUN_NS = 20000, /* the first time, then longer */
+    RUN_NS = 20000, /* first run; later runs are longer */
     RUN_DOUBLINGS = 5,
     RUNS_MAX = 16,
     RUNS_IN_SYSCALL = 4,
     ROUNDS_MAX = 16
 };
 
-/* All threads together may make way for so long; where cores are short they wait for one. */
+/* Time limit for moving all threads together. If there are fewer cores than runnable threads, they
+ * wait for one. */
 #define CLEAR_NS UINT64_C(300000000)
 
 typedef struct patching {
@@ -64,7 +67,8 @@ static uint64_t last_page(const sj_text_patch *patch)
     return page_of(patch->address + patch->bytes - 1);
 }
 
-/* place_patches numbers the pages in the order of their addresses; returns how many there are. */
+/* Numbers the pages in ascending sequence of their addresses. Stores the place of each patch in the
+ * copy. Returns the number of pages. */
 static size_t place_patches(const sj_text_change *change)
 {
     size_t pages = 0;
@@ -76,7 +80,8 @@ static size_t place_patches(const sj_text_change *change)
             newest = page;
             pages++;
         }
-        /* The page before the newest, when the patch before this one crosses into that. */
+        /* If the previous patch crosses into the newest page, this patch may still begin in the
+         * page before that one. */
         const size_t number = pages - 1 - (page < newest ? 1 : 0);
         change->places[i] = (uint32_t)(number * PAGE + (patch->address - page));
         if (last_page(patch) > newest) {
@@ -87,10 +92,10 @@ static size_t place_patches(const sj_text_change *change)
     return pages;
 }
 
-/* read_pages fills the copy with what lies in the text, runs of pages at once. */
+/* Fills the copy with the current text. Reads adjacent pages at once. */
 static sj_status read_pages(const sj_tracee *target, const sj_text_change *change)
 {
-    uint64_t low = 0; /* the run that is not read yet, and its place in the copy */
+    uint64_t low = 0; /* the run of pages that is still to be read, and its place in the copy */
     uint64_t high = 0;
     size_t at = 0;
     for (size_t i = 0; i < change->count; i++) {
@@ -141,7 +146,8 @@ static void refuse_group(patching *work, uint32_t group)
     }
 }
 
-/* find_window finds the patch in whose window `pc` lies; the first byte counts for removals. */
+/* Returns the patch whose window contains `pc`, or NULL. The window's first byte counts only for
+ * removals. */
 static sj_text_patch *find_window(const patching *work, uint64_t pc)
 {
     size_t low = 0;
@@ -154,7 +160,7 @@ static sj_text_patch *find_window(const patching *work, uint64_t pc)
             high = middle;
         }
     }
-    /* Windows are at most SJ_TEXT_PATCH_BYTES long and may lie in one another (islands). */
+    /* Windows are at most SJ_TEXT_PATCH_BYTES long. One window may lie inside another (islands). */
     for (size_t i = low; i-- > 0 && pc - work->patches[i].address < SJ_TEXT_PATCH_BYTES;) {
         sj_text_patch *patch = &work->patches[i];
         const uint64_t inside = pc - patch->address;
@@ -165,8 +171,8 @@ static sj_text_patch *find_window(const patching *work, uint64_t pc)
     return NULL;
 }
 
-/* follow_jumps gives where someone who stands on our jumps gets to; false when stuck in a window.
- */
+/* Follows our jumps from `*pc` and stores where they lead. Returns false if the thread is stuck in
+ * a window. */
 static bool follow_jumps(const patching *work, uint64_t *pc)
 {
     for (uint32_t i = 0; i < JUMPS_MAX; i++) {
@@ -182,8 +188,8 @@ static bool follow_jumps(const patching *work, uint64_t *pc)
     return false;
 }
 
-/* leave_jump takes the jumps of ours that `*pc` stands on and that are to be removed; the patch
- * that it is stuck in, NULL when in none. */
+/* If `*pc` is on one of our jumps that is to be removed, moves it to the jump's target. Returns the
+ * patch that it is stuck in, or NULL. */
 static sj_text_patch *leave_jump(const patching *work, uint64_t *pc)
 {
     sj_text_patch *patch = find_window(work, *pc);
@@ -195,7 +201,7 @@ static sj_text_patch *leave_jump(const patching *work, uint64_t *pc)
     return NULL;
 }
 
-/* leave_contexts does so for the contexts that signal handlers of a thread have interrupted. */
+/* Does the same for the contexts of this thread that signal handlers have interrupted. */
 static sj_text_patch *leave_contexts(const patching *work, const sj_registers *state)
 {
     const uint64_t low = sj_signal_context_start(work->target, state, &work->returns);
@@ -223,8 +229,8 @@ static sj_text_patch *leave_contexts(const patching *work, const sj_registers *s
     return stuck;
 }
 
-/* find_obstacle moves a thread as far as that goes by changing where it stands; the patch that it
- * is still in, NULL when in none. */
+/* Moves a thread out of a window as far as changing its program counters can. Stores in `*stuck`
+ * the patch that the thread is still in, or NULL. */
 static sj_status find_obstacle(const patching *work, pid_t tid, sj_text_patch **stuck,
                                bool *in_syscall)
 {
@@ -233,7 +239,8 @@ static sj_status find_obstacle(const patching *work, pid_t tid, sj_text_patch **
     sj_text_patch *patch = find_window(work, state.pc);
     uint64_t pc = state.pc;
     *in_syscall = state.in_syscall;
-    /* Behind a system call, which may start again before it: the same code is there afterwards. */
+    /* The thread is behind a system call that may be restarted. The system call instruction is the
+     * same after the removal. */
     if (patch != NULL && patch->is_removal && state.in_syscall && patch->address == pc) {
         patch = NULL;
     } else if (patch != NULL) {
@@ -246,7 +253,7 @@ static sj_status find_obstacle(const patching *work, pid_t tid, sj_text_patch **
     return SJ_OK;
 }
 
-/* move_thread brings a thread out of all windows; one that cannot be moved runs on for a moment. */
+/* Brings a thread out of all windows. Lets a thread that cannot be moved run for a moment. */
 static sj_status move_thread(patching *work, size_t thread, bool *has_run)
 {
     const pid_t tid = work->target->threads[thread].tid;
@@ -272,7 +279,8 @@ static sj_status move_thread(patching *work, size_t thread, bool *has_run)
     }
 }
 
-/* clear_windows goes over all threads until none had to run on, because that may make others. */
+/* Moves all threads, and repeats this until no thread had to run: a running thread may create
+ * others. */
 static sj_status clear_windows(patching *work)
 {
     for (uint32_t rounds = 0; rounds < ROUNDS_MAX; rounds++) {
@@ -304,11 +312,11 @@ sj_status sj_text_change_clear(sj_tracee *target, const sj_signal_returns *retur
     return status;
 }
 
-/* In what order patches are written; removals from the last to the first. */
+/* The turns in which patches are written. Removals go from the last turn to the first. */
 typedef enum turn {
-    TURN_PAGES,    /* with the others of their page */
-    TURN_CROSSING, /* by themselves: over a page boundary */
-    TURN_LATE,     /* short jumps to an island that is written after their page */
+    TURN_PAGES,    /* together with the other patches of the page */
+    TURN_CROSSING, /* one at a time: the patch crosses a page boundary */
+    TURN_LATE,     /* short jumps whose island is written after the jump's page */
     TURNS
 } turn;
 
@@ -319,7 +327,8 @@ static turn turn_of(const sj_text_patch *patch)
     if (last_page(patch) != page_of(patch->address)) {
         return TURN_CROSSING;
     }
-    /* Islands have the length of a long jump: one that crosses the next boundary is late, too. */
+    /* An island is as long as a long jump. So a jump is late, too, if its island crosses the next
+     * page boundary. */
     return patch->bytes < SJ_LONG_JUMP_BYTES &&
                    sj_jump_follow(patch->address, jump, patch->bytes, &to) &&
                    page_of(to + SJ_LONG_JUMP_BYTES - 1) > page_of(patch->address) &&
@@ -343,12 +352,13 @@ static void check_text(patching *work)
     work->report->foreign += work->report->refused - refused;
 }
 
-/* What is changed of one page and not yet written: no more of it is, because the rest of a page of
- * data may change under us (asynchronous input, other processes), although all threads stand. */
+/* The changed bytes of one page that are not written yet. Only this span is written. The rest of a
+ * data page may change although all threads are stopped: asynchronous I/O or other processes write
+ * to it. */
 typedef struct changed_span {
     uint64_t address;
-    size_t place; /* of its first byte in `pages` */
-    size_t bytes; /* 0: none */
+    size_t place; /* index of the span's first byte in `pages` */
+    size_t bytes; /* 0: the span is empty */
 } changed_span;
 
 static sj_status write_span(const patching *work, const changed_span *span)
@@ -374,7 +384,8 @@ static void widen(changed_span *span, const sj_text_patch *patch, size_t place)
     span->bytes = (end > before_end ? end : before_end) - span->place;
 }
 
-/* write_turn goes over the patches of one turn, upwards, or downwards for removals. */
+/* Writes the patches of one turn in ascending sequence of their addresses; removals in descending
+ * sequence. */
 static sj_status write_turn(patching *work, turn which)
 {
     changed_span span = {0};

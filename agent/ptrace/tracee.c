@@ -63,7 +63,8 @@ sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
 bool sj_tracee_is_there(const sj_tracee *target)
 {
     char byte;
-    /* Linux: memory that nobody uses any more ends at 0; an address where nothing lies is EIO. */
+    /* Linux: a read at address 0 returns 0 bytes if no process uses the memory any more. If the
+     * memory exists, address 0 is unmapped and the read fails with EIO. */
     return pread(target->memory, &byte, 1, 0) != 0;
 }
 
@@ -108,14 +109,15 @@ static size_t find_thread(const sj_tracee *target, pid_t tid)
     return at;
 }
 
-/* read_state returns a thread's state; 0: it is gone. */
+/* Returns a thread's state letter, or 0 if the thread is gone. */
 static char read_state(const sj_tracee *target, pid_t tid)
 {
     sj_proc_thread thread;
     return sj_proc_thread_read(target->pid, tid, &thread) == SJ_OK ? thread.state : '\0';
 }
 
-/* is_dead: a zombie, such as a first thread that has ended before the others. */
+/* True if the thread is gone or a zombie. A first thread that ends before the others becomes a
+ * zombie. */
 static bool is_dead(const sj_tracee *target, pid_t tid)
 {
     const char state = read_state(target, tid);
@@ -127,7 +129,8 @@ bool sj_tracee_is_asleep(const sj_tracee *target, size_t thread)
     return read_state(target, target->threads[thread].tid) == 'S';
 }
 
-/* seize traces a thread without stopping it; a thread that ends meanwhile is no error. */
+/* Starts to trace a thread and requests its stop, but does not wait for it. A thread that ends
+ * meanwhile is not an error. */
 static sj_status seize(sj_tracee *target, pid_t tid, bool *added)
 {
     *added = false;
@@ -142,8 +145,8 @@ static sj_status seize(sj_tracee *target, pid_t tid, bool *added)
     return SJ_OK;
 }
 
-/* has_ended_child: a child of this process has ended. Its exit status is left for the code that
- * started it. */
+/* True if the process is a child of this process and has ended. Leaves the exit status for the code
+ * that started the child. */
 static bool has_ended_child(const sj_tracee *target, pid_t tid)
 {
     siginfo_t info = {0};
@@ -188,7 +191,7 @@ sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms, int *
     }
 }
 
-/* await_stop waits for a requested stop; signals that arrive first are handed on. */
+/* Waits for a requested stop. Delivers signals that arrive first. */
 static sj_status await_stop(sj_tracee *target, size_t thread)
 {
     int wait_status = 0;
@@ -197,8 +200,8 @@ static sj_status await_stop(sj_tracee *target, size_t thread)
         if (is_event_stop(wait_status)) {
             return SJ_OK;
         }
-        /* In a call that it was made to do it stops at the end of a system call first, and has
-         * forgotten the request then. */
+        /* In an inferior call, the thread first stops at the end of a system call. That stop
+         * cancels the request, so it is repeated below. */
         const bool at_syscall = WSTOPSIG(wait_status) == (SIGTRAP | 0x80);
         const int signal = wait_status >> 16 != 0 || at_syscall ? 0 : WSTOPSIG(wait_status);
         target->threads[thread].stopped = false;
@@ -232,8 +235,9 @@ static sj_status seize_new(sj_tracee *target, bool *found)
     return status;
 }
 
-/* hurry lets this thread go before all others while a whole process waits for it: with more to do
- * than cores it would be put aside for many milliseconds. Those who may not stay as they are. */
+/* Raises this thread's priority while a whole process waits for it. With more runnable threads than
+ * cores, the scheduler would suspend this thread for many milliseconds. Without permission, the
+ * priority stays the same. */
 static void hurry(sj_tracee *target)
 {
     const struct sched_param first = {.sched_priority = 1};
@@ -331,8 +335,7 @@ void sj_tracee_resume_others(sj_tracee *target, size_t thread)
     resume_until(target, 1);
 }
 
-/* count_slices returns how often a thread has been given a core; 0 where the kernel does not report
- * it. */
+/* Returns how often a thread has been scheduled, or 0 if the kernel does not report it. */
 static uint64_t count_slices(const sj_tracee *target, pid_t tid)
 {
     char path[64];

@@ -1,7 +1,9 @@
-/* A foreign process under ptrace: its threads, stopped and resumed together, and its memory.
+/* A foreign process under ptrace: its threads, which are stopped and resumed together, and its
+ * memory.
  *
- * All calls on one target come from the thread that opened it (the kernel ties tracing to it).
- * When that thread ends, whatever the reason, the kernel lets every thread of the target run on. */
+ * All calls for one target must come from the thread that opened it, because the kernel ties
+ * tracing to that thread. When that thread ends for any reason, the kernel resumes every thread of
+ * the target. */
 #ifndef SJ_AGENT_PTRACE_TRACEE_H
 #define SJ_AGENT_PTRACE_TRACEE_H
 
@@ -19,64 +21,67 @@ typedef struct sj_tracee_thread {
 
 typedef struct sj_tracee {
     pid_t pid;
-    int memory; /* /proc/PID/mem */
+    int memory; /* descriptor of /proc/PID/mem */
     sj_tracee_thread *threads;
     size_t count;
     size_t capacity;
-    uint64_t resumed_ns; /* monotonic: when threads ran on after the last sj_tracee_stop_all */
-    bool replaced;       /* it executed another program while it was traced */
-    bool hurries; /* this thread goes before others, as it may, while all threads are stopped */
+    /* monotonic time when the threads were resumed after the last sj_tracee_stop_all */
+    uint64_t resumed_ns;
+    bool replaced; /* the process executed another program while it was traced */
+    /* the tracer has raised its own priority, which it does while all threads are stopped */
+    bool hurries;
 } sj_tracee;
 
-/* sj_tracee_lock and sj_tracee_unlock bracket the use of a target where several threads of this
- * process may want one of the same process: the kernel allows one tracer. Blocking. */
+/* sj_tracee_lock and sj_tracee_unlock bracket the use of a target. They are needed if several
+ * threads of this process may trace the same process: the kernel allows one tracer. Blocking. */
 void sj_tracee_lock(void);
 void sj_tracee_unlock(void);
 
-/* sj_tracee_open opens the memory of a process and traces none of its threads yet. SJ_ENOTFOUND,
- * SJ_EPERM: the error says what forbids it and what to do. */
+/* Opens the memory of a process. Does not trace any thread yet. SJ_ENOTFOUND. SJ_EPERM: `error`
+ * says what forbids tracing and what to do. */
 SJ_MUST_CHECK sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error);
 
-/* sj_tracee_close lets all threads go. Twice is allowed. */
+/* Stops tracing and resumes all threads. A second call does nothing. */
 void sj_tracee_close(sj_tracee *target);
 
-/* sj_tracee_is_there returns whether the process still has the memory that was opened: it has
- * neither ended nor executed another program. */
+/* True if the process still has the memory that was opened. False if it has ended or executed
+ * another program. */
 bool sj_tracee_is_there(const sj_tracee *target);
 
-/* sj_tracee_read and sj_tracee_write move all of `size` bytes or fail with SJ_EIO. Write ignores
- * page protections: text of private mappings can be written. */
+/* sj_tracee_read and sj_tracee_write transfer all of `size` bytes, or fail with SJ_EIO. Writes
+ * ignore page protections, so that the text of private mappings can be written. */
 SJ_MUST_CHECK sj_status sj_tracee_read(const sj_tracee *target, uint64_t address, void *bytes,
                                        size_t size);
 SJ_MUST_CHECK sj_status sj_tracee_write(const sj_tracee *target, uint64_t address,
                                         const void *bytes, size_t size);
 
-/* sj_tracee_stop_all stops every thread, those that start meanwhile included. SJ_ECLOSED the
- * process is gone or runs another program, SJ_ETIMEDOUT a thread does not stop; then all run on. */
+/* Stops every thread, including threads that start meanwhile. SJ_ECLOSED: the process is gone or
+ * runs another program. SJ_ETIMEDOUT: a thread does not stop. On failure all threads are
+ * resumed. */
 SJ_MUST_CHECK sj_status sj_tracee_stop_all(sj_tracee *target, sj_error *error);
 
-/* sj_tracee_stop_one stops one thread, traced from then on; `*thread` is its index. Errors as
+/* Stops one thread, which is traced from then on. `*thread` is its index. The errors are those of
  * sj_tracee_stop_all. */
 SJ_MUST_CHECK sj_status sj_tracee_stop_one(sj_tracee *target, pid_t tid, size_t *thread);
 
-/* sj_tracee_resume_all lets the stopped threads run and traces none any more. */
+/* Resumes all stopped threads and stops tracing them. */
 void sj_tracee_resume_all(sj_tracee *target);
 
-/* sj_tracee_resume_others does so with all but one, whose index is 0 then. */
+/* Does the same for all threads except `thread`, whose index becomes 0. */
 void sj_tracee_resume_others(sj_tracee *target, size_t thread);
 
-/* sj_tracee_wait waits for the next stop of a thread that was resumed with a ptrace request.
- * `*wait_status` is as waitpid(2) gives it. SJ_ECLOSED, SJ_ETIMEDOUT. */
+/* Waits for the next stop of a thread that was resumed with a ptrace request. `*wait_status` is
+ * that of waitpid(2). SJ_ECLOSED, SJ_ETIMEDOUT. */
 SJ_MUST_CHECK sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms,
                                        int *wait_status);
 
-/* sj_tracee_is_asleep returns whether a thread that runs waits for something. */
+/* True if a running thread waits for something in the kernel. */
 bool sj_tracee_is_asleep(const sj_tracee *target, size_t thread);
 
-/* sj_tracee_run_on lets one stopped thread run for about so long from when it is given a core, with
- * its signals, and stops it again. It may have made threads and processes, or loaded modules: see
- * sj_tracee_stop_all. Never by single steps, whose flag would kill the thread if this process were
- * killed meanwhile. Errors as sj_tracee_stop_all. */
+/* Lets one stopped thread run for about `nanoseconds` of scheduled time, then stops it again.
+ * Signals that arrive meanwhile are delivered. The thread may have created threads and processes,
+ * or loaded modules: see sj_tracee_stop_all. Never uses single steps: their flag would kill the
+ * thread if this process were killed meanwhile. The errors are those of sj_tracee_stop_all. */
 SJ_MUST_CHECK sj_status sj_tracee_run_on(sj_tracee *target, size_t thread, uint32_t nanoseconds);
 
 #endif

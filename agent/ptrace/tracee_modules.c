@@ -9,7 +9,7 @@
 
 enum { SEGMENTS_MAX = 64, DYNAMIC_MAX = 128, CHAIN_MAX = 4096, NAME_MAX_BYTES = 128 };
 
-/* The tables of a module that a look-up needs, as addresses in the process. */
+/* The tables of a module that a symbol lookup reads, as addresses in the process. */
 typedef struct symbol_tables {
     uint64_t bias;
     uint64_t symbols;
@@ -100,7 +100,7 @@ sj_status sj_remote_libc_find(pid_t pid, sj_remote_module *module)
 
 static uint64_t relocated(uint64_t value, uint64_t bias)
 {
-    /* Some loaders add the bias to these in memory, some do not. */
+    /* Some loaders have already added the bias to these values in memory. */
     return value < bias ? value + bias : value;
 }
 
@@ -153,7 +153,7 @@ static uint32_t hash_name(const char *name)
     return hash;
 }
 
-/* match returns whether symbol number `index` has the name and is defined. */
+/* Returns SJ_OK if symbol number `index` is called `name` and is defined. */
 static sj_status match(const sj_tracee *target, const symbol_tables *tables, uint32_t index,
                        const char *name, sj_remote_range *range)
 {

@@ -1,5 +1,5 @@
-/* Modules of a foreign process, read from its memory: what is mapped where, and exported names.
- * Works in any mount namespace and for files that have been deleted or replaced. */
+/* Modules of a foreign process, read from its memory: their mappings and exported names. Works in
+ * any mount namespace, and for files that have been deleted or replaced. */
 #ifndef SJ_AGENT_PTRACE_TRACEE_MODULES_H
 #define SJ_AGENT_PTRACE_TRACEE_MODULES_H
 
@@ -8,19 +8,19 @@
 #include <linux/limits.h>
 
 typedef struct sj_remote_module {
-    uint64_t low; /* of all its mappings */
+    uint64_t low; /* from the lowest to the highest mapping */
     uint64_t high;
-    uint64_t code_low; /* of the executable ones */
+    uint64_t code_low; /* from the lowest to the highest executable mapping */
     uint64_t code_high;
-    char path[PATH_MAX]; /* as the kernel reports it, " (deleted)" included */
+    char path[PATH_MAX]; /* as the kernel reports it, including " (deleted)" */
 } sj_remote_module;
 
-/* sj_remote_module_find finds the first mapped file whose name begins with `prefix`. SJ_ENOTFOUND,
- * SJ_EPERM the mappings cannot be read. */
+/* Finds the first mapped file whose name begins with `prefix`. SJ_ENOTFOUND. SJ_EPERM: the mappings
+ * cannot be read. */
 SJ_MUST_CHECK sj_status sj_remote_module_find(pid_t pid, const char *prefix,
                                               sj_remote_module *module);
 
-/* sj_remote_libc_find finds the C library likewise. */
+/* Finds the C library. The errors are those of sj_remote_module_find. */
 SJ_MUST_CHECK sj_status sj_remote_libc_find(pid_t pid, sj_remote_module *module);
 
 typedef struct sj_remote_range {
@@ -28,30 +28,30 @@ typedef struct sj_remote_range {
     uint64_t high;
 } sj_remote_range;
 
-/* sj_remote_mapping_find finds the mapping around an address; `*grows`: it is the first thread's
- * stack, which grows downwards. SJ_ENOTFOUND. */
+/* Finds the mapping around an address. Sets `*grows` if it is the first thread's stack, which grows
+ * downwards. SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_remote_mapping_find(pid_t pid, uint64_t address, sj_remote_range *range,
                                                bool *grows);
 
-/* sj_remote_symbol looks an exported name up. The memory is foreign: every read is checked.
+/* Looks up an exported name. The memory belongs to another process, so every read is checked.
  * SJ_ENOTFOUND, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_remote_symbol(const sj_tracee *target, const sj_remote_module *module,
                                          const char *name, uint64_t *address);
 
-/* sj_remote_symbol_range does so and returns the end, too, as the symbol has it. */
+/* Does the same, and also stores the end of the symbol, from its size. */
 SJ_MUST_CHECK sj_status sj_remote_symbol_range(const sj_tracee *target,
                                                const sj_remote_module *module, const char *name,
                                                sj_remote_range *range);
 
-/* sj_remote_fork_find returns where the C library's fork is, empty when that is not found: a thread
- * in it may hold every lock of the C library, and goes over the handlers of fork. */
+/* Returns the range of the C library's fork, or an empty range if it is not found. A thread in fork
+ * may hold every lock of the C library, and walks the list of fork handlers. */
 sj_remote_range sj_remote_fork_find(const sj_tracee *target);
 
-/* sj_remote_function_find looks up an exported function of the C library. SJ_ENOTFOUND. */
+/* Looks up an exported function of the C library. SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_remote_function_find(const sj_tracee *target, const char *name,
                                                 uint64_t *function);
 
-/* sj_remote_restorer_find gives the return address of signal handlers; 0: not found. */
+/* Returns the address to which signal handlers return, or 0 if it is not found. */
 uint64_t sj_remote_restorer_find(const sj_tracee *target);
 
 static inline bool sj_remote_is_in(const sj_remote_range *range, uint64_t pc)

@@ -9,27 +9,27 @@
 
 enum { RETURN_ADDRESS_BYTES = sizeof(uint64_t), DWARF_SP = 7, DWARF_PC = 16 };
 
-/* Stubs on one stack: each is behind a signal that interrupted it. */
+/* Limit for the stubs on one stack. Each stub was interrupted by a signal. */
 enum { STUBS_MAX = 64 };
 
 struct sj_unwinder {
     Dwfl *dwfl;
-    const sj_tracee *target;   /* NULL: of a process's past */
-    const sj_stack_copy *copy; /* of the thread at hand */
+    const sj_tracee *target;   /* NULL: unwinds stacks of the process's past */
+    const sj_stack_copy *copy; /* the stack that is being walked */
     sj_native_frame *frames;
     size_t capacity;
     size_t count;
     bool came_to_end;
-    const sj_remote_stubs *stubs; /* NULL: the agent's code is shown */
-    bool is_first;                /* the next frame is the first that elfutils shows */
-    bool is_behind;               /* that one's place is behind a call */
-    bool is_in_stub;              /* the last frame is in a stub: its state is in `registers` */
+    const sj_remote_stubs *stubs; /* NULL: the agent's frames are shown */
+    bool is_first;                /* the next frame is the first that elfutils reports */
+    bool is_behind;               /* the pc of that frame is the return address of a call */
+    bool is_in_stub;              /* the last frame is in a stub, and its state is in `registers` */
     bool is_stub_behind;
-    size_t interrupted;     /* how many frames there were at the last one that was interrupted */
-    sj_registers registers; /* of the first frame that elfutils shows */
+    size_t interrupted;     /* value of `count` at the last frame that a signal interrupted */
+    sj_registers registers; /* registers of the first frame that elfutils reports */
 };
 
-/* Debug files are not looked for: unwind tables are part of the programs. */
+/* Reports no separate debug file: the programs themselves contain the unwind tables. */
 static int find_no_debug_file(Dwfl_Module *module, void **user_data, const char *name,
                               Dwarf_Addr base, const char *file_name, const char *link,
                               GElf_Word crc, char **found)
@@ -64,7 +64,8 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_conte
     return tid == unwinder->copy->tid;
 }
 
-/* What the copy has of the stack is true of the moment; the process may have run on. */
+/* Prefers the copy of the stack, which is from the moment of the stop. The process may have run
+ * since. */
 static bool read_bytes(void *context, uint64_t address, void *bytes, uint32_t count)
 {
     const sj_unwinder *unwinder = context;
@@ -99,7 +100,8 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_threa
                                                        .memory_read = read_word,
                                                        .set_initial_registers = set_registers};
 
-/* Takes modules as they have been reported to `dwfl`, which it owns from here on. */
+/* Creates an unwinder for the modules that have been reported to `dwfl`. Takes ownership of `dwfl`,
+ * also on failure. */
 static sj_status make(Dwfl *dwfl, const sj_tracee *target, pid_t pid, sj_unwinder **unwinder)
 {
     static const sj_stack_copy nobody;
@@ -140,7 +142,8 @@ sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count, sj_unw
         return SJ_ENOMEM;
     }
     dwfl_report_begin(dwfl);
-    /* elfutils refuses what overlaps a module that it has: the last comes first. */
+    /* elfutils refuses a module that overlaps a known one, so the files are reported from the last
+     * to the first. */
     for (size_t i = count; i-- > 0;) {
         (void)dwfl_report_elf(dwfl, files[i].path, files[i].path, -1, files[i].bias, true);
     }
@@ -177,8 +180,8 @@ void sj_stack_copy_deinit(sj_stack_copy *copy)
     copy->bytes = NULL;
 }
 
-/* Keeps the registers of a frame in a stub, from which the program's are found. Those that no
- * caller can know are of no use to its unwind tables. */
+/* Keeps the registers of a frame in a stub. leave_stub computes the program's registers from them.
+ * A register that elfutils does not know becomes 0; the program's unwind tables do not need it. */
 static void keep_registers(sj_unwinder *unwinder, Dwfl_Frame *state, uint64_t pc, bool is_behind)
 {
     sj_registers kept = {.register_count = unwinder->registers.register_count};
@@ -208,7 +211,7 @@ static int take_frame(Dwfl_Frame *state, void *context)
         keep_registers(unwinder, state, pc, !is_activation);
         return DWARF_CB_ABORT;
     }
-    /* A caller's stack pointer is the callee's frame address, behind its return address. */
+    /* A caller's stack pointer lies directly above the callee's return address. */
     if (dwfl_frame_reg(state, DWARF_SP, &stack) == 0 && !unwinder->is_first &&
         unwinder->count != 0) {
         unwinder->frames[unwinder->count - 1].stack = stack - RETURN_ADDRESS_BYTES;
@@ -222,8 +225,9 @@ static int take_frame(Dwfl_Frame *state, void *context)
     return DWARF_CB_OK;
 }
 
-/* Goes from a stub to where the thread would be in the program. False if that is not known. What a
- * stub has called is the agent, with functions of libraries that the agent calls. */
+/* Moves from a stub to the program instruction that the stub stands for. Returns false if that
+ * instruction is unknown. First drops the frames that the stub called: the agent, and library
+ * functions that the agent calls. */
 static bool leave_stub(sj_unwinder *unwinder)
 {
     unwinder->count = unwinder->is_stub_behind ? unwinder->interrupted : unwinder->count;
@@ -237,7 +241,7 @@ static bool leave_stub(sj_unwinder *unwinder)
         !sj_stub_leave(area->low, area->high - area->low, read_bytes, unwinder, &state)) {
         return false;
     }
-    /* elfutils takes the first place that it is given for one that is about to be run. */
+    /* elfutils treats the first pc as the next instruction to run, not as a return address. */
     registers[DWARF_PC] = state.pc - (state.is_behind ? 1 : 0);
     registers[DWARF_SP] = state.sp;
     unwinder->is_behind = state.is_behind;
@@ -276,9 +280,10 @@ bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
     return unwinder->came_to_end;
 }
 
-/* Linkers fold functions with the same code: one address has several names. Returns the one that
- * the planner takes (sj_symbols_sort), so that a stack and a list of calls name a function alike: a
- * global name before a local one, then the first in the alphabet. NULL if there is no name. */
+/* Returns the name of the function at `pc`, or NULL. Linkers fold functions with the same code, so
+ * one address may have several names. Prefers a global name to a local one, then the first in the
+ * alphabet. The planner does the same (sj_symbols_sort), so a stack and a list of calls show the
+ * same name. */
 static const char *name_of(Dwfl_Module *module, uint64_t pc)
 {
     GElf_Off offset = 0;

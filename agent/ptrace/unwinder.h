@@ -1,5 +1,6 @@
-/* The call stacks of a process's threads, from outside, from unwind information (elfutils).
- * One thread at a time; the first walk through a module reads its tables, later ones are fast. */
+/* The call stacks of a process's threads, read from outside with unwind information (elfutils). Use
+ * an unwinder from one thread at a time. The first walk through a module reads its tables; later
+ * walks are fast. */
 #ifndef SJ_AGENT_PTRACE_UNWINDER_H
 #define SJ_AGENT_PTRACE_UNWINDER_H
 
@@ -12,18 +13,18 @@ typedef struct sj_unwinder sj_unwinder;
 typedef struct sj_stack_copy {
     pid_t tid;
     sj_registers state;
-    uint64_t low; /* address of bytes[0] */
+    uint64_t low; /* address of bytes[0] in the process */
     size_t size;
     uint8_t *bytes;
 } sj_stack_copy;
 
 typedef struct sj_native_frame {
     uint64_t pc;
-    uint64_t stack;     /* address of the return address; what probes record; 0: not known */
-    bool is_activation; /* `pc` is where it goes on; else it is behind a call */
+    uint64_t stack;     /* address of the return address, as probes record it; 0: unknown */
+    bool is_activation; /* `pc` is the next instruction to run; otherwise it is a return address */
 } sj_native_frame;
 
-/* sj_unwinder_new reads what is mapped in the process. SJ_ENOMEM, SJ_EIO. */
+/* Reads which modules are mapped in the process. SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_unwinder_new(const sj_tracee *target, sj_unwinder **unwinder);
 
 /* A file that was mapped in a process. */
@@ -32,43 +33,43 @@ typedef struct sj_mapped_file {
     char path[256];
 } sj_mapped_file;
 
-/* sj_unwinder_new_past makes one for stacks of a process's past: all it knows of that are the files
- * that were mapped, later ones hiding earlier ones, and what sj_stack_copy brings. The process may
- * have ended. Errors as sj_unwinder_new. */
+/* Creates an unwinder for stacks of a process's past. It knows only the files that were mapped and
+ * the contents of each sj_stack_copy. Later files hide earlier ones. The process may have ended.
+ * The errors are those of sj_unwinder_new. */
 SJ_MUST_CHECK sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count,
                                              sj_unwinder **unwinder);
 void sj_unwinder_free(sj_unwinder *unwinder);
 
-/* sj_stack_copy_take copies a stopped thread's state and at most `limit` bytes of its stack; what
- * lies beyond is read from the living process later. Free with sj_stack_copy_deinit. */
+/* Copies a stopped thread's state and at most `limit` bytes of its stack. sj_unwinder_walk reads
+ * the rest from the living process. Free with sj_stack_copy_deinit. */
 SJ_MUST_CHECK sj_status sj_stack_copy_take(const sj_tracee *target, pid_t tid, size_t limit,
                                            sj_stack_copy *copy);
 void sj_stack_copy_deinit(sj_stack_copy *copy);
 
-/* sj_unwinder_walk lists the frames of a copied stack, innermost first, at most `capacity`; returns
- * how many. A stack that cannot be followed to its end is reported as far as it can. */
+/* Lists the frames of a copied stack, innermost first, at most `capacity`. Returns how many. If a
+ * stack cannot be followed to its end, lists the frames that were found. */
 size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_native_frame *frames,
                         size_t capacity);
 
-/* sj_unwinder_hide_agent has sj_unwinder_walk leave out the agent's frames, and show a frame in a
- * stub at the program's instruction that the stub stands for. `stubs` is borrowed until it is
- * called again; NULL: frames are shown as they are, as at first. Not of an unwinder of a process's
+/* Makes sj_unwinder_walk omit the agent's frames, and show a frame in a stub at the program
+ * instruction that the stub stands for. `stubs` is borrowed until the next call of this function.
+ * NULL shows all frames unchanged, which is the default. Not for an unwinder of a process's
  * past. */
 void sj_unwinder_hide_agent(sj_unwinder *unwinder, const sj_remote_stubs *stubs);
 
-/* sj_unwinder_came_to_end returns whether the last walk did. */
+/* True if the last walk reached the end of the stack. */
 bool sj_unwinder_came_to_end(const sj_unwinder *unwinder);
 
-/* Where an address lies. All texts are borrowed from the unwinder. */
+/* Location of an address. All texts are borrowed from the unwinder. */
 typedef struct sj_code_place {
-    const char *function; /* symbol; NULL: none */
-    const char *path;     /* of the module; NULL: in no file */
-    uint64_t offset;      /* in the module's file; without one the address itself */
+    const char *function; /* symbol name; NULL: none */
+    const char *path;     /* path of the module; NULL: the address is in no file */
+    uint64_t offset; /* offset in the module's file; the address itself if there is no module */
 } sj_code_place;
 
 void sj_unwinder_locate(sj_unwinder *unwinder, uint64_t pc, sj_code_place *place);
 
-/* sj_unwinder_name gives the name of the function at `pc`, NULL when it has none. Borrowed. */
+/* Returns the name of the function at `pc`, or NULL. Borrowed from the unwinder. */
 const char *sj_unwinder_name(sj_unwinder *unwinder, uint64_t pc);
 
 #endif

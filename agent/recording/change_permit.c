@@ -25,7 +25,7 @@ static void own_path(char path[PATH_MAX])
     }
 }
 
-/* is_trusted: nobody but root and this user can have written it. */
+/* True if only root and this user can have written the file. */
 static bool is_trusted(int file)
 {
     struct stat about;
@@ -34,7 +34,7 @@ static bool is_trusted(int file)
            (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* load reads a file; `*object` NULL: there is none. */
+/* Reads a file. Writes NULL to `*object` if there is no such file. */
 static sj_status load(const char *path, json_t **object, sj_error *error)
 {
     json_error_t problem;
@@ -56,7 +56,7 @@ static sj_status load(const char *path, json_t **object, sj_error *error)
                : sj_fail(error, SJ_ECORRUPT, "%s, line %d: %s", path, problem.line, problem.text);
 }
 
-/* names: a list has a pattern that matches; where there is no list, nothing does. */
+/* True if a pattern of the list matches. False without a list. */
 static bool names(const json_t *list, const char *text)
 {
     for (size_t i = 0; i < json_array_size(list); i++) {
@@ -78,7 +78,8 @@ static bool has_kinds(const json_t *list, const sj_value_change *change)
            (change->delay_ns == 0 || names(list, "delay"));
 }
 
-/* covers: a rule's function may be a pattern itself, which has to be allowed as it is written. */
+/* True if the list allows a rule's function. If the function is a pattern, the list must contain
+ * the same pattern or "*". */
 static bool covers(const json_t *list, const char *function)
 {
     if (strpbrk(function, "*?[]\\") == NULL) {

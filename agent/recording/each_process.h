@@ -1,4 +1,4 @@
-/* All living processes of a recording, also those that are forked meanwhile. */
+/* Visits all living processes of a recording, including processes that are forked meanwhile. */
 #ifndef SJ_AGENT_RECORDING_EACH_PROCESS_H
 #define SJ_AGENT_RECORDING_EACH_PROCESS_H
 
@@ -6,9 +6,9 @@
 
 typedef void sj_process_visit(void *context, pid_t pid);
 
-/* sj_each_process calls `visit` once for each living process of the registry, at most 1024. It goes
- * over them again while there are new ones, some rounds: a process that forks hands its hooks of
- * that moment down. One thread. */
+/* Calls `visit` once for each living process of the registry, for at most 1024 processes. Repeats
+ * the list a few times while it has new processes: a forked process inherits the hooks of that
+ * moment. Not thread-safe. */
 void sj_each_process(sj_registry *registry, sj_process_visit *visit, void *context);
 
 #endif

@@ -43,7 +43,7 @@ static void explain_threads(sj_function_rules *rules, char *text, size_t capacit
     snprintf(text, capacity, "no thread matched --thread; threads were %s", names);
 }
 
-/* explain_calls names low limits of the recorder, too: it may have found no calls for these. */
+/* Also names low limits of the recorder, which can be the reason for missing calls. */
 static void explain_calls(const sj_registry_counters *registry, char *text, size_t capacity)
 {
     char limits[256];

@@ -5,7 +5,8 @@
 
 #include <signal.h>
 
-#define LOOK_NS UINT64_C(1000000000) /* a JVM that changes classes for the budget is waited for */
+/* maximum time of one wait for a JVM that changes classes for the budget */
+#define LOOK_NS UINT64_C(1000000000)
 
 typedef struct late_hooks {
     sj_recording *recording;
@@ -46,7 +47,7 @@ void sj_late_hooks_apply(sj_recording *recording)
         return;
     }
     while (!sj_drain_suspend_budget(recording->drain, LOOK_NS)) {
-        /* it ends by itself */
+        /* the wait ends when the JVM has finished */
     }
     if (sj_registry_begin_late(recording->registry, &self.states) == SJ_OK) {
         sj_each_process(recording->registry, hook_process, &self);

@@ -10,7 +10,7 @@
 
 enum {
     PROCESSES_MAX = 1024,
-    PASSES = 25, /* those that are left may fork, and others begin another program, meanwhile */
+    PASSES = 25, /* meanwhile, processes may fork or execute other programs */
     PAUSE_NS = 10000000
 };
 
@@ -29,14 +29,14 @@ static bool contains(const left_list *list, pid_t pid)
     return false;
 }
 
-/* In an emulator the agent is not where detaching looks for it. */
+/* In an emulator, the agent is not at the place where detaching expects it. */
 static bool is_emulated(const sj_recording *recording)
 {
     return recording->options.program->agent != NULL;
 }
 
-/* list_living has the processes that joined, and where forked ones do also those that have not come
- * to it yet. One that is just executing another program has no agent for a moment. */
+/* Lists the living processes that joined. With fork-following, also lists forked processes that
+ * have not joined yet. A process that is executing another program has no agent for a moment. */
 static void list_living(sj_recording *recording, left_list *list)
 {
     left_list found = {.count = 0};
@@ -74,7 +74,7 @@ void sj_left_processes_note_overwritten(sj_recording *recording, pid_t pid,
     }
 }
 
-/* take_out returns whether the process goes on and had the agent. */
+/* Detaches from a process. Returns true if it still runs and had the agent. */
 static bool take_out(sj_recording *recording, pid_t pid)
 {
     sj_recording_summary *summary = &recording->summary;
@@ -82,7 +82,7 @@ static bool take_out(sj_recording *recording, pid_t pid)
     sj_error error = {.text = "its program is emulated"};
     sj_status status = SJ_EUNSUPPORTED;
     if (!is_emulated(recording)) {
-        sj_tracee_lock(); /* stacks may be taken */
+        sj_tracee_lock(); /* the stack sampler may trace the process */
         status = sj_detach_process(pid, &report, &error);
         sj_tracee_unlock();
         sj_left_processes_note_overwritten(recording, pid, &report);
@@ -125,8 +125,8 @@ static void note(sj_recording *recording, pid_t pid, bool is_named)
     }
 }
 
-/* leave_new leaves those that are not in `left` yet; returns how many others there are that may
- * get an agent still. */
+/* Leaves the processes that are not in `left` yet. Returns the number of other processes that may
+ * still get an agent. */
 static size_t leave_new(sj_recording *recording, left_list *left, bool are_named)
 {
     left_list list;

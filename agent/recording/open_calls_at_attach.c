@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* name_calls keeps the calls of hooked functions; returns how many. A thread that stands on the
- * first instruction of a function is going to record that it enters it. */
+/* Keeps the calls of hooked functions and returns their number. Skips a thread at the first
+ * instruction of a function: it will record that entry itself. */
 static size_t name_calls(const sj_function_index *index, const sj_open_call *calls, size_t count,
                          sj_open_call_at_attach *named)
 {

@@ -22,9 +22,9 @@ enum {
     DEFAULT_THREADS = 512,
     DEFAULT_BLOCK_MS = 2000,
     FUNCTION_TXT_FILES = 4,
-    /* What a probe costs in a program with much code and data, beside a loop of it, where all that
-     * it touches is warm: 1.9 and 2.3 times on python3 and perl (tests/bench/budget.py). Programs
-     * that are cheaper to record keep somewhat fewer calls than they might. */
+    /* Cost of a probe in a program with much code and data, relative to a loop that has everything
+     * in its caches. Measured: 1.9 on python3, 2.3 on perl (tests/bench/budget.py). In programs
+     * that are cheaper to record, the budget keeps somewhat fewer calls than it could. */
     COLD_PROBE = 2
 };
 
@@ -93,15 +93,15 @@ sj_status sj_pipeline_place(sj_recording *recording, sj_error *error)
     return choose_directories(recording, error);
 }
 
-/* keep_destination writes where the frames belong and locks the file, so that `sojourn flush`
- * delivers what a killed recorder left and leaves living ones alone. */
+/* Writes and locks the file with the destination of the frames. So `sojourn flush` delivers what a
+ * killed recorder left, and ignores living recorders. */
 static sj_status keep_destination(sj_recording *recording, sj_error *error)
 {
     const char *address = recording->options.destination;
     char text[2 * PATH_MAX + 128];
     snprintf(text, sizeof(text), "%.4200s\n%.4000s\n%d\n", address != NULL ? address : "",
              recording->runtime_directory, (int)getpid());
-    /* Locked and whole before anyone can find it under its name. */
+    /* Locked and complete before another process can find it by its name. */
     char fresh[PATH_MAX + 8];
     snprintf(fresh, sizeof(fresh), "%s.new", recording->destination_path);
     recording->destination = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -133,7 +133,7 @@ static sj_status mark_from_outside(void *context, const char *name, bool end)
     return sj_frame_writer_mark(recording->writer, name, end, sj_clock_ticks(), 0, "cli");
 }
 
-/* trigger_from_outside passes on what a trigger of the policy waits for. */
+/* Passes the signal on if a trigger of the policy waits for it. */
 static sj_status trigger_from_outside(void *context, const char *name)
 {
     sj_recording *recording = context;
@@ -206,7 +206,7 @@ static double ns_per_tick(const sj_recording *recording)
     return (double)rate.numerator / (double)rate.denominator;
 }
 
-/* Programs of this machine, also before a policy asks for it: a later one may. */
+/* True for programs of this machine if there is a policy: a later policy may watch freed memory. */
 static bool can_watch_zombies(const sj_recording_options *options)
 {
     return options->policy != NULL &&
@@ -244,7 +244,7 @@ static sj_status open_function_log(sj_recording *recording, sj_error *error)
     return sj_function_log_open(&log, &recording->function_log, error);
 }
 
-/* start_changes makes the table of rules that change calls, where there are some. */
+/* Creates the table of rules that change calls, if the policy has such rules. */
 static sj_status start_changes(sj_recording *recording, double tick_ns, sj_error *error)
 {
     sj_value_rules *values = recording->options.selection.values;
@@ -320,9 +320,10 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
     return sj_drain_start(&drain, &recording->drain, error);
 }
 
-/* list_runtimes: what the agent does besides applying plans. Short records leave no room for those
- * of runtimes, whose probes know nothing of them. Loops are watched in programs that
- * were started with it only: what their calls were led through could not be taken out again. */
+/* Returns the features of the agent besides applying plans. If calls are counted, methods of
+ * runtimes are not recorded, because their probes do not know short records. Event loops are
+ * watched only in programs that were started with it: redirected calls could not be restored
+ * later. */
 static uint32_t list_runtimes(const sj_recording_options *options)
 {
     const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
@@ -370,7 +371,7 @@ static sj_status start_link(sj_recording *recording, const sj_pipeline_options *
     return sj_link_server_start(&link, &recording->link, error);
 }
 
-/* join_arguments writes the command line as one text, cut when too long. */
+/* Writes the command line as one text, cut at the capacity. */
 static void join_arguments(char *const *arguments, char *text, size_t capacity)
 {
     size_t used = 0;
@@ -389,7 +390,7 @@ size_t sj_recording_missed(const sj_recording_options *options, const char *text
                : 0;
 }
 
-/* list_missed writes what of the policy the process does not get as a JSON list; NULL: nothing. */
+/* Returns what the process does not get of the policy as a JSON list; NULL: nothing is missing. */
 static char *list_missed(const sj_recording *recording)
 {
     const char *texts[SJ_POLICY_MISSED];
@@ -460,15 +461,14 @@ void sj_pipeline_send_clock(sj_recording *recording)
     (void)!sj_clock_frame_send(recording->writer, &recording->device, &pair);
 }
 
-/* What an agent costs beside what it measures itself: pages that the program touches anew since
- * they were patched, and, a process, loading it and unmapping its memory
- * (tests/bench/cost_summary.py).
- */
+/* Cost of an agent besides the cost that it measures: page faults of the program after patching.
+ * For each process also loading the agent and unmapping its memory
+ * (tests/bench/cost_summary.py). */
 static const double agent_in_use = 1.2;
 static const double program_ns = 550e3;
 static const double fork_ns = 200e3;
 
-/* What probes cost in programs, in probes of a loop that nothing interrupts (cost_line.py). */
+/* Cost of a probe in a program, relative to a probe in an undisturbed loop (cost_line.py). */
 static const double probe_in_programs = 1.0;
 
 static uint64_t start_cpu_ns(const sj_recording_summary *summary)
@@ -480,12 +480,12 @@ static uint64_t start_cpu_ns(const sj_recording_summary *summary)
     return all > (double)registry->hook_ns ? (uint64_t)all - registry->hook_ns : 0;
 }
 
-/* What watching costs, in the time that monitors measure: the program touches its guarded pages
- * itself (cost_line.py). */
+/* Cost of watching, relative to the time that the monitors measure. The program's own page faults
+ * on guarded pages add to it (cost_line.py). */
 static const double first_touches = 1.15;
 
-/* Monitors measure time that passes: of that, the part that threads waited for a processor is taken
- * off. */
+/* Returns the CPU time of watching. Monitors measure elapsed time, so the share in which threads
+ * waited for a processor is subtracted. */
 static uint64_t watch_cpu_ns(const sj_recording *recording)
 {
     const sj_drain_counters *drain = &recording->summary.drain;
@@ -505,7 +505,7 @@ static void add_unchanging(void *context, const char *text)
              used != 0 ? "\n" : "", text);
 }
 
-/* report_deep_throw stores what the summary says of an exception that ended very many calls. */
+/* Reports an exception that ended very many calls. The summary reports it, too. */
 static void report_deep_throw(const sj_recording *recording, uint64_t calls)
 {
     char json[64];
@@ -516,7 +516,7 @@ static void report_deep_throw(const sj_recording *recording, uint64_t calls)
                               .json = json,
                               .json_bytes = strlen(json)};
     if (calls >= SJ_DEEP_THROW) {
-        (void)!sj_frame_writer_report(recording->writer, &report); /* or counted there */
+        (void)!sj_frame_writer_report(recording->writer, &report); /* the writer counts failures */
     }
 }
 
@@ -587,7 +587,8 @@ void sj_pipeline_close_spool(sj_recording *recording)
     if (recording->summary.delivered && sj_spool_remove(recording->spool, NULL) == SJ_OK) {
         unlink(recording->destination_path);
     } else {
-        recording->summary.answered &= !recording->summary.delivered; /* or it would be removed */
+        /* else the spool would have been removed */
+        recording->summary.answered &= !recording->summary.delivered;
         recording->summary.delivered = false;
         sj_spool_close(recording->spool);
     }

@@ -1,55 +1,62 @@
-/* What a recording of any kind is made of: spool -> uplink -> frame writer -> registry -> drain ->
- * link, started in this order and stopped in the reverse order. Which processes are recorded, and
- * when it ends, is decided by its owner: recording.c or, inside the recorded process, agent/direct.
+/* The pipeline of every recording: spool -> uplink -> frame writer -> registry -> drain -> link.
+ * Its parts start in this order and stop in the reverse order.
  *
- * One thread, but for what says otherwise. */
+ * Its owner chooses the recorded processes and the end of the recording: recording.c or, inside the
+ * recorded process, agent/direct. Not thread-safe, unless a function says otherwise. */
 #ifndef SJ_AGENT_RECORDING_PIPELINE_H
 #define SJ_AGENT_RECORDING_PIPELINE_H
 
 #include "agent/link/link_server.h"
 #include "agent/recording/recording.h"
 
-/* What differs between recordings. */
+/* Options that differ between the owners. */
 typedef struct sj_pipeline_options {
     const sj_channel_kind *channel;
-    const sj_recording_link *link; /* borrowed for the call */
+    const sj_recording_link *link; /* borrowed during the call */
     uint32_t resend_ms;            /* 0: the uplink's default */
-    bool threadless; /* uplink, drain and link are given their steps by the caller's thread */
-    /* see link_server.h; the context is the recording */
+    bool threadless; /* the caller's thread runs the steps of uplink, drain and link */
+    /* See link_server.h. The context is the recording. */
     sj_status (*joined)(void *context, const sj_link_process *process);
     sj_status (*policy)(void *context, sj_slice document, int fd);
 } sj_pipeline_options;
 
-/* How often a recording sends a pair of clock and time of day. */
+/* Period in which a recording sends clock pairs. */
 #define SJ_CLOCK_PAIR_NS UINT64_C(1000000000)
 
-/* sj_pipeline_new allocates a recording that has nothing yet, and notes the time as its start.
- * sj_pipeline_free stops what runs and removes its files, except for a spool that was closed with
- * sj_pipeline_close_spool. SJ_ENOMEM, SJ_EIO. */
+/* sj_pipeline_new allocates a recording without parts. Returns SJ_ENOMEM, SJ_EIO.
+ *
+ * sj_pipeline_free stops the parts and removes their files. It keeps a spool that
+ * sj_pipeline_close_spool has closed. */
 SJ_MUST_CHECK sj_status sj_pipeline_new(const sj_recording_options *options,
                                         sj_recording **recording, sj_error *error);
 void sj_pipeline_free(sj_recording *recording);
 
-/* sj_pipeline_place gives the recording a session id, a device and directories; sj_pipeline_keep
- * makes the files that let others finish the session if this process is killed; sj_pipeline_start
- * starts everything and sends the start of the session, which reaches the collector once the uplink
- * is released. */
+/* sj_pipeline_place sets the recording's start time, session id, device and directories.
+ *
+ * sj_pipeline_keep creates the files that let another process finish the session if this process is
+ * killed.
+ *
+ * sj_pipeline_start starts the parts and sends the start of the session. It reaches the collector
+ * once the uplink is released. */
 SJ_MUST_CHECK sj_status sj_pipeline_place(sj_recording *recording, sj_error *error);
 SJ_MUST_CHECK sj_status sj_pipeline_keep(sj_recording *recording, sj_error *error);
 SJ_MUST_CHECK sj_status sj_pipeline_start(sj_recording *recording, const sj_pipeline_options *means,
                                           sj_error *error);
 
-/* sj_pipeline_send_clock sends a pair of clock and time of day. */
+/* Sends a clock pair: the times of the clock and of the day. */
 void sj_pipeline_send_clock(sj_recording *recording);
 
-/* sj_pipeline_summarize fills the summary after the drain has finished; `how` it ended, a static
- * text. sj_pipeline_end_session sends the end of the session. sj_pipeline_close_spool stops the
- * uplink and removes the spool when everything was delivered. */
+/* sj_pipeline_summarize fills the summary after the drain has finished. `how` says how the
+ * recording ended, and must be a static text.
+ *
+ * sj_pipeline_end_session sends the end of the session.
+ *
+ * sj_pipeline_close_spool stops the uplink, and removes the spool if everything was delivered. */
 void sj_pipeline_summarize(sj_recording *recording, const char *how);
 SJ_MUST_CHECK sj_status sj_pipeline_end_session(sj_recording *recording);
 void sj_pipeline_close_spool(sj_recording *recording);
 
-/* The parts of a recording that was started; borrowed, valid until sj_pipeline_free. */
+/* Return the parts of a recording that was started. Borrowed, valid until sj_pipeline_free. */
 sj_drain *sj_pipeline_drain(const sj_recording *recording);
 sj_link_server *sj_pipeline_link(const sj_recording *recording);
 sj_uplink *sj_pipeline_uplink(const sj_recording *recording);
@@ -58,20 +65,20 @@ sj_frame_writer *sj_pipeline_frame_writer(const sj_recording *recording);
 const char *sj_pipeline_runtime_directory(const sj_recording *recording);
 const char *sj_pipeline_spool_directory(const sj_recording *recording);
 
-/* sj_pipeline_set_main_process names the process whose end is the recording's. Any thread. */
+/* Sets the process with which the recording ends. Any thread may call this. */
 void sj_pipeline_set_main_process(sj_recording *recording, uint64_t process);
 
-/* sj_pipeline_stop_collecting finishes the drain, then stops the link; `*link` is what it counted
- * until then. Blocking. */
+/* Finishes the drain, then stops the link. Writes the link's counters to `*link`. Blocks. */
 void sj_pipeline_stop_collecting(sj_recording *recording, sj_link_server_counters *link);
 
-/* sj_pipeline_end_main_process reports the end of the main process, if it ever joined. */
+/* Reports the end of the main process, if it ever joined. */
 void sj_pipeline_end_main_process(sj_recording *recording, const sj_process_end *end);
 
-/* sj_pipeline_set_traced_cpu and sj_pipeline_set_delivered fill in the summary: the CPU time of
- * what was recorded, and whether the collector has `answered` for every frame. Delivered is what
- * has no frames put aside either; the second returns the sentence about them, "": none. Borrowed
- * from the recording. */
+/* sj_pipeline_set_traced_cpu stores the CPU time of the recorded program in the summary.
+ *
+ * sj_pipeline_set_delivered stores whether the collector has `answered` for every frame. The
+ * recording is delivered if also no frame was put aside. Returns the sentence about such frames, or
+ * "" if there are none. Borrowed from the recording. */
 void sj_pipeline_set_traced_cpu(sj_recording *recording, uint64_t cpu_ns);
 const char *sj_pipeline_set_delivered(sj_recording *recording, bool answered);
 

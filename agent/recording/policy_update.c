@@ -1,10 +1,17 @@
 /* Design notes
  *
- * A request comes to the link's thread and is carried out by the recording's, which attaches to
- * processes and leaves them too, so that nobody else traces them meanwhile; the link's thread
- * answers the agents that are asked to make more hooks. The order: the budget rests; plans and
- * rules are selected anew; the drain changes its mode and filters; the processes' hooks follow; the
- * budget begins afresh. What cannot be changed in a process that runs (its buffers) is reported. */
+ * The link's thread receives a request. The recording's thread carries it out, because it also
+ * attaches to processes and leaves them: no other thread may trace them meanwhile. The link's
+ * thread serves the agents that are asked for more hooks.
+ *
+ * The steps:
+ * 1. Suspend the budget.
+ * 2. Select plans and rules again.
+ * 3. Change the drain's mode and filters.
+ * 4. Change the processes' hooks.
+ * 5. Resume the budget.
+ *
+ * What cannot be changed in a running process (its buffers) is reported. */
 #include "agent/attach/live_runtimes.h"
 #include "agent/host/clock.h"
 #include "agent/livepatch/heap_watch.h"
@@ -29,20 +36,20 @@
 
 enum { PROCESSES_MAX = 1024, UNMATCHED_BYTES = 1024, MUTED_MAX = 1024 };
 
-#define LOOK_NS UINT64_C(1000000000) /* of the budget: so long at least */
+#define LOOK_NS UINT64_C(1000000000) /* maximum time of one wait for the budget */
 
-/* What a change did, over all processes. */
+/* The effects of a change, in all processes. */
 typedef struct change_sums {
     json_t *not_applied; /* list of texts */
     size_t processes;
     size_t hooked;
     size_t freed;
     size_t refused;      /* functions that are wanted and could not be hooked */
-    size_t kept;         /* that are not and could not be unhooked */
-    size_t stale;        /* that go on recording what they did before */
-    size_t unsure;       /* processes in which a call may have been led past its hook */
-    size_t failed;       /* processes that have not followed, and live */
-    uint64_t stopped_ns; /* the longest stop of one process */
+    size_t kept;         /* functions that are not wanted and could not be unhooked */
+    size_t stale;        /* functions that still record what they did before */
+    size_t unsure;       /* processes in which a call may bypass its hook */
+    size_t failed;       /* living processes that could not be changed */
+    uint64_t stopped_ns; /* the longest stop of a process */
 } change_sums;
 
 sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,
@@ -120,8 +127,8 @@ static void note_text(void *sums, const char *text)
     note_problem(sums, text);
 }
 
-/* unmute_all has all Java methods of a process record again that the budget had muted. In a process
- * that refuses they stay muted, until another policy is set. */
+/* Makes all Java methods of a process record again that the budget had muted. In a process that
+ * refuses it, they stay muted until another policy is set. */
 static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pid,
                        sj_unhooked_set *freed, change_sums *sums)
 {
@@ -143,14 +150,14 @@ static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pi
     } while (status == SJ_OK && count == MUTED_MAX);
 }
 
-/* What all processes are to follow. */
+/* The change that all processes must apply. */
 typedef struct reselection {
     sj_recording *recording;
     const sj_function_states *states;
     change_sums *sums;
 } reselection;
 
-/* reselect_one lets one process follow; one that ends meanwhile needs nothing. */
+/* Applies the change to one process. Ignores errors of a process that ends meanwhile. */
 static void reselect_one(void *context, pid_t pid)
 {
     const reselection *wanted = context;
@@ -197,7 +204,7 @@ static void reselect_one(void *context, pid_t pid)
     sj_transition_report_deinit(&report);
 }
 
-/* keep_runtime keeps the technique that the processes joined with. */
+/* Keeps the technique that the processes joined with. */
 static void keep_runtime(const sj_runtime *runtime, const sj_runtime_selection *fixed,
                          sj_runtime_selection *selection, change_sums *sums)
 {
@@ -224,7 +231,7 @@ static void keep_runtime(const sj_runtime *runtime, const sj_runtime_selection *
     }
 }
 
-/* keep_runtimes leaves what was decided when the processes were joined as it is. */
+/* Keeps all settings that were fixed when the processes joined. */
 static void keep_runtimes(const sj_selection *fixed, sj_selection *selection, change_sums *sums)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
@@ -240,8 +247,8 @@ static void note_refused(void *context, const char *rule, const char *why)
     note_problem(context, text);
 }
 
-/* add_values puts the rules of all policies so far, to which those of this one are added, in the
- * place of its own. */
+/* Adds the policy's rules to those of all policies so far, and replaces the selection's rules by
+ * the result. */
 static sj_status add_values(sj_recording *recording, sj_selection *selection, change_sums *sums,
                             sj_error *error)
 {
@@ -265,8 +272,8 @@ static sj_status add_values(sj_recording *recording, sj_selection *selection, ch
     return SJ_OK;
 }
 
-/* begin_changes asks whether this machine allows the rules of a policy that change calls, and makes
- * their table if there is none yet. */
+/* Checks whether this machine allows the policy's rules that change calls. Creates their table if
+ * it does not exist yet. */
 static sj_status begin_changes(sj_recording *recording, const sj_policy *policy, sj_error *error)
 {
     const sj_value_rules *wanted = policy->selection.values;
@@ -281,7 +288,7 @@ static sj_status begin_changes(sj_recording *recording, const sj_policy *policy,
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     SJ_TRY(sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error));
-    recording->changes.is_unsure = true; /* agents that have joined look for it */
+    recording->changes.is_unsure = true; /* agents that have joined must open it */
     return SJ_OK;
 }
 
@@ -300,7 +307,8 @@ static void keep_libraries(const sj_recording *recording, sj_selection *selectio
     }
 }
 
-/* keep_budget: by receiver there would be many functions of one that can be unhooked. */
+/* Ends the budget if receivers are recorded: one hook then records many functions, which cannot
+ * be unhooked separately. */
 static void keep_budget(sj_policy *policy, change_sums *sums)
 {
     if (policy->budget_percent > 0 && sj_selection_has_receivers(&policy->selection)) {
@@ -309,7 +317,8 @@ static void keep_budget(sj_policy *policy, change_sums *sums)
     }
 }
 
-/* note_loops: event loops are watched by what was put into the program when it was started. */
+/* Reports a policy that watches event loops if the program was started without it: the hooks are
+ * set when the program starts. */
 static void note_loops(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
     const sj_recording_options *options = &recording->options;
@@ -319,7 +328,7 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
     }
 }
 
-/* note_clock: the probes of a process time all calls, or may count some, from its start on. */
+/* Reports settings that contradict whether the processes were started with counted calls. */
 static void note_clock(const sj_recording *recording, sj_policy *policy, change_sums *sums)
 {
     if (policy->counts_calls && !recording->may_count_calls) {
@@ -341,8 +350,8 @@ static void note_clock(const sj_recording *recording, sj_policy *policy, change_
     }
 }
 
-/* watch_heap has a process that is not watched yet get the monitor of freed memory, by which what
- * its calls allocate is counted, too. */
+/* Loads the monitor of freed memory into a process, unless it has it. The monitor also counts
+ * allocations. */
 static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie_settings *settings,
                        change_sums *sums)
 {
@@ -363,7 +372,7 @@ static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie
     }
 }
 
-/* change_zombies lets all processes obey the policy's settings about freed memory. */
+/* Applies the policy's settings about freed memory to all processes. */
 static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
 {
     pid_t living[PROCESSES_MAX];
@@ -384,12 +393,12 @@ static void change_zombies(sj_recording *recording, const sj_policy *policy, cha
     }
 }
 
-/* follow makes the drain and the processes obey `policy`, whose plans are selected. */
+/* Applies `policy`, whose plans are selected, to the drain and the processes. */
 static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_function_rules *rules,
                         const sj_function_states *states, change_sums *sums, sj_error *error)
 {
     const sj_policy *before = recording->changes.policy;
-    /* What the budget had unhooked is hooked again, too. */
+    /* Functions that the budget had unhooked are hooked again, too. */
     const bool same_hooks = states->renewed_count == 0 &&
                             sj_selection_same(&before->selection, &policy->selection) &&
                             before->budget_percent <= 0 && !recording->changes.is_unsure;
@@ -425,7 +434,7 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
     return SJ_OK;
 }
 
-/* adopt puts the policy in the place of the one before, which nobody uses any more. */
+/* Replaces the current policy, which is no longer in use. */
 static void adopt(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
                   uint64_t ticks, char *not_applied)
 {
@@ -481,8 +490,7 @@ static sj_status read_policy(const sj_recording *recording, sj_slice document, s
     return SJ_OK;
 }
 
-/* replace_changes lets the rules that change calls be these, as far as the probes have their
- * values. */
+/* Replaces the rules that change calls, as far as the probes record the values that these need. */
 static void replace_changes(const sj_recording *recording, sj_value_rules *changing,
                             change_sums *sums)
 {
@@ -497,8 +505,8 @@ static void replace_changes(const sj_recording *recording, sj_value_rules *chang
     }
 }
 
-/* replace puts `policy` in the place of the present one, with the rules that change calls that it
- * asked for; both it and `rules` are taken. */
+/* Replaces the current policy by `policy`, and the rules that change calls by those it asks for.
+ * Takes ownership of `policy` and `rules`. */
 static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
                          sj_value_rules *changing, change_sums *sums, sj_error *error)
 {
@@ -513,18 +521,18 @@ static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function
                        sj_status_text(status));
     }
     states.asks_agents = recording->changes.is_unsure;
-    replace_changes(recording, changing, sums); /* nothing refuses the policy any more */
+    replace_changes(recording, changing, sums); /* from here on, nothing refuses the policy */
     sj_function_rules_keep_unchanging(rules, recording->rules);
     status = follow(recording, policy, rules, &states, sums, error);
     sj_function_states_deinit(&states);
-    /* From here on it is obeyed by all; some began a little before. */
+    /* From here on all processes obey it. Some began earlier. */
     adopt(recording, policy, rules, sj_clock_ticks(),
           json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0) : NULL);
     return status;
 }
 
-/* note_unmatched adds the patterns that match no function of what is loaded, for the answer only:
- * what is loaded later may still match. */
+/* Adds the patterns that match no loaded function, for the reply only. Code that is loaded later
+ * may match. */
 static void note_unmatched(const sj_recording *recording, change_sums *sums)
 {
     char unmatched[UNMATCHED_BYTES];
@@ -542,7 +550,7 @@ static void note_unmatched(const sj_recording *recording, change_sums *sums)
     json_decref(list);
 }
 
-/* change obeys a document; `*answer` (allocated) says what that did. */
+/* Applies a policy document. Writes a description of the result to `*answer` (allocated). */
 static sj_status change(sj_recording *recording, sj_slice document, char **answer, sj_error *error)
 {
     char unmatched[UNMATCHED_BYTES];
@@ -559,7 +567,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     sj_value_rules_remember(recording->values, &recording->changes.values_before);
     sj_status allowed = begin_changes(recording, policy, error);
     if (allowed == SJ_OK) {
-        /* While the rules in the list are those of the present policy. */
+        /* Now, while the rules in the list are still those of the current policy. */
         sj_policy_change_settle(recording, unmatched, sizeof(unmatched));
         allowed = add_values(recording, &policy->selection, &sums, error);
     }
@@ -579,7 +587,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     note_clock(recording, policy, &sums);
     change_zombies(recording, policy, &sums);
     while (!sj_drain_suspend_budget(recording->drain, LOOK_NS)) {
-        /* who asked waits for the answer */
+        /* the requester waits for the reply */
     }
     const sj_status status = replace(recording, policy, rules, changing, &sums, error);
     sj_value_rules_free(changing);

@@ -1,9 +1,10 @@
 /* Design notes
  *
- * prepare: session id, directories, fork. The child waits. Signals that concern both are then
- * blocked here (the child keeps what it inherited) and read through a signalfd, so that every
- * thread that starts later leaves them to this one.
- * run: the pipeline is started; go; wait; and stopped. */
+ * sj_recording_prepare creates the session id and the directories and forks; the child waits. It
+ * then blocks the signals that concern both processes; the child keeps its inherited mask. The
+ * recorder reads these signals through a signalfd. So threads that start later do not receive them.
+ *
+ * sj_recording_run starts the pipeline, lets the child continue, waits, and stops the pipeline. */
 #include "agent/recording/recording_state.h"
 
 #include "agent/attach/live_runtimes.h"
@@ -37,9 +38,9 @@
 
 enum {
     TICK_MS = 250,
-    LAST_TICK_MS = 25, /* while the last processes of the program end, or join */
-    LAST_MS = 250,     /* they are given to do so */
-    LAST_LOOK_MS = 10  /* until it is believed that there are none */
+    LAST_TICK_MS = 25, /* while the last processes of the program end or join */
+    LAST_MS = 250,     /* maximum time for that */
+    LAST_LOOK_MS = 10  /* time without processes after which none is expected */
 };
 
 #define RELIEVE_NS UINT64_C(500000000)
@@ -75,7 +76,7 @@ static sj_status prepare_launch(sj_recording *recording, sj_error *error)
     return sj_launch_prepare(&launch, &recording->launch, error);
 }
 
-/* plan_ahead has the program planned while everything else begins: it asks for its plan soon. */
+/* Starts to plan the program early, because the program will soon request its plan. */
 static void plan_ahead(sj_recording *recording)
 {
     const sj_selection *selection = &recording->options.selection;
@@ -90,7 +91,8 @@ static void plan_ahead(sj_recording *recording)
                                         .with_receivers = true,
                                         .library_calls = selection->library_calls,
                                         .threads = sj_plan_threads()};
-    (void)!sj_plan_ahead_start(&options, &recording->ahead); /* or when the program asks */
+    /* on failure, the program's request plans it */
+    (void)!sj_plan_ahead_start(&options, &recording->ahead);
 }
 
 static sj_status prepare(sj_recording *recording, sj_error *error)
@@ -111,7 +113,7 @@ static sj_status prepare(sj_recording *recording, sj_error *error)
     }
     SJ_TRY(sj_pipeline_keep(recording, error));
     SJ_TRY(block_signals(recording, error));
-    if (options->attach_pid == 0) { /* the fork was before: it is of one thread */
+    if (options->attach_pid == 0) { /* after the fork, which requires a single thread */
         plan_ahead(recording);
     }
     return SJ_OK;
@@ -150,7 +152,7 @@ static sj_status process_joined(void *context, const sj_link_process *process)
     } else if (recording->options.attach_pid != 0) {
         const sj_status status = sj_attach_commit_forked(process->pid, NULL);
         if (status != SJ_OK) {
-            /* Or what it calls its number is that of another process, in another container. */
+            /* Its pid may also be that of another process, in another container. */
             const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
                                         .disarm_reason = SJ_DISARM_NO_RECORDER};
             (void)!sj_registry_end_process(recording->registry, process->number, &end);
@@ -182,8 +184,8 @@ static void report_progress(sj_recording *recording, sj_recording_phase phase)
     recording->options.progress(recording->options.context, &progress);
 }
 
-/* take_signals forwards what reached only the recorder; what the terminal sends goes to the whole
- * process group, the program included. */
+/* Forwards signals that reached only the recorder. Signals of the terminal reach the whole process
+ * group, including the program. */
 static void take_signals(sj_recording *recording)
 {
     struct signalfd_siginfo info;
@@ -191,8 +193,8 @@ static void take_signals(sj_recording *recording)
         const bool from_terminal = info.ssi_code == SI_KERNEL;
         if (recording->options.attach_pid != 0 || recording->has_program_ended ||
             recording->is_delivering) {
-            /* An attached process is not ours to end: any signal here means leaving it. When the
-             * program has ended its number may be another's: it means to wait no longer. */
+            /* The recorder does not end an attached process: any signal means leaving it. After the
+             * program's end its pid may be reused, so a signal means to stop waiting. */
             recording->interrupts += info.ssi_signo != SIGINT;
         } else if (!from_terminal && recording->launch.pid > 0) {
             kill(recording->launch.pid, (int)info.ssi_signo);
@@ -201,15 +203,15 @@ static void take_signals(sj_recording *recording)
     }
 }
 
-/* has_ended asks the pidfd: waiting for a program that runs would take the stops from the thread
- * that hooks and unhooks its functions. */
+/* True if the process has ended. Asks the pidfd: wait4 on a running program would consume the stops
+ * that belong to the thread that hooks and unhooks its functions. */
 static bool has_ended(int pidfd)
 {
     struct pollfd polled = {.fd = pidfd, .events = POLLIN};
     return pidfd < 0 || poll(&polled, 1, 0) > 0;
 }
 
-/* reap takes the program's end; false when it still runs. */
+/* Reaps the program. Returns false if it still runs. */
 static bool reap(sj_recording *recording, int pidfd)
 {
     struct rusage usage;
@@ -227,7 +229,7 @@ static bool reap(sj_recording *recording, int pidfd)
     return true;
 }
 
-/* wait_for_something waits for a signal, the program's end or a request, but not for long. */
+/* Waits for a signal, the program's end or a request, at most `timeout_ms`. */
 static void wait_for_something(const sj_recording *recording, int pidfd, int timeout_ms)
 {
     struct pollfd polled[] = {{.fd = recording->signals, .events = POLLIN},
@@ -236,8 +238,8 @@ static void wait_for_something(const sj_recording *recording, int pidfd, int tim
     (void)poll(polled, sizeof(polled) / sizeof(polled[0]), timeout_ms);
 }
 
-/* relieve_memory has watched processes save memory when it is short: at once where they allocate,
- * a moment later where they idle. */
+/* Makes watched processes save memory when memory is short. Processes that allocate do it
+ * themselves. Idle processes are shrunk from here. */
 static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
 {
     enum { IDLE_MOST = 64 };
@@ -250,11 +252,11 @@ static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
     const size_t count = sj_zombies_relieve(recording->zombies, idle, IDLE_MOST);
     for (size_t i = 0; i < count; i++) {
         sj_error error = {0};
-        (void)!sj_heap_shrink(idle[i], &error); /* or at the next look */
+        (void)!sj_heap_shrink(idle[i], &error); /* on failure, at the next call */
     }
 }
 
-/* When what is done again and again is due. */
+/* When periodic work is due. */
 typedef struct rounds {
     uint64_t next_pair_ns;
     uint64_t next_relief_ns;
@@ -265,7 +267,7 @@ static rounds begin_rounds(void)
     return (rounds){.next_pair_ns = sj_clock_ns(CLOCK_MONOTONIC) + SJ_CLOCK_PAIR_NS};
 }
 
-/* rest_budget has the budget leave the processes alone. */
+/* Stops the changes of the overhead budget. */
 static void rest_budget(sj_recording *recording)
 {
     while (!sj_drain_suspend_budget(recording->drain, TICK_MS * UINT64_C(1000000))) {
@@ -273,8 +275,8 @@ static void rest_budget(sj_recording *recording)
     }
 }
 
-/* leave_full removes the hooks once the session has its largest size: what they would record finds
- * no room. In an emulated program they stay, and what they record is counted as lost. */
+/* Removes the hooks once the session has its maximum size, because nothing more can be stored. In
+ * an emulated program they stay, and their records count as lost. */
 static void leave_full(sj_recording *recording)
 {
     const sj_program *program = recording->options.program;
@@ -293,7 +295,7 @@ static void leave_full(sj_recording *recording)
     }
 }
 
-/* make_round does what there is to do while a program is recorded. */
+/* Does the periodic work while a program is recorded. */
 static void make_round(sj_recording *recording, rounds *due)
 {
     if (sj_clock_ns(CLOCK_MONOTONIC) >= due->next_pair_ns) {
@@ -333,8 +335,9 @@ static bool do_other_programs_run(sj_recording *recording)
     return counters.other_programs != 0;
 }
 
-/* do_others_exist: one that is being forked or begins another program is not seen for a moment.
- * Programs that are not recorded count where all processes are waited for. */
+/* True if other processes of the program exist. Checks twice, because a process that is being
+ * forked or executes a program is invisible for a moment. With until_all_end, programs that are not
+ * recorded count, too. */
 static bool do_others_exist(sj_recording *recording)
 {
     if (sj_left_processes_exist(recording)) {
@@ -345,8 +348,8 @@ static bool do_others_exist(sj_recording *recording)
            (recording->options.until_all_end && do_other_programs_run(recording));
 }
 
-/* wait_for_others records the other processes of a program whose first one has ended: to their end,
- * or as long as those that are about to end, or to join, may need. */
+/* Records the other processes of a program whose first process has ended. Waits until they end, or
+ * only as long as processes need that are about to end or join. */
 static void wait_for_others(sj_recording *recording)
 {
     const bool until_all_end = recording->options.until_all_end;
@@ -362,7 +365,7 @@ static void wait_for_others(sj_recording *recording)
     }
 }
 
-/* detach_processes removes Sojourn from the process and from the children that it has forked. */
+/* Detaches from the process and from its forked children. */
 static void detach_processes(sj_recording *recording)
 {
     enum { PROCESSES_MAX = 1024 };
@@ -373,7 +376,7 @@ static void detach_processes(sj_recording *recording)
     for (size_t i = 0; i < count; i++) {
         sj_detach_process_report report;
         sj_error error = {0};
-        sj_tracee_lock(); /* stacks may be taken */
+        sj_tracee_lock(); /* the stack sampler may trace the process */
         const sj_status status = sj_detach_process(pids[i], &report, &error);
         sj_tracee_unlock();
         if (status != SJ_OK) {
@@ -396,7 +399,7 @@ static void detach_processes(sj_recording *recording)
     summary->detach.left_bytes += left_bytes;
 }
 
-/* leave_others ends the recording of what goes on when that of the program ends. */
+/* Ends the recording of the processes that outlive the program. */
 static void leave_others(sj_recording *recording)
 {
     if (!recording->summary.program_left) {
@@ -408,7 +411,7 @@ static void leave_others(sj_recording *recording)
     }
 }
 
-/* Freed objects, or blocks in quarantine. */
+/* True if the policy keeps freed objects, or freed blocks for a delayed free. */
 static bool is_keeping_freed(const sj_recording *recording)
 {
     if (recording->zombies == NULL) {
@@ -428,10 +431,10 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     sj_status status =
         sj_attach_begin(pid, recording->agent_path, recording->runtime_directory, &attach, error);
     const uint64_t ticks = sj_clock_ticks();
-    /* Who sees that the process is recorded may rely on its methods, too. Dispatch leads to hooks.
-     */
+    /* Without dispatch, bind before the commit: whenever the process is recorded, its methods
+     * then are, too. With dispatch, bind after it, because dispatch leads to hooks. */
     const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
-    /* Who counts calls leaves such methods alone, which the registry tells. */
+    /* Methods are not bound if calls are counted; the registry reports that. */
     if (status == SJ_OK && !dispatches && !recording->may_count_calls &&
         sj_live_runtimes_are_bound(pid)) {
         status = sj_attach_bind(attach, error);
@@ -457,7 +460,8 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
         bool is_joined = false;
         status = sj_jvm_join(pid, &is_joined, error);
         recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
-        status = status == SJ_ECLOSED ? SJ_OK : status; /* it has ended, and was recorded */
+        /* the process has ended, and was recorded */
+        status = status == SJ_ECLOSED ? SJ_OK : status;
     }
     if (status == SJ_OK) {
         sj_attach_end_joining(pid);
@@ -467,15 +471,15 @@ static sj_status join_process(sj_recording *recording, sj_error *error)
     return status;
 }
 
-/* cpu_ns_of returns the CPU time of a process until now; 0: it is not there. */
+/* Returns the CPU time of a process until now; 0 if it does not exist. */
 static uint64_t cpu_ns_of(pid_t pid)
 {
     clockid_t clock;
     return clock_getcpuclockid(pid, &clock) == 0 ? sj_clock_ns(clock) : 0;
 }
 
-/* note_cpu_since notes the CPU time of an attached process since it had `cpu_ns`; of one that has
- * ended the last that was noted stays. */
+/* Stores the CPU time of an attached process since it had `cpu_ns`. After its end, the last stored
+ * value remains. */
 static void note_cpu_since(sj_recording *recording, uint64_t cpu_ns)
 {
     const uint64_t spent_ns = cpu_ns_of(recording->options.attach_pid);
@@ -484,7 +488,7 @@ static void note_cpu_since(sj_recording *recording, uint64_t cpu_ns)
     }
 }
 
-/* wait_for_process records an attached process until it ends, a signal comes or the time is up. */
+/* Records an attached process until it ends, a signal arrives or the time is up. */
 static void wait_for_process(sj_recording *recording)
 {
     const pid_t pid = recording->options.attach_pid;
@@ -563,7 +567,7 @@ static void stop_rooms(sj_recording *recording)
     }
 }
 
-/* deliver waits for acknowledgements, and says what for; another Ctrl-C ends the wait. */
+/* Waits for acknowledgements and reports the progress. Another Ctrl-C ends the wait. */
 static void deliver(sj_recording *recording, const sj_recording_link *link)
 {
     sj_recording_summary *summary = &recording->summary;
@@ -614,7 +618,8 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
     SJ_TRY(sj_pipeline_start(recording, &means, error));
     if (recording->options.attach_pid != 0) {
         SJ_TRY(join_process(recording, error));
-        sj_uplink_release(recording->uplink); /* the collector hears of no session that is not */
+        /* not earlier: the collector must not get a session that failed */
+        sj_uplink_release(recording->uplink);
         wait_for_process(recording);
     } else {
         if (sj_launch_go(&recording->launch, exec_errno) != SJ_OK) {
@@ -630,7 +635,8 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
     (void)!sj_pipeline_end_session(recording);
     deliver(recording, link);
     sj_pipeline_close_spool(recording);
-    /* This process is the recorder: planning, encoding, storing and sending are in it. */
+    /* This process is the recorder: its CPU time includes planning, encoding, storing and
+     * sending. */
     recording->summary.cost.recorder_cpu_ns = sj_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     *summary = recording->summary;
     return SJ_OK;

@@ -1,8 +1,9 @@
-/* One recording: a program run under trace from its launch, or a running process from its attach,
- * to the last acknowledged frame.
+/* A recording of a program from its launch, or of a running process from the attach, until the last
+ * frame is acknowledged.
  *
- * Two steps, because the program must be forked before the collector (embedded or not) starts
- * threads: sj_recording_prepare, then sj_recording_run. One thread; one recording a process. */
+ * It has two steps, sj_recording_prepare and sj_recording_run. The program must be forked before
+ * the collector, embedded or not, starts threads. Not thread-safe. Only one recording in a
+ * process. */
 #ifndef SJ_AGENT_RECORDING_RECORDING_H
 #define SJ_AGENT_RECORDING_RECORDING_H
 
@@ -21,11 +22,11 @@ typedef struct sj_recording sj_recording;
 
 typedef enum sj_recording_phase {
     SJ_PHASE_RECORDING,
-    SJ_PHASE_WAITING_FOR_BUDGET,   /* processes are to be left; the budget still changes methods */
-    SJ_PHASE_WAITING_FOR_COLLECTOR /* the program has ended; frames are not yet acknowledged */
+    SJ_PHASE_WAITING_FOR_BUDGET,   /* the budget still changes methods before processes are left */
+    SJ_PHASE_WAITING_FOR_COLLECTOR /* the program has ended; some frames are not acknowledged yet */
 } sj_recording_phase;
 
-/* What is known while it goes on. */
+/* The state of a running recording. */
 typedef struct sj_recording_progress {
     sj_recording_phase phase;
     uint64_t elapsed_ns;
@@ -36,53 +37,55 @@ typedef struct sj_recording_progress {
 } sj_recording_progress;
 
 typedef struct sj_recording_options {
-    const sj_program *program; /* borrowed, checked; NULL when attaching */
-    char *const *arguments;    /* of the program, NULL-terminated; borrowed */
-    pid_t attach_pid;          /* record this running process instead; 0: launch `program` */
-    uint64_t duration_ms;      /* attached: leave after so long; 0: at a signal or its end */
-    const char *agent_path;    /* NULL: found beside the running program */
-    const char *name;          /* label of the session; NULL: none */
-    const sj_device *device;   /* who this is; NULL: as sj_device_read says; borrowed */
-    const char *spool_root;    /* NULL: the state directory's */
-    const char *destination;   /* kept beside the spool for `sojourn flush`; borrowed */
+    const sj_program *program; /* borrowed, checked; NULL for an attach */
+    char *const *arguments;    /* the program's, NULL-terminated; borrowed */
+    pid_t attach_pid;          /* the running process to record; 0: launch `program` */
+    /* after an attach: maximum duration; 0: until a signal or the process's end */
+    uint64_t duration_ms;
+    const char *agent_path;  /* NULL: found beside the running program */
+    const char *name;        /* label of the session; NULL: none */
+    const sj_device *device; /* the recording device; NULL: use sj_device_read; borrowed */
+    const char *spool_root;  /* NULL: the state directory's */
+    const char *destination; /* stored beside the spool for `sojourn flush`; borrowed */
     sj_selection selection;
     const sj_policy *policy;    /* NULL: trace everything selected; borrowed */
-    uint64_t max_bytes;         /* of frames; 0: no limit */
-    uint64_t spool_bytes;       /* unacknowledged at most; 0: 4 GiB */
-    uint64_t spool_root_bytes;  /* of all sessions in the spool root; 0: no such limit */
+    uint64_t max_bytes;         /* maximum total size of the frames; 0: no limit */
+    uint64_t spool_bytes;       /* maximum size of unacknowledged frames; 0: 4 GiB */
+    uint64_t spool_root_bytes;  /* maximum size of all sessions in the spool root; 0: no limit */
     uint32_t chunks_per_thread; /* 0: all 64 */
     uint32_t max_threads;       /* 0: 512 */
-    uint32_t children;          /* sj_follow bits: which children join */
-    bool until_all_end;         /* launched: record until no process of the program is left */
+    uint32_t children;          /* sj_follow bits: the children that join */
+    bool until_all_end; /* after a launch: record until all processes of the program have ended */
     sj_full_policy full_policy;
     uint32_t block_ms; /* 0: 2000 */
     bool no_plan_cache;
-    int64_t plan_wait_ms;        /* a program waits so long for the plan of a module; 0: 20000 */
-    bool asks_user_for_changes;  /* his own changes.json counts (change_permit.h) */
+    int64_t plan_wait_ms;        /* how long a program waits for the plan of a module; 0: 20000 */
+    bool asks_user_for_changes;  /* the user's changes.json counts (change_permit.h) */
     const char *function_txt;    /* directory of a live function.txt; NULL: none; borrowed */
-    uint64_t function_txt_bytes; /* of a file; 0: no limit */
-    int64_t function_txt_files;  /* kept; 0: 4 */
+    uint64_t function_txt_bytes; /* maximum size of a file; 0: no limit */
+    int64_t function_txt_files;  /* number of files to keep; 0: 4 */
     void *context;
     void (*progress)(void *context, const sj_recording_progress *progress); /* NULL: none */
 } sj_recording_options;
 
 typedef struct sj_recording_link {
-    const char *url;         /* collector */
+    const char *url;         /* URL of the collector */
     const char *token;       /* NULL: none */
-    const char *certificate; /* of the collector (PEM), for tls+tcp://; NULL: none */
-    uint32_t window;         /* frames under way at most; 0: the uplink's default */
-    int64_t wait_ms;         /* for acknowledgements after the program's end; -1: forever */
+    const char *certificate; /* the collector's certificate (PEM), for tls+tcp://; NULL: none */
+    uint32_t window;         /* maximum number of unacknowledged frames; 0: the uplink's default */
+    int64_t wait_ms;         /* wait for acknowledgements after the program's end; -1: forever */
     bool waits_from_last;    /* wait_ms counts from the last acknowledgement, not from the end */
-    bool stays_for_spool;    /* wait longer, however long, while a full disk keeps the last frames
-                                in memory: with them the session's end would be lost */
+    /* Wait without a limit while a full disk keeps the last frames in memory. Without these frames
+     * the end of the session would be lost. */
+    bool stays_for_spool;
 } sj_recording_link;
 
 enum {
     SJ_LEFT_NAMED = 16,
-    SJ_DEEP_THROW = 1000 /* so many nested calls of methods that one exception ends are reported */
+    SJ_DEEP_THROW = 1000 /* number of nested calls ended by one exception that is reported */
 };
 
-/* A process of the program that goes on without its recording. */
+/* A process of the program that continues after its recording. */
 typedef struct sj_left_process {
     pid_t pid;
     char name[64];
@@ -92,34 +95,38 @@ typedef struct sj_recording_summary {
     sj_session_id session;
     const char *how;     /* completed, interrupted, crashed, killed */
     bool agent_reported; /* the agent was loaded and finished its start */
-    bool program_left;   /* recording was stopped while the program went on */
+    bool program_left;   /* the recording was stopped and the program continues */
     int wait_status;
-    uint32_t left_processes; /* of a launched program, that go on: their recording has ended */
-    uint32_t left_hooked;    /* of them: with hooks, see detach_problem */
+    /* after a launch: number of processes that continue without recording */
+    uint32_t left_processes;
+    uint32_t left_hooked; /* number of them that still have hooks, see detach_problem */
     sj_left_process left[SJ_LEFT_NAMED]; /* the first of them */
-    sj_attach_report attach;             /* when attached */
+    sj_attach_report attach;             /* after an attach */
     sj_detach_process_report detach;
-    uint64_t full_after_ns; /* the session had its largest size, and hooks were removed; 0: not */
-    uint32_t open_calls;    /* found open at attach and sent to the collector */
-    bool replaced;          /* the attached process executed another program */
-    bool jvm_unjoined; /* the attached process has a JVM's library and no JVM that was joined */
-    char detach_problem[256]; /* "" when the process was restored */
+    /* when the session reached its maximum size and hooks were removed; 0: never */
+    uint64_t full_after_ns;
+    uint32_t open_calls; /* calls that were open at the attach and were sent to the collector */
+    bool replaced;       /* the attached process executed another program */
+    /* the attached process has a JVM's library, but its JVM could not be joined */
+    bool jvm_unjoined;
+    char detach_problem[256]; /* "" if the process was restored */
     uint64_t elapsed_ns;
     uint64_t traced_cpu_ns;
     uint64_t estimated_probe_ns;
     sj_recording_cost cost;
     double ns_per_tick;
     char unmatched[1024]; /* JSON list of the policy's patterns that matched nothing; "": none */
-    char unchanging[SJ_VALUE_RULES * SJ_UNCHANGING_BYTES]; /* lines: which rules cannot change calls
-                                                              of what they name; "": none */
-    char empty_because[1024]; /* why there is no call; "": there are some, or were some lost */
-    uint64_t calls;           /* all, the lost ones included */
+    /* Rules that cannot change calls of the functions they name, one in a line. "": none. */
+    char unchanging[SJ_VALUE_RULES * SJ_UNCHANGING_BYTES];
+    char empty_because[1024]; /* why there are no calls; "": calls were recorded or lost */
+    uint64_t calls;           /* all calls, including lost ones */
     uint64_t lost_calls;
     uint64_t lost_events;
     sj_function_log_counters function_log;
     bool delivered; /* everything is stored */
-    bool answered;  /* no frame waits to be sent: each is stored or was put aside */
-    char set_aside[SJ_ASIDE_TEXT_BYTES]; /* what was refused for good, as a sentence; "": nothing */
+    bool answered;  /* each frame is stored or was put aside; none waits to be sent */
+    /* sentence about frames that were refused permanently; "": none */
+    char set_aside[SJ_ASIDE_TEXT_BYTES];
     char spool_directory[PATH_MAX];
     char undelivered_reason[256];
     sj_drain_counters drain;
@@ -127,25 +134,27 @@ typedef struct sj_recording_summary {
     sj_registry_counters registry;
 } sj_recording_summary;
 
-/* sj_recording_missed lists what the program does not get of its policy, as sj_policy_missed. */
+/* Lists what the program does not get of its policy, like sj_policy_missed. */
 size_t sj_recording_missed(const sj_recording_options *options,
                            const char *texts[SJ_POLICY_MISSED]);
 
-/* sj_recording_prepare makes the session, its directories and the waiting child. Nothing stays
- * behind when it fails. */
+/* Creates the session, its directories and the waiting child process. Leaves nothing behind if it
+ * fails. */
 SJ_MUST_CHECK sj_status sj_recording_prepare(const sj_recording_options *options,
                                              sj_recording **recording, sj_error *error);
 
 const sj_session_id *sj_recording_session(const sj_recording *recording);
 
-/* sj_recording_run runs the program to its end and delivers the rest. Blocking. Errors before the
- * program started: `*exec_errno` is set when it could not be executed. After that it always
- * succeeds, with what went wrong in the summary. */
+/* Runs the program to its end and delivers the rest. Blocks.
+ *
+ * Fails only before the program has started. Sets `*exec_errno` if the program could not be
+ * executed. After the start it always succeeds, and the summary lists the problems. */
 SJ_MUST_CHECK sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *link,
                                          sj_recording_summary *summary, int *exec_errno,
                                          sj_error *error);
 
-/* sj_recording_free removes the runtime directory, and the program when it was never let go. */
+/* Frees the recording and removes its runtime directory. Kills the child process if it was never
+ * started. */
 void sj_recording_free(sj_recording *recording);
 
 #endif

@@ -1,27 +1,33 @@
-/* Design notes. Of the program's CPU time, hooking and starting are measured. What remains is, for
- * each pair of probes, what the two took and what the program did itself. A pair takes about as
- * long as one that was measured in a loop, and a program's own time a pair is most often some
- * nanoseconds: of all ways to split what remains, the likeliest is taken. Without that, a small
- * error of the probes' price is a large one of the factor, where the probes took most of the time.
- * The constants are those of programs of Debian (tests/bench/cost_line.py). */
+/* Design notes
+ *
+ * Hooking and starting are measured parts of the program's CPU time. The rest is, for each pair of
+ * probes, their own time and the program's time.
+ *
+ * A pair costs about as much as one measured in a loop. A program's own time for each pair is
+ * usually some nanoseconds. Of all ways to split the rest, the likeliest is chosen. Without that,
+ * where probes took most of the time, a small error of their cost would be a large error of the
+ * factor.
+ *
+ * The constants were measured on programs of Debian (tests/bench/cost_line.py). */
 #include "agent/recording/recording_cost.h"
 
 #include <math.h>
 
-/* By how much the price of a pair differs from the measured one, and the program's own time a pair:
- * its median and the factor by which it differs, as a logarithm. */
+/* Relative deviation of a pair's cost from the measured cost. Then the program's own time for each
+ * pair: its median, and its deviation as the logarithm of a factor. */
 static const double price_error = 0.15;
 static const double own_ns = 13;
 static const double own_error = 0.6;
 
-/* Prices that are looked at, as parts of the measured one. */
+/* The costs that are tried, relative to the measured cost. */
 static const double least_price = 0.4;
 static const double most_price = 2.5;
 static const double price_step = 0.01;
 
 static const double most_of_all = 0.97;
 
-/* Monitors of freed memory measure their own time, not that of faults in pages that they guard. */
+/* Monitors of freed memory measure their own time, but not the page faults on pages that they
+ * guard. */
 static const double watch_that_counts = 0.02;
 
 uint64_t sj_recording_cost_cpu_ns(const sj_recording_cost *cost)
@@ -34,7 +40,7 @@ static double square(double number)
     return number * number;
 }
 
-/* How unlikely it is that a pair of probes takes this part of the measured price. */
+/* Returns how unlikely it is that a pair of probes costs `part` of the measured cost. */
 static double unlikely(double part, double pair_ns, double measured_ns)
 {
     const double own = pair_ns - part * measured_ns;
@@ -42,7 +48,7 @@ static double unlikely(double part, double pair_ns, double measured_ns)
                    : HUGE_VAL;
 }
 
-/* The likeliest part of the price, and between which it lies two times of three. */
+/* The likeliest relative cost, and the range that contains it with a probability of two thirds. */
 typedef struct price_range {
     double best, least, most;
 } price_range;

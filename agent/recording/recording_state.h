@@ -1,5 +1,5 @@
-/* The state of a recording. Only the files of this room that build and run a recording read it;
- * others use pipeline.h. */
+/* The state of a recording. Only the files of this component that build and run a recording use it.
+ * Other components use pipeline.h. */
 #ifndef SJ_AGENT_RECORDING_RECORDING_STATE_H
 #define SJ_AGENT_RECORDING_RECORDING_STATE_H
 
@@ -15,30 +15,31 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* The policies of a recording: the one in force, and a requested one. */
+/* The policies of a recording: the current one, and a requested one. */
 typedef struct sj_policy_changes {
-    int wake;              /* eventfd: a request has come */
-    bool is_unsure;        /* the next one goes over all hooks, also when it wants the same */
-    pthread_mutex_t mutex; /* guards everything below */
+    int wake;              /* eventfd: signals a request */
+    bool is_unsure;        /* the next request updates all hooks, even if it wants the same hooks */
+    pthread_mutex_t mutex; /* protects the members below */
     const sj_policy *policy;
-    sj_policy *owned;  /* `policy`, when it came later than the recording began; else NULL */
-    uint64_t number;   /* of `policy` in the session */
-    uint64_t ticks;    /* since when it is obeyed */
-    char *not_applied; /* JSON list of what of it could not be; NULL: none */
-    char *requested;   /* document; NULL: none */
+    sj_policy *owned;  /* `policy` if it replaced the initial one, else NULL */
+    uint64_t number;   /* number of `policy` in the session */
+    uint64_t ticks;    /* when it took effect */
+    char *not_applied; /* JSON list of its parts that could not be applied; NULL: none */
+    char *requested;   /* requested document; NULL: none */
     size_t requested_bytes;
-    int answer;                        /* socket of who asks */
-    sj_value_rules_past values_before; /* what is asked for, for when it is refused */
+    int answer; /* socket of the requester */
+    /* value rules before the request, restored if it is refused */
+    sj_value_rules_past values_before;
 } sj_policy_changes;
 
 struct sj_recording {
     sj_recording_options options;
-    bool may_count_calls; /* agents were started for it */
+    bool may_count_calls; /* agents were started with the ability to count calls */
     sj_session_id session;
     char session_text[SJ_SESSION_TEXT_BYTES];
     char runtime_directory[PATH_MAX];
     char spool_directory[PATH_MAX];
-    char destination_path[PATH_MAX]; /* beside the spool; locked while this recording lives */
+    char destination_path[PATH_MAX]; /* file beside the spool; locked while this recording lives */
     char cache_directory[PATH_MAX];
     int destination;
     sj_journal journal;
@@ -51,10 +52,10 @@ struct sj_recording {
     sj_clock_rate rate;
     double ns_per_tick;
     sj_spool *spool;
-    bool is_spool_closed;   /* delivered and gone, or kept for others to deliver */
-    bool has_program_ended; /* the launched process was reaped: its pid may be another's */
+    bool is_spool_closed; /* the spool was delivered and removed, or is kept for a later delivery */
+    bool has_program_ended; /* the launched process was reaped, so its pid may be reused */
     bool is_delivering;     /* the program has ended or was left */
-    atomic_bool is_full;    /* the session has its largest size, and its processes are left */
+    atomic_bool is_full;    /* the session has its maximum size, and its processes are left */
     sj_uplink *uplink;
     sj_function_log *function_log; /* NULL: none */
     sj_frame_writer *writer;
@@ -63,41 +64,44 @@ struct sj_recording {
     sj_class_table *classes;
     sj_drain *drain;
     sj_link_server *link;
-    sj_function_rules *rules; /* NULL: no policy */
+    sj_function_rules *rules; /* NULL: there is no policy */
     sj_value_rules *values;   /* of all policies so far, in their places; NULL: there was none */
     sj_changes_table *_Atomic table; /* NULL: no rule changes calls */
-    sj_metadata_store *control;      /* likewise */
+    sj_metadata_store *control;      /* NULL: there is no policy */
     sj_zombies *zombies;             /* NULL: freed memory is not watched */
     sj_policy_changes changes;
-    _Atomic uint64_t main_process; /* number of what the launched pid runs at present */
+    _Atomic uint64_t main_process; /* number of the program that the launched pid currently runs */
     int interrupts;
     sj_recording_summary summary;
 };
 
-/* sj_changes_start makes the table of rules that change calls if this machine allows those of
- * `wanted` that do. Places in it are those of `places`, which the table shares. SJ_EPERM: it does
- * not, the message says why; SJ_EIO, SJ_ENOMEM. */
+/* Creates the table of rules that change calls, if this machine allows such rules of `wanted`. Its
+ * places are those of `places`, which the table shares. Returns SJ_EPERM if the machine does not
+ * allow them; the message says why. Also returns SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_changes_start(sj_recording *recording, const sj_value_rules *wanted,
                                          sj_value_rules *places, double ns_per_tick,
                                          sj_error *error);
 
-/* sj_policy_changes_init and _deinit; `policy` NULL: none, and there will be none. SJ_EIO. */
+/* Initialize and free the policies. If `policy` is NULL, the recording never has a policy. Returns
+ * SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,
                                                sj_error *error);
 void sj_policy_changes_deinit(sj_policy_changes *changes);
 
-/* sj_policy_change_request takes a document that is to be obeyed from now on; `fd`, of which it
- * keeps a copy, is answered when that is done. SJ_EAGAIN: another request is not yet done,
- * SJ_EUNSUPPORTED: this recording has no policy, SJ_ENOMEM. Any thread. */
+/* Requests the policy of a document. Keeps a copy of `fd`, and replies there once the request was
+ * carried out. Returns SJ_EAGAIN if another request is still being carried out. Returns
+ * SJ_EUNSUPPORTED if this recording has no policy. Also returns SJ_ENOMEM. Any thread may call
+ * this. */
 SJ_MUST_CHECK sj_status sj_policy_change_request(sj_recording *recording, sj_slice document,
                                                  int fd);
 
-/* sj_policy_change_settle reports to the collector what of the present policy was not applied, with
- * the rules that cannot change calls and the names that match nothing so far; the latter are
- * written to `unmatched` as a JSON list, "" when there are none. The recording's thread. */
+/* Reports to the collector which parts of the current policy were not applied. The report includes
+ * the rules that cannot change calls and the names that match nothing so far. Writes those names to
+ * `unmatched` as a JSON list, or "". Called by the recording's thread. */
 void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t capacity);
 
-/* sj_policy_change_take does what was requested, if anything. The recording's thread. Blocking. */
+/* Carries out the requested policy change, if there is one. Called by the recording's thread.
+ * Blocks. */
 void sj_policy_change_take(sj_recording *recording);
 
 #endif

@@ -65,7 +65,7 @@ void sj_recovery_release(sj_recovery_claim *claim, bool delivered)
     *claim = (sj_recovery_claim){.fd = -1};
 }
 
-/* The parts of a recording as far as its end needs them. */
+/* The parts of a recording that are needed to end it. */
 typedef struct recovery_state {
     sj_journal journal;
     sj_spool *spool;
@@ -83,7 +83,7 @@ static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj
     return sj_frame_writer_remember(context, type, header, payload);
 }
 
-/* open_flight takes over the sealed blocks: they become a child session, as at a crash. */
+/* Loads the sealed blocks, which become a child session, as after a crash. */
 static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *claim)
 {
     sj_session_id child;
@@ -103,7 +103,7 @@ static sj_status open_flight(recovery_state *recovery, const sj_recovery_claim *
                                    &child);
 }
 
-/* recover_mode brings back what the recorder held besides the arenas. */
+/* Recovers what the recorder held besides the arenas. */
 static sj_status recover_mode(recovery_state *recovery, const sj_recovery_claim *claim,
                               sj_error *error)
 {
@@ -169,7 +169,7 @@ static void close_pipeline(recovery_state *recovery)
     sj_journal_close(&recovery->journal);
 }
 
-/* adopt_processes hands those over whose arena is still there: the others had ended before. */
+/* Adds the processes whose arena still exists. The others had ended before. */
 static sj_status adopt_processes(recovery_state *recovery, const char *runtime_directory,
                                  sj_error *error)
 {
@@ -225,7 +225,8 @@ static sj_status end_session(recovery_state *recovery, sj_recovery_result *resul
                                      sj_status_text(status));
 }
 
-/* was_announced: a session begins with its first frame, and nothing is spooled before that. */
+/* Checks whether the session was announced. A session begins with its first frame, so without it
+ * nothing is in the spool. */
 static sj_status was_announced(const sj_recovery_claim *claim, const sj_journal_data *journal,
                                bool *announced, sj_error *error)
 {

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Rules of a recorder that was killed end after this. */
+/* Rules end when their recorder has been dead for this long. */
 #define GRACE_NS 500e6
 
 _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
@@ -22,14 +22,14 @@ _Static_assert((int)SJ_CHANGE_AT_LEAST == (int)SJ_VALUE_AT_LEAST &&
                "comparisons and places are those of the rules");
 
 struct sj_changes_table {
-    pthread_mutex_t mutex; /* guards the list of functions, and what changes */
+    pthread_mutex_t mutex; /* protects the list of functions, `changing` and `woven` */
     sj_changes *shared;
-    sj_value_rules *rules;   /* whose places the table has */
-    sj_value_rules *current; /* what they do now; NULL: nothing */
-    size_t current_count;    /* the first of these: the list may have grown since */
+    sj_value_rules *rules;   /* the list of rules whose indices are the places in the table */
+    sj_value_rules *current; /* the rules in force; NULL: none */
+    size_t current_count;    /* number of those rules; the list may have grown since */
     double ns_per_tick;
     sj_rule_set changing; /* rules that change something */
-    sj_rule_set woven;    /* of these, rules that code was rewritten for */
+    sj_rule_set woven;    /* those of them for which code was rewritten */
     uint32_t used;
 };
 
@@ -94,15 +94,16 @@ static void fill(sj_changes_table *table, sj_value_rules *rules, double ns_per_t
     atomic_store(&shared->is_on, 1);
 }
 
-/* map_new makes a file of zeros of the table's size and maps it, or leaves nothing. Returns 0, else
- * errno. */
+/* Creates a zeroed file of the table's size and maps it. Returns 0 or an errno; on failure it
+ * leaves no file. */
 static int map_new(const char *path, sj_changes **shared)
 {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0) {
         return errno;
     }
-    /* With its blocks: where there is no room for them, writing through the mapping is SIGBUS. */
+    /* Allocates the file's blocks: without disk space, writing through the mapping would raise
+     * SIGBUS. */
     int reason = posix_fallocate(file, 0, sizeof(sj_changes));
     void *mapped = MAP_FAILED;
     if (reason == 0) {
@@ -129,7 +130,8 @@ static void free_table(sj_changes_table *table)
     free(table);
 }
 
-/* Agents that join meanwhile find a whole table or none. */
+/* Renames the file when it is complete, so that agents that join meanwhile find a whole table or
+ * none. */
 sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *rules,
                                const char *program, double ns_per_tick, sj_changes_table **table,
                                sj_error *error)
@@ -171,7 +173,7 @@ void sj_changes_table_free(sj_changes_table *table)
     free_table(table);
 }
 
-/* changing_of leaves of rules those that change something. */
+/* Returns the rules in a set that change something. */
 static sj_rule_set changing_of(const sj_changes_table *table, const sj_rule_set *rules)
 {
     sj_rule_set changing = *rules;
@@ -228,7 +230,7 @@ void sj_changes_table_grow(sj_changes_table *table)
     pthread_mutex_unlock(&table->mutex);
 }
 
-/* does_same: code that was rewritten for one rule serves the other, too. */
+/* True if code that was rewritten for one rule also serves the other. */
 static bool does_same(const sj_value_rule *left, const sj_value_rule *right)
 {
     bool same = left->change.action == right->change.action &&
@@ -242,8 +244,8 @@ static bool does_same(const sj_value_rule *left, const sj_value_rule *right)
     return same;
 }
 
-/* find_rule finds among the first rules of a list the one for place `of` of the table's: of several
- * that are alike, the one that has as many before it. */
+/* Finds the rule for place `of` of the table among the first `count` rules of a list. If several
+ * rules match, returns the one with as many matching rules before it as the table's rule has. */
 static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_value_rules *rules,
                                       size_t count, size_t of, bool is_woven)
 {
@@ -262,11 +264,11 @@ static const sj_value_rule *find_rule(const sj_changes_table *table, const sj_va
     return NULL;
 }
 
-/* rewrite_rule writes a rule while probes may read it. NULL: none. */
+/* Writes a rule while probes may read it. NULL: removes the rule. */
 static void rewrite_rule(sj_change_rule *place, const sj_value_rule *rule, double ns_per_tick)
 {
     const uint32_t version = atomic_load(&place->version);
-    /* Pairs with the probes, which drop what they read of a rule whose version changes. */
+    /* Pairs with the probes, which discard what they read of a rule whose version changes. */
     atomic_store(&place->version, version + 1);
     atomic_thread_fence(memory_order_seq_cst);
     place->descriptor = 0;
@@ -300,7 +302,7 @@ void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, si
             find_rule(table, table->current, table->current_count, i, false);
         const sj_value_rule *rule = find_rule(table, rules, count, i, is_woven);
         const bool is_same = before != NULL && rule != NULL && sj_value_rule_same(before, rule);
-        if (!is_same && before != rule) { /* what goes on keeps its counts */
+        if (!is_same && before != rule) { /* an unchanged rule keeps its counts */
             rewrite_rule(&table->shared->rules[i], rule, table->ns_per_tick);
         }
         wanted -= rule != NULL ? 1 : 0;

@@ -1,5 +1,5 @@
-/* The table of changes that agents map (agent/abi/changes.h), as its recorder writes it. Any
- * thread, but for new and free. */
+/* The recorder's side of the table of changes that agents map (agent/abi/changes.h). Any thread,
+ * except for new and free. */
 #ifndef SJ_AGENT_REGISTRY_CHANGES_TABLE_H
 #define SJ_AGENT_REGISTRY_CHANGES_TABLE_H
 
@@ -9,47 +9,48 @@
 
 typedef struct sj_changes_table sj_changes_table;
 
-/* sj_changes_table_new makes the file in the runtime directory, in force in processes of
- * `program` (a path without links). `ns_per_tick` is that of
- * the raw clock. SJ_EIO, SJ_ENOMEM. */
+/* Creates the table's file in the runtime directory. The table applies to processes of `program`, a
+ * path without links. `ns_per_tick` is that of the raw clock. SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_changes_table_new(const char *runtime_directory, sj_value_rules *rules,
                                              const char *program, double ns_per_tick,
                                              sj_changes_table **table, sj_error *error);
 
-/* sj_changes_table_free takes all rules out of force; NULL is allowed. */
+/* Disables all rules and frees the table. NULL is allowed. */
 void sj_changes_table_free(sj_changes_table *table);
 
-/* sj_changes_table_add says which rules are about a function, and which about calls by it. Those
- * that change nothing are left out. `is_quiet`: nobody else asks for the values of its calls.
- * `is_woven`: its code is rewritten for what these rules do. */
+/* Adds the rules about a function, and the rules that name it as a caller. Ignores rules that
+ * change nothing. `is_quiet`: only these rules need the values of its calls. `is_woven`: its code
+ * is rewritten for these rules. */
 void sj_changes_table_add(sj_changes_table *table, uint32_t function, const sj_rule_set *rules,
                           const sj_rule_set *callers, bool is_quiet, bool is_woven);
 
-/* sj_changes_table_grow makes room for rules that were added to the list that the table was made
- * with; they do nothing before sj_changes_table_replace. One thread calls the two. */
+/* Extends the table to rules that were added to the list with which it was made. They do nothing
+ * before sj_changes_table_replace. Only one thread may call these two functions. */
 void sj_changes_table_grow(sj_changes_table *table);
 
-/* sj_changes_table_replace takes over what other rules do: each in the place of the one that has
- * its name, function, value and callers in the list that the table was made with, whose places the
- * probes know, and where code is rewritten for them doing the same under the same kinds of
- * conditions. One that is not there any more changes nothing. `*unknown` counts those that have no
- * place. */
+/* Puts the rules of another list into force. Each place of the table has a rule in the table's own
+ * list; probes know these places. The place takes the new rule with the same name, function, value
+ * and callers.
+ *
+ * If code was rewritten for a place, the new rule must also have the same action and the same kinds
+ * of conditions. A place without a new rule changes nothing. `*unknown` counts the new rules
+ * without a place. */
 void sj_changes_table_replace(sj_changes_table *table, sj_value_rules *rules, size_t *unknown);
 
-/* sj_changes_table_mark: a mark has come from outside of the processes, for all of them. */
+/* Applies a mark from outside of the processes to all of them. */
 void sj_changes_table_mark(sj_changes_table *table, const char *name, bool end);
 
-/* sj_changes_table_program borrows the path of the program whose processes it is about. */
+/* Returns the path of the program to whose processes the table applies; borrowed. */
 const char *sj_changes_table_program(const sj_changes_table *table);
 
-/* sj_changes_table_unfit returns how many calls of methods the rule of that name left as they were
- * because what it sets is not of their type. */
+/* Returns how many calls of methods the rule `name` left unchanged because the value it sets does
+ * not fit their type. */
 uint64_t sj_changes_table_unfit(const sj_changes_table *table, const char *name);
 
-/* sj_changes_table_beat says that the recorder is there: several times a second. */
+/* Notes that the recorder is alive. Called several times a second. */
 void sj_changes_table_beat(sj_changes_table *table);
 
-/* sj_changes_table_stop takes all rules out of force for good. */
+/* Disables all rules for good. */
 void sj_changes_table_stop(sj_changes_table *table);
 
 #endif

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The source file in the folder of the class's package; false: it is not named. */
+/* Writes the path of the source file, in the folder of the class's package. Returns false if the
+ * class file does not name it. */
 static bool name_source(const sj_class_file *file, char path[2 * SJ_JAVA_NAME_BYTES])
 {
     char class_name[SJ_JAVA_NAME_BYTES];
@@ -57,7 +58,7 @@ sj_status sj_class_lines_report(const sj_class_file *file, sj_frame_writer *writ
     json_decref(payload);
     json_decref(methods);
     if (json == NULL) {
-        return SJ_OK; /* no lines, or a name that is no text */
+        return SJ_OK; /* the class has no lines, or a name is not valid text */
     }
     const sj_report report = {.ticks = now_ticks,
                               .monitor = "first_lines",
@@ -67,7 +68,7 @@ sj_status sj_class_lines_report(const sj_class_file *file, sj_frame_writer *writ
     const sj_status status =
         report.json_bytes <= SJ_REPORT_MAX_BYTES ? sj_frame_writer_report(writer, &report) : SJ_OK;
     free(json);
-    return status == SJ_EFULL ? SJ_OK : status; /* counted there */
+    return status == SJ_EFULL ? SJ_OK : status; /* counted by the writer */
 }
 
 typedef struct method_lines {

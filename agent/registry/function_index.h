@@ -1,4 +1,4 @@
-/* Which hooked function holds an address of a process. Immutable after its making. */
+/* Finds the hooked function that contains an address of a process. Immutable once it is built. */
 #ifndef SJ_AGENT_REGISTRY_FUNCTION_INDEX_H
 #define SJ_AGENT_REGISTRY_FUNCTION_INDEX_H
 
@@ -19,15 +19,15 @@ typedef struct sj_function_index {
     size_t capacity;
 } sj_function_index;
 
-/* sj_function_index_add takes the hooked functions of the plan file at `plan_path`, mapped at
- * `bias`, with ids from `first_function` on. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
+/* Adds the hooked functions of the plan file at `plan_path`, which is mapped at `bias`. Their ids
+ * start at `first_function`. SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_function_index_add(sj_function_index *index, const char *plan_path,
                                               uint64_t bias, uint32_t first_function);
 
-/* sj_function_index_finish sorts; sj_function_index_find works from then on. */
+/* Sorts the index. sj_function_index_find works only after this. */
 void sj_function_index_finish(sj_function_index *index);
 
-/* sj_function_index_find returns the range that holds `address`, or NULL. */
+/* Returns the range that contains `address`, or NULL. */
 const sj_function_range *sj_function_index_find(const sj_function_index *index, uint64_t address);
 
 void sj_function_index_deinit(sj_function_index *index);

@@ -19,11 +19,11 @@ struct sj_function_rules {
     const sj_policy *policy;
     sj_changes_table *changes;   /* NULL: none */
     sj_function_rule *functions; /* [SJ_RULED_FUNCTIONS], mapped lazily */
-    sj_ruled_values *values;     /* likewise; the first is empty */
+    sj_ruled_values *values;     /* [SJ_RULED_FUNCTIONS], mapped lazily; the first is empty */
     uint32_t value_count;
-    uint32_t *samples;                           /* likewise; calls of sampled functions */
-    filtered_count *counts[SJ_FILTERED_REASONS]; /* likewise */
-    uint32_t highest;                            /* id that was counted */
+    uint32_t *samples; /* [SJ_RULED_FUNCTIONS], mapped lazily: calls of sampled functions */
+    filtered_count *counts[SJ_FILTERED_REASONS]; /* each [SJ_RULED_FUNCTIONS], mapped lazily */
+    uint32_t highest;                            /* highest id that was counted */
     uint32_t matched_triggers;
     uint32_t matched_sampled;
     sj_rule_set matched_values;
@@ -34,7 +34,7 @@ struct sj_function_rules {
     uint64_t matched_sources_excluded;
     uint64_t matched_modules;
     uint64_t matched_modules_excluded;
-    /* sj_change_obstacle of rules that were met with methods whose calls they cannot change */
+    /* sj_change_obstacle of rules that name methods whose calls they cannot change */
     _Atomic uint8_t obstacles[SJ_VALUE_RULES];
     sj_seen_names modules;
     sj_seen_names threads;
@@ -125,7 +125,8 @@ void sj_function_rules_beat(sj_function_rules *rules)
     }
 }
 
-/* changing_of leaves of matched rules those that can change calls of a language's methods. */
+/* Returns those of the matched rules that can change calls of a language's methods. Notes the
+ * obstacles of the others. */
 static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matched,
                                sj_link_language language)
 {
@@ -141,8 +142,8 @@ static sj_rule_set changing_of(sj_function_rules *rules, const sj_rule_set *matc
     return changing;
 }
 
-/* is_quiet returns whether all rules about a function can change its calls, under a condition on
- * the value that each is about: values that meet none of these are nobody's. */
+/* True if each rule about a function can change its calls and has a condition on its own value. A
+ * value that meets none of these conditions then need not be recorded. */
 static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
                      const sj_rule_set *changing)
 {
@@ -155,7 +156,7 @@ static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
     return is_quiet;
 }
 
-/* name_values notes the rules about values of a function, if there are any. */
+/* Notes the rules about values of a function, if there are any. */
 static void name_values(sj_function_rules *rules, uint32_t function, const char *symbol,
                         sj_link_language language)
 {
@@ -229,7 +230,7 @@ void sj_function_rules_name_method(sj_function_rules *rules, uint32_t function, 
     }
 }
 
-/* By sj_split_state. */
+/* Indexed by sj_split_state. */
 static const char *const untyped_advice[] = {
     [SJ_SPLIT_COMPLETE] = "give a signature instead, or of Mono methods name one value",
     [SJ_SPLIT_MISSING] = "they were split to .dwo files that are not there, nor is a package of "
@@ -244,8 +245,8 @@ static const char *const untyped_advice[] = {
                          "or give a signature",
 };
 
-/* visit_untyped tells of functions whose values are not recorded, or changed, as a rule asks:
- * nothing is known of them, other rules have taken their places, or it does not reach them. */
+/* Visits a rule that does not record or change the values of some functions as asked. There may be
+ * no debug data, other rules may have taken the places, or the rule may not reach the function. */
 static void visit_untyped(const sj_value_rules *values, size_t rule, void *context,
                           void (*visit)(void *context, const char *text))
 {
@@ -458,7 +459,7 @@ sj_status sj_function_rules_send(sj_function_rules *rules, sj_frame_writer *writ
     return SJ_OK;
 }
 
-/* A list of patterns under two keys: what of it matched, one bit each. */
+/* A list of patterns at two nested keys. `matched`: one bit per pattern that has matched. */
 typedef struct pattern_list {
     const char *kind;
     const char *key;
@@ -507,8 +508,8 @@ static void visit_lists(const sj_function_rules *rules, void *context,
     }
 }
 
-/* is_first_of_row: a signature makes several rules of one pattern, and those of earlier policies
- * are in the list, too. */
+/* True for the first rule of its row: a signature makes several rules of one pattern. Ignores rules
+ * of earlier policies, which are also in the list. */
 static bool is_first_of_row(const sj_value_rules *values, size_t rule)
 {
     for (size_t i = 0; i < rule; i++) {

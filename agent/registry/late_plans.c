@@ -34,8 +34,8 @@ static void remove_begun(sj_late_plans *late, sj_late_plan *item)
     *item = late->items[--late->count];
 }
 
-/* begin returns the planning of a module, which it begins unless it is going on; NULL: the caller
- * plans it. */
+/* Returns the planning of a module; starts it unless it is under way. Returns NULL if the caller
+ * must plan the module itself. */
 static sj_late_plan *begin(sj_late_plans *late, sj_plan_ahead *ahead,
                            const sj_planner_options *options)
 {

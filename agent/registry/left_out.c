@@ -1,15 +1,14 @@
 /* Design notes
- *
- * A method is left out by transforming its class without its probes. HotSpot then compiles anew
- * what it had made of the class, and never what stands in a method as it was, so that a loop in one
- * is interpreted to its end. So methods that are called seldom enough for that keep their probes
- * and are muted. */
+ * |A method is left out by transforming its class without its probes. HotSpot then recompiles the
+ * class's code. It never compiles the old version of a method that is still running, so a loop in
+ * it is interpreted to its end. So methods that are called rarely enough keep their probes and are
+ * muted. */
 #include "agent/registry/left_out.h"
 #include "proto/base/array.h"
 
 #include <string.h>
 
-/* Where it is noted that a process leaves a method out; left_out_count: nowhere. */
+/* Returns the index of a process's note about a left-out method; left_out_count: there is none. */
 static size_t find(const sj_registry_class *class, uint64_t process, uint32_t method)
 {
     size_t i = 0;
@@ -31,7 +30,7 @@ static uint32_t first_function(const sj_registry *registry, const sj_registry_cl
     return registry->modules[class->module - 1].first_function;
 }
 
-/* The class that a function is a method of; NULL: none. */
+/* Returns the class to which a method's function belongs; NULL: none. */
 static sj_registry_class *find_owner(const sj_registry *registry, uint32_t function)
 {
     for (size_t i = 0; i < registry->class_count; i++) {
@@ -43,7 +42,7 @@ static sj_registry_class *find_owner(const sj_registry *registry, uint32_t funct
     return NULL;
 }
 
-/* find for a function of a class; 0: there is no class. */
+/* Like `find`, for a function of a class. Returns 0 if there is no class. */
 static size_t find_place(const sj_registry *registry, const sj_registry_class *class,
                          uint64_t process, uint32_t function)
 {
@@ -65,7 +64,8 @@ static bool leave_out(sj_registry *registry, uint64_t process, uint32_t function
         class->left_out[place] = class->left_out[--class->left_out_count];
     } else if (!is_noted && is_out &&
                sj_array_reserve(&class->left_out, &class->left_out_capacity, class->left_out_count,
-                                1, sizeof(*class->left_out)) == SJ_OK) { /* or it is recorded */
+                                /* out of memory: the method is recorded */
+                                1, sizeof(*class->left_out)) == SJ_OK) {
         class->left_out[class->left_out_count++] =
             (sj_left_out){.process = process, .method = method};
     }
@@ -105,7 +105,7 @@ void sj_registry_leave_out_none(sj_registry *registry)
     pthread_mutex_unlock(&registry->mutex);
 }
 
-/* Whether the methods of a class that are to be left out may keep their probes. */
+/* True if the methods of a class that are left out may keep their probes. */
 static bool may_keep(const sj_registry *registry, const sj_registry_class *class,
                      const sj_left_out_choice *choice)
 {
@@ -118,7 +118,8 @@ static bool may_keep(const sj_registry *registry, const sj_registry_class *class
     return true;
 }
 
-/* A class that is transformed for other methods loses the probes of the muted ones, too. */
+/* Notes that muted methods lose their probes, because their class is transformed for other
+ * methods. */
 static void lose_probes(sj_registry_class *class, uint64_t process)
 {
     for (size_t i = 0; i < class->left_out_count; i++) {
@@ -133,7 +134,7 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
     size_t muted = 0;
     const sj_selection *selection = registry->options.selection;
     pthread_mutex_lock(&registry->mutex);
-    /* Their values are still read, only to be dropped. */
+    /* A probe with values would read them only to drop them. */
     const bool has_values = selection != NULL && selection->values != NULL;
     for (size_t i = 0; i < choice->count; i++) {
         const uint32_t function = choice->methods[i];
@@ -155,7 +156,7 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
     return muted;
 }
 
-/* The muted ones are moved to the front. */
+/* Moves the muted methods to the front and returns how many there are. */
 static size_t find_muted(sj_registry *registry, uint64_t process, uint32_t *methods, size_t count,
                          bool is_taken)
 {

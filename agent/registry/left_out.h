@@ -1,11 +1,11 @@
-/* Java methods that a process does not record for what they cost. */
+/* Java methods that a process does not record because of their cost. */
 #ifndef SJ_AGENT_REGISTRY_LEFT_OUT_H
 #define SJ_AGENT_REGISTRY_LEFT_OUT_H
 
 #include "agent/registry/registry_internal.h"
 
-/* sj_left_out_has returns whether a method of a class (NULL: it was not seen) has no probes for
- * that. The registry's mutex is held. */
+/* True if a method of a class has no probes because of its cost. `class` NULL: the class was not
+ * seen, so the result is false. The caller holds the registry's mutex. */
 bool sj_left_out_has(const sj_registry_class *class, uint64_t process, uint32_t method);
 
 #endif

@@ -11,8 +11,8 @@
 
 typedef struct library {
     char *path;               /* owned */
-    sj_elf elf;               /* of a file that is none, zeroed */
-    sj_function_types *types; /* read when a function asks for them; NULL: not yet */
+    sj_elf elf;               /* zeroed if the file is not ELF */
+    sj_function_types *types; /* read when a function needs them; NULL: not yet */
 } library;
 
 struct sj_library_types {
@@ -52,7 +52,7 @@ sj_status sj_library_types_new(pid_t pid, const char *besides, sj_library_types 
     while (file != NULL && status == SJ_OK && fgets(line, sizeof(line), file) != NULL) {
         const char *path = strchr(line, '/');
         line[strcspn(line, "\n")] = '\0';
-        /* Devices are not opened, which may do something. */
+        /* Devices are not opened, because opening one may have an effect. */
         if (path != NULL && strcmp(path, besides) != 0 && strncmp(path, "/dev/", 5) != 0) {
             status = add_library(made, path);
         }
@@ -94,7 +94,7 @@ static sj_slice strings_of(const sj_elf *elf, const sj_elf_section *section)
     return sj_elf_section_bytes(elf, &elf->sections[section->link]);
 }
 
-/* name_of returns what a library says that it is called; "": nothing. */
+/* Returns the name that a library gives itself (SONAME); "": none. */
 static const char *name_of(const sj_elf *elf)
 {
     const sj_elf_section *section = find_type(elf, SHT_DYNAMIC);
@@ -140,8 +140,8 @@ static bool is_exported(const sj_elf_symbol *symbol)
     return symbol->type == STT_FUNC && symbol->section != SHN_UNDEF && symbol->binding != STB_LOCAL;
 }
 
-/* find_function finds the address of a function that other modules can call; 0: there is none, or
- * several versions of it. */
+/* Returns the address of a function that other modules can call; 0: it does not exist or has
+ * several versions. */
 static uint64_t find_function(const sj_elf *elf, const char *name)
 {
     const sj_elf_section *section = find_type(elf, SHT_DYNSYM);

@@ -1,4 +1,5 @@
-/* What debug data of a process's libraries say of the functions that a module calls in them. */
+/* Finds types of the functions that a module imports, in the debug data of a process's
+ * libraries. */
 #ifndef SJ_AGENT_REGISTRY_LIBRARY_TYPES_H
 #define SJ_AGENT_REGISTRY_LIBRARY_TYPES_H
 
@@ -8,40 +9,40 @@
 
 typedef struct sj_library_types sj_library_types;
 
-/* sj_library_types_new lists the libraries that a process has mapped, but for the module at
- * `besides`: none where the process is gone. One thread. SJ_ENOMEM. */
+/* Lists the libraries that a process has mapped, except for the module at `besides`. The list is
+ * empty if the process has ended. One thread. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_library_types_new(pid_t pid, const char *besides,
                                              sj_library_types **libraries);
 void sj_library_types_free(sj_library_types *libraries); /* NULL is allowed */
 
-/* sj_library_types_find describes an import, "library!function", or "!function" where the module
- * does not say of which. Owned by the caller. Blocking: walks all of the library's DWARF, once.
- * SJ_ENOTFOUND: no library is called so, has debug data of it, or several have such a function;
- * SJ_ENOMEM. */
+/* Describes an import: "library!function", or "!function" if the module does not name the library.
+ * The caller owns the result. Blocking: reads all of the library's DWARF, once.
+ * |SJ_ENOTFOUND: there is no such library, it has no debug data of the function, or several
+ * libraries have such a function. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
                                               sj_typed_function **function);
 
-/* What other modules can call a module's functions. */
+/* The functions of a module that other modules can call. */
 typedef struct sj_exported_names {
     struct {
         uint64_t address;
         char *name; /* owned */
-    } * items;      /* by rising address */
+    } * items;      /* ordered by address */
     size_t count;
     size_t capacity;
 } sj_exported_names;
 
-/* sj_exported_names_read adds the names of the file at `path`: none where it is no module.
- * Blocking. SJ_ENOMEM. */
+/* Adds the exported names of the file at `path`; none if the file is not a module. Blocking.
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_exported_names_read(const char *path, sj_exported_names *names);
 void sj_exported_names_deinit(sj_exported_names *names);
 
-/* sj_exported_names_find returns the place of the first name of the function at `address`, or
- * count; its others follow. */
+/* Returns the index of the first name of the function at `address`, or `count` if it has none. Its
+ * other names follow. */
 size_t sj_exported_names_find(const sj_exported_names *names, uint64_t address);
 
-/* sj_library_name copies what a library says that it is called; "" where it says nothing, or more
- * than fits. */
+/* Copies the name that a library gives itself. Writes "" if it has none or the name does not
+ * fit. */
 void sj_library_name(const char *path, char *name, size_t capacity);
 
 #endif

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* JSON has at most six bytes for one of a name; GLOBAL_BYTES are the rest of an entry. */
+/* JSON needs at most six bytes for one byte of a name. GLOBAL_BYTES covers the rest of an entry. */
 enum { ESCAPED_BYTES = 6, GLOBAL_BYTES = 80, PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 1024 };
 
 typedef struct globals_report {
@@ -15,10 +15,10 @@ typedef struct globals_report {
     uint32_t module;
     json_int_t left_out;
     json_t *globals;
-    size_t bytes; /* at most, of `globals` as text */
+    size_t bytes; /* upper bound of the size of `globals` as text */
 } globals_report;
 
-/* Takes over `payload`; NULL: there was no memory for it. */
+/* Sends a report and releases `payload`. `payload` NULL: it could not be allocated. */
 static sj_status send_payload(const globals_report *report, json_t *payload)
 {
     char *json = payload != NULL ? json_dumps(payload, JSON_COMPACT) : NULL;
@@ -36,7 +36,7 @@ static sj_status send_payload(const globals_report *report, json_t *payload)
     return status;
 }
 
-/* Sends what was gathered and begins anew. */
+/* Sends the collected globals and clears the list. */
 static sj_status send_globals(globals_report *report)
 {
     const sj_status status =
@@ -48,7 +48,8 @@ static sj_status send_globals(globals_report *report)
     return status;
 }
 
-/* What no report can hold is counted: a name that is endless or not UTF-8, a damaged number. */
+/* Adds a global. Counts a global that a report cannot hold: its name is too long or not UTF-8, or a
+ * number is damaged. */
 static sj_status add_global(globals_report *report, const sj_symbol *symbol)
 {
     const size_t bytes = strlen(symbol->name) * ESCAPED_BYTES + GLOBAL_BYTES;

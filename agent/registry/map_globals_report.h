@@ -1,12 +1,12 @@
-/* Globals of a map file as reports of the session, so that queries find them by module. */
+/* Reports the globals of a map file, so that queries find them by module. */
 #ifndef SJ_AGENT_REGISTRY_MAP_GLOBALS_REPORT_H
 #define SJ_AGENT_REGISTRY_MAP_GLOBALS_REPORT_H
 
 #include "agent/session/frame_writer.h"
 
-/* sj_map_globals_report sends the globals that the map file of a program names, as reports of the
- * monitor "map" about module number `module`; a map that cannot be read any more is reported as
- * such. SJ_ENOMEM, and errors of sj_frame_writer_report. */
+/* Sends the globals that the map file of a program names, as reports of the monitor "map" about
+ * module number `module`. If the map is no longer readable, reports that. SJ_ENOMEM, errors of
+ * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_map_globals_report(sj_frame_writer *writer, const char *program,
                                               const char *map_file, uint32_t module,
                                               uint64_t now_ticks);

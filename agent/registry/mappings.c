@@ -1,4 +1,4 @@
-/* Which modules each process has mapped. */
+/* Stores which modules each process has mapped. */
 #include "agent/registry/registry_internal.h"
 #include "proto/base/array.h"
 
@@ -77,7 +77,7 @@ sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent, u
     return SJ_OK;
 }
 
-/* remove_at forgets a mapping that has ended. */
+/* Removes a mapping that has ended. */
 static void remove_at(sj_mapping_list *list, size_t at)
 {
     list->items[at] = list->items[--list->count];

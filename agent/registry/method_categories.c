@@ -15,7 +15,8 @@ void sj_method_categories_deinit(sj_method_categories *categories)
     *categories = (sj_method_categories){0};
 }
 
-/* The category in a name like -[Class(Category) selector]; its bytes, 0: none. */
+/* Finds the category in a name like -[Class(Category) selector]. Returns its length in bytes; 0:
+ * none. */
 static size_t find_category(const char *method, const char **category)
 {
     if ((method[0] != '-' && method[0] != '+') || method[1] != '[') {

@@ -1,5 +1,5 @@
-/* Method categories: which methods of a session's modules a category defines, by their code. A
- * dispatcher knows a method's class, not its category. Not thread-safe. */
+/* Stores which methods of a session's modules a category defines, by their code. A dispatcher knows
+ * a method's class but not its category. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_CATEGORIES_H
 #define SJ_AGENT_REGISTRY_METHOD_CATEGORIES_H
 
@@ -10,33 +10,31 @@
 #include <stddef.h>
 
 typedef struct sj_method_category {
-    uint64_t offset; /* of the code, in its module */
-    uint32_t module; /* number */
+    uint64_t offset; /* offset of the code in its module */
+    uint32_t module; /* number of the module */
     char *name;      /* with its parentheses; owned */
 } sj_method_category;
 
-/* Zeroed is empty. */
+/* Zeroed means empty. */
 typedef struct sj_method_categories {
-    sj_method_category *items; /* by rising module */
+    sj_method_category *items; /* ordered by module */
     size_t count;
     size_t capacity;
 } sj_method_categories;
 
 void sj_method_categories_deinit(sj_method_categories *categories);
 
-/* sj_method_categories_add takes those of a module, which is numbered higher than those before.
- * SJ_ENOMEM. */
+/* Adds the categories of a module, whose number is higher than those before. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_categories_add(sj_method_categories *categories,
                                                  const sj_plan_header *plan, uint32_t module);
 
-/* sj_method_categories_find gives the category of the code at an offset of a module, as
- * "(Category)", or NULL. */
+/* Returns the category of the code at an offset of a module, as "(Category)", or NULL. */
 const char *sj_method_categories_find(const sj_method_categories *categories, uint32_t module,
                                       uint64_t offset);
 
-/* sj_method_name_in writes the name of a method of a class with its category:
- * -[Class(Category) selector], -[Receiver:Owner(Category) selector]. Returns its bytes with the
- * NUL; 0 when it does not fit, or has none. */
+/* Writes the name of a method with its category: -[Class(Category) selector] or
+ * -[Receiver:Owner(Category) selector]. Returns the size in bytes with the NUL. Returns 0 if it
+ * does not fit or `method` is not such a name. */
 size_t sj_method_name_in(const char *method, const char *category, char *name, size_t capacity);
 
 #endif

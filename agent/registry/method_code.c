@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    ENTRY_BYTES = 64, /* as text, at most */
+    ENTRY_BYTES = 64, /* upper bound of an entry as text */
     AT_ONCE = SJ_REPORT_MAX_BYTES / ENTRY_BYTES - 16
 };
 
@@ -47,7 +47,7 @@ sj_status sj_method_code_report(sj_method_code *code, sj_frame_writer *writer, u
     const sj_status status = sj_frame_writer_report(writer, &report);
     free(json);
     code->count = 0;
-    return status == SJ_EFULL ? SJ_OK : status; /* which is counted */
+    return status == SJ_EFULL ? SJ_OK : status; /* the writer counts a report that does not fit */
 }
 
 sj_status sj_method_code_add(sj_method_code *code, sj_frame_writer *writer, uint64_t process,

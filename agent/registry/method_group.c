@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 
-/* Two 64-bit FNV-1a style hashes of different bases: an identity, not a defence. */
+/* Mixes bytes into two 64-bit hashes in the style of FNV-1a, with different bases. They identify a
+ * group and do not protect against collisions made on purpose. */
 static void mix_identity(uint64_t hash[2], const void *bytes, size_t size)
 {
     const uint8_t *at = bytes;

@@ -1,5 +1,5 @@
-/* A group of methods of a dynamic runtime as a plan without code: what module frames are made of.
- */
+/* Makes a group of methods of a dynamic runtime into a plan without code, from which module frames
+ * are made. */
 #ifndef SJ_AGENT_REGISTRY_METHOD_GROUP_H
 #define SJ_AGENT_REGISTRY_METHOD_GROUP_H
 
@@ -9,15 +9,16 @@
 
 enum { SJ_METHOD_GROUP_MAX = 4096 };
 
-/* sj_method_group_make lays the `count` NUL-terminated names out as functions reported by a runtime
- * or left out: by the selection (NULL: nothing is), or because wanted[i] was 0; wanted[i] is 0 for
- * both afterwards. Its identity is a hash of `path` and names. The caller frees it. SJ_ECORRUPT
- * when the bytes are not so many names, SJ_ENOMEM. */
+/* Makes a plan whose functions are the `count` NUL-terminated names. A function is reported by a
+ * runtime or left out. It is left out by the selection (NULL: none is), or because wanted[i] was 0.
+ * Afterwards wanted[i] is 0 in both cases.
+ * |A hash of `path` and names identifies the plan. The caller frees it. SJ_ECORRUPT: the bytes do
+ * not hold so many names. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_group_make(const sj_selection *selection, const char *path,
                                              sj_slice names, uint32_t count, uint8_t *wanted,
                                              sj_plan_header **group);
 
-/* sj_method_group_machine is the ELF machine of methods that run on this one. */
+/* Returns the ELF machine of methods that run on this machine. */
 uint16_t sj_method_group_machine(void);
 
 #endif

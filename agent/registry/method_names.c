@@ -62,7 +62,7 @@ size_t sj_method_name_for(const char *method, const char *class, bool is_meta, c
                           size_t capacity)
 {
     const char kind = is_meta ? '+' : '-';
-    const char *owner = method + 2; /* behind -[ */
+    const char *owner = method + 2; /* after -[ */
     const size_t owner_bytes = strcspn(owner, "( ");
     if (kind == method[0] && strlen(class) == owner_bytes &&
         memcmp(owner, class, owner_bytes) == 0) {

@@ -10,21 +10,22 @@
 
 enum { LIBRARY_BYTES = 128, IMPORT_BYTES = 4096 };
 
-/* What decides on the functions of one module. */
+/* Selects the functions of one module. */
 typedef struct function_choice {
     const sj_selection *selection;
     sj_function_rules *rules;
     sj_source_map *sources; /* NULL: not asked for */
     const char *path;
-    sj_function_types *types;    /* read when a function asks for them; NULL: not yet */
-    sj_library_types *libraries; /* likewise, when an import does */
+    sj_function_types *types;    /* read when a function needs them; NULL: not yet */
+    sj_library_types *libraries; /* read when an import needs them; NULL: not yet */
     pid_t pid;
     sj_found_types *found;
     bool wants_module;
-    uint64_t imports_from;       /* offset: slots of imports lie behind the text */
-    bool has_results;            /* of calls into the module: rules may ask for them */
-    sj_exported_names exported;  /* then, under which names these come */
-    char library[LIBRARY_BYTES]; /* then, what the module is called; "": it does not say */
+    /* functions from this offset on are slots of imports, which lie behind the text */
+    uint64_t imports_from;
+    bool has_results;            /* rules may ask for results of calls into the module */
+    sj_exported_names exported;  /* if has_results: the names of its functions in other modules */
+    char library[LIBRARY_BYTES]; /* if has_results: the module's own name; "": none */
 } function_choice;
 
 static bool wants_function(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
@@ -47,8 +48,8 @@ static bool wants_function(void *context, const char *name, uint64_t offset, uin
                                        size_bytes);
 }
 
-/* find_types asks the debug data of the module, or of the library that a function is imported from.
- */
+/* Finds the types of a function in the debug data of the module, or of the library that it is
+ * imported from. */
 static sj_status find_types(function_choice *choice, const char *name, uint64_t offset,
                             sj_typed_function **typed)
 {
@@ -62,8 +63,8 @@ static sj_status find_types(function_choice *choice, const char *name, uint64_t 
     return sj_library_types_find(choice->libraries, name, typed);
 }
 
-/* take_types notes what debug data say of a function, and lists its places; `*complete` becomes
- * false where not all have one. */
+/* Notes the types of a function and lists the places of its values. Sets `*complete` to false if
+ * some values have no place. */
 static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
                             uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], bool *complete)
 {
@@ -78,7 +79,7 @@ static sj_status take_types(function_choice *choice, const char *name, uint64_t 
     return SJ_OK;
 }
 
-/* longest_texts returns the limit that one of the rules has. */
+/* Returns the highest limit on texts among the rules. */
 static uint8_t longest_texts(const sj_value_rules *rules, const sj_rule_set *of)
 {
     uint8_t limit = 0;
@@ -94,8 +95,8 @@ static size_t count_used(const uint8_t places[SJ_PLACES_PER_FUNCTION])
     return end != NULL ? (size_t)(end - places) : SJ_PLACES_PER_FUNCTION;
 }
 
-/* list_types lists what debug data say of a function that typed rules are about, and counts for
- * these whether they say something. */
+/* Lists the types of a function that typed rules name. Counts for these rules whether there are
+ * types. */
 static sj_status list_types(function_choice *choice, const char *name, uint64_t offset,
                             const sj_rule_set *typed, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -109,7 +110,8 @@ static sj_status list_types(function_choice *choice, const char *name, uint64_t 
     if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
         return status;
     }
-    if (status == SJ_OK || strstr(name, ".cold") == NULL) { /* a part of another function */
+    /* a .cold function is a part of another one */
+    if (status == SJ_OK || strstr(name, ".cold") == NULL) {
         const sj_split_state split =
             choice->types != NULL ? sj_function_types_split(choice->types) : SJ_SPLIT_COMPLETE;
         sj_value_rules_count_types(rules, typed, status == SJ_OK, split);
@@ -120,8 +122,8 @@ static sj_status list_types(function_choice *choice, const char *name, uint64_t 
     return SJ_OK;
 }
 
-/* list_costs adds what is measured of a function's calls, once and as far as there is room, and
- * returns how many places it has then. */
+/* Adds the costs to measure for a function's calls, each once and as long as there are free places.
+ * Returns the number of places used. */
 static size_t list_costs(const sj_value_rules *rules, const sj_rule_set *of,
                          uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -163,7 +165,7 @@ static sj_status list_typed_result(function_choice *choice, const char *name, ui
     return status == SJ_ENOTFOUND || status == SJ_EUNSUPPORTED ? SJ_OK : status;
 }
 
-/* match_import gives the rules about calls of a function by one of its names. */
+/* Returns the rules about calls of a function by one of its names. */
 static sj_rule_set match_import(const function_choice *choice, const char *name)
 {
     char import[IMPORT_BYTES];
@@ -172,7 +174,7 @@ static sj_rule_set match_import(const function_choice *choice, const char *name)
                                  : (sj_rule_set){0};
 }
 
-/* match_imports: likewise, by all names under which other modules know it. */
+/* Returns the rules about calls of a function by all names under which other modules know it. */
 static sj_rule_set match_imports(const function_choice *choice, const char *name, uint64_t offset)
 {
     const sj_exported_names *exported = &choice->exported;
@@ -185,9 +187,9 @@ static sj_rule_set match_imports(const function_choice *choice, const char *name
     return matched;
 }
 
-/* list_results adds what rules about calls into the module ask of a function's end: the call that a
- * module makes through its slot ends for the probes where the function is entered, and returns what
- * that returns. `is_late`: for rules that came late. */
+/* Adds the results that rules about calls into the module ask for, to the function's own exit. For
+ * the probes, a call through a module's slot ends where the function is entered. So the result is
+ * that of the function. `is_late`: only for rules that came late. */
 static sj_status list_results(function_choice *choice, const char *name, uint64_t offset,
                               bool is_late, uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -222,15 +224,15 @@ static sj_status list_values(void *context, const char *name, uint64_t offset,
     SJ_TRY(list_types(choice, name, offset, &typed, places));
     const size_t used = list_costs(rules, &matched, places);
     sj_value_rules_list(rules, &matched, places, used, SJ_PLACES_PER_FUNCTION);
-    if (choice->found != NULL) { /* else nothing is recorded by this plan */
+    if (choice->found != NULL) { /* else this plan records nothing */
         sj_value_rules_count_crowded(rules, &matched, places);
     }
     return list_results(choice, name, offset, false, places);
 }
 
-/* list_late_types is list_types for rules that came late. Positions mean one thing in a whole
- * recording: where values have been recorded that are no parameters of the debug data, these do not
- * get their names. */
+/* Like list_types, for rules that came late. A position has one meaning in a whole recording. So
+ * positions whose values were recorded by number do not get the names of parameters in debug
+ * data. */
 static sj_status list_late_types(function_choice *choice, const char *name, uint64_t offset,
                                  const sj_rule_set *matched, const sj_rule_set *typed,
                                  uint8_t places[SJ_PLACES_PER_FUNCTION])
@@ -243,7 +245,7 @@ static sj_status list_late_types(function_choice *choice, const char *name, uint
     return list_types(choice, name, offset, typed, places);
 }
 
-/* list_late_values adds what rules ask for that came late to the places that a function has. */
+/* Adds the values that late rules ask for to the places that a function has. */
 static sj_status list_late_values(void *context, const char *name, uint64_t offset,
                                   uint8_t places[SJ_PLACES_PER_FUNCTION])
 {
@@ -264,7 +266,7 @@ sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset)
 {
     size_t low = 0;
     size_t high = types->count;
-    while (low < high) { /* a plan's functions are in the order of their offsets */
+    while (low < high) { /* a plan's functions are ordered by offset */
         const size_t middle = low + (high - low) / 2;
         if (types->items[middle].offset < offset) {
             low = middle + 1;
@@ -289,8 +291,8 @@ void sj_found_types_deinit(sj_found_types *types)
     *types = (sj_found_types){0};
 }
 
-/* begin_results: where calls into libraries are recorded, rules about them may ask for results of
- * the module's own functions. */
+/* Prepares the results of the module's own functions. Rules about library calls may ask for them
+ * where such calls are recorded. */
 static sj_status begin_results(function_choice *choice)
 {
     choice->has_results =
@@ -365,8 +367,8 @@ sj_status sj_module_plan_select(const sj_module_plan_options *options, bool want
     return status;
 }
 
-/* mark_callers marks functions that rules name as callers which have come since: the agent learns
- * where they lie from a plan, hooked or not. */
+/* Marks functions that newly added rules name as callers. The agent learns from a plan where they
+ * lie, whether or not they are hooked. */
 static void mark_callers(const sj_value_rules *rules, const sj_plan_header *plan, uint8_t *marks,
                          uint32_t *count)
 {

@@ -15,7 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A program of a memfd, or one that was removed, has no path; its process is there. */
+/* True if a program has no path: it runs from a memfd or its file was removed. /proc still has its
+ * file. */
 static bool has_no_path(const sj_link_module *module, const char *path)
 {
     static const char ending[] = " (deleted)";
@@ -92,7 +93,7 @@ static const char *find_module_file(const sj_registry *registry, const sj_plan_r
     return path;
 }
 
-/* The plan into the cache is the same whatever is wanted of it. */
+/* Asks how far the plan of a module is. The plan in the cache does not depend on the selection. */
 static sj_plan_progress ask_for_plan(sj_registry *registry, const sj_module_plan_options *options,
                                      const sj_plan_request *request)
 {
@@ -151,7 +152,7 @@ static sj_status append_module(sj_registry *registry, sj_registry_module **entry
     return SJ_OK;
 }
 
-/* note_coverage counts how much of a module's code is in no function. */
+/* Counts how much of a module's code belongs to no function. */
 static void note_coverage(sj_registry_counters *counters, const sj_plan_header *plan,
                           const char *path)
 {
@@ -239,14 +240,14 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
     if (!only_imports) {
         note_coverage(&registry->counters, plan->header, path);
     }
-    /* At least one id, so that the first id names one module even when it has no functions. */
+    /* At least one id, so that the first id identifies one module even if it has no functions. */
     registry->next_function += count != 0 ? count : 1;
     *added = entry;
     return SJ_OK;
 }
 
-/* plan_new_module returns SJ_EAGAIN if the plan is being made, and SJ_EUNSUPPORTED if there is none
- * to give: the program runs on, and gets the hooks of a late plan when it is made. */
+/* Plans a module. Returns SJ_EAGAIN if the plan is being made. Returns SJ_EUNSUPPORTED if there is
+ * no plan: the program continues, and gets the hooks of a late plan when it is ready. */
 static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *request,
                                  bool only_imports, sj_registry_module **entry)
 {
@@ -289,8 +290,9 @@ static sj_status map_module(sj_registry *registry, const sj_plan_request *reques
     return sj_registry_add_mapping(registry, &mapping);
 }
 
-/* The plan has shown that the map is the program's. Reports that the spool has no room for are
- * counted there, and their numbers are missing in the store. */
+/* Reports the globals of the map file; the plan has shown that the map belongs to the program. The
+ * writer counts reports that the spool has no space for, and their numbers are missing in the
+ * store. */
 static sj_status report_globals(const sj_registry *registry, const sj_plan_request *request,
                                 const sj_registry_module *entry)
 {
@@ -385,8 +387,8 @@ sj_status sj_registry_add_group(sj_registry *registry, const sj_registry_mapping
     return sj_registry_add_mapping(registry, &made);
 }
 
-/* A group with the same name and methods: of a class or a method that was freed and made again, or
- * of another process. NULL: there is none. */
+/* Finds a group with the same name and methods; NULL: none. It may be of a class or method that was
+ * freed and made again, or of another process. */
 static const sj_registry_module *find_group(const sj_registry *registry,
                                             const sj_plan_header *group, const char *path)
 {
@@ -401,7 +403,8 @@ static const sj_registry_module *find_group(const sj_registry *registry,
     return NULL;
 }
 
-/* What the collector takes for one function has one id: its sums are kept by these. */
+/* Adds a group or reuses an equal one. The collector keeps sums by function id, so equal functions
+ * need one id. */
 static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapping *mapping,
                                    const sj_plan_header *group, const char *path,
                                    uint32_t *first_function, bool *is_new)
@@ -443,7 +446,7 @@ sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const
         pthread_mutex_unlock(&registry->mutex);
         return status;
     }
-    /* What a dispatcher meets and nobody wants is counted and not stored. */
+    /* Methods that are dispatched but not wanted are counted, not stored. */
     const bool is_stored = memchr(wanted, 1, count) != NULL;
     bool is_new = true;
     *first_function = registry->next_function;

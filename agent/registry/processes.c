@@ -12,7 +12,7 @@
 
 static const sj_slice no_payload = {0};
 
-/* read_description asks /proc what the process runs; what cannot be read stays empty. */
+/* Reads from /proc which program the process runs. A field that cannot be read stays empty. */
 static void read_description(sj_registry_process *entry)
 {
     char path[64];
@@ -70,7 +70,7 @@ static sj_registry_process *find_living(sj_registry *registry, pid_t pid)
     return NULL;
 }
 
-/* begin_life notes that a process lives. Numbers rise, so the list stays in their order. */
+/* Adds a process to the living ones. Numbers are ascending, so the list stays ordered. */
 static sj_status begin_life(sj_registry *registry, const sj_registry_process *entry)
 {
     SJ_TRY(sj_array_reserve(&registry->living, &registry->living_capacity, registry->living_count,
@@ -107,7 +107,7 @@ static const char *occasion_text(sj_link_occasion occasion, bool is_first)
     return is_first ? "launched" : "exec";
 }
 
-/* append_process adds an entry that has waited for no plan yet and is zeroed elsewhere. */
+/* Appends an entry that has not waited for a plan; it is zeroed otherwise. */
 static sj_status append_process(sj_registry *registry, sj_registry_process **entry)
 {
     SJ_TRY(sj_array_reserve(&registry->processes, &registry->process_capacity,
@@ -188,7 +188,7 @@ static sj_status adopt_process_locked(sj_registry *registry, const sj_journal_pr
     while (registry->process_count < process->number) {
         sj_registry_process *entry = NULL;
         SJ_TRY(append_process(registry, &entry));
-        entry->ended = true; /* one between two that are known: never sent */
+        entry->ended = true; /* a number between two known ones; never sent */
     }
     sj_registry_process *entry = &registry->processes[process->number - 1];
     entry->ended = false;

@@ -32,8 +32,8 @@ static sj_put_in_method *find(const sj_put_in_methods *methods, uint64_t process
     return NULL;
 }
 
-/* The name of the method that the code was made for: +[Class(Category) selector] without the
- * category; "" when it was made for none. NULL: no memory. */
+/* Returns the name of the method for which the code was made: +[Class(Category) selector] without
+ * the category. Returns "" if it was made for no method, NULL if out of memory. */
 static char *dup_own(const char *own)
 {
     if ((own[0] != '-' && own[0] != '+') || own[1] != '[') {
@@ -67,7 +67,7 @@ sj_status sj_put_in_methods_set(sj_put_in_methods *methods, const sj_put_in_meth
         free_texts(&made);
         return SJ_ENOMEM;
     }
-    method = find(methods, given->process, given->name); /* where it is now */
+    method = find(methods, given->process, given->name); /* its index may have changed */
     if (method != NULL) {
         free_texts(method);
         *method = made;
@@ -94,7 +94,7 @@ const char *sj_put_in_methods_name(const sj_put_in_methods *methods, uint64_t pr
     if (only == NULL || strcmp(only->own, only->name) == 0) {
         return NULL;
     }
-    /* The method that the code was made for may have it still. */
+    /* The method for which the code was made may still have it. */
     const bool is_shared = only->own[0] != '\0' && find(methods, process, only->own) == NULL;
     return is_shared ? NULL : only->shown;
 }

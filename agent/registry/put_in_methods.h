@@ -1,5 +1,5 @@
-/* Methods that a program gave other code while it runs: which function's code each has now, by
- * process, and what such a function is to be called. Not thread-safe. */
+/* Methods whose code a program has replaced at run time. Stores, by process, which function's code
+ * each method has now, and what such a function is called. Not thread-safe. */
 #ifndef SJ_AGENT_REGISTRY_PUT_IN_METHODS_H
 #define SJ_AGENT_REGISTRY_PUT_IN_METHODS_H
 
@@ -8,17 +8,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SJ_PUT_IN_METHODS = 16384 }; /* those that are met after that keep the names of their code */
+enum { SJ_PUT_IN_METHODS = 16384 }; /* later methods keep the names of their code */
 
 typedef struct sj_put_in_method {
     uint64_t process;
-    uint32_t function; /* whose code it has; 0: of none that is known */
+    uint32_t function; /* function whose code the method has; 0: unknown */
     char *name;        /* -[Class selector]; owned */
-    char *shown;       /* with the category that defines the code; owned */
-    char *own; /* what the file's tables call that code, without its category; "": nothing */
+    char *shown;       /* the name with the category that defines the code; owned */
+    char *own; /* name of that code in the file's tables, without its category; "": none; owned */
 } sj_put_in_method;
 
-/* Zeroed is empty. */
+/* Zeroed means empty. */
 typedef struct sj_put_in_methods {
     sj_put_in_method *items;
     size_t count;
@@ -27,15 +27,15 @@ typedef struct sj_put_in_methods {
 
 void sj_put_in_methods_deinit(sj_put_in_methods *methods);
 
-/* sj_put_in_methods_set notes that the method given->name of given->process has the code of
- * given->function, which its file calls given->own; the texts are copied. `*before` is the function
- * whose code it was noted to have; 0: none. SJ_ENOMEM; SJ_ELIMIT: there are too many. */
+/* Notes that the method given->name of given->process has the code of given->function, which its
+ * file calls given->own. Copies the texts. `*before` is the function whose code it had before; 0:
+ * none. SJ_ENOMEM. SJ_ELIMIT: there are too many methods. */
 SJ_MUST_CHECK sj_status sj_put_in_methods_set(sj_put_in_methods *methods,
                                               const sj_put_in_method *given, uint32_t *before);
 
-/* sj_put_in_methods_name gives the shown name of the one method that has a function's code; NULL
- * when there is none but the one it was made for, or more than one. Borrowed until the next change.
- */
+/* Returns the shown name of the one method that has a function's code. Returns NULL if only the
+ * method has it for which the code was made, if no method has it, or if several have it. Borrowed
+ * until the next change. */
 const char *sj_put_in_methods_name(const sj_put_in_methods *methods, uint64_t process,
                                    uint32_t function);
 

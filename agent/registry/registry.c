@@ -79,8 +79,8 @@ static sj_registry_module *module_of_function(sj_registry *registry, uint32_t fi
     return NULL;
 }
 
-/* count_applied adds a module to the figures of the summary, once per session. Cold parts are no
- * functions: they count with the function that they belong to. */
+/* Adds a module to the summary's counts, once per session. Cold parts are not functions: they count
+ * with the function that they belong to. */
 static void count_applied(sj_registry *registry, sj_registry_module *entry,
                           const sj_link_applied *applied, const sj_link_failure *failures,
                           size_t failure_count)
@@ -157,7 +157,7 @@ sj_status sj_registry_index_functions(sj_registry *registry, uint64_t process,
     for (size_t i = 0; i < mappings->count && status == SJ_OK; i++) {
         const sj_registry_mapping *mapping = &mappings->items[i];
         const sj_registry_module *module = &registry->modules[mapping->module - 1];
-        /* Groups of methods lie at no addresses. */
+        /* Groups of methods have no addresses. */
         if (mapping->process == process && module->plan_path[0] != '\0') {
             status = sj_function_index_add(index, module->plan_path, mapping->bias,
                                            module->first_function);

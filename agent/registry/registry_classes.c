@@ -1,5 +1,5 @@
-/* Java classes: each that is rewritten is a module of the session, whose functions have their
- * places in the class file for offsets. */
+/* Java classes. Each class that is rewritten is a module of the session. Its functions have their
+ * indices in the class file as offsets. */
 #include "agent/abi/record.h"
 #include "agent/registry/class_lines.h"
 #include "agent/registry/left_out.h"
@@ -22,14 +22,15 @@
 enum {
     ID_BYTES = 16,
     PATH_BYTES = sizeof(PATH_PREFIX) + SJ_JAVA_NAME_BYTES + 24,
-    HIDDEN_PART = SJ_JAVA_NAME_BYTES / 2 /* of the names of a hidden class and its host */
+    /* capacity for each of the names of a hidden class and its host */
+    HIDDEN_PART = SJ_JAVA_NAME_BYTES / 2
 };
 
-/* What is decided about one class. */
+/* The decisions about one class. */
 typedef struct class_draft {
     sj_registry *registry;
     uint64_t process;
-    sj_link_class_listing listing; /* of a listing the result is a byte for each method */
+    sj_link_class_listing listing; /* for a listing, the result is one byte per method */
     uint32_t least_function;
     sj_class_file file;
     sj_class_rewrite_result result;
@@ -43,7 +44,8 @@ typedef struct class_draft {
     char path[PATH_BYTES];
 } class_draft;
 
-/* An identity, not a defence. */
+/* Hashes the bytes of a class. The hash identifies them and does not protect against collisions
+ * made on purpose. */
 static void hash_class(sj_slice bytes, uint64_t loader, uint64_t id[2])
 {
     id[0] = UINT64_C(0xcbf29ce484222325) ^ loader;
@@ -61,8 +63,8 @@ static bool is_wanted(void *context, const sj_class_method *method)
     return draft->wanted[method - draft->file.methods] != 0;
 }
 
-/* Whether a class may have probes, by its name (`path` is that of its module without a loader) and
- * its loader's. */
+/* True if a class may have probes, by its name and its loader's. `path` is that of its module
+ * without a loader. */
 static bool wants_class(const sj_registry *registry, bool is_system, sj_slice loader,
                         const char *path)
 {
@@ -94,7 +96,7 @@ static bool wants_method(const sj_selection *selection, const char *name)
                                  sj_selection_wants_source(selection, NULL));
 }
 
-/* Notes which values of a method are recorded, and what rules may do with its calls. */
+/* Notes which values of a method are recorded, and how rules may change its calls. */
 static void choose_values(const sj_selection *selection, const char *name, sj_java_values *values)
 {
     const sj_value_rules *rules = selection != NULL ? selection->values : NULL;
@@ -112,7 +114,7 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
             value++;
         }
         if (value == end) {
-            continue; /* as many as a function may have */
+            continue; /* the function has its maximum number of values */
         }
         value->descriptor = rule->descriptor;
         value->parameter = (uint8_t)sj_value_position(rule->stored);
@@ -126,8 +128,8 @@ static void choose_values(const sj_selection *selection, const char *name, sj_ja
     }
 }
 
-/* A number that stands for the methods that are wanted, and for their values: `selection` is that
- * of those before. */
+/* Returns a number that identifies the wanted methods and their values. `selection` is the number
+ * for the methods before this one. */
 static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_java_values *values)
 {
     uint32_t mixed = (selection ^ method) * UINT32_C(0x9e3779b1) + method;
@@ -145,7 +147,7 @@ static uint32_t add_to_selection(uint32_t selection, uint32_t method, const sj_j
     return mixed < SJ_CLASS_SELECTED ? SJ_CLASS_SELECTED : mixed;
 }
 
-/* What the selection asks for in a class that was seen, in a process. */
+/* Returns what the selection asks for in a class of a process. */
 static uint32_t selection_of(const sj_registry *registry, const sj_registry_class *class,
                              uint64_t process)
 {
@@ -173,7 +175,7 @@ static sj_status keep_name(class_draft *draft, const char *name, bool has_code)
     return SJ_OK;
 }
 
-/* note_unmet counts a method for the rules that are not for it. */
+/* Counts a method for the rules that do not apply to managed methods. */
 static void note_unmet(const sj_selection *selection, const char *name)
 {
     sj_value_rules *rules = selection != NULL ? selection->values : NULL;
@@ -181,7 +183,8 @@ static void note_unmet(const sj_selection *selection, const char *name)
     sj_value_rules_count_managed(rules, &matched);
 }
 
-/* `known`: the class, if it was seen. */
+/* Selects the methods of a class and their values. `known`: the class if it was seen before, else
+ * NULL. */
 static sj_status choose_methods(class_draft *draft, const sj_registry_class *known)
 {
     char name[SJ_JAVA_NAME_BYTES];
@@ -230,7 +233,7 @@ static sj_skip skip_of(uint8_t skip)
     return SJ_SKIP_UNDECODABLE;
 }
 
-/* Lays the methods out as functions. The caller frees `*group`. */
+/* Makes a plan whose functions are the methods. The caller frees `*group`. */
 static sj_status make_group(const class_draft *draft, sj_plan_header **group)
 {
     const uint32_t count = draft->file.method_count;
@@ -269,7 +272,8 @@ static sj_status make_group(const class_draft *draft, sj_plan_header **group)
     return SJ_OK;
 }
 
-/* Which values and changes a method can have: those of probes, or none. */
+/* Returns the language whose values and changes a method can have: JVM with probes, else one that
+ * allows none. */
 static sj_link_language language_of(bool has_probes)
 {
     return has_probes ? SJ_LINK_LANGUAGE_JVM : SJ_LINK_LANGUAGE_OBJC;
@@ -295,7 +299,7 @@ static void count_class(sj_registry *registry, const sj_plan_header *group, bool
     }
 }
 
-/* Whether a process still has a class, or none of its methods was ever wanted. */
+/* True if a process still has a class, or if none of its methods was ever wanted. */
 static bool is_there(const sj_registry *registry, const sj_registry_class *class)
 {
     bool is_mapped = class->module == 0;
@@ -305,7 +309,8 @@ static bool is_there(const sj_registry *registry, const sj_registry_class *class
     return is_mapped;
 }
 
-/* A class that has gone with its loader is another one when it comes again, with other ids. */
+/* Finds a known class. A class that was unloaded with its loader and comes again is a new class,
+ * with new ids. */
 static sj_registry_class *find_class(const sj_registry *registry, const class_draft *draft)
 {
     const uint64_t path_hash = hash_text(draft->path);
@@ -319,7 +324,7 @@ static sj_registry_class *find_class(const sj_registry *registry, const class_dr
     return NULL;
 }
 
-/* The methods that the JVM's tracing functions are to tell of, or none. */
+/* Marks the methods that the JVM's tracing functions shall report, if any. */
 static sj_status mark_listed(class_draft *draft)
 {
     sj_class_rewrite_result *result = &draft->result;
@@ -355,7 +360,7 @@ static sj_status rewrite(class_draft *draft, uint32_t first_function)
     return sj_class_rewrite(&request, &draft->result);
 }
 
-/* keep_class notes a class that was not seen before; it takes the names. */
+/* Adds a class that was not seen before. Takes ownership of the draft's names. */
 static sj_status keep_class(class_draft *draft, sj_registry_class **kept)
 {
     sj_registry *registry = draft->registry;
@@ -378,13 +383,13 @@ static bool wants_lines(const sj_registry *registry)
            registry->options.selection->runtimes[SJ_LINK_LANGUAGE_JVM].lines;
 }
 
-/* report_lines sends where the methods of a class are written: all lines, or the first of each. */
+/* Reports where the methods of a class are written: all lines, or the first line of each. */
 static sj_status report_lines(const class_draft *draft, sj_registry_class *class,
                               uint64_t now_ticks)
 {
     sj_frame_writer *writer = draft->registry->options.writer;
     if (draft->listing != SJ_CLASS_FILE) {
-        return SJ_OK; /* a listing has none */
+        return SJ_OK; /* a listing has no lines */
     }
     if (!wants_lines(draft->registry)) {
         return sj_class_lines_report(&draft->file, writer, class->module, now_ticks);
@@ -394,10 +399,11 @@ static sj_status report_lines(const class_draft *draft, sj_registry_class *class
                                  ? sj_source_lines_report(class->lines, SJ_SOURCE_LINES_THERE,
                                                           writer, class->module, now_ticks)
                                  : SJ_OK;
-    return status == SJ_EFULL ? SJ_OK : status; /* counted there */
+    return status == SJ_EFULL ? SJ_OK : status; /* counted by the writer */
 }
 
-/* A class of a process that has other bytes than before was redefined: its functions end. */
+/* Ends the functions of the earlier version of a class if a process has redefined it, with other
+ * bytes. */
 static sj_status end_redefined(const class_draft *draft, const sj_registry_class *class,
                                const sj_registry_mapping *mapping)
 {
@@ -412,8 +418,8 @@ static sj_status end_redefined(const class_draft *draft, const sj_registry_class
     return SJ_OK;
 }
 
-/* pass_over gives numbers of functions that were those of an earlier recording to none. The traced
- * program says which they are. */
+/* Skips function numbers of an earlier recording, which the traced program named. No function gets
+ * them. */
 static sj_status pass_over(sj_registry *registry, uint32_t least_function, uint32_t count)
 {
     if (least_function <= registry->next_function) {
@@ -447,7 +453,7 @@ static sj_status add_new(class_draft *draft, sj_registry_class *class,
     return report_lines(draft, class, mapping->loaded_ticks);
 }
 
-/* send_again says which functions have probes since the policy has changed. */
+/* Sends which functions have probes, if the policy has changed since they were sent. */
 static sj_status send_again(class_draft *draft, sj_registry_class *class, uint32_t first_function)
 {
     sj_registry *registry = draft->registry;
@@ -484,8 +490,8 @@ static void name_module(class_draft *draft, const char *name, uint64_t loader)
     }
 }
 
-/* A hidden class is named by its host, where that is known to be another one, and by its bytes, as
- * many of one name may be there. */
+/* Names a hidden class by its host and by its bytes: several may have the same name. Omits the host
+ * if the class may be its own host. */
 static void name_hidden(class_draft *draft, sj_slice host)
 {
     char name[SJ_JAVA_NAME_BYTES];
@@ -498,7 +504,7 @@ static void name_hidden(class_draft *draft, sj_slice host)
              is_own ? "" : host_name, is_own ? "" : "/", HIDDEN_PART, name, mixed);
 }
 
-/* read_class reads the class file and decides whether it may have probes. */
+/* Reads the class file and decides whether the class may have probes. */
 static sj_status read_class(class_draft *draft, const sj_link_class *class,
                             const sj_class_texts *texts, sj_slice bytes)
 {
@@ -546,8 +552,8 @@ static size_t find_descendant(const sj_registry *registry, uint64_t path_hash)
     return i;
 }
 
-/* Where classes are chosen by what they descend from, one that is defined waits until that is
- * known. */
+/* True if the filter does not ask for ancestors, or the class is known to descend from one. A class
+ * that is being defined waits until that is known. */
 static bool may_descend(const sj_registry *registry, uint64_t path_hash)
 {
     const sj_class_filter *filter = filter_of(registry);
@@ -555,7 +561,7 @@ static bool may_descend(const sj_registry *registry, uint64_t path_hash)
            find_descendant(registry, path_hash) != registry->descendant_count;
 }
 
-/* note_descent keeps whether a class descends from what the filter asks for. */
+/* Notes and returns whether a class descends from what the filter asks for. */
 static bool note_descent(sj_registry *registry, const char *path, const char *name,
                          sj_slice lineage)
 {
@@ -585,8 +591,8 @@ static bool note_descent(sj_registry *registry, const char *path, const char *na
     return descends;
 }
 
-/* is_of_earlier: its numbers are those of an earlier recording, which mean other functions in that
- * JVM. That is reported. The caller holds the mutex. */
+/* True if the class has probes of an earlier recording. Its function numbers then mean other
+ * functions in that JVM. Reports that. The caller holds the mutex. */
 static bool is_of_earlier(const class_draft *draft, const sj_registry_class *known)
 {
     sj_error error = {0};
@@ -635,7 +641,7 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
                                 const sj_class_texts *texts, sj_slice bytes, uint64_t now_ticks,
                                 sj_class_answer *answer)
 {
-    /* What is reported when the loader goes, with all of its classes. */
+    /* reported when the loader goes, with all of its classes */
     const sj_registry_mapping mapping = {
         .process = process, .bias = class->loader, .loaded_ticks = now_ticks};
     class_draft draft = {.registry = registry,
@@ -676,7 +682,7 @@ void sj_registry_name_classes(sj_registry *registry)
     }
 }
 
-/* The last of that name and loader that was seen; NULL: none. */
+/* Returns the last class seen with that name and loader; NULL: none. */
 static const sj_registry_class *find_seen(const sj_registry *registry, const char *path)
 {
     const uint64_t path_hash = hash_text(path);
@@ -688,7 +694,7 @@ static const sj_registry_class *find_seen(const sj_registry *registry, const cha
     return NULL;
 }
 
-/* What a loaded class is to have; SJ_CLASS_UNASKED: to be seen first. */
+/* Returns what a loaded class shall have; SJ_CLASS_UNASKED: the class must be read first. */
 static uint32_t wanted_selection(class_draft *draft, const sj_link_loaded_class *loaded,
                                  const sj_class_texts *texts)
 {

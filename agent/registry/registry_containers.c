@@ -1,5 +1,5 @@
-/* Containers of methods that come at run time: each is a module of the session, whose functions
- * have their tokens for offsets. */
+/* Containers of methods that are loaded at run time. Each container is a module of the session. Its
+ * functions have their tokens as offsets. */
 #include "agent/policy/value_capacity.h"
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
@@ -11,15 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is read of a container, as it comes. */
+/* The content of a container while it is read. */
 typedef struct container_draft {
     const sj_selection *selection;
     const sj_runtime *runtime;
     sj_link_language language;
     bool is_main;
-    bool is_known;                    /* read anew: what earlier rules lack has been counted */
-    char class[SJ_METHOD_PART_BYTES]; /* of the method before: those of a class come together */
-    bool wants_class;                 /* decided once for all of them */
+    bool is_known; /* the container is read again; the gaps of earlier rules were counted */
+    /* class of the previous method: methods of a class come together */
+    char class[SJ_METHOD_PART_BYTES];
+    bool wants_class; /* decided once for the methods of that class */
     sj_plan_function *functions;
     size_t count;
     size_t capacity;
@@ -31,8 +32,8 @@ typedef struct container_draft {
     size_t value_capacity;
 } container_draft;
 
-/* list_managed gives a method the places of its values, as far as there is room. The CPU time of a
- * call is SJ_PLACE_CPU_ENTRY. What of `counted` finds no room is counted. */
+/* Lists the places of a method's values, as many as fit. The place of a call's CPU time is
+ * SJ_PLACE_CPU_ENTRY. Counts the rules of `counted` whose values do not fit. */
 static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
                          const sj_rule_set *counted, uint8_t descriptors[SJ_LINK_METHOD_VALUES])
 {
@@ -48,7 +49,7 @@ static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
     sj_value_rules_count_crowded(rules, counted, places);
 }
 
-/* Notes which values of a method are recorded, as far as an answer has room. */
+/* Notes which values of a method are recorded, as many as fit into an answer. */
 static sj_status take_values(container_draft *draft, uint32_t token, const char *name)
 {
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
@@ -72,7 +73,7 @@ static sj_status take_values(container_draft *draft, uint32_t token, const char 
     return SJ_OK;
 }
 
-/* limit_values leaves out the methods whose values an answer has no room for, and counts them. */
+/* Drops the values of methods that do not fit into an answer, and counts their rules. */
 static void limit_values(container_draft *draft)
 {
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
@@ -86,7 +87,8 @@ static void limit_values(container_draft *draft)
     draft->value_count = draft->value_count < most ? draft->value_count : most;
 }
 
-/* A name that cannot be split is of no class that a filter could name. */
+/* True if a method is wanted. A name that cannot be split belongs to no class that a filter could
+ * name. */
 static bool wants_method(container_draft *draft, const char *name)
 {
     sj_method_parts parts;
@@ -147,7 +149,8 @@ static sj_status learn_class(void *context, const char *name, const char *super)
     return sj_class_table_add(registry->options.classes, name, super);
 }
 
-/* A copy of the framework that lies beside the program is the system's all the same. */
+/* True if a container belongs to the system and the selection excludes the system. A copy of the
+ * framework beside the program belongs to the system, too. */
 static bool is_left_to_system(const sj_selection *selection, const sj_link_container *container,
                               const sj_runtime *runtime, const char *file)
 {
@@ -175,7 +178,7 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
     if (is_left_to_system(draft->selection, container, runtime, file)) {
         return SJ_EUNSUPPORTED;
     }
-    /* A file that cannot be read says so below. */
+    /* A file that cannot be read is reported by read_container below. */
     if (runtime->read_container_classes != NULL && registry->options.classes != NULL &&
         sj_selection_needs_classes(draft->selection) &&
         runtime->read_container_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
@@ -186,7 +189,7 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
     return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
 }
 
-/* Notes why it cannot be read. */
+/* Reads a new container. If it cannot be read, notes the reason. */
 static sj_status read_new(sj_registry *registry, const sj_link_container *container,
                           const char *path, container_draft *draft)
 {
@@ -216,7 +219,7 @@ static sj_registry_container *find_container(sj_registry *registry,
     return NULL;
 }
 
-/* A bit for each function that is wanted. */
+/* Returns a bit per function: 1 if it is wanted. */
 static uint8_t *make_bits(const container_draft *draft)
 {
     uint8_t *bits = calloc(1, (draft->count + 7) / 8);
@@ -275,7 +278,7 @@ static void count_container(sj_registry *registry, const container_draft *draft,
     }
 }
 
-/* Makes a module of a container that was read. The caller holds the mutex. */
+/* Adds a container that was read as a module. The caller holds the mutex. */
 static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapping,
                           const sj_link_container *container, const char *path,
                           container_draft *draft)
@@ -311,7 +314,7 @@ static sj_status add_read(sj_registry *registry, const sj_registry_mapping *mapp
     return SJ_OK;
 }
 
-/* Puts what was read anew in the place of what was known, and tells the collector. */
+/* Replaces what is known of a container with what was read again, and notifies the collector. */
 static sj_status replace_marks(sj_registry *registry, const sj_link_container *container,
                                sj_registry_container *known, container_draft *draft)
 {
@@ -377,7 +380,8 @@ sj_status sj_registry_select_container(sj_registry *registry, size_t place,
         sj_function_rules_module(rules, module->path);
     }
     sj_status status = read_methods(registry, &container, module->path, &draft);
-    if (status == SJ_EUNSUPPORTED) { /* the system's: by its marks alone */
+    /* a system container: it is read only to mark its methods as unwanted */
+    if (status == SJ_EUNSUPPORTED) {
         free_draft(&draft);
         draft = (container_draft){.selection = NULL};
         status = read_methods(registry, &container, module->path, &draft);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* The functions that a file describes; their bytes are borrowed from it. */
+/* Reads the functions that a file describes. Their code bytes are borrowed from the file. */
 static sj_status read_functions(const sj_registry *registry, sj_slice file, uint32_t count,
                                 sj_generated_function *functions)
 {
@@ -41,7 +41,7 @@ static int compare_failures(const void *left, const void *right)
     return (a->function > b->function) - (a->function < b->function);
 }
 
-/* Sends those of one module, which come together in the order of ids. */
+/* Sends the functions of one module, which follow each other in the order of ids. */
 static sj_status report_module(sj_registry *registry, uint64_t process,
                                const sj_registry_module *entry, sj_link_failure *failures,
                                size_t count)
@@ -61,7 +61,7 @@ static sj_status report_sorted(sj_registry *registry, uint64_t process, sj_link_
     for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
         const sj_registry_module *entry = &registry->modules[i];
         while (next < count && failures[next].function < entry->first_function) {
-            next++; /* of no module */
+            next++; /* belongs to no module */
         }
         const size_t first = next;
         while (next < count &&
@@ -99,7 +99,7 @@ sj_status sj_registry_report_generated(sj_registry *registry, uint64_t process,
     return status;
 }
 
-/* Reports what the plan does not hook. */
+/* Reports the functions that the plan does not hook. */
 static sj_status report_plan(sj_registry *registry, uint64_t process, const sj_plan *plan)
 {
     const sj_plan_function *functions = sj_plan_functions(plan->header);
@@ -167,7 +167,8 @@ static sj_status skip_read(sj_registry *registry, uint64_t process,
     return status;
 }
 
-/* Plans what is read of a file (`answer`), or reports that none of it is hooked. */
+/* Plans the functions in a file if `answer` is given. Otherwise reports that none of them is
+ * hooked. */
 static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slice file,
                                 uint32_t count, uint32_t skip, sj_plan_answer *answer)
 {

@@ -1,4 +1,4 @@
-/* What the files of the registry share. */
+/* Internal header of the registry; not included outside this folder. */
 #ifndef SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 #define SJ_AGENT_REGISTRY_REGISTRY_INTERNAL_H
 
@@ -23,7 +23,7 @@ typedef struct sj_registry_mapping {
     uint32_t module;
 } sj_registry_mapping;
 
-/* Of one process: looking through those of all processes would take longer with each fork. */
+/* The mappings of one process. A list of all processes' mappings would slow down with each fork. */
 typedef struct sj_mapping_list {
     sj_registry_mapping *items; /* owned */
     size_t count;
@@ -43,64 +43,67 @@ typedef struct sj_registry_process {
     char executable[PATH_MAX];
     char command[SJ_REGISTRY_COMMAND_BYTES];
     sj_process_end end;
-    uint64_t plan_wait_left_ns; /* that the process may still wait for plans, all together */
+    uint64_t plan_wait_left_ns; /* how long the process may still wait for plans, in total */
     bool ended;
-    bool lacks[SJ_RUNTIMES]; /* it was reported that methods of these are not recorded */
+    /* indexed by runtime: it was reported that the runtime's methods are not recorded */
+    bool lacks[SJ_RUNTIMES];
     sj_mapping_list mappings;
 } sj_registry_process;
 
 typedef struct sj_registry_module {
     uint8_t build_id[SJ_BUILD_ID_MAX_BYTES];
     uint8_t build_id_bytes;
-    bool is_main;      /* the map file belongs to the main program only */
-    bool has_imports;  /* its plan was made with them, whether there are any or not */
-    bool only_imports; /* of a module whose plan was made without */
+    bool is_main;      /* the program itself; the map file describes only this module */
+    bool has_imports;  /* its plan was made with imports, even if there are none */
+    bool only_imports; /* contains only the imports of a module whose plan has none */
     uint32_t first_function;
     uint32_t function_count;
-    bool counted; /* its APPLIED went into the counters */
+    bool counted; /* its APPLIED was added to the counters */
     char path[PATH_MAX];
     char plan_path[PATH_MAX];
     uint32_t skips[SJ_REGISTRY_SKIPS];
-    void *mapped_plan; /* its file, once code of it was asked for; NULL: not yet */
+    /* its plan file, mapped at the first request for code of it; NULL: not yet */
+    void *mapped_plan;
     size_t mapped_bytes;
 } sj_registry_module;
 
-/* A container whose methods are functions; in the order of their numbers. */
+/* A container whose methods are functions. */
 typedef struct sj_registry_container {
     uint32_t language;
     bool is_main;                  /* the program itself */
-    uint32_t module;               /* number */
-    uint8_t *wanted;               /* a bit for each function; owned */
-    sj_link_method_values *values; /* of those that record some; owned */
+    uint32_t module;               /* number of its module */
+    uint8_t *wanted;               /* one bit per function; owned */
+    sj_link_method_values *values; /* values of the methods that record some; owned */
     uint32_t value_count;
-    sj_source_lines *lines; /* NULL: they are not asked for, or not known; owned */
+    sj_source_lines *lines; /* NULL: not asked for, or unknown; owned */
 } sj_registry_container;
 
-/* A method that one process does not record for its cost. */
+/* A method that one process does not record because of its cost. */
 typedef struct sj_left_out {
     uint64_t process;
-    uint32_t method;  /* in its class */
+    uint32_t method;  /* index in its class */
     bool is_muted;    /* its probes record nothing */
-    bool keeps_probe; /* so that its class need not be transformed */
+    bool keeps_probe; /* its class need not be transformed */
 } sj_left_out;
 
-/* A Java class that was seen. */
+/* A Java class that a process has defined. */
 typedef struct sj_registry_class {
-    uint64_t id[2];        /* of its bytes and its loader */
-    uint64_t path_hash;    /* of its module's path */
-    uint32_t module;       /* number; 0: none of its methods has been wanted */
-    uint32_t selection;    /* sj_class_selection that its functions were sent with */
-    uint32_t name_count;   /* of its methods */
-    char *names;           /* each '+' with code or '-' without, and terminated; owned */
-    bool is_hidden;        /* the JVM changes it no more */
-    bool is_listed;        /* it has no probes: others record its calls, or nobody */
+    uint64_t id[2];      /* hash of its bytes and its loader */
+    uint64_t path_hash;  /* hash of its module's path */
+    uint32_t module;     /* number of its module; 0: none of its methods was wanted so far */
+    uint32_t selection;  /* sj_class_selection with which its functions were sent */
+    uint32_t name_count; /* number of its methods */
+    char *names;         /* per method '+' (has code) or '-', then its name and a NUL; owned */
+    bool is_hidden;      /* the JVM cannot change it */
+    /* has no probes: the JVM's tracing functions record its calls, or nothing does */
+    bool is_listed;
     sj_left_out *left_out; /* owned */
     size_t left_out_count;
     size_t left_out_capacity;
-    sj_source_lines *lines; /* NULL: they are not asked for, or it has none; owned */
+    sj_source_lines *lines; /* NULL: not asked for, or it has none; owned */
 } sj_registry_class;
 
-/* A function that stands for the code of another one, under a method's name. */
+/* A function that stands for the code of another function, under a method's name. */
 typedef struct sj_named_function {
     uint32_t function;
     uint32_t named;
@@ -109,33 +112,34 @@ typedef struct sj_named_function {
 
 struct sj_registry {
     sj_registry_options options;
-    pthread_mutex_t mutex;          /* guards everything below */
-    sj_registry_process *processes; /* number - 1 */
+    pthread_mutex_t mutex;          /* protects everything below */
+    sj_registry_process *processes; /* indexed by number - 1 */
     size_t process_count;
     size_t process_capacity;
-    sj_living_process *living; /* those that have not ended, by number */
+    sj_living_process *living; /* processes that have not ended, ordered by number */
     size_t living_count;
     size_t living_capacity;
     sj_late_plans late_plans;
-    sj_registry_module *modules; /* number - 1 */
+    sj_registry_module *modules; /* indexed by number - 1 */
     size_t module_count;
     size_t module_capacity;
-    sj_mapping_list unknown_mappings; /* of processes that are not in the table */
+    sj_mapping_list unknown_mappings; /* mappings of processes that are not in the table */
     sj_registry_container *containers;
     size_t container_count;
     size_t container_capacity;
     sj_registry_class *classes;
     size_t class_count;
     size_t class_capacity;
-    uint64_t *descendants; /* path_hash of classes that were chosen by what they descend from */
+    uint64_t *descendants; /* path_hash of the classes chosen by their ancestors */
     size_t descendant_count;
     size_t descendant_capacity;
-    uint32_t generated_count; /* plans of generated code */
+    uint32_t generated_count; /* number of plans of generated code */
     sj_method_code method_code;
     uint32_t next_function;
-    sj_method_names method_names; /* of methods that record their receivers */
+    sj_method_names method_names; /* names of methods that record their receivers */
     sj_method_categories categories;
-    sj_hash_map receiver_functions; /* by class (its name's address, + 1: metaclass) and method */
+    /* key: class (its name's address * 2, + 1 for a metaclass) and method */
+    sj_hash_map receiver_functions;
     sj_put_in_methods put_in;
     sj_named_function *named;
     size_t named_count;
@@ -145,108 +149,107 @@ struct sj_registry {
     size_t renamed_capacity;
     sj_registry_counters counters;
     uint64_t reviewed; /* process that may ask for more functions; 0: none */
-    uint8_t *renewed;  /* [renewed_count] sj_renewal: what not all processes have followed; owned */
+    /* [renewed_count] sj_renewal bits that not all processes have applied; owned */
+    uint8_t *renewed;
     uint32_t renewed_count;
     const uint8_t *prepared;
     uint32_t prepared_count;
 };
 
-/* sj_registry_find_file returns the file of a module: an emulator leads the program to the files of
- * its own machine where there are some. */
+/* Returns the file of a module. In an emulator, that is the file below the sysroot if there is
+ * one. */
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX]);
 
-/* sj_registry_keep_types gives what debug data say of functions of a module to the rules that they
- * are recorded by, and reports it; what was known before stays. SJ_ENOMEM, SJ_EIO. */
+/* Adds the types of a module's functions, from debug data, to the rules by which values are
+ * recorded, and reports them. Types that were known before stay. SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_keep_types(const sj_registry *registry,
                                                const sj_registry_module *entry,
                                                const sj_plan_header *plan, sj_value_rules *values,
                                                sj_found_types *types);
 
-/* sj_registry_select_container marks the methods of a container anew, by its file; one that cannot
- * be read any more, or has changed, stays as it is. Sets states (sj_function_state) by id. The
+/* Marks the methods of a container again, after reading its file. If the file is no longer readable
+ * or has changed, the marks stay. Sets states (sj_function_state), indexed by function id. The
  * caller holds the mutex. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_select_container(sj_registry *registry, size_t place,
                                                      const sj_selection *selection,
                                                      sj_function_rules *rules, uint8_t *states);
 
-/* sj_registry_read_lines reads and reports where a new container's methods are written, if that is
- * asked for; NULL: it is not, or not known. SJ_ENOMEM, errors of the frame writer. The caller holds
- * the mutex. */
+/* Reads and reports the source lines of a new container's methods, if the selection asks for lines.
+ * `*lines` is NULL if it does not or they are unknown. The caller holds the mutex. SJ_ENOMEM,
+ * errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_read_lines(sj_registry *registry,
                                                const sj_link_container *container, const char *path,
                                                uint64_t now_ticks, sj_source_lines **lines);
 
-/* sj_registry_read_classes is called before anything is decided by class, without the mutex: a
- * class may descend from one of a module that is named later. `path` NULL: not for a module. Errors
- * of sj_class_table_read_process. */
+/* Reads the classes of a process before anything is selected by class: a class may descend from a
+ * class of a later module. The caller does not hold the mutex. `path` NULL: not for a module.
+ * Errors of sj_class_table_read_process. */
 SJ_MUST_CHECK sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                                                  const sj_link_module *module, const char *path);
 
-/* sj_registry_report_uncounted reports a runtime whose file a process of a recording that counts
- * calls has loaded: its methods are not recorded. Once for each process. Errors of the frame
- * writer. The caller holds the mutex. */
+/* Reports a runtime whose methods are not recorded because the recording counts calls. Called when
+ * a process has loaded the runtime's file; reports once per process. The caller holds the mutex.
+ * Errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_report_uncounted(sj_registry *registry,
                                                      const sj_plan_request *request);
 
-/* sj_registry_mappings_of returns the mappings of a process; borrowed until a process is added. The
- * caller holds the mutex, here and below. */
+/* Returns the mappings of a process, borrowed until a process is added. The caller holds the mutex,
+ * here and below. */
 const sj_mapping_list *sj_registry_mappings_of(const sj_registry *registry, uint64_t process);
 
-/* sj_registry_has_mapping returns true if a process has a module mapped. */
+/* True if a process has a module mapped. */
 bool sj_registry_has_mapping(const sj_registry *registry, uint64_t process, uint32_t module);
 
-/* sj_registry_inherit_mappings gives a forked child the hooked modules of its parent, which it does
- * not name itself. SJ_ENOMEM, errors of the frame writer. */
+/* Gives a forked child the hooked modules of its parent, which the child does not name itself.
+ * SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_mappings(sj_registry *registry, uint64_t parent,
                                                      uint64_t child, uint64_t now_ticks);
 
-/* sj_registry_add_mapping keeps and sends one mapping; a known one is not changed.
- * SJ_ENOMEM, errors of the frame writer. */
+/* Stores and sends one mapping. Does not change a known mapping. SJ_ENOMEM, errors of the frame
+ * writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_mapping(sj_registry *registry,
                                                 const sj_registry_mapping *mapping);
 
-/* sj_registry_end_mapping ends the mappings of a module in a process, if it has any. Errors of the
- * frame writer. */
+/* Ends the mappings of a module in a process, if there are any. Errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_end_mapping(sj_registry *registry, uint64_t process,
                                                 uint32_t module, uint64_t now_ticks);
 
-/* sj_registry_add_group makes a module called `path` of functions that a runtime has, with the
- * mapping of a process. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
+/* Adds a module called `path` with the functions of a runtime, mapped in one process. SJ_ELIMIT,
+ * SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_group(sj_registry *registry,
                                               const sj_registry_mapping *mapping,
                                               const sj_plan_header *group, const char *path,
                                               uint32_t *first_function);
 
-/* sj_registry_share_function reports a function that another process made in this one, too. Errors
- * as sj_registry_add_mapping. */
+/* Reports that a process also has a function that another process has added. Errors as
+ * sj_registry_add_mapping. */
 SJ_MUST_CHECK sj_status sj_registry_share_function(sj_registry *registry, uint64_t process,
                                                    uint32_t function, uint64_t now_ticks);
 
-/* sj_registry_inherit_put_in gives a forked child the names that its parent's code has. SJ_ENOMEM.
- */
+/* Gives a forked child the method names of its parent's code. SJ_ENOMEM, SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_registry_inherit_put_in(sj_registry *registry, uint64_t parent,
                                                    uint64_t child, uint64_t now_ticks);
 
-/* sj_registry_name_classes tells the present rules the names of the methods of Java classes. */
+/* Passes the names of the methods of Java classes to the present rules. */
 void sj_registry_name_classes(sj_registry *registry);
 
-/* sj_registry_note_plan_failure counts a module that could not be planned. */
+/* Counts a module that could not be planned. */
 void sj_registry_note_plan_failure(sj_registry *registry, const char *path, const sj_error *error);
 
-/* sj_registry_send_unhooked reports which functions of a module (places in it) a
- * process has no hooks of. Errors of the frame writer. */
+/* Reports which functions of a module (indices in it) have no hooks in a process. Errors of the
+ * frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_send_unhooked(sj_registry *registry, uint64_t process,
                                                   const sj_registry_module *entry,
                                                   const sj_link_failure *failures, size_t count);
 
-/* sj_registry_plan_locked is sj_registry_plan_module; `*planned` is the entry. */
+/* Like sj_registry_plan_module; the caller holds the mutex. `*planned` is the module's entry. */
 SJ_MUST_CHECK sj_status sj_registry_plan_locked(sj_registry *registry,
                                                 const sj_plan_request *request,
                                                 sj_registry_module **planned);
 
-/* sj_registry_plan_imports_locked does so for the imports of a module whose plan has none.
- * SJ_EUNSUPPORTED also where it has, or where calls of libraries are not wanted. */
+/* Like sj_registry_plan_locked, for the imports of a module whose plan has none. SJ_EUNSUPPORTED
+ * also if the plan has them, or library calls are not wanted. */
 SJ_MUST_CHECK sj_status sj_registry_plan_imports_locked(sj_registry *registry,
                                                         const sj_plan_request *request,
                                                         sj_registry_module **planned);

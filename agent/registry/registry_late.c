@@ -1,4 +1,4 @@
-/* Modules whose plan was made while the program ran on without it. */
+/* Modules whose plan became ready while the program ran without it. */
 #include "agent/registry/registry_internal.h"
 
 #include "agent/host/clock.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-/* report_late stores for how long calls of a module are missing. A full spool leaves a hole in the
- * numbers of the reports. */
+/* Reports for how long the calls of a module are missing. If the spool is full, the report's number
+ * is missing in the store. */
 static void report_late(sj_registry *registry, const sj_late_plan *plan, uint64_t missed_ns,
                         bool is_hooked)
 {
@@ -30,7 +30,7 @@ static void report_late(sj_registry *registry, const sj_late_plan *plan, uint64_
     free(text);
 }
 
-/* settle counts one plan; the summary names the first without hooks, else the first. */
+/* Counts one plan. The summary names the first module without hooks, else the first module. */
 static void settle(sj_registry *registry, sj_late_plan *plan, bool is_hooked)
 {
     sj_registry_counters *counters = &registry->counters;

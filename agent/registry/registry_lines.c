@@ -1,4 +1,4 @@
-/* Lines of methods that come at run time: which there are, and which ran. */
+/* Lines of methods that are loaded at run time: all lines, and those that ran. */
 #include "agent/registry/registry_internal.h"
 
 #include <ctype.h>
@@ -20,7 +20,8 @@ sj_status sj_registry_read_lines(sj_registry *registry, const sj_link_container 
     if (status != SJ_OK) {
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
-    /* Without room for a report the lines are not known in the store; that is counted. */
+    /* A report that the spool has no space for is counted. The store then does not know these
+     * lines. */
     const sj_status sent =
         sj_source_lines_report(*lines, SJ_SOURCE_LINES_THERE, registry->options.writer,
                                (uint32_t)registry->module_count, now_ticks);
@@ -58,7 +59,8 @@ static const sj_registry_class *class_of(const sj_registry *registry, uint32_t f
     return NULL;
 }
 
-/* The lines of a function, and its number in them. */
+/* Returns the lines of a function's container or class. `*token` is the function's number in
+ * them. */
 static sj_source_lines *lines_of(sj_registry *registry, uint32_t function, uint32_t *token)
 {
     const sj_registry_container *container = container_of(registry, function);
@@ -74,7 +76,8 @@ static sj_source_lines *lines_of(sj_registry *registry, uint32_t function, uint3
     return class->lines;
 }
 
-/* Words come from another process: counts that do not fit them end the list. */
+/* Notes the lines that ran. The words come from another process: a count beyond their end stops the
+ * list. */
 static void enter_all(sj_registry *registry, const uint32_t *words, uint32_t count)
 {
     for (uint32_t at = 0; at + 2 <= count;) {
@@ -137,7 +140,7 @@ sj_status sj_registry_report_no_lines(sj_registry *registry, uint64_t process, s
     return sj_frame_writer_report(registry->options.writer, &report);
 }
 
-/* By sj_mono_entry. */
+/* Indexed by sj_mono_entry. */
 static const char *const no_methods_because[] = {
     [SJ_MONO_ENTRY_NONE] = "nothing tells of the methods that it compiles",
     [SJ_MONO_ENTRY_CODE_BUFFER] = "its profiler interface is another one",

@@ -1,4 +1,4 @@
-/* Methods whose code a program puts in: the function that the code is gets the method's name. */
+/* Methods whose code a program replaces. The function with that code gets the method's name. */
 #include "agent/registry/method_group.h"
 #include "agent/registry/registry_internal.h"
 #include "proto/base/array.h"
@@ -17,7 +17,7 @@ enum { NAME_BYTES = 4096, RENAMED_MAX = 1 << 20 };
 
 /* A function of the session at an address of code. */
 typedef struct code_function {
-    uint32_t function; /* 0: none that is hooked */
+    uint32_t function; /* 0: no hooked function */
     uint32_t module;
     uint64_t offset;
     char own[NAME_BYTES];
@@ -51,7 +51,7 @@ static void search_plan(const sj_plan_header *plan, uint32_t first_function, cod
     }
 }
 
-/* The plan of a module, mapped and checked once; NULL: it cannot be read. */
+/* Returns the plan of a module, mapped and checked once; NULL: it cannot be read. */
 static const sj_plan_header *map_plan(sj_registry_module *module)
 {
     struct stat file_status;
@@ -110,7 +110,7 @@ static sj_status add_renamed(sj_registry *registry, uint64_t process, uint32_t f
     return SJ_OK;
 }
 
-/* What a function of a process goes by at present. */
+/* Returns the function whose name a function of a process has at present. */
 static uint32_t present_name(const sj_registry *registry, uint64_t process, uint32_t function)
 {
     for (size_t i = atomic_load(&registry->renamed_count); i-- > 0;) {
@@ -122,8 +122,8 @@ static uint32_t present_name(const sj_registry *registry, uint64_t process, uint
     return function;
 }
 
-/* The function of the session that has a name and stands for another one's code, made if need be.
- */
+/* Returns the session's function with a name that stands for another function's code. Adds it if it
+ * does not exist. */
 static sj_status name_function(sj_registry *registry, uint64_t process, uint32_t function,
                                const char *name, uint64_t now_ticks, uint32_t *named)
 {
@@ -167,7 +167,7 @@ static sj_status name_function(sj_registry *registry, uint64_t process, uint32_t
     return SJ_OK;
 }
 
-/* rename_function makes what a function goes by agree with the methods that have its code now. */
+/* Renames a function according to the methods that have its code now. */
 static sj_status rename_function(sj_registry *registry, uint64_t process, uint32_t function,
                                  uint64_t now_ticks)
 {
@@ -181,7 +181,8 @@ static sj_status rename_function(sj_registry *registry, uint64_t process, uint32
                : SJ_OK;
 }
 
-/* A change, and the functions that it may have given other names: its own, and the one before. */
+/* A change and the functions whose names it may affect: the method's new function and its previous
+ * one. */
 typedef struct change_draft {
     const char *name;
     uint32_t function;
@@ -219,7 +220,7 @@ static sj_status rename_functions(sj_registry *registry, uint64_t process,
     if (draft->before != 0) {
         SJ_TRY(rename_function(registry, process, draft->before, now_ticks));
     }
-    for (size_t i = 0; i < registry->put_in.count; i++) { /* what was made for this method */
+    for (size_t i = 0; i < registry->put_in.count; i++) { /* code that was made for this method */
         const sj_put_in_method *method = &registry->put_in.items[i];
         if (method->process == process && method->function != 0 &&
             strcmp(method->own, draft->name) == 0) {

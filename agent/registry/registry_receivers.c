@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names of methods by receiver, to be made functions of. */
+/* Names of methods by receiver, which become functions. */
 typedef struct receiver_names {
     char *text;
     size_t bytes;
@@ -31,7 +31,7 @@ sj_status sj_registry_share_function(sj_registry *registry, uint64_t process, ui
     return sj_registry_add_mapping(registry, &mapping);
 }
 
-/* find_class asks the process about a class that its files do not describe. */
+/* Finds a class. Asks the process about a class that its files do not describe. */
 static bool find_class(const sj_registry *registry, uint64_t process, uint64_t isa,
                        sj_known_class *class, bool *is_meta)
 {
@@ -44,7 +44,7 @@ static bool find_class(const sj_registry *registry, uint64_t process, uint64_t i
     return sj_class_table_meet(classes, pid, isa, class, is_meta);
 }
 
-/* name_receiver finds the function of a pair, or names it and keeps which of the new ones it is. */
+/* Finds the function of a pair, or gives it a name and the next new id. */
 static sj_status name_receiver(sj_registry *registry, uint64_t process, sj_receiver_pair *pair,
                                receiver_names *names, uint64_t now_ticks)
 {
@@ -81,7 +81,7 @@ static sj_status name_receiver(sj_registry *registry, uint64_t process, sj_recei
     pair->result = made.first;
     if (registry->options.rules != NULL) {
         sj_function_rules_name(registry->options.rules, made.first,
-                               method); /* what holds for the method */
+                               method); /* the rules for the method apply */
     }
     return SJ_OK;
 }

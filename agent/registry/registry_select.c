@@ -1,8 +1,7 @@
 /* Design notes
- *
- * A plan holds all functions of its module and a mark on those that are not wanted, so another
- * selection only moves marks. What a process has no hooks for yet it is given as a second plan of
- * the same module, with all that it has marked as not wanted: both come from one plan, so that
+ * |A plan holds all functions of its module, and marks those that are not wanted. So another
+ * selection only changes marks. A process that lacks hooks gets a second plan of the same module,
+ * in which all functions that it has are marked as not wanted. Both derive from one plan, so that
  * their patches never overlap. */
 #include "agent/planner/plan_file.h"
 #include "agent/registry/module_plan.h"
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* count_marks notes how the functions of a module stand now, in place of how they stood. */
+/* Replaces a module's counts by skip reason with those of its new marks. */
 static void count_marks(sj_registry *registry, sj_registry_module *entry,
                         const sj_plan_header *plan)
 {
@@ -25,7 +24,8 @@ static void count_marks(sj_registry *registry, sj_registry_module *entry,
     }
     for (size_t i = 1; i < SJ_REGISTRY_SKIPS; i++) {
         if (entry->counted && i != SJ_SKIP_COLD_PART) {
-            const uint64_t more = (uint64_t)skips[i] - entry->skips[i]; /* may be less: it wraps */
+            /* wraps if there are fewer */
+            const uint64_t more = (uint64_t)skips[i] - entry->skips[i];
             counters->skips[i] += more;
             counters->hooked -= more;
         }
@@ -56,7 +56,7 @@ static void record_states(const sj_registry_module *entry, const sj_plan_header 
     }
 }
 
-/* find_living returns the pid of a process that lives and has the module; 0: there is none. */
+/* Returns the pid of a living process that has the module; 0: none. */
 static pid_t find_living(const sj_registry *registry, const sj_registry_module *entry)
 {
     const uint32_t number = (uint32_t)(entry - registry->modules) + 1;
@@ -68,8 +68,8 @@ static pid_t find_living(const sj_registry *registry, const sj_registry_module *
     return 0;
 }
 
-/* count_settled notes for new rules by number or signature the functions that have types: of these,
- * what such a rule keeps has no name. */
+/* Counts for new rules by number or signature the functions that have types. The values that such
+ * rules record there have no names. */
 static void count_settled(const sj_registry_module *entry, const sj_plan_header *plan,
                           sj_value_rules *values)
 {
@@ -116,7 +116,7 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
     if (status == SJ_OK) {
         count_settled(entry, plan.header, selection->values);
     }
-    if (status == SJ_OK && types.count != 0) { /* before there are hooks that record by them */
+    if (status == SJ_OK && types.count != 0) { /* before hooks record by them */
         status = sj_registry_keep_types(registry, entry, plan.header, selection->values, &types);
     }
     if (status == SJ_OK && (changed || renewed != 0)) {
@@ -144,7 +144,7 @@ void sj_function_states_deinit(sj_function_states *states)
     *states = (sj_function_states){0};
 }
 
-/* take_renewed lets `states` begin with what processes have not followed yet. */
+/* Starts `states` with the renewals that processes have not applied yet. */
 static void take_renewed(const sj_registry *registry, sj_function_states *states)
 {
     for (uint32_t id = 0; id < registry->renewed_count; id++) {
@@ -153,8 +153,8 @@ static void take_renewed(const sj_registry *registry, sj_function_states *states
     }
 }
 
-/* keep_renewed notes what processes are to follow, also of a selection that has failed: plans that
- * it had written before do not show it a second time. */
+/* Stores which renewals processes have to apply, also after a selection has failed: its written
+ * plans would not show them again. */
 static sj_status keep_renewed(sj_registry *registry, const sj_function_states *states)
 {
     uint8_t *renewed = states->renewed_count != 0 ? calloc(states->count, 1) : NULL;
@@ -196,7 +196,7 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
         take_renewed(registry, states);
     }
     for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
-        /* Methods that a runtime named have no plan: they stay as they are. */
+        /* Methods that a runtime named have no plan and do not change. */
         if (registry->modules[i].plan_path[0] != '\0') {
             status = select_module(registry, &registry->modules[i], selection, rules, states);
         }
@@ -263,12 +263,12 @@ void sj_registry_end_review(sj_registry *registry)
     sj_registry_begin_review(registry, 0, NULL, 0);
 }
 
-/* What a process lacks of a module: functions that are wanted and have no hooks. */
+/* The functions of a module that are wanted and have no hooks in a process. */
 typedef struct missing_functions {
     const sj_registry *registry;
     const sj_plan_function *functions;
     uint32_t first_function;
-    uint32_t at; /* in the plan's order */
+    uint32_t at; /* index in the plan */
     uint32_t count;
 } missing_functions;
 
@@ -286,7 +286,8 @@ static bool is_missing(void *context, const char *name, uint64_t offset, uint32_
     return is_one;
 }
 
-/* has_new_callers: agents learn from a plan of the module where these lie. */
+/* True if rules newly name functions of a module as callers. Agents learn from a plan where these
+ * lie. */
 static bool has_new_callers(const sj_registry *registry, const sj_registry_module *entry)
 {
     const uint32_t end = entry->first_function + entry->function_count;
@@ -298,7 +299,7 @@ static bool has_new_callers(const sj_registry *registry, const sj_registry_modul
     return false;
 }
 
-/* write_missing writes the plan of what is missing beside the module's own. */
+/* Writes the plan of the missing functions beside the module's own. */
 static sj_status write_missing(const sj_registry *registry, const sj_registry_module *entry,
                                char *path, size_t capacity)
 {

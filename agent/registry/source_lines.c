@@ -8,9 +8,9 @@
 
 enum {
     POINTS_MAX = 8 * 1024 * 1024,
-    NUMBER_BYTES = 12, /* of a number in JSON */
+    NUMBER_BYTES = 12, /* upper bound of a number in JSON */
     PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 32 * 1024,
-    COMPARISONS_MAX = 1 << 28 /* of names of files */
+    COMPARISONS_MAX = 1 << 28 /* limit on comparisons of file names */
 };
 
 typedef enum point_state { POINT_NOT_ENTERED, POINT_ENTERED, POINT_REPORTED } point_state;
@@ -19,12 +19,12 @@ typedef struct source_point {
     uint32_t token;
     uint32_t offset;
     uint32_t line;
-    uint32_t file : 30; /* place in the names */
+    uint32_t file : 30; /* index in the file names */
     uint32_t state : 2; /* point_state */
 } source_point;
 
 struct sj_source_lines {
-    source_point *points; /* by token and offset */
+    source_point *points; /* ordered by token and offset */
     size_t count, capacity;
     char **files;
     size_t file_count, file_capacity;
@@ -43,8 +43,8 @@ void sj_source_lines_free(sj_source_lines *lines)
     }
 }
 
-/* Points of one file come together, so that it is mostly the last one; of a file where they do not,
- * what was read until then is kept. */
+/* Finds or adds a file name. Points of one file usually come together, so the search starts at the
+ * last file. Beyond COMPARISONS_MAX it returns SJ_ELIMIT; the points read until then stay. */
 static sj_status find_file(sj_source_lines *lines, const char *name, uint32_t *place)
 {
     for (size_t i = lines->file_count; i-- > 0;) {
@@ -158,20 +158,20 @@ void sj_source_lines_enter(sj_source_lines *lines, uint32_t token, uint32_t offs
     }
 }
 
-/* What of a file's lines goes into one report. */
+/* The report under construction: lines of one file. */
 typedef struct lines_report {
     const sj_source_lines *lines;
     sj_source_lines_kind kind;
     sj_frame_writer *writer;
     uint32_t module;
     uint64_t now_ticks;
-    json_t *methods; /* [token, line, ...] each */
+    json_t *methods; /* each [token, line, ...] */
     json_t *method;  /* the last one; borrowed */
-    size_t bytes;    /* of the methods as text, at most */
+    size_t bytes;    /* upper bound of the size of the methods as text */
     uint32_t reports;
 } lines_report;
 
-/* A name that is no UTF-8 is reported without the bytes that are none. */
+/* Returns a name as JSON. In a name that is not UTF-8, each non-ASCII byte becomes '?'. */
 static json_t *name_as_json(const char *name)
 {
     json_t *text = json_string(name);
@@ -220,7 +220,7 @@ static sj_status begin_method(lines_report *report, uint32_t token)
     return is_added ? SJ_OK : SJ_ENOMEM;
 }
 
-/* Points of one kind by file, method and line. */
+/* Orders points by file, method and line. */
 static int by_file(const void *left, const void *right)
 {
     const source_point *a = left;
@@ -252,15 +252,15 @@ static sj_status send_points(lines_report *report, const source_point *points, s
     return count == 0 ? SJ_OK : send(report, report->lines->files[points[count - 1].file]);
 }
 
-/* Of the reports of a module some may find no room: the last one, of no file, says that all lines
- * that were entered are reported. */
+/* Sends the last report, with an empty file name: it says that all entered lines were reported.
+ * Without it, some reports of the module may be missing. */
 static sj_status send_end(lines_report *report)
 {
     report->methods = json_array();
     return send(report, "");
 }
 
-/* Copies the points that a report is about, and notes that they are reported. */
+/* Copies the points that a report covers. Marks entered ones as reported. */
 static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_point *chosen)
 {
     size_t count = 0;
@@ -277,7 +277,8 @@ static size_t choose(sj_source_lines *lines, sj_source_lines_kind kind, source_p
     return count;
 }
 
-/* What found no room is in the next report, if there is one. */
+/* Marks reported points as entered again, so that the next report includes what the spool had no
+ * space for. */
 static void forget_reported(sj_source_lines *lines)
 {
     for (size_t i = 0; i < lines->count; i++) {

@@ -1,6 +1,5 @@
-/* Lines of a container's methods: where they are, as its symbol file says, and which were entered,
- * as the agent says. Both become reports of the monitor "lines", of which the view source_lines
- * makes rows. */
+/* Source lines of a container's methods: all lines, from its symbol file, and the entered lines,
+ * from the agent. The reports of the monitor "lines" become rows of the view source_lines. */
 #ifndef SJ_AGENT_REGISTRY_SOURCE_LINES_H
 #define SJ_AGENT_REGISTRY_SOURCE_LINES_H
 
@@ -9,31 +8,31 @@
 
 typedef struct sj_source_lines sj_source_lines;
 
-/* sj_source_lines_read reads the symbol file of a container; `*lines` is owned. SJ_ENOTFOUND: there
- * is none, or it is damaged; SJ_ENOMEM. */
+/* Reads the symbol file of a container; the caller owns `*lines`. SJ_ENOTFOUND: there is none, or
+ * it is damaged. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path,
                                              sj_slice id, sj_source_lines **lines);
 
-/* sj_source_lines_new makes an empty list, sj_source_lines_add adds a place to it. Then
- * sj_source_lines_sort, once. SJ_ENOMEM; SJ_ELIMIT: it has as many as one may have. */
+/* sj_source_lines_new makes an empty list. sj_source_lines_add adds a position in the code. Call
+ * sj_source_lines_sort once after that. SJ_ENOMEM. SJ_ELIMIT: the list is full. */
 SJ_MUST_CHECK sj_status sj_source_lines_new(sj_source_lines **lines);
 SJ_MUST_CHECK sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *line);
 void sj_source_lines_sort(sj_source_lines *lines);
 bool sj_source_lines_is_empty(const sj_source_lines *lines);
 
-void sj_source_lines_free(sj_source_lines *lines); /* NULL is fine */
+void sj_source_lines_free(sj_source_lines *lines); /* NULL is allowed */
 
-/* sj_source_lines_enter notes that the instruction at an offset of a method's code was run. */
+/* Notes that the instruction at an offset of a method's code has run. */
 void sj_source_lines_enter(sj_source_lines *lines, uint32_t token, uint32_t offset);
 
-/* Which lines a report is about. */
+/* The lines that a report covers. */
 typedef enum sj_source_lines_kind {
     SJ_SOURCE_LINES_THERE,
-    SJ_SOURCE_LINES_ENTERED /* those of entered instructions that were not reported yet */
+    SJ_SOURCE_LINES_ENTERED /* lines of entered instructions that were not reported yet */
 } sj_source_lines_kind;
 
-/* sj_source_lines_report sends lines of module number `module` by file. Those entered end with a
- * report of no file (''): only then it is known that no other was. SJ_ENOMEM, errors of
+/* Sends lines of module number `module`, by file. After the entered lines, sends a report with the
+ * empty file name: only then it is certain that all of them were reported. SJ_ENOMEM, errors of
  * sj_frame_writer_report. */
 SJ_MUST_CHECK sj_status sj_source_lines_report(sj_source_lines *lines, sj_source_lines_kind kind,
                                                sj_frame_writer *writer, uint32_t module,

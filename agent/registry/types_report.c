@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* JSON has at most six bytes for one of a text; VALUE_BYTES are the rest of an entry. */
+/* JSON needs at most six bytes for one byte of a text. VALUE_BYTES covers the rest of an entry. */
 enum { ESCAPED_BYTES = 6, VALUE_BYTES = 80, PAYLOAD_BYTES = SJ_REPORT_MAX_BYTES - 1024 };
 
 sj_status sj_types_report_begin(sj_types_report *report, sj_frame_writer *writer, uint32_t module)
@@ -35,7 +35,7 @@ static sj_status send_report(sj_types_report *report)
     return status == SJ_EFULL ? SJ_OK : status;
 }
 
-/* Names that are not UTF-8 become empty. */
+/* Returns a text as JSON; "" if it is not UTF-8. */
 static json_t *text_of(const char *text)
 {
     json_t *made = json_string(text);

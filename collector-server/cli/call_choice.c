@@ -51,7 +51,8 @@ int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice
                : -1;
 }
 
-/* Windows of the mark, or all time, cut to --from and --to; the streams that are meant. */
+/* Selects the chosen streams, each with the windows of the mark, or with all time. Cuts the windows
+ * to --from and --to. */
 static const char selection_sql[] =
     "WITH phases AS (SELECT 0 AS first, 0 AS beyond WHERE 0 "
     " UNION ALL SELECT -9223372036854775807, 9223372036854775807 WHERE ?4 IS NULL "
@@ -125,7 +126,8 @@ static sj_status find_selection(sqlite3 *database, int64_t session_id, sj_call_c
     return all || choice->selection != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-/* The functions that a pattern names: only those that were called have paths. */
+/* Finds the functions that a pattern matches. Functions that the session never called are left out:
+ * they have no call paths. */
 static sj_status find_functions(sqlite3 *database, int64_t session_id, const char *function,
                                 const char *module, char **list, sj_error *error)
 {

@@ -1,5 +1,5 @@
-/* Which calls of a session a command is about: of a thread, a process, a phase, a window; of some
- * functions or a module. One table of options for report, tree and flame. */
+/* The calls of a session that a command reads. The user chooses them by thread, process, phase,
+ * time window, function or module. `report`, `tree` and `flame` share this table of options. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CALL_CHOICE_H
 #define SJ_COLLECTOR_SERVER_CLI_CALL_CHOICE_H
 
@@ -14,27 +14,28 @@ typedef struct sj_call_choice {
     const char *mark;     /* name of a phase; NULL: none */
     const char *function; /* pattern; NULL: all */
     const char *module;   /* pattern of its file's name; NULL: all */
-    const char *callers;  /* pattern of the functions whose callers are shown; NULL: none */
+    /* pattern of function names; the tree shows the callers of these functions; NULL: none */
+    const char *callers;
     int64_t from_ns, to_ns;
     bool has_from, has_to;
-    /* by sj_call_choice_find, sqlite3_malloc: JSON arrays, NULL: everything */
-    char *selection; /* of [stream_id, from_ns, to_ns] */
-    char *functions; /* of function_ids */
-    char *callees;   /* likewise; of `callers` */
+    /* JSON arrays from sj_call_choice_find, in memory of sqlite3_malloc. NULL: no restriction. */
+    char *selection; /* [stream_id, from_ns, to_ns] of each chosen part of a stream */
+    char *functions; /* function_ids */
+    char *callees;   /* function_ids of the functions that `callers` names */
 } sj_call_choice;
 
-/* sj_moment_parse is the parser of an option that is a moment or length in ns: "1.5s", "20ms",
- * "3us", "7ns", without a unit seconds; into the int64_t at the option's offset. */
+/* Parses a moment or a length in ns, such as "1.5s", "20ms", "3us" or "7ns". A number without a
+ * unit is in seconds. Writes an int64_t at the option's offset in `values`. */
 sj_status sj_moment_parse(const sj_option *option, void *values, const char *text, sj_error *error);
 
-/* Parsers of --from and --to: the sj_call_choice is at the option's offset. */
+/* Parse --from and --to. The option's offset is that of an sj_call_choice. */
 sj_status sj_call_choice_from(const sj_option *option, void *values, const char *text,
                               sj_error *error);
 sj_status sj_call_choice_to(const sj_option *option, void *values, const char *text,
                             sj_error *error);
 
-/* sj_call_choice_check returns -1; or says that the window, when all options are parsed, ends
- * before it begins, and returns the exit code. */
+/* Returns -1 if the time window is valid. If the window ends before it begins, prints a message and
+ * returns the exit code. Call it when all options are parsed. */
 int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice);
 
 /* clang-format off */
@@ -64,15 +65,16 @@ int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice
      .help = "who calls these functions: they are the roots, their callers below"}
 /* clang-format on */
 
-/* sj_call_choice_find finds what the options name in a session. SJ_ENOTFOUND: a thread, process,
- * mark or function is not there, and how to list them; SJ_EIO. sj_call_choice_deinit frees, and the
- * choice can be found again. */
+/* Finds in a session what the options name. Fails with SJ_ENOTFOUND if a thread, process, mark or
+ * function does not exist; the message says how to list them. Fails with SJ_EIO if the database
+ * cannot be read, and with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_choice_find(sqlite3 *database, int64_t session_id,
                                             sj_call_choice *choice, sj_error *error);
-void sj_call_choice_deinit(sj_call_choice *choice); /* safe on a zeroed one */
+/* Frees the arrays; the choice can be found again. Safe on a zeroed choice. */
+void sj_call_choice_deinit(sj_call_choice *choice);
 
-/* sj_call_choice_bind binds selection, functions and callees to the parameters ?11, ?12 and ?13 of
- * a statement, as far as it has them. */
+/* Binds selection, functions and callees to the parameters ?11, ?12 and ?13 of a statement.
+ * Parameters that the statement does not have are skipped. */
 void sj_call_choice_bind(const sj_call_choice *choice, sqlite3_stmt *statement);
 
 #endif

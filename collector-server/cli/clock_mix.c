@@ -5,8 +5,8 @@
 
 typedef struct clock_counts {
     int64_t sessions;
-    int64_t estimated; /* of them: with calls that were counted without a clock */
-    int64_t adaptive;  /* and those that were recorded so, but had none to count */
+    int64_t estimated; /* sessions with calls that were counted without a clock */
+    int64_t adaptive;  /* sessions recorded with --clock adaptive, with or without such calls */
 } clock_counts;
 
 static clock_counts count(const sj_compare_side *side)

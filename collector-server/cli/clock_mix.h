@@ -1,14 +1,15 @@
-/* Comparisons of sessions with different clocks: calls that were counted do not contain what
- * reading a clock costs, so that each looks shorter than a timed one. */
+/* Comparisons of sessions with different clocks. The time of a call that was counted without a
+ * clock does not contain the cost of reading one. So it looks shorter than a timed call. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLOCK_MIX_H
 #define SJ_COLLECTOR_SERVER_CLI_CLOCK_MIX_H
 
 #include "collector-server/cli/command.h"
 #include "collector-server/query/compare.h"
 
-/* sj_clock_mix_warn warns on standard error when some sessions of the sides, but not all, have
- * calls that were counted without a clock: that the others were recorded with another clock, or had
- * none to count. Says nothing of sets that cannot be read. Blocks on the databases. */
+/* Prints a warning on standard error if only some sessions of the two sides have calls that were
+ * counted without a clock. The warning says whether the other sessions used another clock, or used
+ * the same one but had no such calls. Sets that cannot be read cause no warning. Blocks on the
+ * databases. */
 void sj_clock_mix_warn(const sj_command *command, const sj_compare_side sides[2]);
 
 #endif

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static char folder_now[PATH_MAX / 2]; /* for the handler; a process has one at a time */
+static char folder_now[PATH_MAX / 2]; /* for the signal handler; one database per process */
 
-/* remove_files calls only what a signal's handler may. */
+/* Removes the folder and its files. Async-signal-safe. */
 static void remove_files(const char *folder)
 {
     static const char *const names[] = {"cluster.db", "cluster.db-wal", "cluster.db-shm",
@@ -29,10 +29,10 @@ static void remove_files(const char *folder)
 static void remove_and_end(int number)
 {
     remove_files(folder_now);
-    (void)raise(number); /* which ends the process: SA_RESETHAND */
+    (void)raise(number); /* ends the process, because of SA_RESETHAND */
 }
 
-/* change_handlers: what a signal would end leaves nothing. */
+/* Installs or removes the handler that removes the files when a signal ends the process. */
 static void change_handlers(void (*before)(int), void (*after)(int))
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -60,7 +60,8 @@ sj_status sj_cluster_database_open(const sj_forward_options *cluster, sj_cluster
     *database = (sj_cluster_database){0};
     const int length = snprintf(folder_now, sizeof(folder_now), "%s/sojourn-cluster-XXXXXX",
                                 place != NULL && place[0] != '\0' ? place : "/tmp");
-    change_handlers(SIG_DFL, remove_and_end); /* before: it has its name as soon as it is there */
+    /* before mkdtemp, which writes the name and creates the folder */
+    change_handlers(SIG_DFL, remove_and_end);
     if (length >= (int)sizeof(folder_now) || mkdtemp(folder_now) == NULL) {
         change_handlers(remove_and_end, SIG_DFL);
         return sj_fail(error, SJ_EIO, "cannot make a folder in %s for the cluster's sums: %s",

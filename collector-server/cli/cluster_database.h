@@ -1,5 +1,5 @@
-/* A database that follows a cluster, in a folder of its own under $TMPDIR, for as long as a command
- * runs: what --cluster makes of a cluster of many labs. */
+/* A temporary database for --cluster. It mirrors a cluster of many labs while a command runs. It
+ * lies in a folder of its own under $TMPDIR. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLUSTER_DATABASE_H
 #define SJ_COLLECTOR_SERVER_CLI_CLUSTER_DATABASE_H
 
@@ -13,13 +13,13 @@ typedef struct sj_cluster_database {
     sj_cluster_mirror *mirror;
 } sj_cluster_database;
 
-/* sj_cluster_database_open reads the sessions of all labs; `cluster` is borrowed. Errors as
- * sj_cluster_mirror_open; nothing is left then, nor when a signal ends the process. One at a time.
- */
+/* Opens a database that reads the sessions of all labs. `cluster` is borrowed. The errors are those
+ * of sj_cluster_mirror_open. The files are removed on an error, and when a signal ends the process.
+ * A process can have one open at a time. */
 SJ_MUST_CHECK sj_status sj_cluster_database_open(const sj_forward_options *cluster,
                                                  sj_cluster_database *database, sj_error *error);
 
-/* sj_cluster_database_close removes it; readers have to be closed. */
+/* Removes the database. Its readers must be closed before. */
 void sj_cluster_database_close(sj_cluster_database *database);
 
 #endif

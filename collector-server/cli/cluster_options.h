@@ -1,4 +1,4 @@
-/* The options that name a cluster of many labs, and how to get into it. */
+/* The options that name a cluster of many labs and the credentials for it. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLUSTER_OPTIONS_H
 #define SJ_COLLECTOR_SERVER_CLI_CLUSTER_OPTIONS_H
 
@@ -21,7 +21,7 @@
      .offset = (base) + offsetof(sj_forward_options, ca_file), \
      .help = "certificates that https:// trusts (PEM; default: the system's)"}
 
-/* Of commands that read a mirror of the cluster (cluster_mirror.h). */
+/* An option of the commands that read a mirror of the cluster (cluster_mirror.h). */
 #define SJ_CLUSTER_LIST_OPTION(base) \
     {.name = "cluster-sessions", .argument = "N", .kind = SJ_ARG_NUMBER, .least = 1, \
      .most = 100000000, .offset = (base) + offsetof(sj_forward_options, most_sessions), \

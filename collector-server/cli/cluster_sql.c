@@ -20,7 +20,7 @@ static const char *given_value(const sj_cluster_sql *sql, const char *name)
     return NULL;
 }
 
-/* choose_session finds the one session that `text` begins, or the newest for `last`. */
+/* Finds the only session whose uuid begins with `text`, or the newest one for `last`. */
 static sj_status choose_session(sj_cluster_sql *sql, const char *text, char *session,
                                 sj_error *error)
 {
@@ -51,7 +51,8 @@ static sj_status choose_session(sj_cluster_sql *sql, const char *text, char *ses
     return status;
 }
 
-/* is_pattern: a question says LIKE where the lab's says GLOB, of which people write the pattern. */
+/* True if the parameter is a pattern. A cluster query says LIKE where the lab's query says GLOB;
+ * people write the GLOB pattern. */
 static bool is_pattern(const sj_shipped_query *question, const char *name)
 {
     char like[VALUE_BYTES];
@@ -60,7 +61,8 @@ static bool is_pattern(const sj_shipped_query *question, const char *name)
     return at != NULL && strchr("abcdefghijklmnopqrstuvwxyz_", at[length]) == NULL;
 }
 
-/* find_value is asked while the statement is filled; when that fails, `held` stays empty. */
+/* Returns the value of a parameter: called for each parameter while the statement is filled. A
+ * pattern that cannot be converted becomes "". */
 static const char *find_value(void *context, const char *name)
 {
     sj_cluster_sql *sql = context;
@@ -94,7 +96,8 @@ static sj_status choose_asked_session(sj_cluster_sql *sql, sj_error *error)
     return choose_session(sql, session != NULL ? session : "last", sql->held[1], error);
 }
 
-/* The chosen session in the cluster: its lab, its calls, and how many of them were given. */
+/* The chosen session in the cluster: its lab, the number of its calls, and how many of them the lab
+ * gave. */
 typedef struct session_place {
     char lab[UUID_DIGITS + 1];
     unsigned long long calls, given;
@@ -121,7 +124,8 @@ static sj_status find_place(sj_cluster_sql *sql, session_place *place, sj_error 
                    : sj_fail(error, SJ_ENOTFOUND, "session %s was removed meanwhile", sql->held[1]);
 }
 
-/* refuse_question says why a cluster has no answer, and whom to ask. */
+/* Fails with the reason why the cluster cannot run the query, and with the command to run in the
+ * lab. */
 static sj_status refuse_question(sj_cluster_sql *sql, const char *why, sj_error *error)
 {
     const char *name = sql->question->name;
@@ -139,7 +143,7 @@ static sj_status refuse_question(sj_cluster_sql *sql, const char *why, sj_error 
                    name, why, place.lab, name, sql->held[1]);
 }
 
-/* require_calls refuses where the lab has given no calls of the session; else notes how many. */
+/* Fails if the lab gave no calls of the session. Else notes how many it gave. */
 static sj_status require_calls(sj_cluster_sql *sql, sj_error *error)
 {
     session_place place;
@@ -185,7 +189,7 @@ static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **answer, bo
     return status;
 }
 
-/* say_engine fails when nobody knows whether the rows are all. */
+/* Prints which engine answered. Fails if it is unknown whether the result is complete. */
 static int say_engine(const sj_cluster_sql *sql, int code)
 {
     char line[512];
@@ -214,7 +218,8 @@ static int print_answer(sj_cluster_sql *sql, sqlite3 *answer, bool is_cut)
     return say_engine(sql, code);
 }
 
-/* check_parameters: a question that is not for a cluster has none there, and says why it is not. */
+/* Checks the parameters. A query that is refused in a cluster has no parameters there, so it
+ * passes; `fill` then says why it is refused. */
 static int check_parameters(const sj_cluster_sql *sql)
 {
     char why[VALUE_BYTES];

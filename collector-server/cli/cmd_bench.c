@@ -1,5 +1,6 @@
-/* Design notes. Each run is what `sojourn record` does, in a process of its own, into the same
- * database: one session a run, all with one name, which is what `diff` and `check` compare. */
+/* Design notes. Each run works like `sojourn record`, in a process of its own and with the same
+ * database. Each run is one session, and all sessions have one name: `diff` and `check` compare
+ * sets of sessions with one name. */
 #include "agent/host/clock.h"
 #include "agent/host/file_limit.h"
 #include "agent/host/own_limits.h"
@@ -30,13 +31,14 @@ typedef struct bench_options {
     bool show_output;
     bool ignore_failure;
     bool as_json;
-    /* derived */
+    /* derived from the arguments: */
     char file[64];
-    char *words[WORDS]; /* of `record`: its options as they were given, the program, NULL */
+    char *words[WORDS]; /* arguments of `record`: its options as given, the program, NULL */
     int word_count;
 } bench_options;
 
-/* Options of this command stand in its table; what else stands before "--" is for `record`. */
+/* True if `word` is an option of this command, found in its table. All other words before "--" are
+ * for `record`. */
 static bool is_own(const char *word, bool *takes_value)
 {
     const bool is_long = strncmp(word, "--", 2) == 0;
@@ -56,7 +58,8 @@ static bool is_own(const char *word, bool *takes_value)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* split_words gives this command its own options in `own` and leaves the rest to `record`. */
+/* Copies this command's own options to `own`, and the other words to options->words for `record`.
+ * Returns the number of own words. */
 static int split_words(int argc, char **argv, char **own, bench_options *options)
 {
     int own_count = 0;
@@ -71,7 +74,7 @@ static int split_words(int argc, char **argv, char **own, bench_options *options
             }
             continue;
         }
-        do { /* up to the next option: the values of this one */
+        do { /* the option and its values, up to the next option */
             options->words[options->word_count++] = argv[i++];
         } while (i < argc && argv[i][0] != '-' && options->word_count < WORDS - FIXED_WORDS);
     }
@@ -82,7 +85,8 @@ static int split_words(int argc, char **argv, char **own, bench_options *options
     return own_count;
 }
 
-/* record_once runs the program in a child and returns what `record` ended with. */
+/* Runs the program in a child process. Returns the exit code of `record`. If not `is_kept`, runs
+ * the program without recording it and returns its exit code. */
 static int record_once(const bench_options *options, bool is_kept)
 {
     char *arguments[WORDS + FIXED_WORDS];
@@ -124,7 +128,8 @@ static int record_once(const bench_options *options, bool is_kept)
                                  : SJ_EXIT_RECORD_FAILED;
 }
 
-/* Shows which run comes, and how long the rest takes if the others were like it. */
+/* Shows the number of the next run, and the remaining time if all runs take as long as the earlier
+ * ones. */
 static void show_run(const bench_options *options, int64_t run, uint64_t begun_ns)
 {
     const int64_t done = run + options->warmup;
@@ -189,11 +194,11 @@ static void print_spread(const char *label, const spread *values, int64_t count)
            sj_format_duration((int64_t)values->most, text[3]));
 }
 
-/* The stored runs of a bench. */
+/* Results of the stored runs. */
 typedef struct bench_result {
     spread time, cpu;
     int64_t count;
-    int64_t least_calls, most_calls; /* of a run */
+    int64_t least_calls, most_calls; /* of one run */
     int64_t lost_calls;
 } bench_result;
 

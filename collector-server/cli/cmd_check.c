@@ -18,26 +18,26 @@
 typedef struct check_request {
     sj_query_options options;
     const char *baseline;
-    const char *set; /* what is checked; NULL: the default */
+    const char *set; /* the sessions to check; NULL: the default */
     double least_effect;
     bool zombies;
     bool as_json;
 } check_request;
 
-/* What a comparison came to; the row of everything is the first. */
+/* The result of a comparison. The first row is the total. */
 typedef struct check_result {
-    sqlite3 *database; /* of what is checked */
+    sqlite3 *database; /* database of the checked sessions */
     const sj_compare_row *rows;
     size_t count;
     size_t samples[2];
-    size_t needed;               /* sessions a side, to decide a function */
-    size_t slower, inconclusive; /* rows */
-    double matched_share;        /* of the time of functions without names */
+    size_t needed;               /* sessions per side that are necessary to decide a function */
+    size_t slower, inconclusive; /* number of rows */
+    double matched_share;        /* matched share of the time of functions without names */
     bool has_nameless, is_stripped;
     double least_effect;
 } check_result;
 
-/* The name of a function, from sqlite3_malloc. */
+/* Returns the name of a function, in memory of sqlite3_malloc. */
 static char *find_name(sqlite3 *database, int64_t function_id)
 {
     sqlite3_stmt *statement = NULL;
@@ -52,12 +52,12 @@ static char *find_name(sqlite3 *database, int64_t function_id)
     return name;
 }
 
-/* Prints a change, in shares of the time before. */
+/* Prints a change as a percentage of the time before. */
 static void print_change(FILE *file, const sj_compare_row *row)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
     if (!(test->ratio > 0)) {
-        fputs("new", file); /* nothing is a multiple of what took no time */
+        fputs("new", file); /* no ratio exists to a time of zero */
         return;
     }
     fprintf(file, "%+.1f %%", (test->ratio - 1) * 100);
@@ -90,7 +90,7 @@ static size_t fewer_samples(const check_result *result)
     return result->samples[0] < result->samples[1] ? result->samples[0] : result->samples[1];
 }
 
-/* How the whole came out, and how many functions could not be judged. */
+/* Prints the verdict on the total, and how many functions could not be judged. */
 static void print_conclusion(FILE *file, const char *verdict, const check_result *result)
 {
     const sj_compare_row *whole = result->rows;
@@ -111,14 +111,14 @@ static void print_conclusion(FILE *file, const char *verdict, const check_result
     fputc('\n', file);
 }
 
-/* excludes_slowdown: also the upper end of the interval is below what counts. */
+/* True if the upper end of the interval is below the smallest relevant slowdown. */
 static bool excludes_slowdown(const sj_compare_row *whole, double least_effect)
 {
     const sj_compare_test *test = &whole->tests[whole->decided_by];
     return test->ratio_low > 0 && test->ratio_high < 1 + least_effect;
 }
 
-/* Says what the comparison lacks. */
+/* Prints warnings about missing data. */
 static void warn(const sj_compare *compare)
 {
     int64_t lost[2];
@@ -146,7 +146,7 @@ static bool has_enough(const check_result *result)
     return fewer_samples(result) >= result->rows[0].needed_sessions;
 }
 
-/* The exit code that is the verdict. */
+/* Returns the exit code of the verdict. */
 static int decide(const check_result *result)
 {
     return !has_enough(result) || result->is_stripped              ? SJ_EXIT_INCONCLUSIVE
@@ -172,7 +172,7 @@ static void write_text(FILE *file, const check_result *result)
     }
 }
 
-/* Lines that are wider than the terminal go on in the next. */
+/* Prints the text; lines that are wider than the terminal continue on the next line. */
 static void print_text(const check_result *result)
 {
     enum { INDENT = 8 };
@@ -190,7 +190,7 @@ static void print_text(const check_result *result)
     free(lines);
 }
 
-/* Shares of the time before; NULL where it is not known. */
+/* Returns the changes relative to the time before; null where they are unknown. */
 static json_t *changes_of(const sj_compare_row *row)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
@@ -248,14 +248,14 @@ static check_result read_result(sqlite3 *database, const sj_compare *compare, do
     result.has_nameless = sj_compare_matched_share(compare, &result.matched_share);
     result.is_stripped = sj_compare_is_stripped(compare);
     for (size_t i = 0; i < result.count; ++i) {
-        result.needed = result.rows[i].needed_sessions; /* of all but the first it is the same */
+        result.needed = result.rows[i].needed_sessions; /* the same in all rows except the first */
         result.inconclusive += i != 0 && result.rows[i].verdict == SJ_COMPARE_INCONCLUSIVE;
         result.slower += result.rows[i].verdict == SJ_COMPARE_SLOWER;
     }
     return result;
 }
 
-/* Prints what became slower; returns the exit code. */
+/* Prints the functions that became slower. Returns the exit code. */
 static int print_verdict(const check_result *result, bool as_json)
 {
     const int written = as_json ? print_json(result) : SJ_EXIT_OK;

@@ -28,7 +28,8 @@ static const char *user_name(void)
     return user != NULL ? user->pw_name : "?";
 }
 
-/* invite_device prints what a device needs to enrol; it holds a secret, so a file is made 0600. */
+/* Prints the token that a device needs to enrol. A token is secret, so its file gets the mode
+ * 0600. */
 static int invite_device(sj_fleet *fleet, const sj_device_options *options, const char *path,
                          const char *device)
 {
@@ -75,7 +76,7 @@ static int invite_device(sj_fleet *fleet, const sj_device_options *options, cons
     return SJ_EXIT_OK;
 }
 
-/* wait_for_result looks at the command's row until it is finished. */
+/* Polls the command's row until the command is finished. */
 static sj_status wait_for_result(sj_fleet *fleet, int64_t command_id, bool *done, json_t **result,
                                  sj_error *error)
 {
@@ -92,7 +93,7 @@ static sj_status wait_for_result(sj_fleet *fleet, int64_t command_id, bool *done
     while ((found = sqlite3_step(statement)) == SQLITE_DONE) {
         sqlite3_reset(statement);
         nanosleep(&pause, NULL);
-        /* Also when no server runs, a command comes to its end. */
+        /* Expire commands here, too: a command must end even if no server runs. */
         (void)!sj_fleet_expire(fleet, error);
     }
     if (found == SQLITE_ROW) {
@@ -115,7 +116,7 @@ static void print_json(const json_t *value)
     free(text);
 }
 
-/* write_file copies what an export has made to where it is wanted. */
+/* Copies the file of a finished export to the chosen output. */
 static int write_file(const sj_device_options *options, int64_t command_id)
 {
     char path[PATH_MAX];
@@ -141,7 +142,8 @@ static int write_file(const sj_device_options *options, int64_t command_id)
                                         "cannot copy the export: %s", strerror(problem));
 }
 
-/* finish_export: what is wanted here is written here; what is wanted there goes on as a command. */
+/* Finishes an export. If the output is on this machine, writes the file. If it is on the device,
+ * waits for the command that exports it there. */
 static int finish_export(sj_fleet *fleet, const sj_device_options *options, int64_t command_id,
                          const json_t *made)
 {
@@ -166,8 +168,8 @@ static int finish_export(sj_fleet *fleet, const sj_device_options *options, int6
     return code;
 }
 
-/* finish_record: its file goes where it is wanted, and what it has come to is said unless the file
- * is on standard output. */
+/* Finishes a recording on a device. Prints its result, unless the file is on standard output, and
+ * writes the file. */
 static int finish_record(sj_fleet *fleet, const sj_device_options *options, int64_t command_id,
                          const json_t *made)
 {
@@ -177,7 +179,7 @@ static int finish_record(sj_fleet *fleet, const sj_device_options *options, int6
     return finish_export(fleet, options, command_id, made);
 }
 
-/* wait_for_one waits for the one command that was given. */
+/* Waits for one command and prints its result. */
 static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const char *kind,
                         const json_t *given)
 {
@@ -203,7 +205,7 @@ static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const
     return code;
 }
 
-/* wait_for_all waits for the commands of several devices and prints a list. */
+/* Waits for the commands of several devices and prints a list. */
 static int wait_for_all(sj_fleet *fleet, json_t *given)
 {
     sj_error error = {0};
@@ -269,7 +271,7 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
     return code;
 }
 
-/* print_audit lists the commands that a device was given, the latest first. */
+/* Prints the latest commands of a device, newest first. */
 static int print_audit(sj_fleet *fleet, int64_t device_id)
 {
     static const char sql[] =

@@ -2,7 +2,7 @@
 #include "collector-server/cli/device_list.h"
 #include "collector-server/cli/query_command.h"
 
-/* `realtime_ns` is that of the row with the greatest event_id. */
+/* SQLite takes `realtime_ns` from the row with the greatest event_id. */
 #define DEVICES_SQL                                                                                \
     "SELECT d.device_id AS id, d.name, lower(hex(d.uuid)) AS uuid, d.model, d.os,"                 \
     " d.build, d.machine, d.agent_version AS version, d.tags,"                                     \

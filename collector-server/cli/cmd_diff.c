@@ -14,7 +14,7 @@ typedef struct diff_request {
     sj_query_options options;
     const char *a;
     const char *b;
-    const char *by; /* what is compared, as sj_compare_of_find names it */
+    const char *by; /* the compared quantity, as sj_compare_of_find names it */
     bool tree;
     bool all;
     bool exit_code;
@@ -23,7 +23,7 @@ typedef struct diff_request {
 
 enum { WRAPPED_INDENT = 2 };
 
-/* Columns of the statement of the whole comparison. */
+/* Columns of the statement for the whole comparison. */
 enum {
     WHOLE_VERDICT,
     WHOLE_RATIO,
@@ -34,7 +34,7 @@ enum {
     WHOLE_SESSIONS_B,
     WHOLE_NEEDED,
     WHOLE_NEEDED_BY_FUNCTIONS,
-    WHOLE_UNDECIDED, /* functions */
+    WHOLE_UNDECIDED, /* number of functions */
     WHOLE_DIFFERS,
     WHOLE_MATCHES_NONE,
     WHOLE_MODULE_A,
@@ -53,12 +53,12 @@ enum {
     "(SELECT module FROM d WHERE verdict = 'added'), matched_share, is_comparable FROM d WHERE "   \
     "row = 0"
 
-/* What is written of one ratio: nothing is a multiple of what takes no time. */
+/* The text of a ratio. A time of zero before has no ratio: the change is "new". */
 #define CHANGE                                                                                     \
     "iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), iif(compared_a = 0 AND compared_b "  \
     "> 0, 'new', '')) AS change"
 
-/* Says how many sessions this comparison needs, where it has fewer. */
+/* Prints how many sessions the comparison needs, if it has fewer. */
 static void print_needed(sqlite3_stmt *whole, const sj_terminal *terminal)
 {
     const int a = sqlite3_column_int(whole, WHOLE_SESSIONS_A);
@@ -80,7 +80,8 @@ static void print_needed(sqlite3_stmt *whole, const sj_terminal *terminal)
     sj_terminal_wrap(stdout, terminal, line, WRAPPED_INDENT);
 }
 
-/* Says which share of the functions without names was matched, where there are any. */
+/* Prints which share of the time of functions without names was matched, if there are such
+ * functions. */
 static void print_matched(sqlite3_stmt *whole, const sj_terminal *terminal)
 {
     char line[SJ_NEEDED_SESSIONS_BYTES];
@@ -92,7 +93,7 @@ static void print_matched(sqlite3_stmt *whole, const sj_terminal *terminal)
     }
 }
 
-/* Says what the whole comparison comes to, for people. */
+/* Prints the result of the whole comparison for people. */
 static void print_whole(sqlite3_stmt *whole, const diff_request *request)
 {
     const char *verdict = (const char *)sqlite3_column_text(whole, WHOLE_VERDICT);
@@ -117,12 +118,12 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
     putchar('\n');
 }
 
-/* Mean numbers of calls are whole ones, as a rule. */
+/* Mean numbers of calls are usually whole. */
 #define CALLS(side)                                                                                \
     "iif(calls_" side " = round(calls_" side ") OR calls_" side " >= 100, CAST(round(calls_" side  \
     ") AS INTEGER), round(calls_" side ", 1)) AS calls_" side
 
-/* The columns of a cost that is compared; NULL: time is. */
+/* Returns the columns of the compared cost; NULL if the comparison is about time. */
 static const char *cost_columns(const diff_request *request)
 {
     switch (sj_compare_of_find(request->by)) {
@@ -135,7 +136,7 @@ static const char *cost_columns(const diff_request *request)
     }
 }
 
-/* The columns of what is compared, of a table of functions. */
+/* Returns the columns of the compared quantity for a table of functions. */
 static const char *compared_columns(const diff_request *request)
 {
     const char *costs = cost_columns(request);
@@ -144,7 +145,8 @@ static const char *compared_columns(const diff_request *request)
                            "self_b, decided_by";
 }
 
-/* Likewise of call paths, behind the verdict and the change. */
+/* Returns the columns of the compared quantity for call paths. They follow the verdict and the
+ * change. */
 static const char *compared_tree_columns(const diff_request *request)
 {
     const char *costs = cost_columns(request);
@@ -202,7 +204,7 @@ static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *
     return SJ_EXIT_OK;
 }
 
-/* Says why no function of one set is in the other. */
+/* Says why the two sets have no function in common. */
 static void say_unmatched(sqlite3_stmt *whole)
 {
     const char *a = (const char *)sqlite3_column_text(whole, WHOLE_MODULE_A);
@@ -292,7 +294,7 @@ static int run_diff(int argc, char **argv)
         const sj_compare_side sides[2] = {{database, request.a}, {database, request.b}};
         sj_clock_mix_warn(&sj_command_diff, sides);
         exit_code = print_diff(database, &request);
-        (void)sj_terminal_close(&terminal); /* after a failure */
+        (void)sj_terminal_close(&terminal); /* still open after a failure */
         sqlite3_close(database);
     }
     return exit_code;

@@ -21,7 +21,7 @@ typedef struct doctor_options {
     const char *database;
     const char *tls;
     const char *collector;
-    bool is_named; /* the database was */
+    bool is_named; /* the user named the database */
     bool as_json;
 } doctor_options;
 
@@ -41,7 +41,7 @@ static void check_database(json_t *checks, sqlite3 *database, const char *path)
                   "try \"sqlite3 FILE .recover\", or go back to a copy");
 }
 
-/* check_devices asks a question whose rows are each a problem. */
+/* Runs a query; each row of its result is a problem. */
 static void check_devices(json_t *checks, sqlite3 *database, const char *check, const char *sql,
                           const char *advice)
 {
@@ -118,7 +118,7 @@ static void check_certificate(json_t *checks, const doctor_options *options)
     snprintf(path, sizeof(path), "%.4000s/certificate.pem", place);
     sj_status status = sj_certificate_read(path, pem, &error);
     if (status == SJ_ENOTFOUND && options->tls == NULL) {
-        return; /* no TLS address was ever listened at */
+        return; /* the collector has never used TLS */
     }
     if (status == SJ_OK) {
         status = sj_certificate_ends(pem, text, &is_valid, &error);
@@ -140,7 +140,7 @@ static void check_collector(json_t *checks, const doctor_options *options)
     sqlite3 *database = NULL;
     sj_error error = {0};
     if (!options->is_named && access(options->database, F_OK) != 0) {
-        return; /* no collector here: `sojourn record` needs none */
+        return; /* no collector here, and `sojourn record` needs none */
     }
     if (sj_database_open(options->database, SJ_DATABASE_READ, &database, &error) != SJ_OK) {
         sj_doctor_add(checks, "database", false, error.text,

@@ -20,7 +20,7 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
     const sj_status status = exporter->write(database, session_id, output, &error);
     const bool failed = ferror(output) != 0;
     const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
-    const int problem = closed ? 0 : errno; /* of an earlier failure nothing is known any more */
+    const int problem = closed ? 0 : errno; /* errno of an earlier failed write is lost */
     sj_query_print_warnings(&sj_command_export, database);
     if (status != SJ_OK) {
         return sj_command_failed(&sj_command_export, &error);

@@ -1,6 +1,6 @@
-/* Design notes. The graph is drawn here, in fixed coordinates, so that the file shows without
- * scripts; the small script in it only zooms and searches. Paths too narrow to be seen are left out
- * and counted, so that the reader knows what is missing. */
+/* Design notes. The program draws the graph with fixed coordinates, so the file needs no script to
+ * show it. The small script in the file only zooms and searches. Paths too narrow to see are left
+ * out and counted, so that the reader knows what is missing. */
 #include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
@@ -17,10 +17,10 @@
 
 enum { WIDTH = 1200, ROW = 18, HEAD = 56, LETTER = 7 };
 
-static const double narrowest = 0.3; /* pixels */
+static const double narrowest = 0.3; /* in pixels */
 
-/* What runs in the viewer: click zooms to a path, a click on the title zooms out, Ctrl-F searches.
- */
+/* The script for the viewer. A click on a path zooms in, a click on the title zooms out, and Ctrl-F
+ * searches. */
 static const char script[] =
     "const svg=document.currentScript.closest('svg'),W=1200;"
     "const all=[...svg.querySelectorAll('g.p')];"
@@ -45,12 +45,12 @@ static const char script[] =
 
 typedef struct flame_totals {
     double whole_ns;
-    int64_t depth; /* deepest row, counted from 1 */
+    int64_t depth; /* number of the deepest row, from 1 */
     int64_t shown, hidden;
     char title[256];
 } flame_totals;
 
-/* Readers of XML refuse a file with bytes that are not UTF-8: those become U+FFFD. */
+/* Writes text for XML. XML readers refuse bytes that are not UTF-8, so these become U+FFFD. */
 static void write_escaped(FILE *output, const char *text)
 {
     while (*text != '\0') {
@@ -72,7 +72,7 @@ static void write_escaped(FILE *output, const char *text)
     }
 }
 
-/* One hue a function, the same in every file. */
+/* Writes the colour of a function. A function has the same colour in every file. */
 static void write_colour(FILE *output, const char *name)
 {
     uint32_t hash = 2166136261u;
@@ -83,7 +83,7 @@ static void write_colour(FILE *output, const char *name)
             58 + hash / 4096 % 14);
 }
 
-/* ~ stands in front of estimates. */
+/* Returns the duration as text. Estimates begin with ~. */
 static const char *format_time(sqlite3_stmt *row, int time, int is_estimate,
                                char text[SJ_DURATION_TEXT_BYTES + 1])
 {
@@ -93,7 +93,7 @@ static const char *format_time(sqlite3_stmt *row, int time, int is_estimate,
     return text;
 }
 
-/* ", 1 open" of calls that were open at the end of what was recorded; "": none was. */
+/* Returns ", 1 open" for a call that was open at the end of the recording; "" if none was. */
 static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNTED_BYTES])
 {
     const long long open = sqlite3_column_int64(row, column);
@@ -104,8 +104,8 @@ static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNT
     return text;
 }
 
-/* Columns: name, depth, left, total, self, calls, whether total and self are estimates, and how
- * many calls were open. */
+/* Writes one path. The columns of `row` are name, depth, left, total, self, calls, whether total
+ * and self are estimates, and the number of open calls. */
 static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 {
     char total[SJ_DURATION_TEXT_BYTES + 1];

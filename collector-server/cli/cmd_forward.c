@@ -29,7 +29,7 @@ typedef struct forward_request {
     bool as_json;
 } forward_request;
 
-/* Appends what was done to `done` if that is not NULL, else prints it. */
+/* Creates the tables on a node. Appends the result to `done`, or prints it if `done` is NULL. */
 static int init_node(const forward_request *request, const char *url, json_t *done)
 {
     sj_forward_options options = request->cluster;
@@ -84,7 +84,7 @@ static bool is_of_one_session(sj_status status)
            status == SJ_ENOMEM;
 }
 
-/* send_all goes on past sessions that cannot be given; the last failure is the command's. */
+/* Sends all sessions and skips those that cannot be sent. Returns the last failure. */
 static sj_status send_all(sj_forwarder *forwarder, uint64_t *given, sj_error *error)
 {
     enum { MOST_FAILURES = 100 };
@@ -105,8 +105,8 @@ static sj_status send_all(sj_forwarder *forwarder, uint64_t *given, sj_error *er
     return worst;
 }
 
-/* One of the threads that send, each its share of the sessions: while one reads rows, the server
- * takes those of another. */
+/* A sender thread. Each sends its share of the sessions. While one thread reads rows, the server
+ * processes those of the other. */
 typedef struct sender {
     pthread_t thread;
     forward_request request;
@@ -128,7 +128,7 @@ static void *send_share(void *held)
     return NULL;
 }
 
-/* Counts what is to be sent; 0: not known, or not wanted. */
+/* Returns the number of sessions to send. Returns 0 if it is unknown or no progress is shown. */
 static uint64_t count_owed(const forward_request *request, const char *url)
 {
     forward_request asked = *request;
@@ -143,7 +143,7 @@ static uint64_t count_owed(const forward_request *request, const char *url)
     return account.owed;
 }
 
-/* Waits for a sender's end, and shows meanwhile how far all have come. */
+/* Waits until a sender ends. Meanwhile shows the progress of all senders. */
 static void join_sender(const sender *one, sj_progress_work work, _Atomic uint64_t *steps)
 {
     enum { LOOK_NS = 100000000, S_NS = 1000000000 };
@@ -159,7 +159,8 @@ static void join_sender(const sender *one, sj_progress_work work, _Atomic uint64
     }
 }
 
-/* warn_of_tables: which tables the lab's owner keeps back, only what was given tells. */
+/* Warns if sessions were sent without some tables and --tables is missing. Only the sent sessions
+ * show which tables the lab's owner keeps back. */
 static sj_status warn_of_tables(const forward_request *request, sj_forwarder *forwarder,
                                 sj_error *error)
 {
@@ -174,7 +175,7 @@ static sj_status warn_of_tables(const forward_request *request, sj_forwarder *fo
     return SJ_OK;
 }
 
-/* warn_before_sending leaves it to the senders to say what fails. */
+/* Prints the warnings. Ignores errors, because the senders report them. */
 static void warn_before_sending(const forward_request *request, const char *url)
 {
     forward_request asked = *request;
@@ -188,8 +189,8 @@ static void warn_before_sending(const forward_request *request, const char *url)
 
 static int send_owed(const forward_request *request, const char *url)
 {
-    /* The fewer parts a server gets, the less it writes and merges: half of its time by 2.5 times
-     * as many sessions in each. */
+    /* Batches are large, because a server writes and merges less with fewer parts. With 2.5 times
+     * as many sessions per part, it needed half the time. */
     enum { SENDERS = 2, BATCH_BYTES = 64 << 20, STEPS_A_SESSION = 2 };
     sender senders[SENDERS];
     bool is_started[SENDERS];
@@ -262,7 +263,7 @@ static int show_status(forward_request *request, const char *url)
     return SJ_EXIT_OK;
 }
 
-/* choose_sessions keeps the sessions of the sets, each once. */
+/* Chooses the sessions of the sets, each once. Removes all other sessions from the copy. */
 static sj_status choose_sessions(sqlite3 *copy, char **sets, int count, int64_t *chosen,
                                  size_t capacity, size_t *chosen_count, sj_error *error)
 {
@@ -323,7 +324,7 @@ static sj_status warn_of_unknown(sqlite3 *copy, sj_error *error)
     return SJ_OK;
 }
 
-/* write_copy makes the output, which is not there afterwards when that fails. */
+/* Creates the output file. After a failure the file does not exist. */
 static sj_status write_copy(const forward_request *request, sj_forward_target *target, char **sets,
                             int count, size_t *fetched, uint64_t *answered, sj_error *error)
 {

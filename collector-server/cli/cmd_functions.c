@@ -29,7 +29,8 @@ typedef struct function_totals {
     uint64_t skips[REASONS];
 } function_totals;
 
-/* Cold parts are no functions: they count with the function that they belong to. */
+/* Counts a function. A cold part is not a function: it belongs to the function that it was split
+ * from. */
 static void count_function(function_totals *totals, const sj_plan_function *function)
 {
     if (function->skip == SJ_SKIP_COLD_PART) {
@@ -43,8 +44,8 @@ static void count_function(function_totals *totals, const sj_plan_function *func
     }
 }
 
-/* is_listed: functions that are no functions of their own, or that nobody asked for, are listed on
- * request only. */
+/* True if the function is listed. Cold parts, runtime support and filtered functions are listed
+ * only on request. */
 static bool is_listed(const functions_options *options, const sj_plan_function *function)
 {
     return options->all ||
@@ -160,7 +161,8 @@ static void print_plan(const functions_options *options, const char *path,
     }
 }
 
-/* The program's plan has shown that the map is its own. */
+/* Lists the global variables. The caller has planned the program, which proves that the map belongs
+ * to it. */
 static int list_globals(const functions_options *options, const char *path)
 {
     sj_map_globals globals;

@@ -25,7 +25,7 @@ static int send_to(const sj_command *command, const char *session, sj_link_type 
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(command, &error);
 }
 
-/* send_live finds the one recording that is meant. */
+/* Finds the only matching recording and sends it the mark. */
 static int send_live(const sj_command *command, const char *prefix, sj_link_type type, bool end,
                      const char *name)
 {

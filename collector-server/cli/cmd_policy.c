@@ -87,7 +87,7 @@ static void print_filters(const sj_policy *policy)
     }
 }
 
-/* print_number prints what is set, from the bits of its kind. */
+/* Prints a number from the bits of its kind. */
 static void print_number(uint32_t kind, uint64_t bits)
 {
     float single;
@@ -105,7 +105,7 @@ static void print_number(uint32_t kind, uint64_t bits)
     }
 }
 
-/* print_change says what a rule makes of a call. */
+/* Prints how a rule changes a call. */
 static void print_change(const sj_value_rule *rule)
 {
     static const char *const actions[] = {"", ", set", ", return", ", throw ", ", write"};
@@ -125,7 +125,7 @@ static void print_change(const sj_value_rule *rule)
     }
 }
 
-/* print_exceptions says of which methods a rule changes no calls. */
+/* Prints the kinds of methods whose calls a rule cannot change. */
 static void print_exceptions(const sj_value_rule *rule)
 {
     static const struct {

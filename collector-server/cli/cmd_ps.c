@@ -13,12 +13,13 @@
 #include <unistd.h>
 
 typedef struct ps_options {
-    bool all;      /* of every user, and what cannot be attached to */
-    bool recorded; /* only what is recorded */
+    bool all;      /* processes of all users, including those that cannot be attached to */
+    bool recorded; /* only recorded processes */
     bool as_json;
 } ps_options;
 
-/* describe_process writes what can be done with a process; false when it is not to be listed. */
+/* Writes whether a process is recorded or can be attached to. Returns false if the process is not
+ * to be listed. */
 static bool describe_process(pid_t pid, const ps_options *options, char *text, size_t capacity)
 {
     sj_error error = {0};
@@ -81,7 +82,7 @@ static json_t *describe_as_json(pid_t pid, const sj_proc_status *facts, const ch
                      "state", sj_json_clean_string(state));
 }
 
-/* `list` gets the processes; NULL: they are printed. */
+/* Appends the processes to `list`, or prints them if `list` is NULL. */
 static void list_processes(const ps_options *options, json_t *list)
 {
     pid_t *pids = NULL;

@@ -30,14 +30,15 @@
 #define DEFAULT_FUNCTION_TXT_BYTES (UINT64_C(64) << 20)
 
 enum {
-    USUAL_WAIT = -1, /* as follows: for a collector, and for a file that takes nothing any more */
+    /* one of the next two: for a collector, and for a database that stores nothing more */
+    USUAL_WAIT = -1,
     DEFAULT_WAIT_MS = 10000,
     FILE_WAIT_MS = 60000,
     SIGNAL_EXIT_BASE = 128,
     STOPPED_EXIT = 130
 };
 
-/* `record` or `attach`: they differ in what is recorded, not in how. */
+/* `record` or `attach`. They differ in the process that they record; the rest is the same. */
 static const sj_command *command = &sj_command_record;
 
 static int failure_code(void)
@@ -45,8 +46,9 @@ static int failure_code(void)
     return command == &sj_command_attach ? SJ_EXIT_FAILED : SJ_EXIT_RECORD_FAILED;
 }
 
-/* The code of a recording that did not begin: an absent process has one of its own. Other
- * things may be missing, too. */
+/* Returns the exit code of a recording that did not begin. `attach` has a code of its own for a
+ * missing process. SJ_ENOTFOUND can also mean that something else is missing, so the process is
+ * checked. */
 static int beginning_code(const sj_record_values *options, sj_status status)
 {
     sj_error ignored;
@@ -56,7 +58,7 @@ static int beginning_code(const sj_record_values *options, sj_status status)
                : failure_code();
 }
 
-/* report_failure names low limits of this process, too: they may be the reason. */
+/* Prints a failure. Names low limits of this process, too, because they may be the cause. */
 static int report_failure(int code, const char *text)
 {
     char limits[256];
@@ -64,7 +66,7 @@ static int report_failure(int code, const char *text)
     return sj_command_error(command, code, "%s%s%s", text, limits[0] != '\0' ? "; " : "", limits);
 }
 
-/* finish_policy reads flags and file as one document and hands it to the recording. */
+/* Reads the flags and the policy file as one document. Gives it to the recording. */
 static sj_status finish_policy(sj_record_values *options, sj_error *error)
 {
     sj_recording_options *recording = &options->recording;
@@ -79,7 +81,7 @@ static sj_status finish_policy(sj_record_values *options, sj_error *error)
     return SJ_OK;
 }
 
-/* parse_options returns -1 when the command can run, else the exit code. */
+/* Parses the options. Returns -1 if the command can run, else the exit code. */
 static int parse_options(int argc, char **argv, sj_record_values *options)
 {
     sj_error error = {0};
@@ -109,7 +111,7 @@ static int parse_options(int argc, char **argv, sj_record_values *options)
     return -1;
 }
 
-/* choose_output names the file after the program and the moment, in the working directory. */
+/* Names the output file after the program and the time, in the working directory. */
 static void choose_output(sj_record_values *options, const char *program_path)
 {
     char stamp[32] = "";
@@ -127,13 +129,15 @@ static void choose_output(sj_record_values *options, const char *program_path)
     }
 }
 
-/* describe_destination is what `sojourn flush` reads: a URL, or "file " and an absolute path. */
+/* Writes the destination in the format that `sojourn flush` reads: a URL, or "file " and an
+ * absolute path. */
 static sj_status describe_destination(sj_record_values *options, sj_error *error)
 {
     char directory[PATH_MAX];
     if (options->collector != NULL) {
         snprintf(options->destination, sizeof(options->destination), "%s", options->collector);
-        /* Another name would rename the device for everybody. */
+        /* The name comes from the enrolment: another name would rename the device on the
+         * collector. */
         SJ_TRY(sj_enrolment_device(&options->device, error));
         options->recording.device = &options->device;
         return SJ_OK;
@@ -187,7 +191,7 @@ static int exit_code_of(const sj_recording_summary *summary)
                                              : WEXITSTATUS(summary->wait_status);
 }
 
-/* print_report: who profiles a running process wants to see what it did. */
+/* Prints a report after profiling a running process: the user wants to see what the process did. */
 static int print_report(sj_record_values *options, const sj_recording_summary *summary)
 {
     char session[SJ_SESSION_TEXT_BYTES];
@@ -200,7 +204,7 @@ static int print_report(sj_record_values *options, const sj_recording_summary *s
     return sj_command_report.run(4, arguments);
 }
 
-/* spool_root returns the folder of spools; NULL: there is none. */
+/* Returns the folder of spools, or NULL if there is none. */
 static const char *spool_root(const sj_record_values *options, char usual[PATH_MAX])
 {
     sj_error ignored;
@@ -210,8 +214,8 @@ static const char *spool_root(const sj_record_values *options, char usual[PATH_M
     return sj_state_directory("spool", usual, PATH_MAX, &ignored) == SJ_OK ? usual : NULL;
 }
 
-/* settle_earlier gives the database what killed recorders have left for it: their sessions would
- * stay "recording" for ever. */
+/* Delivers to the database what killed recorders left for it. Otherwise their sessions would remain
+ * in the state "recording" for ever. */
 static void settle_earlier(const sj_record_values *options)
 {
     char usual[PATH_MAX];
@@ -232,8 +236,8 @@ static void settle_earlier(const sj_record_values *options)
     }
 }
 
-/* read_stored finds in the file, which nobody writes any more, what is worth saying of the session.
- */
+/* Reads from the database what is worth reporting of the session. The recorder has closed the
+ * database. */
 static void read_stored(const char *path, const sj_session_id *session, sj_report_text *text)
 {
     sqlite3 *database = NULL;
@@ -256,7 +260,7 @@ static void read_stored(const char *path, const sj_session_id *session, sj_repor
     sqlite3_close(database);
 }
 
-/* record_into fills `summary`, which is large. */
+/* Records into the database. Fills `summary`, which is too large for a return value. */
 static int record_into(sj_record_values *options, sj_recording *recording, sj_report_text *text,
                        sj_recording_summary *summary)
 {
@@ -308,7 +312,7 @@ static int run_recording(sj_record_values *options, sj_recording *recording, sj_
     return code;
 }
 
-/* salvage_earlier finishes sessions of recorders that were killed; `flush` delivers them. */
+/* Completes the sessions of killed recorders. `flush` delivers them. */
 static void salvage_earlier(const sj_record_values *options)
 {
     char usual[PATH_MAX];
@@ -368,7 +372,7 @@ static int start_recording(sj_record_values *options, const char *program_path)
     return run_recording(options, recording, &text);
 }
 
-/* The first name that matches nothing, as a sentence. */
+/* The number of names that match nothing, and an error that names the first. */
 typedef struct unmatched_names {
     const sj_record_values *options;
     size_t count;
@@ -389,7 +393,7 @@ static void note_unmatched(void *context, const sj_unmatched *unmatched)
     }
 }
 
-/* plan_cache returns the directory of plans; NULL: none is wanted or can be had. */
+/* Returns the directory of plans. Returns NULL if the user wants none or it cannot be created. */
 static const char *plan_cache(const sj_recording_options *recording, char path[PATH_MAX])
 {
     return !recording->no_plan_cache && sj_cache_directory("plans", path, PATH_MAX, NULL) == SJ_OK
@@ -397,7 +401,7 @@ static const char *plan_cache(const sj_recording_options *recording, char path[P
                : NULL;
 }
 
-/* check_map refuses a map file that cannot be read, or that the program contradicts. */
+/* Fails if a map file cannot be read or does not match the program. */
 static sj_status check_map(const sj_record_values *options, const char *binary, sj_error *error)
 {
     char cache[PATH_MAX];
@@ -405,7 +409,7 @@ static sj_status check_map(const sj_record_values *options, const char *binary, 
                         plan_cache(&options->recording, cache), error);
 }
 
-/* check_names refuses names that match nothing: a misspelt filter would record the wrong calls. */
+/* Fails if a name matches nothing: a misspelt filter would record the wrong calls. */
 static sj_status check_names(const sj_record_values *options, const sj_program *program,
                              sj_error *error)
 {
@@ -415,7 +419,7 @@ static sj_status check_names(const sj_record_values *options, const sj_program *
     const sj_status status = sj_name_check(recording->policy, &recording->selection, program,
                                            plan_cache(recording, cache), &names, note_unmatched);
     if (status == SJ_ENOTFOUND && recording->policy->zombies.one_in != 0) {
-        return SJ_OK; /* freed memory is watched without a function */
+        return SJ_OK; /* watching freed memory needs no functions */
     }
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, SJ_EINVAL,
@@ -429,7 +433,7 @@ static sj_status check_names(const sj_record_values *options, const sj_program *
     return names.count != 0 ? SJ_EINVAL : SJ_OK;
 }
 
-/* note_crowded says before the run which values there is no room for. */
+/* Prints, before the run, that the values of a rule do not fit into the functions that it names. */
 static void note_crowded(void *context, const char *text)
 {
     (void)context;
@@ -457,7 +461,7 @@ static int launch_recording(sj_record_values *options)
     if (!is_known) {
         return sj_command_error(command, failure_code(), "%s", error.text);
     }
-    if (program.emulator[0] == '\0') { /* that machine may pass arguments in another way */
+    if (program.emulator[0] == '\0') { /* an emulated machine may pass arguments differently */
         sj_signature_check(options->policy.document, program.binary);
     }
     sj_value_capacity_each_crowded(options->policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
@@ -466,8 +470,9 @@ static int launch_recording(sj_record_values *options)
     return start_recording(options, program.path);
 }
 
-/* find_binary names the file that a process runs: by its path, which others lie beside, or by the
- * link in /proc where that path leads elsewhere here, as from a container. */
+/* Finds the file that a process runs. Uses its path, because related files lie beside it. Uses the
+ * link in /proc if that path is another file here, for example because the process runs in a
+ * container. */
 static bool find_binary(pid_t pid, char binary[PATH_MAX])
 {
     char link[64];
@@ -484,7 +489,7 @@ static bool find_binary(pid_t pid, char binary[PATH_MAX])
     return true;
 }
 
-/* attach_recording records a running process; its name names the file. */
+/* Records a running process. The output file is named after the process. */
 static int attach_recording(sj_record_values *options)
 {
     char name[64];
@@ -527,8 +532,8 @@ static int run_record(int argc, char **argv)
     if (code < 0) {
         code = launch_recording(&options);
     } else if (code != SJ_EXIT_OK) {
-        /* As env(1) and timeout(1) do: wrong use of the command is distinguished from the program.
-         */
+        /* As in env(1) and timeout(1), wrong usage has a code that differs from the program's exit
+         * codes. */
         code = SJ_EXIT_RECORD_FAILED;
     }
     sj_policy_free(&options.policy);

@@ -5,18 +5,19 @@
 
 #include <string.h>
 
-/* Lines of a screen that are no calls, and how many are shown around one without a terminal. */
+/* OTHER_LINES of a screen show no calls. CALLS_AROUND calls are shown for --around without a
+ * terminal. */
 enum { OTHER_LINES = 9, LEAST_CALLS = 5, CALLS_AROUND = 50 };
 
 typedef struct replay_options {
     sj_query_options query;
     sj_replay_request request;
-    int64_t around; /* a call's id; 0: none */
+    int64_t around; /* call id; 0: none */
     int64_t count;  /* 0: a screenful on a terminal, else all */
     bool all;
 } replay_options;
 
-/* choose_around narrows the request to the calls of one thread around a call. */
+/* Limits the request to the calls of one thread around a call. */
 static sj_status choose_around(sqlite3 *database, const replay_options *options,
                                sj_replay_request *request, sj_error *error)
 {
@@ -77,7 +78,7 @@ static int show_replay(replay_options *options)
     bool written = true;
     if (status == SJ_OK) {
         if (options->request.follow || options->request.json) {
-            /* no pager: it would wait for the end */
+            /* without a pager, which would wait for the end */
         } else if (options->all || options->count > terminal.rows) {
             sj_terminal_page(&terminal);
         }

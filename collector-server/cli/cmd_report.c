@@ -10,22 +10,22 @@
 
 #include <string.h>
 
-/* Lines of a screen that are no functions: blank line, heading, blank line, what is hidden, and the
- * prompt that comes after. */
+/* OTHER_LINES of a screen are not functions: header, blank line, heading, blank line, what is
+ * hidden, and the next prompt. */
 enum { OTHER_LINES = SJ_SESSION_HEADER_LINES + 5, LEAST_ROWS = 5 };
 
 typedef struct report_request {
     sj_query_options query;
     sj_call_choice choice;
     const char *sort;
-    const char *columns; /* NULL: what fits */
+    const char *columns; /* NULL: the columns that fit */
     int64_t limit;       /* 0: a screenful on a terminal, else all */
     bool all;
     bool waiting;
     bool costs;
     bool by_value;
     sj_report_coverage coverage;
-    /* derived */
+    /* derived from the options: */
     sj_report_selection selection;
     sj_terminal terminal;
     sj_waits *waits; /* NULL: no column needs them */
@@ -49,8 +49,8 @@ static const char *sort_expression(const char *name)
 #define IS_ESTIMATE SJ_IS_ESTIMATE("s.session_id", "s.function_id")
 #define SELF_IS_ESTIMATE SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
 
-/* Tables give durations as people read them, with ~ in front of estimates; in data, names of
- * columns carry the unit. */
+/* Appends the expression of a column. Tables show durations as people read them, with ~ before
+ * estimates. Other formats have numbers, and column names with the unit. */
 static void append_column(sqlite3_str *sql, const report_request *request,
                           const sj_report_column *column)
 {
@@ -75,7 +75,8 @@ static void append_column(sqlite3_str *sql, const report_request *request,
     }
 }
 
-/* The rows of a report, most costly first; ?1 is the session, ?2 all recorded time, ?3 how many. */
+/* Returns the statement of a report, most costly functions first. Parameters: ?1 is the session, ?2
+ * all recorded time, ?3 the number of rows. */
 static char *make_sql(const report_request *request)
 {
     sqlite3_str *sql = sqlite3_str_new(NULL);
@@ -103,7 +104,7 @@ static char *make_sql(const report_request *request)
     return sqlite3_str_finish(sql);
 }
 
-/* How many functions are shown; -1: all. */
+/* Returns the number of functions to show; -1: all. */
 static int64_t count_shown(const report_request *request)
 {
     if (request->limit != 0 || request->all) {
@@ -128,7 +129,7 @@ static const char costs_note[] =
     "FUNCTION or --memory FUNCTION, and report without --from, --thread\n"
     "and the like\n";
 
-/* print_head prints what stands above the rows. */
+/* Prints the lines above the table. */
 static sj_status print_head(const report_request *request, sqlite3 *database, int64_t session_id,
                             const sj_session_summary *summary, sj_error *error)
 {
@@ -184,7 +185,7 @@ static int print_table(report_request *request, sqlite3_stmt *statement, int64_t
                : sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "cannot write the result");
 }
 
-/* find_waits divides the time of calls, where that is asked for. */
+/* Divides the time of calls, if a column needs it. */
 static sj_status find_waits(report_request *request, sqlite3 *database, int64_t session_id,
                             sj_error *error)
 {
@@ -256,7 +257,7 @@ static void bind_by_name(sqlite3_stmt *statement, const char *name, const char *
                       SQLITE_STATIC);
 }
 
-/* print_by_value prints the calls of functions by the values that were recorded of them. */
+/* Prints the calls of functions, grouped by their recorded values. */
 static int print_by_value(const report_request *request)
 {
     static const char table_sql[] =
@@ -292,7 +293,8 @@ static int print_by_value(const report_request *request)
     return exit_code;
 }
 
-/* choose_columns selects what is shown, as asked; none: what fits the output. */
+/* Selects the columns that the options ask for. Without such options a table selects later the
+ * columns that fit. */
 static sj_status choose_columns(report_request *request, sj_error *error)
 {
     sj_report_selection *selection = &request->selection;
@@ -312,7 +314,7 @@ static sj_status choose_columns(report_request *request, sj_error *error)
     return SJ_OK;
 }
 
-/* Whether what --by-value does not know is asked for. */
+/* True if an option is used that --by-value does not support. */
 static bool is_narrowed(const report_request *request)
 {
     const sj_call_choice *choice = &request->choice;

@@ -21,27 +21,28 @@ typedef struct session_request {
     const char *file;
     bool force;
     bool dry_run;
-    const char *at; /* FROM..TO, ns */
+    const char *at; /* FROM..TO in ns */
     const char *call;
     const char *author;
     const char *move_to;
     bool as_json;
-    json_t *done;     /* what is written as JSON; NULL: text */
-    int move_failure; /* exit code */
-    char **words;     /* after the verb */
+    json_t *done;     /* rows of the JSON output; NULL: the output is text */
+    int move_failure; /* exit code of the last failed move */
+    char **words;     /* words after the verb */
     int count;
-    sqlite3 *database; /* writable, with Sojourn's tables */
+    sqlite3 *database; /* open for writing, with Sojourn's tables */
     int64_t session_id;
 } session_request;
 
 typedef struct session_verb {
     const char *name;
-    int least, most; /* words after it */
-    bool of_session; /* the first word names one */
+    int least, most; /* allowed number of words after it */
+    bool of_session; /* true if the first word names a session */
     int (*run)(session_request *request);
 } session_verb;
 
-/* Runs SQL that changes the database: ?1 the session, ?2 and ?3 texts (NULL: none). */
+/* Runs SQL that changes the database. Parameters: ?1 is the session, ?2 and ?3 are texts (NULL:
+ * none). */
 static int change_session(const session_request *request, const char *sql, const char *first,
                           const char *second)
 {
@@ -61,7 +62,8 @@ static int change_session(const session_request *request, const char *sql, const
                                                     sqlite3_errmsg(request->database));
 }
 
-/* What was done to a session, for JSON; takes `more`, which may be NULL. */
+/* Appends the action on a session to the JSON output. Takes ownership of `more`, which may be
+ * NULL. */
 static void list_done(const session_request *request, const char *what, int64_t session_id,
                       json_t *more)
 {
@@ -120,7 +122,7 @@ static int run_untag(session_request *request)
         request->words[1], NULL);
 }
 
-/* Reads "FROM..TO" in ns, or leaves both NULL. */
+/* Parses "FROM..TO" in ns. Leaves both NULL if there is no span. */
 static bool read_span(const char *text, char **from, char **to)
 {
     char *dots = text != NULL ? strstr(text, "..") : NULL;
@@ -179,7 +181,7 @@ static int run_export(session_request *request)
     if (status == SJ_OK) {
         status = sj_session_copy(sqlite3_db_filename(request->database, "main"),
                                  request->session_id, target, &copied, &error);
-        /* one file, nothing beside it */
+        /* the output is one file, without a journal beside it */
         sqlite3_exec(target, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
         sqlite3_close(target);
     }
@@ -277,7 +279,7 @@ static int run_return(session_request *request)
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
-/* move_old: with --move-to a rule moves blocks, and the session stays. */
+/* Moves the blocks of a session to --move-to. Returns false, because the session itself remains. */
 static bool move_old(session_request *request, int64_t session_id, int64_t bytes)
 {
     sj_error error = {0};
@@ -353,7 +355,7 @@ static int run_verb(session_request *request, const session_verb *verb)
                      : SJ_OK;
         sqlite3_close(reader);
     } else if (strcmp(verb->name, "import") == 0 && request->file != NULL) {
-        snprintf(path, sizeof(path), "%s", request->file); /* made by the import */
+        snprintf(path, sizeof(path), "%s", request->file); /* the import creates it */
         status = SJ_OK;
     }
     if (status == SJ_OK) {

@@ -19,7 +19,7 @@ static const char table_sql[] =
     " 'unixepoch') AS started_utc, coalesce(format_duration(length_ns), '') AS length, calls,"
     " lost, lost_events, folded, bytes, device, session FROM " SESSIONS_SQL;
 
-/* report_abandoned says which sessions only seem to be recorded. */
+/* Prints which sessions are in the state "recording" although their recorder is gone. */
 static void report_abandoned(sqlite3 *database)
 {
     sqlite3_stmt *row = NULL;

@@ -15,11 +15,11 @@ typedef struct sql_request {
     sj_query_options options;
     sj_statement_runner runner;
     sj_sql_limits limits;
-    const char *query; /* shipped */
+    const char *query; /* name of a shipped query */
     const char *show;
-    const char *schema; /* a table, "" for all; NULL: not asked for */
+    const char *schema; /* a table, "" for all; NULL: --schema is not given */
     bool list;
-    sj_forward_options cluster; /* url NULL: a database is asked */
+    sj_forward_options cluster; /* url NULL: the query is for a database */
 } sql_request;
 
 static bool is_file(const char *path)
@@ -28,15 +28,16 @@ static bool is_file(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Whether the argument was meant as a file: no statement is one word with a dot or a slash in it.
- * Commands of the shell begin with a dot. */
+/* True if the argument is the name of a file. A single word with a dot or a slash is not a
+ * statement. A dot at the beginning marks a command of the shell. */
 static bool is_meant_as_file(const char *text)
 {
     return strpbrk(text, " \t\n;(") == NULL &&
            (strchr(text, '/') != NULL || (text[0] != '.' && strchr(text, '.') != NULL));
 }
 
-/* Runs what was asked for on an open database; `sql` NULL: a shipped query, or the shell. */
+/* Runs a statement, a shipped query or the shell on an open database. For the latter two, `sql` is
+ * NULL. */
 static int run_statement(sql_request *request, sqlite3 *database, const char *sql)
 {
     sj_statement_runner *runner = &request->runner;
@@ -77,7 +78,7 @@ static int run_on_cluster(sql_request *request, int count, char **arguments)
     return sj_cluster_sql_run(&cluster, count == 1 ? arguments[0] : NULL, request->query);
 }
 
-/* Prints what there is to ask, and to ask about. */
+/* Prints the shipped queries, one query, or the schema. */
 static int describe(const sql_request *request)
 {
     sj_terminal terminal;

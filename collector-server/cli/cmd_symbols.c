@@ -18,16 +18,16 @@ enum { OPEN_FOLDERS = 32 };
 
 typedef struct symbols_run {
     sqlite3 *database;
-    bool listing;          /* of a folder: files that fit nothing are passed over */
-    bool counting;         /* only: how many files there are */
-    sj_progress_work work; /* a part for each file */
-    uint64_t files;        /* counted */
+    bool listing;          /* reads a folder: files without a matching module are skipped */
+    bool counting;         /* only counts the files */
+    sj_progress_work work; /* one part per file */
+    uint64_t files;        /* number of counted files */
     int64_t taken;
-    json_t *listed; /* what is written as JSON; NULL: text */
+    json_t *listed; /* rows of the JSON output; NULL: the output is text */
     int exit_code;
 } symbols_run;
 
-static symbols_run *walked; /* nftw hands no context to its callback */
+static symbols_run *walked; /* nftw passes no context to its callback */
 
 static void list_file(json_t *listed, const char *path, const sj_late_symbols *added)
 {
@@ -96,7 +96,7 @@ static void add_path(symbols_run *run, const char *path)
     }
 }
 
-/* Counts the files that add_path reads; of what cannot be read it says nothing. */
+/* Counts the files that add_path reads. Ignores paths that cannot be read. */
 static void count_path(symbols_run *run, const char *path)
 {
     run->counting = true;
@@ -117,7 +117,7 @@ static void add_all(symbols_run *run, char **paths, size_t count)
     sj_progress_end(run->work);
 }
 
-/* Reads the files again that were added before: modules may have come since. */
+/* Reads again the files that were added before, because new modules may match them. */
 static void add_known(symbols_run *run)
 {
     sqlite3_stmt *files = NULL;

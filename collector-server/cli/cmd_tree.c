@@ -20,16 +20,16 @@ enum {
     MAX_INDENT = 40,
     CALLS_TEXT_BYTES = 64,
     FOLDED_BYTES = 64,
-    NAME_BYTES = 100,   /* without a terminal */
-    FIGURES_WIDTH = 45, /* of a line before its name */
-    NARROW_WIDTH = 21,  /* the same without self time and calls */
-    WAITS_WIDTH = 22,   /* of working and waiting, beside them */
-    COSTS_WIDTH = 44,   /* of CPU time and memory, likewise */
+    NAME_BYTES = 100,   /* maximum width of a name without a terminal */
+    FIGURES_WIDTH = 45, /* width of a line before its name */
+    NARROW_WIDTH = 21,  /* that width without self time and calls */
+    WAITS_WIDTH = 22,   /* additional width for working and waiting */
+    COSTS_WIDTH = 44,   /* additional width for CPU time and memory */
     NARROW_TERMINAL = 90,
     QUERY_BYTES = 1000,
-    MODULE_LEVELS = 512, /* deeper paths do not show where they enter a module */
+    MODULE_LEVELS = 512, /* deeper paths do not show which module they enter */
     KNOWN_MODULES = 512,
-    VALUES_SHOWN = 3, /* of a path */
+    VALUES_SHOWN = 3, /* per path */
     LEAST_NAME = 24   /* columns that indentation leaves for the name */
 };
 
@@ -44,25 +44,26 @@ typedef struct tree_options {
     bool waiting;
     bool costs;
     bool by_value;
-    /* derived */
-    bool narrow; /* a terminal without room for self time and calls */
+    /* derived from the options: */
+    bool narrow; /* the terminal is too narrow for self time and calls */
     sj_terminal terminal;
-    sj_waits *waits;        /* with `waiting` */
-    sj_tree_values *values; /* with `by_value` */
+    sj_waits *waits;        /* for `waiting` */
+    sj_tree_values *values; /* for `by_value` */
 } tree_options;
 
-/* What the last lines tell. */
+/* Totals for the last lines. */
 typedef struct tree_remainder {
-    int64_t paths; /* that are left out, with these: */
+    int64_t paths; /* number of hidden paths, with the sums below */
     int64_t calls;
     int64_t open_calls;
     int64_t self_ns;
-    bool has_estimates; /* among the paths that are shown */
+    bool has_estimates; /* some of the shown paths have estimates */
 } tree_remainder;
 
-/* The calls that are counted, and how many of them were open at the end. Of a path without either
- * no end is known: its calls are still open (a session that is being recorded, a profile), or their
- * end was lost; of a part of a session, it was entered before. */
+/* Returns the number of counted calls and how many of them were open at the end. If both are 0, the
+ * end of the path's calls is unknown. Either they are still open (a session that is being recorded,
+ * a profile), or their end was lost. In a part of a session, the path was entered before that
+ * part. */
 static const char *format_calls(const tree_options *options, int64_t counted, int64_t open,
                                 char text[CALLS_TEXT_BYTES])
 {
@@ -78,14 +79,14 @@ static const char *format_calls(const tree_options *options, int64_t counted, in
     return text;
 }
 
-/* The columns of a line before its name. */
+/* Returns the width of a line before its name. */
 static int figures_width(const tree_options *options)
 {
     return (options->narrow ? NARROW_WIDTH : FIGURES_WIDTH) + (options->waiting ? WAITS_WIDTH : 0) +
            (options->costs ? COSTS_WIDTH : 0);
 }
 
-/* print_indent indents a name by its level and returns the columns that are left for it. */
+/* Indents a name by its level. Returns the columns that are left for the name; 0: unlimited. */
 static int print_indent(const tree_options *options, int64_t level)
 {
     const int columns = options->terminal.columns;
@@ -112,7 +113,7 @@ static const char estimates_note[] =
     "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
     "without a clock (--clock adaptive)\n";
 
-/* print_costs prints what the measured calls of a path have cost. */
+/* Prints the costs of the measured calls of a path. */
 static void print_costs(const sj_tree_path *path)
 {
     char cpu[SJ_DURATION_TEXT_BYTES];
@@ -125,8 +126,8 @@ static void print_costs(const sj_tree_path *path)
            path->has_memory ? sj_format_bytes(path->net_bytes, net) : "");
 }
 
-/* print_text prints what a program had in its memory: nothing of it controls the terminal. `room`
- * 0: any. */
+/* Prints a text from a program's memory, without control characters. Cuts it to `room` columns; 0:
+ * unlimited. */
 static void print_text(const char *text, int room)
 {
     const bool is_cut = room > 1 && sj_text_width(text) > room;
@@ -135,7 +136,7 @@ static void print_text(const char *text, int room)
     puts(is_cut ? "\xe2\x80\xa6" : "");
 }
 
-/* print_values prints the values that the calls of a path spent most time with. */
+/* Prints the values with which the calls of a path spent most time. */
 static void print_values(const tree_options *options, const sj_tree_path *path)
 {
     char total[SJ_DURATION_TEXT_BYTES];
@@ -157,7 +158,7 @@ static void print_values(const tree_options *options, const sj_tree_path *path)
     }
 }
 
-/* ~ stands in front of estimates. */
+/* Returns the duration as text. Estimates begin with ~. */
 static const char *format_time(bool is_estimate, int64_t ns, char text[SJ_DURATION_TEXT_BYTES + 1])
 {
     text[0] = '~';
@@ -206,7 +207,7 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
     }
 }
 
-/* print_folded prints the line that stands for `count` paths of a chain. */
+/* Prints the line that replaces `count` paths of a chain. */
 static void print_folded(const tree_options *options, size_t count, int64_t level)
 {
     char text[FOLDED_BYTES];
@@ -247,14 +248,15 @@ static void print_pruned(const tree_options *options, const tree_remainder *prun
            sj_format_duration(pruned->self_ns, text), options->narrow ? '\n' : ' ');
 }
 
-/* The modules of a path and its callers, as long as rows come depth first. */
+/* Modules of the current path and its callers. Rows must come in depth-first order. */
 typedef struct module_stack {
-    const char *names[MODULE_LEVELS]; /* interned below */
+    const char *names[MODULE_LEVELS]; /* point into `known` */
     char *known[KNOWN_MODULES];
     size_t count;
 } module_stack;
 
-/* The file name of a path, the same pointer for the same name; NULL: none, or too many. */
+/* Returns the file name of a module, with the same pointer for the same name. Returns NULL for a
+ * path without a name, or after too many names. */
 static const char *intern_module(module_stack *modules, const char *path)
 {
     const char *slash = path != NULL ? strrchr(path, '/') : NULL;
@@ -271,7 +273,8 @@ static const char *intern_module(module_stack *modules, const char *path)
     return modules->known[modules->count] != NULL ? modules->known[modules->count++] : NULL;
 }
 
-/* The module that the path enters; NULL: it stays in that of its caller, or is a root. */
+/* Returns the module that the path enters. Returns NULL if the path stays in the module of its
+ * caller, or is a root. */
 static const char *entered_module(module_stack *modules, int64_t depth, const char *path)
 {
     const char *name = intern_module(modules, path);
@@ -306,8 +309,8 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .is_self_estimate = sqlite3_column_int64(row, 15) != 0};
 }
 
-/* print_paths prints the rows that are shown and adds up the others; those that may be folded are
- * kept until all are known. An SQLite result code. */
+/* Prints the visible rows and adds up the others. Keeps paths that may be folded until all are
+ * known. Returns an SQLite result code. */
 static int print_paths(const tree_options *options, sqlite3_stmt *row, tree_remainder *pruned,
                        int64_t *shown)
 {
@@ -383,7 +386,7 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
                : sj_command_error(&sj_command_tree, SJ_EXIT_NOT_FOUND, "no call was entered there");
 }
 
-/* print_chosen prints the tree of the calls that are chosen. */
+/* Prints the tree of the chosen calls. */
 static int print_chosen(tree_options *options, sqlite3 *database, int64_t session_id)
 {
     sj_error error = {0};
@@ -442,7 +445,7 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
     return exit_code;
 }
 
-/* print_threads prints a tree for each thread with calls. */
+/* Prints a tree for each thread with calls. */
 static int print_threads(tree_options *options, sqlite3 *database, int64_t session_id)
 {
     static const char sql[] =
@@ -516,7 +519,7 @@ static sj_status parse_all(const sj_option *option, void *values, const char *te
     return SJ_OK;
 }
 
-/* is_whole: nothing is asked for that values are not told of. */
+/* True if no option is used that --by-value does not support. */
 static bool is_whole(const tree_options *options)
 {
     const sj_call_choice *choice = &options->choice;

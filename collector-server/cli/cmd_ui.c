@@ -24,10 +24,10 @@ extern char **environ;
 extern const sj_command sj_ui_command;
 
 typedef struct ui_options {
-    int64_t port; /* 0: one that is free */
+    int64_t port; /* 0: any free port */
     bool no_open;
     const char *file;
-    sj_forward_options cluster; /* url NULL: a lab's database is shown */
+    sj_forward_options cluster; /* url NULL: shows the database of one lab */
 } ui_options;
 
 enum { REFRESH_S = 3, ADDRESS_BYTES = 256, DOOR_BYTES = PATH_MAX + 32 };
@@ -39,7 +39,7 @@ static bool has_display(void)
     return (display != NULL && display[0] != '\0') || (wayland != NULL && wayland[0] != '\0');
 }
 
-/* A browser that does not come is no failure: the address is on the screen. */
+/* Starts a browser. A failure is ignored, because the address is on the screen. */
 static void open_browser(const char *page)
 {
     char *const argv[] = {"xdg-open", (char *)page, NULL};
@@ -78,9 +78,10 @@ static bool write_door(const char *place, const char *address, char path[DOOR_BY
     return is_made;
 }
 
-/* Writes a page that leads to `address`, which this user only can read: beside the database, else
- * among temporary files, which some browsers do not see. The browser opens it instead of the
- * address, because every user of the machine reads the words of a command. `path` is absolute. */
+/* Writes a page that only this user can read and that redirects to `address`. The browser opens the
+ * page instead of the address, because all users of the machine can read a command line. The page
+ * lies beside the database, else among temporary files, which some browsers cannot see. `path`
+ * becomes absolute. */
 static bool make_door(const char *file, const char *address, char path[DOOR_BYTES])
 {
     char place[PATH_MAX];
@@ -93,10 +94,10 @@ static bool make_door(const char *file, const char *address, char path[DOOR_BYTE
     return write_door(place, address, path);
 }
 
-/* Follows the cluster in a thread of its own, so that Ctrl-C is heard while the cluster is not. */
+/* A thread that follows the cluster, so that Ctrl-C works while the cluster does not respond. */
 typedef struct ui_follower {
     sj_cluster_mirror *mirror;
-    atomic_bool is_ending; /* ends what the cluster is asked for */
+    atomic_bool is_ending; /* stops the refresh of the mirror */
     atomic_bool is_behind;
     sem_t wanted;
 } ui_follower;
@@ -106,7 +107,7 @@ static void *follow(void *context)
     ui_follower *follower = context;
     while (!atomic_load(&follower->is_ending)) {
         if (atomic_load(&follower->is_behind)) {
-            sj_error ignored = {0}; /* is on the pages */
+            sj_error ignored = {0}; /* the pages show it */
             (void)!sj_cluster_mirror_refresh(follower->mirror, &ignored);
             atomic_store(&follower->is_behind, false);
         }
@@ -140,8 +141,8 @@ static sj_status wait_for_end(const sigset_t *wanted, ui_follower *follower, sj_
     return code == 0 ? SJ_OK : sj_fail(error, SJ_EIO, "cannot start a thread: %s", strerror(code));
 }
 
-/* Serves until Ctrl-C; the browser gets the token in the address, after "#", which browsers keep to
- * themselves. */
+/* Serves until Ctrl-C. The browser gets the token in the address after "#", a part that browsers
+ * never send. */
 static sj_status serve_until_end(const ui_options *options, const char *file, const char *title,
                                  const sj_http *server, const sigset_t *wanted,
                                  ui_follower *follower, sj_error *error)
@@ -167,13 +168,13 @@ static sj_status serve_until_end(const ui_options *options, const char *file, co
     return status;
 }
 
-/* serve serves a database, `title` on the screen, until Ctrl-C. */
+/* Serves a database until Ctrl-C. `title` is shown on the screen. */
 static int serve(const ui_options *options, const char *file, const char *title,
                  ui_follower *follower)
 {
     sj_cluster_mirror *mirror = follower != NULL ? follower->mirror : NULL;
     sj_error error;
-    /* Blocked before the server's threads are made, so that only sigwait gets them. */
+    /* Block the signals before the server creates threads, so that only sigwait receives them. */
     sigset_t wanted;
     sigset_t before;
     sigemptyset(&wanted);

@@ -16,12 +16,12 @@
 
 typedef struct verify_request {
     const char *file;
-    const char *rebuild; /* session, or "all"; NULL: none */
+    const char *rebuild; /* a session, or "all"; NULL: none */
     bool only_look;
     bool as_json;
-    json_t *findings; /* with it */
+    json_t *findings; /* for `as_json` */
     char path[PATH_MAX];
-    int64_t *sessions; /* to be rebuilt */
+    int64_t *sessions; /* sessions to rebuild */
     size_t session_count;
 } verify_request;
 
@@ -78,7 +78,7 @@ static sj_status list_sessions(sqlite3 *reader, verify_request *request, sj_erro
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "no memory for sessions");
 }
 
-/* Finds the file, and the sessions that are meant. */
+/* Finds the file and the sessions to rebuild. */
 static sj_status choose_sessions(verify_request *request, sj_error *error)
 {
     sqlite3 *reader = NULL;

@@ -20,12 +20,12 @@ enum { CALLS_BEFORE = 5 };
 typedef struct zombies_request {
     sj_query_options query;
     bool all;
-    char **words; /* after the verb */
+    char **words; /* words after the verb */
 } zombies_request;
 
 typedef struct zombies_verb {
     const char *name;
-    int words; /* that it needs */
+    int words; /* number of required words */
     const char *needs;
     int (*run)(zombies_request *request);
 } zombies_verb;
@@ -41,7 +41,8 @@ static const char data_sql[] = LIST_SQL("z.last_seen_realtime_ns");
 static const char table_sql[] =
     LIST_SQL("datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen");
 
-/* A text of a row in the form that cannot paint the terminal: texts come from devices. */
+/* A text of a row without control characters: texts come from devices and must not control the
+ * terminal. */
 typedef struct clean_text {
     char text[SJ_FUNCTION_NAME_BYTES];
 } clean_text;
@@ -64,7 +65,7 @@ static int fail_sql(sqlite3 *database)
     return sj_command_error(&sj_command_zombies, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
 }
 
-/* Says that nobody asked for watching. */
+/* Warns if no session was recorded with --zombies. */
 static void warn_not_asked(sqlite3 *database)
 {
     sqlite3_stmt *statement = NULL;
@@ -80,7 +81,8 @@ static void warn_not_asked(sqlite3 *database)
     sqlite3_finalize(statement);
 }
 
-/* Says which processes were not watched: no finding then means nothing. */
+/* Prints which processes were not watched. For these, an empty list does not mean that they have no
+ * errors. */
 static void warn_unwatched(sqlite3 *database)
 {
     sqlite3_stmt *statement = NULL;
@@ -99,7 +101,7 @@ static void warn_unwatched(sqlite3 *database)
     sqlite3_finalize(statement);
 }
 
-/* Says which memory pressure was not watched. */
+/* Prints for which processes the kernel did not report all memory pressure. */
 static void warn_unseen(sqlite3 *database)
 {
     sqlite3_stmt *statement = NULL;
@@ -120,7 +122,8 @@ static void warn_unseen(sqlite3 *database)
     sqlite3_finalize(statement);
 }
 
-/* Says that the list is empty because nothing was found: a header alone may mean anything. */
+/* Says that the list is empty because nothing was found. An empty table alone could have another
+ * reason. */
 static void tell_none(sqlite3 *database, bool all)
 {
     sqlite3_stmt *statement = NULL;
@@ -202,7 +205,7 @@ static void print_block(sqlite3_stmt *row, const char *access)
            (long long)sqlite3_column_int64(row, 8));
 }
 
-/* Instance variables and ancestors of a freed object, as the report has them. */
+/* Prints the instance variables and ancestors of a freed object from the report. */
 static void print_object(sqlite3 *database, int64_t report)
 {
     static const char *const lists[][2] = {{"ancestors", "inherits from"}, {"values", "had"}};
@@ -225,7 +228,8 @@ static void print_object(sqlite3 *database, int64_t report)
     sqlite3_finalize(statement);
 }
 
-/* Events and, of each, the program's own function; their stacks are in zombie_frames. */
+/* Prints the events. For each event, prints the innermost function of the program; zombie_frames
+ * has the whole stack. */
 static void print_history(sqlite3 *database, int64_t report)
 {
     sqlite3_stmt *statement = NULL;
@@ -251,7 +255,7 @@ static void print_history(sqlite3 *database, int64_t report)
     sqlite3_finalize(statement);
 }
 
-/* A row of zombie_calls; `moment` is that of the row before. */
+/* Prints a row of zombie_calls. `moment` is the moment of the row before. */
 static void print_call(sqlite3_stmt *row, clean_text *moment)
 {
     clean_text texts[4];
@@ -270,7 +274,8 @@ static void print_call(sqlite3_stmt *row, clean_text *moment)
     printf("  %-6s  %11s  %s\n", clean(row, 3, &texts[2]), duration, clean(row, 5, &texts[3]));
 }
 
-/* What the threads ran when the memory was allocated, freed and used, where calls were recorded. */
+/* Prints the calls of the threads that allocated, freed and used the memory, as far as they were
+ * recorded. */
 static void print_calls(sqlite3 *database, const char *zombie)
 {
     sqlite3_stmt *statement = NULL;
@@ -288,7 +293,7 @@ static void print_calls(sqlite3 *database, const char *zombie)
     sqlite3_finalize(statement);
 }
 
-/* Prints the finding and its last report; the row has both. */
+/* Prints the finding and its last report; the row contains both. */
 static void print_finding(sqlite3 *database, sqlite3_stmt *row)
 {
     clean_text texts[6];
@@ -407,7 +412,7 @@ static const zombies_verb verbs[] = {{"show", 1, "the number of a finding", run_
                                      {"note", 2, "the number of a finding and a text", run_note},
                                      {"shrink", 1, "the number of a process", run_shrink}};
 
-/* run_verb takes the verb's words, argv[first + 1] on, and the FILE that may stand behind them. */
+/* Runs a verb with its words, which begin at argv[first + 1]. A FILE may follow them. */
 static int run_verb(const zombies_verb *verb, int argc, char **argv, int first,
                     zombies_request *request)
 {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 const sj_command *const sj_commands[] = {
-    /* a line each */
+    /* one command per line */
     /* clang-format off */
     &sj_command_record,
     &sj_command_attach,

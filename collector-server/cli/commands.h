@@ -1,4 +1,4 @@
-/* The commands of the `sojourn` program, one file each. */
+/* The commands of the `sojourn` program. Each is in a file of its own. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_COMMANDS_H
 #define SJ_COLLECTOR_SERVER_CLI_COMMANDS_H
 
@@ -40,10 +40,11 @@ extern const sj_command sj_ui_command;
 extern const sj_command sj_command_help_page; /* `sojourn help` */
 extern const sj_command sj_command_version;
 
-/* sj_command_find returns the command of that name, or NULL. */
+/* Returns the command of that name, or NULL. */
 const sj_command *sj_command_find(const char *name);
 
-/* sj_command_nearest returns the name that was probably meant, or NULL when none is near. */
+/* Returns the command name that the user probably meant. Returns NULL if no name is similar
+ * enough. */
 const char *sj_command_nearest(const char *name);
 
 #endif

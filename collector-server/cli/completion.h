@@ -1,24 +1,23 @@
-/* Completion scripts of the shells, made from the tables of commands and options, and the words
- * that they ask for while somebody types. */
+/* Completion scripts for shells, made from the tables of commands and options. Also the words that
+ * these scripts ask for while the user types. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_COMPLETION_H
 #define SJ_COLLECTOR_SERVER_CLI_COMPLETION_H
 
 #include "collector-server/cli/command.h"
 
-/* sj_completion_bash, _zsh and _fish print the script of a shell. Names of commands and options are
- * letters, digits and dashes: they need no quotes. */
+/* Print the completion script of a shell. Names of commands and options consist of letters, digits
+ * and dashes, so they need no quotes. */
 void sj_completion_bash(void);
 void sj_completion_zsh(void);
 void sj_completion_fish(void);
 
-/* sj_completion_kind names the words that an option's argument is one of, for
- * sj_completion_words: "sessions", "functions", "processes", "files"; "" when any text may stand.
- */
+/* Returns the kind of words that an option's argument is one of, for sj_completion_words:
+ * "sessions", "functions", "processes" or "files". Returns "" if the argument may be any text. */
 const char *sj_completion_kind(const sj_option *option);
 
-/* sj_completion_words prints words of a kind, a line each: sessions and functions of the database
- * that a command would choose (`file`, NULL: none is named), or processes of this user. Prints
- * nothing when there are none; false when there is no such kind. Blocks on the database. */
+/* Prints the words of a kind, one per line. Sessions and functions are those of the database that a
+ * command would choose; `file` names it (NULL: not named). Processes are those of this user. Prints
+ * nothing if there are none. Returns false if the kind is unknown. Blocks on the database. */
 bool sj_completion_words(const char *kind, const char *file);
 
 #endif

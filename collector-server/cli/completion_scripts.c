@@ -7,7 +7,7 @@
 const char *sj_completion_kind(const sj_option *option)
 {
     static const struct {
-        const char *name; /* of the option; NULL: any */
+        const char *name; /* name of the option; NULL: any */
         const char *argument;
         const char *kind;
     } kinds[] = {
@@ -28,13 +28,14 @@ const char *sj_completion_kind(const sj_option *option)
     return "";
 }
 
-/* Commands whose arguments are processes. */
+/* True if the arguments of the command are processes. */
 static bool takes_process(const sj_command *command)
 {
     return strcmp(command->name, "attach") == 0 || strcmp(command->name, "detach") == 0;
 }
 
-/* What comes after the tables of words. Behind "--" stands a program with its own arguments. */
+/* The end of the script, after the tables of words. After "--" comes a program with its own
+ * arguments, which are not completed. */
 static const char bash_end[] =
     "    local i\n"
     "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
@@ -89,8 +90,8 @@ void sj_completion_bash(void)
     fputs(bash_end, stdout);
 }
 
-/* print_text prints the first line of a text inside of single quotes; `special` are the characters
- * that the shell wants a backslash before. */
+/* Prints the first line of a text for use inside single quotes. Prints a backslash before the
+ * characters of `special`. */
 static void print_text(const char *text, const char *special)
 {
     for (; *text != '\0' && *text != '\n'; text++) {

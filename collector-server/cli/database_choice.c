@@ -64,7 +64,7 @@ sj_status sj_database_path(const char *named, char path[PATH_MAX], sj_error *err
     return SJ_OK;
 }
 
-/* copy_database copies a database, whatever others do to it, into a file of no contents. */
+/* Copies a database into an empty file. Other processes may use the database meanwhile. */
 static sj_status copy_database(const char *from, const char *to, sj_error *error)
 {
     sqlite3 *source = NULL;
@@ -89,7 +89,7 @@ static sj_status copy_database(const char *from, const char *to, sj_error *error
                          sqlite3_errstr(result));
 }
 
-/* The copy is opened before it loses its name. */
+/* Copies the database and opens the copy. The caller unlinks the copy afterwards. */
 static sj_status open_copy(const char *path, const char *copy, sqlite3 **database, sj_error *error)
 {
     SJ_TRY(copy_database(path, copy, error));
@@ -99,14 +99,14 @@ static sj_status open_copy(const char *path, const char *copy, sqlite3 **databas
     return sj_database_open_reader(copy, database, error);
 }
 
-/* Reads a file of an older version through a copy: readers change nothing. */
+/* Opens a copy of a file of an older version, because a reader must not change the file. */
 static sj_status open_older(const char *path, sqlite3 **database, sj_error *error)
 {
     char copy[PATH_MAX];
     struct stat status;
     const char *folder = getenv("TMPDIR");
     if (stat(path, &status) != 0 || status.st_size > LARGEST_COPY) {
-        return SJ_EVERSION; /* the message says what to do */
+        return SJ_EVERSION; /* the caller's message says what to do */
     }
     const int length = snprintf(copy, sizeof(copy), "%s/sojourn-older-XXXXXX",
                                 folder != NULL && folder[0] != '\0' ? folder : "/tmp");
@@ -162,7 +162,7 @@ static sj_status pick_session(sqlite3_stmt *statement, const char *wanted, int64
 sj_status sj_session_choose(sqlite3 *database, const char *wanted, int64_t *session_id,
                             sj_error *error)
 {
-    /* eight digits, as lists show them, may also be the beginning of a uuid */
+    /* a number of eight or more digits may also be the beginning of a uuid, as lists show it */
     const char *sql =
         "SELECT session_id FROM sessions WHERE session_id = CAST(?1 AS INTEGER) UNION ALL "
         "SELECT session_id FROM sessions WHERE length(?1) >= 8 AND hex(uuid) LIKE ?1 || '%' "

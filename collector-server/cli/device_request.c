@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The words after the device, as they are being read. */
+/* The words after the device's name, and the arguments made from them. */
 typedef struct words {
     const sj_device_options *options;
     int count;
@@ -21,7 +21,8 @@ static void put_text(const words *read, const char *key, const char *text)
     }
 }
 
-/* put_policy takes a shipped policy by its name, or a file, whose mistakes are reported by line. */
+/* Adds a policy: a shipped policy by name, or a file. Mistakes in the file are reported with their
+ * line. */
 static sj_status put_policy(const words *read, const char *name, sj_error *error)
 {
     sj_policy_draft *draft = NULL;
@@ -87,7 +88,7 @@ static sj_status read_record(const words *read, sj_error *error)
     return read_launch(read, error);
 }
 
-/* A preparation is not told how to record. */
+/* Reads the words of `prepare`. A preparation has no options for recording. */
 static sj_status read_prepare(const words *read, sj_error *error)
 {
     static const sj_device_options none;
@@ -175,7 +176,7 @@ static sj_status read_tags(const words *read, sj_error *error)
 
 typedef struct request_kind {
     const char *word;
-    const char *kind; /* NULL: the same */
+    const char *kind; /* NULL: the same as `word` */
     sj_status (*read)(const words *read, sj_error *error);
 } request_kind;
 

@@ -1,4 +1,4 @@
-/* `sojourn device`: what people type, as a command to devices. */
+/* `sojourn device`: turns what the user types into a command for devices. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_DEVICE_REQUEST_H
 #define SJ_COLLECTOR_SERVER_CLI_DEVICE_REQUEST_H
 
@@ -10,23 +10,23 @@
 
 typedef struct sj_device_options {
     const char *database;
-    const char *collector; /* invite: address at which devices reach the collector */
+    const char *collector; /* invite: address where devices reach the collector */
     const char *tls;       /* invite: where the collector's certificate is */
     const char *name;      /* launch, attach: label of the session */
     const char *policy;
     const char *app;
     const char *session;
     const char *format;
-    const char *output;    /* export: file here; NULL: standard output */
-    const char *directory; /* export: on the device */
-    int64_t timeout_ms;    /* 0: as long as the command usually may take */
+    const char *output;    /* export: file on this machine; NULL: standard output */
+    const char *directory; /* export: directory on the device */
+    int64_t timeout_ms;    /* 0: the usual timeout of the command */
     int64_t for_ms;        /* attach; 0: until a detach command */
     int64_t hours;
     bool no_wait;
 } sj_device_options;
 
-/* sj_device_request turns words into the kind and the arguments of a command (control.h), which the
- * caller releases. SJ_EINVAL says what the words should have been. */
+/* Converts the words of the command line into the kind and the arguments of a command (control.h).
+ * The caller releases `arguments`. Fails with SJ_EINVAL; the message says what is expected. */
 SJ_MUST_CHECK sj_status sj_device_request(const sj_device_options *options, int argc, char **argv,
                                           const char **kind, json_t **arguments, sj_error *error);
 

@@ -25,7 +25,7 @@ sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     snprintf(made->path, sizeof(made->path), "%s", path);
-    /* A name of its own: the one before may be closed a moment later than it seems. */
+    /* Each collector needs its own address: the previous one may close its address with a delay. */
     snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d-%u", (int)getpid(),
              atomic_fetch_add(&number, 1));
     made->created = access(path, F_OK) != 0;

@@ -7,14 +7,14 @@
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
-/* The part of a qualified name without its arguments, and where in it the method name begins. */
+/* Positions of the parts of a qualified name. */
 typedef struct name_parts {
-    size_t method;    /* after the last scope */
-    size_t arguments; /* the '(' of the arguments, or the end */
+    size_t method;    /* start of the method name, after the last scope */
+    size_t arguments; /* position of the '(' before the arguments, or the end */
 } name_parts;
 
-/* Nothing inside of <> or () is a scope or begins the arguments; "operator()", "operator<" and
- * "(anonymous namespace)" are names. */
+/* Splits a qualified name. Text inside <> or () neither is a scope nor begins the arguments.
+ * "operator()", "operator<" and "(anonymous namespace)" are names. */
 static name_parts split_name(const char *name)
 {
     name_parts parts = {0, strlen(name)};
@@ -43,7 +43,7 @@ static name_parts split_name(const char *name)
     return parts;
 }
 
-/* Bytes to leave out on the left so that at most `columns` are left. */
+/* Returns how many bytes to skip on the left so that `columns` columns are left. */
 static size_t skip_left(const char *text, int columns)
 {
     return sj_text_cut(text, sj_text_width(text) - columns > 0 ? sj_text_width(text) - columns : 0);

@@ -45,7 +45,7 @@ static void print_functions(FILE *file, const sj_session_highlights *highlights,
     }
 }
 
-/* shell_word returns the path as a shell takes it; NULL: it cannot be shown in one word. */
+/* Returns the path as a word for a shell. Returns NULL if it cannot be shown as one word. */
 static const char *shell_word(const char *path, char *word, size_t capacity)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

@@ -1,5 +1,5 @@
-/* The last lines of what `sojourn record` prints: how the program crashed, where its time went,
- * what to type next. */
+/* The last lines that `sojourn record` prints: how the program crashed, where its time went, what
+ * to type next. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_HIGHLIGHTS_TEXT_H
 #define SJ_COLLECTOR_SERVER_CLI_HIGHLIGHTS_TEXT_H
 
@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* sj_highlights_print writes at most `lines` lines to `file`; functions have those that nothing
- * else takes. `path` is the database. `crashed`: the recorded program did, so its signal is shown.
- */
+/* Writes at most `lines` lines to `file`. Functions use the lines that remain after the others.
+ * `path` is the database. If `crashed` is true, the recorded program crashed and its signal is
+ * shown. */
 void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bool crashed,
                          const char *path, uint32_t lines);
 

@@ -18,7 +18,7 @@ int sj_json_output(const sj_command *command, json_t *value)
                       : sj_command_error(command, SJ_EXIT_FAILED, "cannot write the result");
 }
 
-/* NULL: no memory. From malloc. */
+/* Returns a copy of the text with valid UTF-8 (malloc), or NULL if out of memory. */
 static char *clean(const char *text)
 {
     enum { REPLACEMENT_BYTES = 3 };

@@ -1,4 +1,4 @@
-/* What a command with --json writes. */
+/* The output of commands with --json. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_JSON_OUTPUT_H
 #define SJ_COLLECTOR_SERVER_CLI_JSON_OUTPUT_H
 
@@ -6,21 +6,21 @@
 
 #include <jansson.h>
 
-/* What every command writes with --json is {"schema": 1, "rows": [...]};
- * schema/commands.schema.json has the rows of each command. Times are whole nanoseconds, sizes
- * whole bytes, ids are not cut, and integers beyond 2^53 are strings. A command that writes row by
- * row puts these around its rows. */
+/* The format of all commands with --json is {"schema": 1, "rows": [...]}.
+ * schema/commands.schema.json describes the rows of each command. Times are whole nanoseconds, and
+ * sizes are whole bytes. Ids are not shortened. Integers above 2^53 are strings. A command that
+ * writes row by row writes these two around its rows. */
 #define SJ_JSON_ROWS_BEGIN "{\"schema\": 1, \"rows\": ["
 #define SJ_JSON_ROWS_END "\n]}\n"
 
-/* sj_json_output prints the rows of a command to standard output: those of an array, or one object.
- * Takes `value`; NULL means that there was no memory for it. Returns an exit code, after a message
- * if it is not SJ_EXIT_OK. */
+/* Prints the rows of a command to standard output: the elements of an array, or one object. Takes
+ * ownership of `value`; NULL means that memory ran out while it was made. Returns an exit code,
+ * after a message if it is not SJ_EXIT_OK. */
 int sj_json_output(const sj_command *command, json_t *value);
 
-/* sj_json_clean_string makes a string of a text whose bytes may be anything: those that are no
- * UTF-8 become U+FFFD. NULL: no memory. sj_json_clean_load reads JSON with such strings; NULL: it
- * is none. */
+/* sj_json_clean_string makes a JSON string from a text with arbitrary bytes. Bytes that are not
+ * UTF-8 become U+FFFD. Returns NULL if out of memory. sj_json_clean_load parses JSON that holds
+ * such strings. Returns NULL if the text is not JSON. */
 json_t *sj_json_clean_string(const char *text);
 json_t *sj_json_clean_load(const char *text);
 

@@ -1,4 +1,4 @@
-/* sojourn: what people type. */
+/* The `sojourn` program. */
 #include "agent/host/file_limit.h"
 #include "agent/host/own_limits.h"
 #include "collector-server/cli/commands.h"
@@ -19,7 +19,8 @@ static int report_unknown(const char *name)
     return SJ_EXIT_USAGE;
 }
 
-/* check_limits returns -1, or, before a command that records takes its room, what it ends with. */
+/* Checks the limits of this process before a command that records. Returns -1 if they are
+ * sufficient, else an exit code after a message. */
 static int check_limits(const sj_command *command)
 {
     sj_error error;

@@ -11,7 +11,7 @@
 
 enum { OPTIONS_MAX = 64, FIRST_VALUE = 256, HELP_VALUE = 255 };
 
-/* What getopt_long(3) takes, made of a table. */
+/* The arguments of getopt_long(3), made from an option table. */
 typedef struct getopt_tables {
     const sj_option *options[OPTIONS_MAX];
     size_t count;
@@ -132,7 +132,7 @@ static sj_status set_value(const sj_option *option, const char *text, void *valu
     return SJ_OK;
 }
 
-/* is_ambiguous: a word that is the beginning of several options. */
+/* True if the word is the beginning of several options. */
 static bool is_ambiguous(const getopt_tables *tables, const char *word)
 {
     const size_t length = strcspn(word, "=");
@@ -143,12 +143,12 @@ static bool is_ambiguous(const getopt_tables *tables, const char *word)
     return count > 1;
 }
 
-/* refuse says what is wrong with the word that getopt_long refused; `found` is what it returned. */
+/* Prints why getopt_long refused the word. `found` is its return value. */
 static int refuse(const sj_command *command, const getopt_tables *tables, int found,
                   const char *word)
 {
     const bool needs_value = found == ':';
-    if (optopt > 0 && optopt < HELP_VALUE) { /* one letter, maybe of several */
+    if (optopt > 0 && optopt < HELP_VALUE) { /* one letter, perhaps inside a group of letters */
         return sj_command_usage_error(
             command, needs_value ? "-%c needs a value" : "there is no option -%c", optopt);
     }
@@ -163,13 +163,13 @@ static int refuse(const sj_command *command, const getopt_tables *tables, int fo
                                   word);
 }
 
-/* parse_pass parses the options that are to come first, or all others; as sj_options_parse. */
+/* Parses the options with is_first, or all others. Returns what sj_options_parse returns. */
 static int parse_pass(const sj_command *command, const getopt_tables *tables, int argc, char **argv,
                       bool is_first, void *values)
 {
     sj_error error = {0};
     int found;
-    optind = 0; /* begins anew, whatever was scanned before */
+    optind = 0; /* makes getopt start again */
     opterr = 0;
     while ((found = getopt_long(argc, argv, tables->letters, tables->names, NULL)) != -1) {
         if (found == 'h' || found == HELP_VALUE) {

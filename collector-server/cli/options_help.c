@@ -57,7 +57,7 @@ static bool print_common(const sj_option *first, int width)
     return has_some;
 }
 
-/* Prints the other options, and each heading in front of the first option that it has. */
+/* Prints the other options. Prints each heading before the first option below it. */
 static void print_others(const sj_option *first, bool has_common, int width)
 {
     const char *heading = NULL;

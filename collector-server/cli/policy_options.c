@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Options whose value is a key's, or an element of its list. */
+/* Options whose value is the value of a key, or an element of the key's list. */
 typedef struct policy_flag {
     const char *option;
     const char *key;
-    const char *value; /* NULL: the option's own */
+    const char *value; /* NULL: the value of the option */
     bool is_list;
 } policy_flag;
 
@@ -73,7 +73,7 @@ static const policy_switch policy_switches[] = {
     {"lines", "java.lines", true},           {"no-system-classes", "objc.system", false},
     {"thread-memory", "thread_memory", true}};
 
-/* Options whose value is a number of a key. */
+/* Options whose value is a number for a key. */
 typedef struct policy_number {
     const char *option;
     const char *key;
@@ -112,8 +112,8 @@ static sj_status parse_switch_or_number(sj_policy_draft *draft, const char *name
     return sj_fail(error, SJ_EINVAL, "--%s is no option of a policy", name);
 }
 
-/* explain_number says how the number of a floating-point argument is meant: the common mistake is
- * to count the parameters in source order, and another register is recorded without an error. */
+/* Explains how floating-point arguments are numbered. A common mistake is to count the parameters
+ * in source order; then another register is recorded without an error. */
 static void explain_number(const char *rule)
 {
     const char *open = strrchr(rule, '(');
@@ -128,7 +128,7 @@ static void explain_number(const char *rule)
     }
 }
 
-/* Words with commas between them. */
+/* Parses the words of --zombies, separated by commas. */
 static sj_status parse_zombies(sj_policy_draft *draft, const char *value, sj_error *error)
 {
     for (const char *at = value; at != NULL; at = strchr(at, ','), at += at != NULL ? 1 : 0) {

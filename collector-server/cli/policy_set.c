@@ -14,7 +14,7 @@
 #include <string.h>
 
 typedef struct set_options {
-    sj_policy_draft *draft; /* first, for sj_policy_options */
+    sj_policy_draft *draft; /* first member, for sj_policy_options */
     bool as_json;
 } set_options;
 
@@ -26,7 +26,7 @@ static const sj_option set_table[] = {
     {.kind = SJ_ARG_TABLE, .table = sj_policy_options, .is_hidden = true},
     {0}};
 
-/* `sojourn policy set`: a command of its own for its options. */
+/* `sojourn policy set`. It is a command because it has its own options. */
 static const sj_command set_command = {
     .name = "policy",
     .summary = "change what is recorded of a process, without a restart",
@@ -40,7 +40,7 @@ static const sj_command set_command = {
         "  sojourn policy set --policy nightly.json 4711\n",
 };
 
-/* find_session finds the recording of a process. */
+/* Finds the recording of a process. */
 static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT_BYTES],
                               sj_error *error)
 {

@@ -14,7 +14,7 @@
 
 enum { ENGINE_BYTES = 512 };
 
-/* What is asked for is a sum, mostly. */
+/* Reports the problems of the session, because most queries read its sums. */
 static void report_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
     sj_session_doubts doubts;
@@ -62,7 +62,8 @@ static sj_status need_sums(const sj_query_options *options, sj_cluster_mirror *m
     return SJ_OK;
 }
 
-/* open_cluster: the copy has no name any more when it is returned, so that nothing can be left. */
+/* Opens a copy of the cluster's data. The copy is unlinked before it is returned, so it disappears
+ * in any case. */
 static sj_status open_cluster(const sj_command *command, const sj_query_options *options,
                               sqlite3 **database, sj_error *error)
 {
@@ -77,7 +78,7 @@ static sj_status open_cluster(const sj_command *command, const sj_query_options 
     sj_cluster_mirror_close(copy.mirror);
     copy.mirror = NULL;
     fprintf(stderr, "sojourn %s: %s\n", command->name,
-            engine); /* why something is not there, too */
+            engine); /* it may also say why data are missing */
     if (status == SJ_OK) {
         status = sj_database_choose(copy.path, database, error);
     }

@@ -1,4 +1,5 @@
-/* What the commands that ask a database share: options, the session, one query as output. */
+/* Code that the commands that query a database share: options, choice of the session, output of one
+ * query. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 #define SJ_COLLECTOR_SERVER_CLI_QUERY_COMMAND_H
 
@@ -15,11 +16,12 @@ typedef struct sj_query_options {
     const char *session;
     sj_result_format format;
     bool wide;
-    sj_forward_options cluster; /* asked instead of a file; url NULL: none */
-    /* set by the command */
-    const char *const *hidden_first; /* as of sj_result_writer */
-    sj_terminal *terminal;           /* opened, and perhaps paged, before; NULL: not yet */
-    const char *cluster_sets[2];     /* whose sums are read of it; without any: `session` */
+    sj_forward_options cluster; /* the cluster to query instead of a file; url is NULL if none */
+    /* Set by the command: */
+    const char *const *hidden_first; /* see sj_result_writer */
+    sj_terminal *terminal;           /* already open and possibly paged; NULL: not open yet */
+    /* sets whose sums are read from the cluster; without any: `session` */
+    const char *cluster_sets[2];
 } sj_query_options;
 
 /* Rows of a table of options; `base` is the offset of the sj_query_options in the structure. */
@@ -50,39 +52,39 @@ typedef struct sj_query_options {
      .offset = (base) + offsetof(sj_query_options, format), .help = "as a table in Markdown"}
 /* clang-format on */
 
-/* sj_query_take_file takes the FILE that may stand behind the other arguments, argv[first] on, into
- * `*file`, which --database may have set. -1: go on; else an exit code, after a message. */
+/* Stores the FILE that may be the last argument, argv[first], in `*file`, which --database may have
+ * set. Returns -1 if the command should continue, else an exit code after a message. */
 int sj_query_take_file(const sj_command *command, int argc, char **argv, int first,
                        const char **file);
 
-/* sj_query_open opens the database, or a copy of what is asked of a cluster, of which it says on
- * standard error which engine answered; and, when `session_id` is not NULL, finds the session.
- * Returns an exit code, after a message when it is not SJ_EXIT_OK. */
+/* Opens the database, or a copy of the queried part of a cluster. For a cluster, prints on standard
+ * error which engine answered. Finds the session if `session_id` is not NULL. Returns an exit code,
+ * after a message if it is not SJ_EXIT_OK. */
 int sj_query_open(const sj_command *command, const sj_query_options *options, sqlite3 **database,
                   int64_t *session_id);
 
-/* sj_query_wants_data is true if the format is read by programs: JSON or CSV. Then times are
- * nanoseconds and ids are whole; a table has them as people read them. */
+/* True if programs read the format: JSON or CSV. Then times are nanoseconds and ids are not
+ * shortened. A table shows both as people read them. */
 static inline bool sj_query_wants_data(const sj_query_options *options)
 {
     return options->format == SJ_RESULT_JSON || options->format == SJ_RESULT_CSV;
 }
 
-/* sj_query_print runs a prepared query (finalized here) and prints its rows; a table on a terminal
- * through a pager. Closes the terminal. */
+/* Runs a prepared query, prints its rows and finalizes it. A table on a terminal goes through a
+ * pager. Closes the terminal. */
 int sj_query_print(const sj_command *command, const sj_query_options *options,
                    sqlite3_stmt *statement);
 
-/* sj_query_warn_of_totals warns on standard error when calls of the session are known as totals
- * only (profiles; copies of a cluster's sums): single calls, and those of a window, are asked for,
- * and these are not among them. */
+/* Prints a warning on standard error if some calls of the session are known only as totals
+ * (profiles; copies of a cluster's sums). Queries of single calls or of a time window do not
+ * contain these calls. */
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
 
-/* sj_query_output_open opens the file that an answer of `database` goes to, which is emptied; NULL,
- * and a message, when it cannot be written or is the database itself. The caller closes it. */
+/* Opens and empties the file for a result of `database`. Returns NULL, after a message, if the file
+ * cannot be written or is the database itself. The caller closes the file. */
 FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path);
 
-/* sj_query_print_warnings says on standard error which blocks were left out. */
+/* Prints on standard error which blocks were left out. */
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database);
 
 #endif

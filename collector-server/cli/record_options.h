@@ -9,7 +9,8 @@
 #include <limits.h>
 
 typedef struct sj_record_values {
-    sj_policy_draft *draft; /* what flags and --policy say; first, for sj_policy_options */
+    /* values of the flags and of --policy; the first member, for sj_policy_options */
+    sj_policy_draft *draft;
     sj_recording_options recording;
     sj_policy policy;
     const char *policy_name; /* NULL: none */
@@ -17,15 +18,15 @@ typedef struct sj_record_values {
     char output[PATH_MAX];
     char destination[PATH_MAX + 16];
     const char *collector; /* NULL: embedded */
-    sj_device device;      /* as its enrolment names it; for a collector only */
+    sj_device device;      /* as its enrolment names it; only for a collector */
     const char *summary_path;
     int64_t wait_ms;
     bool has_output;
     bool quiet;
 } sj_record_values;
 
-/* Tables of options whose values are a sj_record_values; its draft has to be made before they are
- * parsed. Texts are borrowed from argv. */
+/* Option tables whose values are an sj_record_values. The caller creates the draft before it parses
+ * them. Texts are borrowed from argv. */
 extern const sj_option sj_record_options[];
 extern const sj_option sj_attach_options[];
 

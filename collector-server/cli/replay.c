@@ -27,11 +27,11 @@ typedef enum call_column {
     CALL_FLAGS
 } call_column;
 
-/* A stream whose calls are read in order; its statement stands on the next call. */
+/* A stream whose calls are read in order. The current row of its statement is the next call. */
 typedef struct replay_stream {
     int64_t stream_id, thread, first_enter_ns;
-    sqlite3_stmt *calls; /* NULL: not begun yet, or at its end */
-    int64_t next_call;   /* those before it are printed */
+    sqlite3_stmt *calls; /* NULL: not started yet, or at its end */
+    int64_t next_call;   /* earlier calls were already printed */
     bool begun, printed;
 } replay_stream;
 
@@ -39,14 +39,14 @@ typedef struct replay {
     sqlite3 *database;
     const sj_replay_request *request;
     const sj_terminal *terminal;
-    replay_stream *streams; /* by rising first_enter_ns */
+    replay_stream *streams; /* sorted by first_enter_ns */
     size_t count, capacity, begun;
-    sqlite3_stmt *gaps;   /* NULL: no more */
-    sqlite3_stmt *values; /* of a call; NULL: the session has none */
+    sqlite3_stmt *gaps;   /* NULL: no more gaps */
+    sqlite3_stmt *values; /* the values of one call; NULL: the session has none */
     int64_t gaps_from_ns;
-    int64_t objects; /* of JSON */
+    int64_t objects; /* number of JSON objects printed */
     int64_t printed;
-    int result; /* of SQLite, when it is an error */
+    int result; /* result code of SQLite if it is an error */
 } replay;
 
 static int prepare(replay *self, const char *sql, sqlite3_stmt **statement)
@@ -60,7 +60,7 @@ static int prepare(replay *self, const char *sql, sqlite3_stmt **statement)
     return result;
 }
 
-/* step moves a statement to its next row; at the end it is finalized. */
+/* Moves a statement to its next row. Finalizes it at the end. */
 static void step(replay *self, sqlite3_stmt **statement)
 {
     const int result = sqlite3_step(*statement);
@@ -140,8 +140,8 @@ static void begin_stream(replay *self, replay_stream *stream)
     step(self, &stream->calls);
 }
 
-/* The stream whose next call comes first; NULL: none has any. Streams are begun only when their
- * first call can be that one. */
+/* Returns the stream whose next call is the earliest, or NULL at the end. A stream is started only
+ * when its first call can be the earliest. */
 static replay_stream *first_stream(replay *self)
 {
     replay_stream *first = NULL;
@@ -213,7 +213,8 @@ static void open_values(replay *self)
     }
 }
 
-/* The values that were kept of a call, as text, until the next question; NULL: none. */
+/* Returns the stored values of a call as text, valid until the next call of this function. Returns
+ * NULL if there are none. */
 static const char *values_of(replay *self, int64_t call_id)
 {
     if (self->values == NULL) {
@@ -253,13 +254,13 @@ static void print_number_member(const char *name, sqlite3_stmt *row, int column)
     }
 }
 
-/* Whether the times of a call with these flags are estimates. */
+/* True if the times of the call are estimates. */
 static bool is_estimate(sqlite3_stmt *row, int flags)
 {
     return (sqlite3_column_int64(row, flags) & SJ_CALL_UNTIMED) != 0;
 }
 
-/* Writes a duration that is known, with ~ in front of an estimate. */
+/* Writes a duration if it is known. Estimates begin with ~. */
 static void format_duration(sqlite3_stmt *row, int duration, int flags, char text[DURATION_BYTES])
 {
     if (sqlite3_column_type(row, duration) != SQLITE_NULL) {
@@ -282,7 +283,7 @@ static void print_call_object(replay *self, const replay_stream *stream)
     putchar('}');
 }
 
-/* print_callers prints what was open when the first call of a stream that is shown was entered. */
+/* Prints the calls that were open at the entry of a stream's first printed call. */
 static void print_callers(replay *self, const replay_stream *stream, int64_t call_id)
 {
     sqlite3_stmt *row = NULL;
@@ -307,7 +308,8 @@ static void print_callers(replay *self, const replay_stream *stream, int64_t cal
     }
 }
 
-/* The values of a call, on a terminal cut to a third of a line; returns their columns. */
+/* Writes the values of a call. On a terminal, cuts them to a third of a line. Returns their
+ * width. */
 static int fit_values(replay *self, int64_t call_id, char text[SJ_FUNCTION_NAME_BYTES])
 {
     const char *values = values_of(self, call_id);
@@ -363,7 +365,7 @@ static void print_call(replay *self, replay_stream *stream)
     step(self, &stream->calls);
 }
 
-/* A thread waited for the recorder: nothing was lost. */
+/* True if the gap is a wait: the thread waited for the recorder, and no calls were lost. */
 static bool is_wait(const replay *self)
 {
     const char *reason = (const char *)sqlite3_column_text(self->gaps, 3);
@@ -397,7 +399,7 @@ static void print_gap_line(replay *self)
     puts(self->terminal->colour ? "\033[0m" : "");
 }
 
-/* print_gaps prints the gaps that begin before `until_ns`. */
+/* Prints the gaps that begin at `until_ns` or before. */
 static void print_gaps(replay *self, int64_t until_ns)
 {
     while (self->gaps != NULL && sqlite3_column_int64(self->gaps, 0) <= until_ns) {
@@ -463,7 +465,7 @@ static void print_all(replay *self)
     }
 }
 
-/* Whether more may come: asked before what is there is read. */
+/* True if more calls may come. To miss none, ask before reading the stored calls. */
 static bool is_recorded(replay *self)
 {
     sqlite3_stmt *row = NULL;
@@ -478,7 +480,7 @@ static bool is_recorded(replay *self)
     return is;
 }
 
-/* print_round prints what is stored and was not printed; it leaves no statement open. */
+/* Prints the stored calls that were not printed yet. With `follow`, leaves no read open. */
 static void print_round(replay *self)
 {
     find_streams(self);

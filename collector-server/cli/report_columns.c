@@ -9,7 +9,7 @@ enum { NAME_WIDTH = 30, SOURCE_RANK = 5, NEVER = INT_MAX };
 
 #define QUANTILE(q) "histogram_quantile(s.histogram, " q ", s.session_id, s.min_ns, s.max_ns)"
 
-/* In the order of the table. */
+/* All columns in the order of the table. */
 static const sj_report_column all_columns[] = {
     {"share", NULL, SJ_REPORT_SHARE, 7, 0, false},
     {"bar", NULL, SJ_REPORT_BAR, 10, 4, false},

@@ -12,7 +12,7 @@ enum {
     COLUMN_ENTERED,
     COLUMN_FUNCTIONS,
     COLUMN_UNWATCHED,
-    COLUMN_LAST /* calls; of lines those not entered */
+    COLUMN_LAST /* calls; for lines: those not entered */
 };
 
 static void write_text(FILE *page, const char *text)
@@ -93,7 +93,7 @@ static int write_page(const sj_report_coverage *coverage, const char *by, const 
                                                       "cannot write %s", coverage->page);
 }
 
-/* Says on standard error why it is not known of sessions which lines were entered. */
+/* Prints on standard error why it is unknown which lines were entered in a session. */
 static void report_why_unknown(sqlite3 *database, const char *sessions)
 {
     static const char sql[] = "SELECT DISTINCT json_extract(payload, '$.reason') FROM reports "
@@ -103,7 +103,7 @@ static void report_why_unknown(sqlite3 *database, const char *sessions)
     sqlite3_stmt *row = NULL;
     if (sj_session_set_read(database, sessions, SJ_SESSION_SET_MAX_SAMPLES, &set, &error) !=
         SJ_OK) {
-        return; /* the table has said so */
+        return; /* the table has reported the error */
     }
     int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
     for (size_t i = 0; i < set.count && result == SQLITE_OK; i++) {

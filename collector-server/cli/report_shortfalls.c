@@ -55,7 +55,7 @@ static void json_late(FILE *file, const sj_registry_counters *registry)
     }
 }
 
-/* report_deep tells of what is most likely a StackOverflowError. */
+/* Reports a deep exception, which is most likely a StackOverflowError. */
 static void report_deep(FILE *file, const sj_drain_counters *drain)
 {
     if (drain->longest_throw >= SJ_DEEP_THROW) {

@@ -18,7 +18,7 @@ static const char *colour(const sj_terminal *terminal, const char *code)
     return terminal->colour ? code : "";
 }
 
-/* The one row of a query about a session; the caller finalizes it. */
+/* Runs a query about a session that returns one row. The caller finalizes `row`. */
 static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id,
                           sqlite3_stmt **row, sj_error *error)
 {
@@ -34,9 +34,9 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
     return SJ_OK;
 }
 
-/* Calls of the windows at whose ends no clock was read. The error of their time grows with the root
- * of their number, as that of a sum does; where no two timed calls told it, it is all their time.
- * It reads every call of the windows, of functions that have such calls. */
+/* Calls in the windows that were counted without a clock. The error of their total time grows with
+ * the square root of their number, as for any sum. If fewer than two timed calls exist, the error
+ * is all their time. The query reads every call in the windows of functions with such calls. */
 #define UNTIMED_IN_WINDOWS                                                                         \
     "(SELECT c.function_id, count(*) AS untimed_calls FROM json_each(?11) AS x CROSS JOIN calls "  \
     "AS c ON c.session_id = ?1 AND c.stream_id = x.value ->> 0 AND c.start_ns >= x.value ->> 1 "   \
@@ -46,7 +46,7 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
 
 #define UNTIMED_SHARE "CAST(n.untimed_calls AS REAL) / u.untimed_calls"
 
-/* The calls of the windows, by function, with `columns` of the tables that are joined. */
+/* The calls in the windows, grouped by function, with `columns` from the tables in `joined`. */
 #define CALLS_IN_WINDOWS(columns, joined)                                                          \
     "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, sum(a.total_ns) AS "          \
     "total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, max(a.max_ns) AS max_ns, "      \
@@ -60,12 +60,12 @@ static bool is_of_windows(const sj_call_choice *choice)
     return choice != NULL && choice->selection != NULL;
 }
 
-/* Columns that only whole sessions have. */
+/* Columns that are NULL unless the whole session is reported. */
 #define NOT_OF_WINDOWS                                                                             \
     ", NULL AS histogram, NULL AS cpu_ns, NULL AS cpu_self_ns, NULL AS allocations, NULL AS "      \
     "allocated_bytes, NULL AS frees, NULL AS freed_bytes, NULL AS allocated_self_bytes"
 
-/* Only where the mean is used it is computed. */
+/* SQLite computes the mean only if it is used. */
 #define WHOLE_SESSION                                                                              \
     "(SELECT st.*, " SJ_MEAN_NS("st.session_id",                                                   \
                                 "st.function_id") " AS mean_ns FROM function_stats AS st)"
@@ -88,7 +88,8 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
                : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
 }
 
-/* Calls that were open at the end of what was recorded, and those that are while it goes on. */
+/* Counts the calls that were open at the end of the recording. Counts separately the calls that are
+ * open while the recording runs. */
 static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                             sj_session_summary *summary, sj_error *error)
 {
@@ -130,7 +131,8 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
         "FROM (SELECT *, ?12 IS NULL OR function_id IN (SELECT value FROM json_each(?12)) AS "
         "chosen "
         "FROM %s WHERE session_id = ?1)",
-        /* a call that began in a window may end, and call others, behind it */
+        /* A call that began in a window may end after it. Its callees after the window are not in
+         * the sum of self times. */
         is_of_windows(choice) ? "coalesce(max(total_ns), 0)" : "0",
         is_of_windows(choice) ? CALLS_IN_WINDOWS("", "") : "function_stats");
     if (sql == NULL) {
@@ -226,7 +228,7 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
     }
 }
 
-/* print_kind says what a flight recording and its dumps are, and how long threads waited for the
+/* Prints the kind of a flight recording or flight dump, and how long threads waited for the
  * recorder. */
 static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_terminal *terminal,
                             sj_error *error)
@@ -312,7 +314,7 @@ void sj_report_heading_print(const sj_report_selection *selection, const sj_term
     printf("%s\n", colour(terminal, "\033[0m"));
 }
 
-/* A bar in eighths of a column, padded to its width. */
+/* Prints a bar in eighths of a column, padded to its width. */
 static void print_bar(double share)
 {
     static const char *const parts[EIGHTHS] = {"",
@@ -343,7 +345,8 @@ static void print_share(double share, const sj_terminal *terminal)
            hot ? colour(terminal, "\033[0m") : "");
 }
 
-/* The columns that a text may take: the rest of the line, or its column's width. */
+/* Returns the columns for a text: the rest of the line for the last column, else the column's
+ * width. 0: unlimited. */
 static int room_of(const sj_report_selection *selection, const sj_terminal *terminal, size_t at)
 {
     if (at + 1 < selection->count) {
@@ -407,7 +410,7 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
     }
 }
 
-/* is_estimate reads one of SJ_REPORT_ESTIMATES; `at` counts from 0. */
+/* Reads expression `at` of SJ_REPORT_ESTIMATES, counted from 0. */
 static bool is_estimate(const sj_report_selection *selection, int at, sqlite3_stmt *statement)
 {
     const int column = (int)selection->count + at;
@@ -426,7 +429,8 @@ void sj_report_row_print(const sj_report_selection *selection, const sj_terminal
     const bool is_self = is_estimate(selection, 1, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
-        /* a copy: a value of a row cannot be converted to text and read as a number in turn */
+        /* A copy, because a value of the row cannot first be converted to text and then be read as
+         * a number. */
         sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
         const int room = wide ? 0 : room_of(selection, terminal, i);
         if (value != NULL) {

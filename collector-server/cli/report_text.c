@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define WAITING_NS UINT64_C(1000000000) /* after which a wait is reported */
+#define WAITING_NS UINT64_C(1000000000) /* a longer wait is reported */
 
 enum {
     TOP_REASONS = 3,
-    WAIT_INDENT = 9,    /* behind "sojourn: " */
-    HIGHLIGHT_LINES = 7 /* of twelve, five of which say what was recorded */
+    WAIT_INDENT = 9,    /* after "sojourn: " */
+    HIGHLIGHT_LINES = 7 /* of twelve lines; the other five describe the recording */
 };
 
 static const char *format_amount(char *text, size_t capacity, uint64_t count)
@@ -45,7 +45,7 @@ static void clear_line(sj_report_text *text)
     }
 }
 
-/* The embedded collector is only ever a moment behind, which is not worth a line. */
+/* Reports a wait of over WAITING_NS: the embedded collector is usually only slightly behind. */
 static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     sj_terminal terminal;
@@ -86,7 +86,7 @@ static void show_wait(sj_report_text *text, const sj_recording_progress *progres
     }
 }
 
-/* Once, when it takes longer than one would wait in silence. */
+/* Reports once that the recorder waits for the JVM, if the wait is longer than WAITING_NS. */
 static void report_wait_for_budget(sj_report_text *text)
 {
     sj_terminal terminal;
@@ -160,7 +160,7 @@ static void report_reasons(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* report_unknown_code: code without symbols and unwind tables is recorded as nothing. */
+/* Reports code without symbols and unwind tables, which cannot be recorded. */
 static void report_unknown_code(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->poor_modules == 0) {
@@ -185,7 +185,7 @@ static const char *format_time(uint64_t ns, time_text *text)
     return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
-/* The range is left out where it says no more than the factor. */
+/* Prints the CPU factor, and its range if that is wide enough to matter. */
 static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
 {
     double least;
@@ -199,7 +199,7 @@ static void report_times(FILE *file, const sj_recording_cost *cost, double times
     fputs(")", file);
 }
 
-/* report_cost: what recording added, part by part; times in different units do not add up. */
+/* Reports the cost of recording by part. The parts have different units and are not added up. */
 static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
@@ -241,7 +241,7 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* report_lost_values tells of values that were lost, of calls that were not, mostly. */
+/* Reports lost values. Most of them belong to calls that were not lost. */
 static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
@@ -253,8 +253,8 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* report_drops tells of events that found a full buffer. Those of handlers that interrupt a thread
- * while it looks for room cannot wait, however long the others may. */
+/* Reports events that found a full buffer. An event of a signal handler that interrupted its thread
+ * during a reservation cannot wait, so it is reported separately. */
 static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_counters *drain)
 {
     const uint64_t of_handlers = drain->handler_events < drain->dropped_events
@@ -276,7 +276,7 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
     }
 }
 
-/* report_losses names the option that prevents each kind of loss. */
+/* Reports losses. Names the option that prevents each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
 {
@@ -289,7 +289,7 @@ static void report_losses(FILE *file, const sj_report_text *text,
         }
         return;
     }
-    /* A flight recorder may have lost only what no dump holds. */
+    /* In a flight recording, perhaps only events that are in no dump were lost. */
     if (summary->lost_calls != 0 || summary->lost_events != 0) {
         fprintf(file, "%s%s, %s; marked as gaps\n",
                 text->quiet ? "sojourn: lost " : "  lost       ",
@@ -326,7 +326,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_UNSEEN] = "run by a system call of the program's own instead of exec()",
     [SJ_UNRECORDED_ENVIRONMENT] = "run with more environment variables than the agent can pass on"};
 
-/* print_unrecorded lists which programs were run, and which processes forked, without an agent. */
+/* Lists the processes that ran a program or forked without an agent. */
 static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
@@ -343,7 +343,7 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* report_refused tells of functions that there was no room for in the processes. */
+/* Reports functions for which the processes had no space left. */
 static void report_refused(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.refused_functions != 0) {
@@ -355,7 +355,7 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* report_full tells what became of a recording whose session had its largest size. */
+/* Reports a recording whose session reached its maximum size. */
 static void report_full(FILE *file, const sj_recording_summary *summary)
 {
     time_text after;
@@ -397,7 +397,7 @@ static void report_calls(FILE *file, const sj_report_text *text,
     report_lost_values(file, summary);
 }
 
-/* report_function_log says what became of a live function.txt. */
+/* Reports what happened to a live function.txt. */
 static void report_function_log(FILE *file, const sj_report_text *text,
                                 const sj_recording_summary *summary)
 {
@@ -419,7 +419,7 @@ static void report_function_log(FILE *file, const sj_report_text *text,
     }
 }
 
-/* report_attach prints what attaching did to the process. */
+/* Reports what attaching did to the process. */
 static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
@@ -478,7 +478,7 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* report_unchanging has a line for each rule. */
+/* Prints one line for each rule. */
 static void report_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
@@ -488,7 +488,7 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
-/* report_left tells of processes that go on without their recording, and what to do. */
+/* Reports the processes that continue without being recorded, and what to do. */
 static void report_left(FILE *file, const sj_recording_summary *summary)
 {
     const uint32_t count = summary->left_processes;

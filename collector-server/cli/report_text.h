@@ -1,4 +1,5 @@
-/* What `sojourn record` prints while it records and at the end, always on standard error. */
+/* The text that `sojourn record` prints during the recording and at its end, always on standard
+ * error. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_TEXT_H
 
@@ -9,34 +10,34 @@
 
 #include <stdio.h>
 
-/* How much of it is wanted, and where it goes. */
+/* Options of the text, and the state of what was printed. */
 typedef struct sj_report_text {
-    bool quiet;         /* nothing but errors and losses */
-    bool has_terminal;  /* standard error is one, on which no recorded program writes */
-    bool drops;         /* full rings do not wait: --when-full drop */
+    bool quiet;         /* print only errors and losses */
+    bool has_terminal;  /* standard error is a terminal that no recorded program writes to */
+    bool drops;         /* calls are dropped when a buffer is full: --when-full drop */
     const char *target; /* database file or collector URL */
-    bool line_shown;    /* a progress line has to be cleared */
+    bool line_shown;    /* a progress line is on the screen and must be cleared */
     bool is_wait_reported;
     bool is_budget_wait_reported;
-    uint64_t waiting_for_budget_ns; /* monotonic, since when; 0: not yet */
-    uint64_t waiting_since_ns;      /* for the collector; 0: not yet */
-    uint64_t awaited_frames;        /* at that time */
+    uint64_t waiting_for_budget_ns; /* monotonic time since which it waits; 0: not waiting */
+    uint64_t waiting_since_ns; /* time since which it waits for the collector; 0: not waiting */
+    uint64_t awaited_frames;   /* number of pending frames when that wait began */
     sj_progress_work wait;
-    /* of the stored session; none when somebody else stores it */
+    /* These describe the stored session. They are empty if another process stores it. */
     sj_session_doubts doubts;
     sj_session_highlights highlights;
     bool is_stored;
 } sj_report_text;
 
-/* sj_report_text_progress is the `progress` of sj_recording_options; `context` a sj_report_text. */
+/* The `progress` callback of sj_recording_options. `context` is an sj_report_text. */
 void sj_report_text_progress(void *context, const sj_recording_progress *progress);
 
-/* sj_report_text_summary prints the result; `file_bytes` is the size of the database, 0 when it
- * is elsewhere. */
+/* Prints the result of the recording. `file_bytes` is the size of the database; 0 if it is on
+ * another machine. */
 void sj_report_text_summary(sj_report_text *text, const sj_recording_summary *summary,
                             uint64_t file_bytes);
 
-/* sj_report_text_json writes the same as one JSON object. */
+/* Writes the same result as one JSON object. */
 void sj_report_text_json(FILE *file, const sj_report_text *text,
                          const sj_recording_summary *summary, uint64_t file_bytes);
 

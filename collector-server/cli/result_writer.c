@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_LAST = 12 }; /* columns that the last column keeps */
+enum { LEAST_LAST = 12 }; /* minimum width of the last column */
 
 void sj_result_writer_init(sj_result_writer *writer, FILE *output, sj_result_format format)
 {
@@ -66,7 +66,7 @@ static void write_cell(const sj_result_writer *writer, const char *text, int col
     fputs(last ? "\n" : "  ", writer->output);
 }
 
-/* The columns that a row takes without the last one, which is as long as it is. */
+/* Returns the width of a row without its last column, which has any width. */
 static int used_before_last(const sj_result_writer *writer)
 {
     int used = 0;
@@ -76,7 +76,8 @@ static int used_before_last(const sj_result_writer *writer)
     return used;
 }
 
-/* Hides columns, as far as they may be, until the last one fits the room, which is cut then. */
+/* Hides columns in the order of hidden_first until the last column fits the terminal. Then cuts the
+ * last column. */
 static void fit(sj_result_writer *writer)
 {
     const int last = writer->columns - 1;
@@ -131,7 +132,7 @@ static const char *cell_text(sqlite3_stmt *statement, int column, bool values, c
     return text != NULL ? text : "";
 }
 
-/* What format_duration gives is aligned like a number. */
+/* True if the text comes from format_duration. Such texts are aligned like numbers. */
 static bool is_duration(const char *text)
 {
     const char *unit = strrchr(text, ' ');
@@ -176,8 +177,8 @@ static bool ends_with(const char *name, const char *end)
     return length >= strlen(end) && strcmp(name + length - strlen(end), end) == 0;
 }
 
-/* Ids of calls (first_call_id, ...) and paths and times of the calendar pass 2^53 sooner or later:
- * they are strings always. */
+/* True for columns whose numbers pass 2^53 sooner or later: ids of calls (first_call_id, ...) and
+ * paths, and calendar times. They are always strings. */
 static bool is_long_number(const char *name)
 {
     return ends_with(name, "call_id") || ends_with(name, "realtime_ns") ||

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* is_abandoned: a living recorder holds a lock on the file that says where its frames belong. */
+/* True if the recorder of the session is gone. A living recorder holds a lock on the file that
+ * names the frames' target. */
 static bool is_abandoned(const sj_session_id *session)
 {
     char root[PATH_MAX];

@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* Reads the rows of a statement into the highlights; ?1 is `id`, ?2 the most rows. */
+/* Reads one row of a statement into the highlights. Parameters: ?1 is the session, ?2 the maximum
+ * number of rows. */
 typedef void read_row(sqlite3_stmt *row, sj_session_highlights *highlights);
 
 static void read_rows(sqlite3 *database, const char *sql, int64_t id, int most, read_row *read,
@@ -58,7 +59,7 @@ static void read_zombies(sqlite3_stmt *row, sj_session_highlights *highlights)
     highlights->zombie_reports = (uint64_t)sqlite3_column_int64(row, 0);
 }
 
-/* ?1: the session */
+/* ?1 is the session */
 static const char functions_sql[] = "SELECT f.name, s.self_ns, s.calls, " SJ_IS_SELF_ESTIMATE(
     "s.session_id", "s.function_id") " FROM function_stats s LEFT JOIN functions f USING "
                                      "(function_id) WHERE s.session_id = ?1 AND s.self_ns > 0"
@@ -69,7 +70,8 @@ static const char crash_sql[] =
     " WHERE session_id = ?1 AND exit_signal IS NOT NULL ORDER BY number LIMIT 1";
 static const char zombies_sql[] = "SELECT count(*) FROM zombie_reports WHERE session_id = ?1";
 
-/* The innermost calls of the stream that entered a call last, of the process that crashed first. */
+/* The innermost open calls of the process that crashed first, in the stream that entered a call
+ * last. */
 static const char frames_sql[] =
     "SELECT f.name, o.depth FROM open_calls o LEFT JOIN functions f USING (function_id)"
     " WHERE o.stream_id = (SELECT o.stream_id FROM processes p"

@@ -1,5 +1,5 @@
-/* What is worth knowing of a session that has just been stored: the functions that took the most
- * time, how its program crashed, the uses of freed memory that were found. */
+/* The highlights of a session that was just stored: the functions with the most time, how its
+ * program crashed, and the uses of freed memory. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 
@@ -12,26 +12,26 @@
 enum { SJ_HIGHLIGHT_FUNCTIONS = 5, SJ_HIGHLIGHT_FRAMES = 5, SJ_HIGHLIGHT_NAME_BYTES = 160 };
 
 typedef struct sj_highlight_function {
-    char name[SJ_HIGHLIGHT_NAME_BYTES]; /* of the function; it may hold any bytes */
+    char name[SJ_HIGHLIGHT_NAME_BYTES]; /* name of the function; it may hold any bytes */
     int64_t self_ns;
     int64_t calls;
-    bool is_estimate; /* its self time: calls were counted without a clock */
+    bool is_estimate; /* its self time is an estimate: calls were counted without a clock */
 } sj_highlight_function;
 
 typedef struct sj_session_highlights {
-    sj_highlight_function functions[SJ_HIGHLIGHT_FUNCTIONS]; /* by self time, the most first */
-    uint32_t function_count;                                 /* of them that took any time */
-    int64_t self_ns;                                         /* of all functions */
-    int crash_signal;                                        /* 0: no process crashed */
+    sj_highlight_function functions[SJ_HIGHLIGHT_FUNCTIONS]; /* by self time, the highest first */
+    uint32_t function_count; /* number of functions above that took any time */
+    int64_t self_ns;         /* self time of all functions */
+    int crash_signal;        /* 0: no process crashed */
     bool core_dumped;
     char frames[SJ_HIGHLIGHT_FRAMES][SJ_HIGHLIGHT_NAME_BYTES]; /* open calls, the innermost first */
     uint32_t frame_count;
-    uint64_t deeper_frames;  /* callers that have no room above */
+    uint64_t deeper_frames;  /* number of callers that do not fit into `frames` */
     uint64_t zombie_reports; /* uses of freed memory, reported in this session */
 } sj_session_highlights;
 
-/* sj_session_highlights_read reads them; what cannot be read stays 0. The frames are those of the
- * crashed process's thread that entered a function last. */
+/* Reads the highlights. Members that cannot be read stay 0. The frames are those of the thread of
+ * the crashed process that entered a function last. */
 void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
                                 sj_session_highlights *highlights);
 

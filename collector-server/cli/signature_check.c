@@ -35,7 +35,7 @@ static sj_status visit_symbol(void *context, uint64_t address, const char *symbo
     return SJ_OK;
 }
 
-/* visit_line ends the reading: symbols come first, and no more is wanted. */
+/* Stops the reading at the first line: symbols come before lines, and lines are not needed. */
 static sj_status visit_line(void *context, uint64_t address, const char *file, int line)
 {
     (void)context;
@@ -45,7 +45,7 @@ static sj_status visit_line(void *context, uint64_t address, const char *file, i
     return SJ_EFULL;
 }
 
-/* find_functions returns whether the file has one of those that the rules name. */
+/* True if the file has one of the functions that the rules name. */
 static bool find_functions(signature_check *check, const char *binary)
 {
     const sj_symbol_visitor visitor = {
@@ -63,8 +63,8 @@ static bool find_functions(signature_check *check, const char *binary)
     return is_found && (status == SJ_OK || status == SJ_EFULL);
 }
 
-/* take_name returns the name of the next parameter of a signature, and moves behind that; NULL:
- * there is none, or it has none. */
+/* Returns the name of the next parameter of a signature and moves `*at` after the parameter.
+ * Returns NULL at the end, or if the parameter has no name. */
 static const char *take_name(const char **at, size_t *bytes)
 {
     const char *start = *at + strspn(*at, " ");
@@ -91,7 +91,7 @@ static const sj_typed_value *find_named(const sj_typed_function *typed, const ch
     return NULL;
 }
 
-/* is_same_place: two descriptors mean one register, or word on the stack. */
+/* True if two descriptors mean the same register or the same word on the stack. */
 static bool is_same_place(uint8_t left, uint8_t right)
 {
     const uint32_t position = sj_value_position(left);
@@ -109,7 +109,7 @@ static void compare(const checked_rule *rule, const sj_typed_function *typed)
         size_t bytes = 0;
         const char *name = take_name(&at, &bytes);
         if (sj_value_position(signature->values[value].source) != number) {
-            continue; /* it is not recorded */
+            continue; /* this argument is not recorded */
         }
         const sj_typed_value *said = name != NULL ? find_named(typed, name, bytes) : NULL;
         if (said != NULL && !is_same_place(said->place, signature->values[value].place)) {

@@ -1,12 +1,12 @@
-/* Signatures of values against the debug data of the program: a rule such as 'send(n:int)' is about
- * the first argument, whatever that is called there. */
+/* Checks signatures of values against the debug data of the program. A rule such as 'send(n:int)'
+ * reads the first argument, whatever its name in the program is. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SIGNATURE_CHECK_H
 #define SJ_COLLECTOR_SERVER_CLI_SIGNATURE_CHECK_H
 
-/* sj_signature_check prints a sentence to standard error for each signature of a policy's document
- * that names an argument of a function of the ELF file `binary` and takes it from another place
- * than debug data say; patterns and calls into libraries are not looked at. Reads the symbols and
- * the DWARF of the file, if there is such a rule. Blocks; what cannot be read is no mistake. */
+/* Prints a sentence to standard error for each signature that disagrees with the debug data. Such a
+ * signature names an argument of a function of the ELF file `binary` but reads it from another
+ * place. Checks neither patterns nor calls into libraries. Reads the symbols and the DWARF of the
+ * file only if such a rule exists. Blocks. What cannot be read is ignored. */
 void sj_signature_check(const char *document, const char *binary);
 
 #endif

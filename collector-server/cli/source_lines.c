@@ -11,7 +11,7 @@ enum { MODULES_MAX = 64, PATH_BYTES = 4096 };
 
 typedef struct module_lines {
     int64_t module_id;
-    sj_symbol_file *file; /* NULL: there is no debug data of it here */
+    sj_symbol_file *file; /* NULL: this machine has no debug data of the module */
 } module_lines;
 
 typedef struct source_lines {
@@ -28,7 +28,7 @@ static void free_lines(void *context)
     free(lines);
 }
 
-/* open_debug opens the debug data that lies apart from the module. */
+/* Opens the separate debug file of the module. */
 static sj_symbol_file *open_debug(const char *path)
 {
     sj_elf module;
@@ -54,7 +54,7 @@ static bool has_build_id(const sj_symbol_file *file, const void *build_id, size_
     return bytes != 0 && size == bytes && memcmp(found, build_id, bytes) == 0;
 }
 
-/* open_module opens the file that holds a module's debug data; NULL where there is none, or one of
+/* Opens the file with a module's debug data. Returns NULL if there is none, or if it belongs to
  * another build. */
 static sj_symbol_file *open_module(const char *path, const void *build_id, size_t bytes)
 {
@@ -105,8 +105,8 @@ static bool find_line(source_lines *lines, sqlite3_stmt *row, const char **path,
            sj_symbol_file_line(file, (uint64_t)sqlite3_column_int64(row, 1), path, line) == SJ_OK;
 }
 
-/* The statement is not kept: a connection with one cannot be closed, and closing it is what frees
- * the function. */
+/* Implements source_line. It prepares its statement on each call: SQLite frees the function when
+ * the connection closes, and a connection with open statements cannot be closed. */
 static void source_line(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
     static const char sql[] = "SELECT m.module_id, f.offset, m.path, m.build_id, l.file, l.line "
@@ -135,7 +135,7 @@ sj_status sj_source_lines_register(sqlite3 *database, sj_error *error)
     if (lines == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for source lines");
     }
-    /* SQLite frees the context, also when it refuses the function. */
+    /* SQLite frees the context, even if it refuses the function. */
     return sqlite3_create_function_v2(database, "source_line", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY,
                                       lines, source_line, NULL, NULL, free_lines) == SQLITE_OK
                ? SJ_OK

@@ -23,8 +23,9 @@
 
 enum { DEFAULT_WAIT_MS = 10000, FILE_WAIT_MS = 60000, LOOK_MS = 100 };
 
-/* drain waits for all frames of a spool, `wait_ms` at most; of a database so long for the next one:
- * it may be locked or its disk full for ever. */
+/* Waits until all frames of a spool are acknowledged, for at most `wait_ms`. For a database the
+ * timeout begins again with each acknowledgement. It must have a timeout, too: it may be locked or
+ * its disk full for ever. */
 static sj_status drain(sj_uplink *uplink, uint64_t frames, bool is_database, int64_t wait_ms)
 {
     sj_status status = SJ_ETIMEDOUT;
@@ -44,7 +45,7 @@ static sj_status drain(sj_uplink *uplink, uint64_t frames, bool is_database, int
     return status;
 }
 
-/* check_refused fails with SJ_ECORRUPT if frames of the spool were refused for good. */
+/* Fails with SJ_ECORRUPT if frames of the spool were refused permanently. */
 static sj_status check_refused(const char *directory, sj_error *error)
 {
     sj_spool_aside aside;
@@ -54,8 +55,8 @@ static sj_status check_refused(const char *directory, sj_error *error)
                : SJ_OK;
 }
 
-/* send_spool delivers one spool and deletes it; `file`: the database behind the URL, or NULL.
- * SJ_ETIMEDOUT, SJ_EPERM: it is kept. */
+/* Delivers one spool and deletes it. `file` is the database behind the URL, or NULL. The spool is
+ * kept on SJ_ETIMEDOUT and SJ_EPERM. */
 static sj_status send_spool(const char *directory, const char *url, const char *file,
                             int64_t wait_ms, sj_error *error)
 {
@@ -118,18 +119,19 @@ static sj_status send_to(const char *directory, const char *destination, int64_t
     return status;
 }
 
-/* deliver_spool delivers one spool. SJ_ECORRUPT: all of it but what was refused for good. */
+/* Delivers one spool. SJ_ECORRUPT: delivered all frames except the permanently refused ones. */
 static sj_status deliver_spool(const char *directory, const char *destination, int64_t wait_ms,
                                sj_error *error)
 {
-    if (sj_spool_directory_bytes(directory) == 0) { /* what is left was refused before */
+    /* an earlier delivery left only refused frames */
+    if (sj_spool_directory_bytes(directory) == 0) {
         SJ_TRY(check_refused(directory, error));
     }
     SJ_TRY(send_to(directory, destination, wait_ms, error));
     return check_refused(directory, error);
 }
 
-/* flush_one handles the session whose destination is in `path`. */
+/* Delivers the session whose destination is in the file `path`. */
 static void flush_one(const char *path, const sj_flush_request *request, sj_flush_totals *totals)
 {
     const char *to = request->collector;
@@ -149,7 +151,7 @@ static void flush_one(const char *path, const sj_flush_request *request, sj_flus
     sj_status status = sj_recovery_session(&claim, &salvaged, &error);
     totals->salvaged += salvaged.recovered;
     if (status == SJ_OK && claim.destination[0] == '\0' && to == NULL) {
-        /* Its recorder died before it had anything to send. */
+        /* Its recorder died before it had frames to send. */
         delivered = true;
     } else if (status == SJ_OK) {
         status = deliver_spool(claim.spool_directory, to != NULL ? to : claim.destination,

@@ -1,4 +1,4 @@
-/* Delivery of what earlier recordings left in a spool. */
+/* Delivers the frames that earlier recordings left in a spool. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SPOOL_FLUSH_H
 #define SJ_COLLECTOR_SERVER_CLI_SPOOL_FLUSH_H
 
@@ -6,26 +6,28 @@
 
 #include <stdint.h>
 
-enum { SJ_FLUSH_USUAL_WAIT = -1 }; /* 10 s for a server, 1 minute for a database's next answer */
+enum { SJ_FLUSH_USUAL_WAIT = -1 }; /* 10 s for a server, 1 minute for a database's next reply */
 
 typedef struct sj_flush_request {
-    const sj_command *command; /* that says what could not be delivered */
-    const char *root;          /* the spool */
-    const char *collector;     /* NULL: where each session was meant to go */
-    const char *only_for;      /* NULL: all; else only sessions that were meant to go there */
-    int64_t wait_ms;           /* for each session */
+    const sj_command *command; /* named in messages about undelivered sessions */
+    const char *root;          /* folder of the spool */
+    const char *collector;     /* NULL: the target of each session */
+    const char *only_for;      /* only sessions with this target; NULL: all */
+    int64_t wait_ms;           /* timeout for each session */
 } sj_flush_request;
 
 typedef struct sj_flush_totals {
     unsigned delivered;
-    unsigned in_use; /* being recorded */
+    unsigned in_use; /* sessions that are being recorded */
     unsigned kept;
-    unsigned refused;  /* frames of them, for good: they are kept aside, and named each time */
-    unsigned salvaged; /* of recorders that were killed */
+    /* sessions with permanently refused frames, which are set aside; each run reports them */
+    unsigned refused;
+    unsigned salvaged; /* sessions of killed recorders */
 } sj_flush_totals;
 
-/* sj_flush_spool delivers and removes sessions of a spool; those that are being recorded are left
- * alone. SJ_ENOTFOUND: there is no spool. Blocks until each was taken, or for its wait. */
+/* Delivers and removes the sessions of a spool. Skips sessions that are being recorded. Fails with
+ * SJ_ENOTFOUND if the spool does not exist. Blocks until each session is delivered or its timeout
+ * has passed. */
 SJ_MUST_CHECK sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *totals,
                                        sj_error *error);
 

@@ -29,7 +29,7 @@ static void add_word(sj_word_list *list, const char *word, const char *prefix)
     }
 }
 
-/* Adds the first column of a query; ?1 is the prefix. */
+/* Adds the first column of a query. The parameter ?1 is the prefix. */
 static void add_rows(sqlite3 *database, const char *sql, const char *prefix, sj_word_list *list)
 {
     sqlite3_stmt *statement = NULL;

@@ -1,5 +1,5 @@
-/* Words that the SQL shell completes: keywords, tables, columns, functions of SQL, shipped queries,
- * dot commands, and inside of quotes the names of recorded functions. */
+/* Words that the SQL shell completes: keywords, tables, columns, SQL functions, shipped queries and
+ * dot commands. Inside quotes it completes the names of recorded functions. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SQL_COMPLETION_H
 #define SJ_COLLECTOR_SERVER_CLI_SQL_COMPLETION_H
 
@@ -8,12 +8,12 @@
 #include <stddef.h>
 
 typedef struct sj_word_list {
-    char **words; /* owned, sorted, each once */
+    char **words; /* owned, sorted, without duplicates */
     size_t count, capacity;
 } sj_word_list;
 
-/* sj_sql_complete collects what begins with `prefix`; `quoted`: names of recorded functions. At
- * most some hundred words. Memory that is missing shortens the list. */
+/* Collects the words that begin with `prefix`, at most a few hundred. If `quoted`, these are names
+ * of recorded functions. If memory runs out, the list is shorter. */
 void sj_sql_complete(sqlite3 *database, const char *prefix, bool quoted, sj_word_list *list);
 void sj_word_list_deinit(sj_word_list *list);
 

@@ -1,5 +1,6 @@
-/* Design notes. libedit by its readline interface, whose callbacks carry no context: the one shell
- * of the process is a static variable. What is typed runs under the same guard as everything. */
+/* Design notes. The shell uses the readline interface of libedit. Its callbacks have no context, so
+ * the only shell of the process is a static variable. The statements run under the same guard as
+ * those of the command line. */
 #include "collector-server/cli/sql_shell.h"
 
 #include "agent/host/directories.h"
@@ -46,7 +47,7 @@ static char **complete_line(const char *text, int start, int end)
         quotes += rl_line_buffer[i] == '\'';
     }
     completes_quoted = quotes % 2 != 0;
-    rl_attempted_completion_over = 1; /* no names of files */
+    rl_attempted_completion_over = 1; /* prevents completion of file names */
     return rl_completion_matches(text, next_word);
 }
 
@@ -58,8 +59,9 @@ static void start_editing(sql_shell *shell)
     rl_readline_name = "sojourn";
     rl_attempted_completion_function = complete_line;
     using_history();
-    /* Ctrl-D typed while a statement runs comes as a zero, which would put what is typed next into
-     * the line as it is, Ctrl-D included. Inserting a zero does nothing. */
+    /* Inserting a zero byte must do nothing. If the user types Ctrl-D while a statement runs, the
+     * shell reads it as a zero. By default, that zero would insert the next key literally, even a
+     * Ctrl-D. */
     rl_bind_key('\0', rl_insert);
     stifle_history(HISTORY_LINES);
     if (sj_state_directory("sql", folder, sizeof(folder), &error) == SJ_OK &&
@@ -71,11 +73,11 @@ static void start_editing(sql_shell *shell)
     }
 }
 
-/* The next line without its newline (free it), NULL at the end. */
+/* Returns the next line without its newline, or NULL at the end. The caller frees it. */
 static char *read_line(const sql_shell *shell, bool continued)
 {
     if (shell->terminal) {
-        /* Before the prompt: a user who has seen it may type Ctrl-D. */
+        /* Before the prompt, because the user may type Ctrl-D as soon as it appears. */
         rl_prep_terminal(1);
         return readline(continued ? "    ...> " : "sojourn> ");
     }
@@ -205,7 +207,8 @@ static void remember_statement(sql_shell *shell, const char *statement)
     }
 }
 
-/* Reads one statement, over several lines if need be (free it); NULL at the end. */
+/* Reads one statement, from several lines if necessary. Returns NULL at the end. The caller frees
+ * it. */
 static char *read_statement(sql_shell *shell)
 {
     char *statement = NULL;
@@ -229,7 +232,7 @@ static char *read_statement(sql_shell *shell)
     return statement;
 }
 
-/* The bytes of the first statement of a text: up to the semicolon that ends it. */
+/* Returns the length in bytes of the first statement of a text, including its semicolon. */
 static size_t first_statement(const char *text)
 {
     size_t size = 0;
@@ -246,7 +249,7 @@ static size_t first_statement(const char *text)
     return size;
 }
 
-/* is_comment: nothing of the text is to be run. What is wrong is not. */
+/* True if the text contains no statement to run. Text with a syntax error is not a comment. */
 static bool is_comment(sqlite3 *database, const char *text)
 {
     sqlite3_stmt *statement = NULL;
@@ -256,7 +259,7 @@ static bool is_comment(sqlite3 *database, const char *text)
     return is_empty;
 }
 
-/* run_statements runs those of a text one after the other, up to the first that fails. */
+/* Runs the statements of a text in order, up to the first that fails. */
 static int run_statements(sj_statement_runner *runner, const char *text)
 {
     int exit_code = SJ_EXIT_OK;
@@ -290,7 +293,7 @@ int sj_sql_shell(sj_statement_runner *runner, sj_query_options *options)
             remember_statement(&shell, statement);
             shell.exit_code = statement[0] == '.' ? run_dot_command(&shell, statement)
                                                   : run_statements(runner, statement);
-            /* a script ends there, however its statements are broken into lines */
+            /* the first error ends a script, wherever the later statements stand */
             shell.done |= !shell.terminal && shell.exit_code != SJ_EXIT_OK;
             fflush(stdout);
         }

@@ -1,9 +1,8 @@
-/* Design notes
- *
- * A stall is what a watch of the program reported, or a "jank" trigger without such a report. What
- * was going on is asked for one moment, in the middle of the wait: the thread had not answered for
- * some time already, and had not yet. Calls come from the dump that the trigger made, if it made
- * one, else from the session itself; both count time from the same moment. */
+/* Design notes. A stall is a report of a watch in the program, or a "jank" trigger without such a
+ * report. The report shows the calls at one moment, in the middle of the wait. At that moment the
+ * thread had not responded for some time, and it did not respond for some more time. The calls come
+ * from the dump that the trigger made, if there is one, else from the session. Both count time from
+ * the same moment. */
 #include "collector-server/cli/stall_report.h"
 
 #include "collector-server/cli/function_name.h"
@@ -14,7 +13,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* Columns of a stall, in this order in both queries. */
+/* Columns of a stall, in the order of both queries. */
 enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, REALTIME, UTC };
 
 #define NEAR_NS "2000000000"
@@ -70,8 +69,8 @@ static const char stops_sql[] =
 
 static const char list_sql[] = "SELECT value FROM json_each(?1)";
 
-/* A stall as JSON: ?1 the session of its calls, ?2 its thread, ?3 its moment, ?4 its report, ?5 to
- * ?8 what else is known of it. */
+/* A stall as JSON. Parameters: ?1 is the session of its calls, ?2 its thread, ?3 its moment, ?4 its
+ * report, ?5 to ?8 its other members. */
 static const char json_sql[] =
     "SELECT json_object('session_id', ?5, 'watch', ?6, 'waited_ns', ?7, 'moment_ns', ?3,"
     " 'realtime_ns', CAST(?8 AS TEXT), 'calls_session_id', ?1, 'report', (SELECT json(payload) "
@@ -94,14 +93,15 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
-/* Texts come from devices: print_text prints one so that it cannot paint the terminal. */
+/* Prints a text without control characters: texts come from devices and must not control the
+ * terminal. */
 static void print_text(const char *before, sqlite3_stmt *row, int column, const char *behind)
 {
     char clean[SJ_FUNCTION_NAME_BYTES];
     printf("%s%s%s", before, sj_function_name_fit(text_of(row, column), 0, clean), behind);
 }
 
-/* Columns that a call is indented by; depths come from devices, too. */
+/* Returns the columns to indent a call. Limits them, because depths come from devices, too. */
 static int indentation(int64_t depth)
 {
     enum { MOST = 200 };
@@ -118,7 +118,8 @@ static sj_status finish(sqlite3_stmt *statement)
     return sqlite3_finalize(statement) == SQLITE_OK ? SJ_OK : SJ_EIO;
 }
 
-/* The calls that were open in a thread, outermost first, with their times until then and in all. */
+/* Prints the calls that were open in a thread, outermost first, with their time up to the moment
+ * and their whole time. */
 static sj_status print_open_calls(sqlite3 *database, int64_t session, int64_t thread_id,
                                   int64_t moment)
 {

@@ -7,11 +7,11 @@
 #include <jansson.h>
 #include <sqlite3.h>
 
-/* sj_stall_report_print writes all stalls of a database, whose tables of calls are there, to
- * standard output. SJ_EIO: the database says why. */
+/* Writes all stalls of a database to standard output. The database must have its tables of calls.
+ * Fails with SJ_EIO and the message of the database. */
 SJ_MUST_CHECK sj_status sj_stall_report_print(sqlite3 *database);
 
-/* sj_stall_report_json gives them as an array. SJ_ENOMEM, SJ_EIO. */
+/* Returns the stalls as an array in `*stalls`. Fails with SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_stall_report_json(sqlite3 *database, json_t **stalls);
 
 #endif

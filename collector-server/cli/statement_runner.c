@@ -20,8 +20,8 @@ static void note_interrupt(int signal_number)
     interrupted = 1;
 }
 
-static sj_statement_runner *shown; /* whose progress is */
-static sj_progress work;           /* as last heard of */
+static sj_statement_runner *shown; /* the runner whose progress is shown */
+static sj_progress work;           /* its latest progress */
 
 static void show_time(sj_statement_runner *runner)
 {
@@ -59,7 +59,7 @@ static const char *given_value(const sj_statement_runner *runner, const char *na
     return NULL;
 }
 
-/* Numbers are bound as numbers, everything else as text. */
+/* Binds a value: numbers as numbers, all others as text. */
 static void bind_value(sqlite3_stmt *statement, int number, const char *value)
 {
     char *end;
@@ -171,7 +171,7 @@ int sj_statement_runner_run(sj_statement_runner *runner, const char *sql)
     return SJ_EXIT_OK;
 }
 
-/* has_parameter: a shipped query has a parameter of the name that stands before the `=`. */
+/* True if the shipped query has the parameter named before the `=` of `given`. */
 static bool has_parameter(const sj_shipped_query *query, const char *given)
 {
     char value[VALUE_BYTES];

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-/* The number in an environment variable; 0: there is none that can be a size. */
+/* Returns the number in an environment variable, or 0 if it is not a valid size. */
 static int size_in(const char *variable)
 {
     const char *text = getenv(variable);
@@ -64,8 +64,7 @@ void sj_terminal_begin_line(FILE *file, const sj_terminal *terminal)
     }
 }
 
-/* The bytes of a line, from `line` to its end, that fit `columns`, broken at a space if there is
- * one. */
+/* Returns how many bytes of a line fit in `columns`. Breaks the line at a space if possible. */
 static size_t fit_words(const char *line, size_t length, int columns)
 {
     size_t end = sj_text_cut(line, columns);
@@ -103,7 +102,7 @@ void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text,
     }
 }
 
-/* Whether the first word of a command line is a program that can be run. */
+/* True if the first word of a command line is an executable program. */
 static bool can_run(const char *command)
 {
     char word[PATH_MAX];
@@ -132,10 +131,11 @@ static const char *choose_pager(void)
     return pager[0] == '\0' || strcmp(pager, "cat") == 0 || !can_run(pager) ? NULL : pager;
 }
 
-/* start_pager runs the pager with `pipe_end` as its standard input. 0: it could not be started. */
+/* Starts the pager with the read end of the pipe as its standard input. Returns 0 if it cannot be
+ * started. */
 static pid_t start_pager(const char *pager, const int pipe_ends[2])
 {
-    /* colours pass, a result that fits the screen does not stay in the pager, the screen is kept */
+    /* F: quit if the result fits the screen; R: keep colours; X: keep the text on the screen */
     if (setenv("LESS", "FRX", 0) != 0) {
         return 0;
     }
@@ -178,7 +178,7 @@ bool sj_terminal_close(sj_terminal *terminal)
 {
     const bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (terminal->pager != 0) {
-        /* the pager sees the end of its input when the last write end is gone */
+        /* the pager reads the end of its input when the last write end is closed */
         const bool restored = dup2(terminal->screen, STDOUT_FILENO) >= 0;
         close(terminal->screen);
         if (!restored) {

@@ -4,9 +4,10 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { NO_CHARACTER = 0x110000 }; /* behind the last one of Unicode */
+enum { NO_CHARACTER = 0x110000 }; /* after the last character of Unicode */
 
-/* The first byte of a character says how many it has; 0: none begins so. */
+/* Returns the number of bytes of a character from its first byte. Returns 0 if no character begins
+ * with that byte. */
 static size_t length_of(unsigned char first)
 {
     return first < 0x80   ? 1
@@ -17,8 +18,8 @@ static size_t length_of(unsigned char first)
                           : 0;
 }
 
-/* read_character returns how many bytes the first character of a text has. Bytes that are not UTF-8
- * stand alone, as NO_CHARACTER. */
+/* Returns the number of bytes of the first character of a text. A byte that is not UTF-8 is one
+ * character with the code NO_CHARACTER. */
 static size_t read_character(const char *text, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -45,7 +46,7 @@ static bool is_shown(uint32_t code)
     return code >= 0x20 && (code < 0x7f || code >= 0xa0) && code != NO_CHARACTER;
 }
 
-/* One character: its bytes, and the columns it takes. */
+/* Returns the number of bytes of a character. Writes the columns that it needs to `*width`. */
 static size_t measure_character(const char *text, int *width)
 {
     uint32_t code;

@@ -5,11 +5,11 @@
 
 #include <stdio.h>
 
-#define LEAST_NS INT64_C(40000000) /* less are one or two looks at a thread */
+#define LEAST_NS INT64_C(40000000) /* a shorter time has only one or two samples of a thread */
 
 enum { THREADS_SHOWN = 10, NAME_COLUMN = 48, LEAST_NAME = 12 };
 
-/* Of a whole session: what its processes' last reports add up to. */
+/* The sums of a whole session: the totals of its processes' last reports. */
 static const char whole_sql[] =
     "WITH last AS (SELECT max(number) AS number FROM reports WHERE session_id = ?1 "
     "AND monitor = 'threads' AND kind = 'times' GROUP BY process_number) "
@@ -17,7 +17,7 @@ static const char whole_sql[] =
     "sum(r.payload ->> '$.ready_ns') FROM last JOIN reports AS r "
     "ON r.session_id = ?1 AND r.number = last.number";
 
-/* The steps of the threads that are chosen, with the part of each that lies in a window. */
+/* The steps of the chosen threads, with the part of each step inside a window. */
 #define CHOSEN_PARTS                                                                               \
     "WITH chosen AS MATERIALIZED (SELECT DISTINCT t.number AS thread_number, "                     \
     "w.value ->> 1 AS from_ns, w.value ->> 2 AS to_ns FROM json_each(?11) AS w "                   \
@@ -54,7 +54,8 @@ static sj_status prepare(sqlite3 *database, const char *sql, int64_t session_id,
     return SJ_OK;
 }
 
-/* The sums that a row begins with; a device's word may not add up. */
+/* Reads the sums at the beginning of a row. Sums with a negative number become unknown: a device
+ * may send wrong numbers. */
 static sj_thread_sums read_sums(sqlite3_stmt *row)
 {
     sj_thread_sums sums = {.watched_ns = sqlite3_column_int64(row, 0),
@@ -87,8 +88,9 @@ static int64_t waited(const sj_thread_sums *sums)
     return waited_ns > 0 ? waited_ns : 0;
 }
 
-/* What the parts are shares of. Sums of a window, and of devices of earlier versions, can be more
- * than the time that was watched: a wait for a processor is known when it ends. */
+/* Returns the whole time, for the shares of the parts. A wait for a processor is counted when it
+ * ends. So the parts of a window, and those of devices of earlier versions, can exceed the watched
+ * time. */
 static int64_t whole(const sj_thread_sums *sums)
 {
     const int64_t parts_ns = sums->cpu_ns + sums->ready_ns;

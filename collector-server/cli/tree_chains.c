@@ -6,7 +6,8 @@
 
 enum { FIRST_CAPACITY = 64, LEAST_FOLDED = 2 };
 
-/* The caller of a path at `depth` that is appended next; the list's length: none. */
+/* Returns the index of the caller of the next path, which is at `depth`. Returns the list's length
+ * if there is none. */
 static size_t find_parent(const sj_tree_paths *paths, int64_t depth)
 {
     size_t at = paths->count;

@@ -1,9 +1,7 @@
-/* Design notes
- *
- * A path is a chain of functions, and calls come in the order of their entries: one walk with a
- * stack of those that are open finds each call's path. Values come in the same order beside it.
- * Values may be long: a line shows the beginning of them, and a hash of all their bytes says which
- * calls had the same. */
+/* Design notes. A path is a chain of functions, and calls come in the order of their entries. One
+ * walk with a stack of open calls finds the path of each call. The values come in the same order,
+ * in a second query. Values may be long, so a line shows only their beginning. A hash of all their
+ * bytes decides which calls had the same values. */
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"
@@ -20,29 +18,30 @@ enum { DIFFERENT_MOST = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
 
 typedef struct open_call {
     int64_t call_id;
-    uint32_t path; /* place; 0: it has none, or its path was folded */
+    uint32_t path; /* index in `paths`; 0: the path is unknown or was folded */
 } open_call;
 
 struct sj_tree_values {
-    int64_t *paths; /* path_ids in rising order, by place; place 0 is the root of all */
+    int64_t *paths; /* path_ids in ascending order; index 0 is the common root */
     size_t path_count, path_capacity;
-    sj_hash_map places; /* function_id below a place: place; path_id and NO_PARENT: place */
-    sj_hash_map names;  /* function_id and position: place among the names */
+    /* (function_id, index of the caller) to index; (path_id, NO_PARENT) to index */
+    sj_hash_map places;
+    sj_hash_map names; /* (function_id, position) to index in `name_texts` + 1 */
     char **name_texts;
     size_t name_count, name_capacity;
     sj_path_values *items;
     size_t count, capacity;
-    sj_hash_map texts; /* of a text, and a path's place: place among the items */
+    sj_hash_map texts; /* (hash, index of the path) to index in `items` + 1 */
     open_call *open;
     size_t depth, open_capacity;
     int64_t left_out;
 };
 
-/* A list of values: as much of it as is shown, and what tells the whole of it from others. */
+/* A list of values: the shown part of its text, and the length and hash of the whole text. */
 typedef struct value_list {
     char text[TEXT_BYTES];
-    uint64_t bytes; /* of all; more than there is room for: the text ends with an ellipsis */
-    uint64_t hash;  /* of all */
+    uint64_t bytes; /* length of the whole text; from TEXT_BYTES on, `text` ends with an ellipsis */
+    uint64_t hash;  /* hash of the whole text */
 } value_list;
 
 /* The values of one call as text. */
@@ -84,7 +83,7 @@ static sj_status put(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
     return sj_hash_map_put(map, &entry);
 }
 
-/* add_path: a caller's path_id is less than that of its callees. */
+/* Adds a path. Rows are sorted by path_id, and a caller has a lower path_id than its callees. */
 static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
 {
     const int64_t path_id = sqlite3_column_int64(row, 0);
@@ -135,7 +134,7 @@ static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql
     return result == SQLITE_DONE ? SJ_OK : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
 }
 
-/* FNV-1a */
+/* Continues an FNV-1a hash with `data`. */
 static uint64_t hash_on(uint64_t hash, const void *data, size_t bytes)
 {
     for (const uint8_t *byte = data; bytes != 0; byte++, bytes--) {
@@ -151,7 +150,7 @@ static void clear(value_list *list)
     list->hash = UINT64_C(0xcbf29ce484222325);
 }
 
-/* cut_short ends a text that has no more room with an ellipsis, behind a whole character. */
+/* Ends a text that is too long with an ellipsis, after a whole character. */
 static void cut_short(char text[TEXT_BYTES])
 {
     size_t end = TEXT_BYTES - sizeof(ELLIPSIS);
@@ -174,7 +173,7 @@ static void append_text(value_list *list, const char *text)
     list->bytes += bytes;
 }
 
-/* append adds a value to a list. */
+/* Appends a value to a list. */
 static void append(value_list *list, const char *name, const char *sign, const char *text)
 {
     append_text(list, list->bytes != 0 ? ", " : "");
@@ -199,8 +198,8 @@ static void take_value(const sj_tree_values *values, int64_t function_id, sqlite
            value);
 }
 
-/* take_values reads the values of a call; the statement stands on the first one of it, and then on
- * the next call's. False: there are none. */
+/* Reads the values of a call. On entry `row` is at the first value of this or an earlier call. On
+ * return it is at the first value of the next call. Returns false if the call has no values. */
 static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t function_id,
                         sqlite3_stmt *row, int *result, value_text *text)
 {
@@ -212,7 +211,7 @@ static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t f
         *result = sqlite3_step(row);
     }
     while (*result == SQLITE_ROW && sqlite3_column_int64(row, 0) == call_id) {
-        /* The same value may be there for several rules. */
+        /* Several rules may have stored the same value. */
         if (sqlite3_column_int64(row, 1) != position ||
             strcmp((const char *)sqlite3_column_text(row, 2), kind) != 0) {
             take_value(values, function_id, row, text);
@@ -232,8 +231,8 @@ static uint64_t hash_of(const value_text *text)
     return hash != 0 ? hash : 1;
 }
 
-/* item_of finds or makes the line of a path's calls with these values; NULL: no memory, or there
- * are too many. */
+/* Finds or adds the line for a path's calls with these values. Returns NULL if out of memory or if
+ * there are too many lines. */
 static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char *text,
                                uint64_t hash)
 {
@@ -244,7 +243,7 @@ static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char
         if (item->hash == hash && strcmp(item->text, text) == 0) {
             return &values->items[place - 1];
         }
-        key++; /* of another text */
+        key++; /* this entry has another text */
     }
     if (values->count == DIFFERENT_MOST ||
         sj_array_reserve(&values->items, &values->capacity, values->count, 1,
@@ -275,7 +274,7 @@ static void count_call(sj_tree_values *values, uint32_t path, const value_text *
     item->total_ns += ns;
 }
 
-/* enter puts a call on the stack of those that are open and returns its path's place. */
+/* Pushes a call on the stack of open calls. Returns the index of its path in `*path`. */
 static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
 {
     const bool is_root = sqlite3_column_type(call, 1) == SQLITE_NULL;
@@ -370,7 +369,7 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values 
         SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    values->path_count = 1; /* the root of all */
+    values->path_count = 1; /* the common root */
     SJ_TRY(each_row(database, session_id, paths_sql, values, add_path, error));
     SJ_TRY(each_row(database, session_id, names_sql, values, add_name, error));
     SJ_TRY(walk_calls(database, session_id, values, error));

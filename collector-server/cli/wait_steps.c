@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define TICK_NS INT64_C(4000000) /* of the kernel's timer, at 250 Hz */
+#define TICK_NS INT64_C(4000000) /* tick of the kernel's timer at 250 Hz */
 
 enum { MOST_STEPS = 4 * 1024 * 1024 };
 
@@ -13,8 +13,9 @@ static int64_t at_least_0(int64_t ns)
     return ns > 0 ? ns : 0;
 }
 
-/* Steps that overlap, by the precision of their times or by what a device says, are cut to what
- * lies behind the one before; those without a length that a session can have are not taken. */
+/* Adds a step. Steps may overlap, because times are rounded or a device sends wrong ones. An
+ * overlapping step is cut to the part after the step before. A step without a valid length is
+ * skipped. */
 static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
 {
     sj_wait_step step = {.thread_id = sqlite3_column_int64(row, 0),
@@ -73,7 +74,8 @@ void sj_wait_steps_deinit(sj_wait_steps *steps)
     *steps = (sj_wait_steps){0};
 }
 
-/* The first step of a thread that ends after `ns`; the first of a later thread: none. */
+/* Returns the thread's first step that ends after `ns`. If there is none, returns the first step of
+ * a later thread. */
 static size_t find_step(const sj_wait_steps *steps, int64_t thread_id, int64_t ns)
 {
     size_t low = 0;
@@ -90,7 +92,7 @@ static size_t find_step(const sj_wait_steps *steps, int64_t thread_id, int64_t n
     return low;
 }
 
-/* Adds what a step has at least between two moments. */
+/* Adds lower bounds for the part of a step between two moments. */
 static void add_part(const sj_wait_step *step, int64_t from_ns, int64_t to_ns, int64_t *working_ns,
                      int64_t *waiting_ns)
 {
@@ -110,7 +112,7 @@ void sj_wait_steps_bound(const sj_wait_steps *steps, int64_t thread_id, int64_t 
     *working_ns = *waiting_ns = 0;
     if (last == steps->count || steps->steps[last].thread_id != thread_id ||
         steps->steps[last].from_ns >= to_ns) {
-        last--; /* there is one before when there is one at all */
+        last--; /* without steps of the thread, the next check returns */
     }
     if (first >= steps->count || steps->steps[first].thread_id != thread_id ||
         steps->steps[first].from_ns >= to_ns) {

@@ -7,7 +7,7 @@
 
 enum { NO_NODE = 0, MOST_FRAMES = 4096, MOST_CALLS = 4 * 1024 * 1024 };
 
-/* A call path that long calls have; the first is that of no call. */
+/* A call path with long calls. The first node is the root and has no call. */
 typedef struct wait_node {
     int64_t function_id;
     uint32_t first_callee, next; /* NO_NODE: none */
@@ -24,11 +24,11 @@ typedef struct function_parts {
 struct sj_waits {
     wait_node *nodes;
     size_t node_count, node_capacity;
-    function_parts *functions; /* by id */
+    function_parts *functions; /* sorted by id */
     size_t function_count, function_capacity;
 };
 
-/* A call that is open where the walk through the long calls stands. */
+/* An open call at the current point of the walk through the long calls. */
 typedef struct wait_frame {
     int64_t call_id;
     int64_t function_id;
@@ -38,7 +38,7 @@ typedef struct wait_frame {
 typedef struct wait_walk {
     sj_waits *waits;
     sj_wait_steps steps;
-    sqlite3_stmt *caller; /* one call by its id */
+    sqlite3_stmt *caller; /* reads one call by its id */
     wait_frame frames[MOST_FRAMES];
     size_t depth;
     size_t calls;
@@ -60,7 +60,7 @@ static uint32_t find_callee(const sj_waits *waits, uint32_t node, int64_t functi
     return callee;
 }
 
-/* The node of a function below another, made when there is none. */
+/* Finds the node of a function below another node, or adds it. */
 static sj_status take_callee(sj_waits *waits, uint32_t node, int64_t function_id, uint32_t *callee)
 {
     *callee = find_callee(waits, node, function_id);
@@ -89,8 +89,8 @@ static sj_status push(wait_walk *walk, int64_t call_id, int64_t function_id)
     return SJ_OK;
 }
 
-/* Makes a call's caller the innermost frame. Callers that have not ended are not among the long
- * calls: they are looked up. */
+/* Makes a call's caller the innermost frame. A caller that has not ended is not among the long
+ * calls, so the database is asked for it. */
 static sj_status go_to_caller(wait_walk *walk, int64_t parent_id)
 {
     int64_t missing[MOST_FRAMES][2];
@@ -137,7 +137,7 @@ static void add(sj_waits_parts *sum, const sj_waits_parts *parts)
     sum->waiting_ns += parts->waiting_ns;
 }
 
-/* A call as a row of the statement below. */
+/* Adds a call, which is a row of the statement below. */
 static sj_status take_call(wait_walk *walk, sqlite3_stmt *row)
 {
     const int64_t function_id = sqlite3_column_int64(row, 2);
@@ -149,7 +149,7 @@ static sj_status take_call(wait_walk *walk, sqlite3_stmt *row)
     }
     SJ_TRY(go_to_caller(walk, sqlite3_column_int64(row, 1)));
     if (walk->depth == MOST_FRAMES) {
-        return SJ_OK; /* deeper recursion is not divided: its time is its callers' */
+        return SJ_OK; /* deeper recursion is not divided; its time belongs to its callers */
     }
     SJ_TRY(push(walk, sqlite3_column_int64(row, 0), function_id));
     sj_wait_steps_bound(&walk->steps, sqlite3_column_int64(row, 3), start_ns,
@@ -168,7 +168,7 @@ static sj_status take_call(wait_walk *walk, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* One entry for each function: what was measured, else the sum of its calls. */
+/* Merges the entries of each function: its measured time, else the sum of its calls. */
 static void merge_functions(sj_waits *waits)
 {
     size_t kept = 0;
@@ -198,7 +198,7 @@ static sj_status read_calls(sqlite3 *database, wait_walk *walk, int64_t session_
         "FROM calls AS c WHERE c.session_id = ?1 AND c.duration_ns >= ?2 AND (?11 IS NULL OR "
         "EXISTS (SELECT 1 FROM json_each(?11) AS w WHERE w.value ->> 0 = c.stream_id AND "
         "c.start_ns >= w.value ->> 1 AND c.start_ns < w.value ->> 2)) "
-        "ORDER BY c.call_id"; /* by stream, in order of entry */
+        "ORDER BY c.call_id"; /* by stream, in the order of entries */
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_OK;
     int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
@@ -216,13 +216,13 @@ static sj_status read_calls(sqlite3 *database, wait_walk *walk, int64_t session_
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-/* Measured time is of all calls of a session. */
+/* Reads the measured times, which cover all calls of a session. */
 static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_id)
 {
     static const char sql[] =
         "SELECT c.function_id, c.cpu_ns, max(s.total_ns - c.cpu_ns, 0) FROM function_costs AS c "
         "JOIN function_stats AS s ON s.session_id = ?1 AND s.function_id = c.function_id "
-        "WHERE c.session_id = ?1 AND c.cpu_ns IS NOT NULL"; /* memory alone may be measured */
+        "WHERE c.session_id = ?1 AND c.cpu_ns IS NOT NULL"; /* perhaps only memory was measured */
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_OK;
     int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);

@@ -1,5 +1,4 @@
-/* Long work of a command on the terminal: how long it has run, how much is done, how long it will
- * take. */
+/* Progress of a long command on the terminal: time elapsed, share done, time left. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_WORK_PROGRESS_H
 #define SJ_COLLECTOR_SERVER_CLI_WORK_PROGRESS_H
 
@@ -10,18 +9,17 @@
 
 enum { SJ_PROGRESS_TEXT_BYTES = 96 };
 
-/* sj_work_progress_start shows what this thread does from now on in a line of standard error, from
- * the second second on; nothing where that is no terminal. The line is gone when the work is done.
- */
+/* Starts a progress line on standard error for the work of this thread. The line appears after one
+ * second, and only if standard error is a terminal. It is removed when the work is done. */
 void sj_work_progress_start(void);
 
-/* sj_work_progress_stop shows no more of this thread's work. */
+/* Stops the progress line of this thread's work. */
 void sj_work_progress_stop(void);
 
-/* sj_work_progress_hide takes the line away, so that something else can be printed. */
+/* Removes the line, so that the caller can print something else. */
 void sj_work_progress_hide(void);
 
-/* sj_work_progress_text writes the line: after so long, with what is known. */
+/* Writes the text of the line into `text` and returns it. */
 const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
                                   char text[SJ_PROGRESS_TEXT_BYTES]);
 

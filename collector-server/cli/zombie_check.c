@@ -24,7 +24,7 @@ static bool was_watched(sqlite3 *database)
     return watched;
 }
 
-/* Makes the database of the baseline readable beside the other. */
+/* Attaches the database of the baseline to the other one. */
 static bool attach_baseline(sqlite3 *database, const char *baseline)
 {
     char *attach = baseline != NULL ? sqlite3_mprintf("ATTACH %Q AS baseline", baseline) : NULL;

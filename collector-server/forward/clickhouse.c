@@ -14,12 +14,13 @@
 enum {
     CONNECT_MS = 5000,
     UPLOAD_BYTES = 512 << 10,
-    SILENCE_S = 60, /* without a byte in either direction */
+    SILENCE_S = 60, /* a request fails after this time without a byte in either direction */
     ANSWER_MAX_BYTES = 256 << 20,
     HTTP_OK = 200
 };
 
-/* libcurl needs 30 libraries, which would cost each command 4 ms at its start. */
+/* Functions of libcurl, loaded when needed: its 30 libraries would cost each command 4 ms at its
+ * start. */
 typedef struct curl_functions {
     __typeof__(curl_easy_cleanup) *easy_cleanup;
     __typeof__(curl_easy_init) *easy_init;
@@ -41,7 +42,7 @@ struct sj_forward_target {
     char database[64];
     char secret_header[512];
     const atomic_bool *stop;
-    char cluster[64]; /* as `check` found it; empty: one node */
+    char cluster[64]; /* the cluster that the last `check` found; empty: one node */
 };
 
 typedef struct answer_text {
@@ -169,14 +170,14 @@ static sj_status open_target(const sj_forward_options *options, sj_forward_targe
 }
 
 typedef struct http_request {
-    const char *query;      /* in the URL; NULL: the body is the statement */
+    const char *query;      /* sent in the URL; NULL: the body is the statement */
     const char *settings;   /* "&name=value..." */
-    const sj_slice *pieces; /* of the body */
+    const sj_slice *pieces; /* pieces of the body */
     size_t piece_count;
-    int64_t timeout_ms; /* 0: as long as bytes come */
+    int64_t timeout_ms; /* 0: no limit while bytes arrive */
 } http_request;
 
-/* Where a request's body is read. */
+/* The position in a request's body. */
 typedef struct body_reader {
     const http_request *request;
     size_t piece, offset;
@@ -201,7 +202,8 @@ static size_t give_body(char *to, size_t size, size_t count, void *context)
     return given;
 }
 
-/* A connection that the server had closed: from the beginning, on another. */
+/* Rewinds the body, because the server had closed the connection and curl resends the request on
+ * another one. */
 static int rewind_body(void *context, curl_off_t offset, int origin)
 {
     body_reader *body = context;
@@ -295,7 +297,7 @@ static sj_status request_answer(sj_forward_target *target, const http_request *r
                                        answer->bytes != NULL ? answer->bytes : "", error);
 }
 
-/* run runs one statement whose answer does not matter. */
+/* Runs one statement and ignores its answer. */
 static sj_status run(sj_forward_target *target, const char *sql, sj_error *error)
 {
     answer_text answer = {0};
@@ -325,7 +327,7 @@ sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const ch
     return SJ_OK;
 }
 
-/* print_columns writes the list of a table's columns, with types or without. */
+/* Writes the list of a table's columns, with or without types. */
 static void print_columns(FILE *text, const sj_forward_table *table, bool types)
 {
     fprintf(text, types ? "%s FixedString(32), version UInt64, day Date" : "%s, version, day",
@@ -443,7 +445,7 @@ static sj_status make_table(sj_forward_target *target, const sj_forward_table *t
         return SJ_OK;
     }
     SJ_TRY(make_distributed(target, table, "", "part_", layout->cluster, error));
-    return table == &sj_forward_removals /* rows of `sessions` */
+    return table == &sj_forward_removals /* removals are rows of `sessions` */
                ? SJ_OK
                : make_distributed(target, table, "put_", "raw_", layout->cluster, error);
 }
@@ -459,7 +461,7 @@ static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t
     return SJ_OK;
 }
 
-/* read_schema reads the version of the tables, and the name of their cluster. */
+/* Reads the version of the tables and the name of their cluster. */
 static sj_status read_schema(sj_forward_target *target, unsigned long long *version,
                              sj_error *error)
 {
@@ -502,7 +504,8 @@ static sj_status check_schema(sj_forward_target *target, sj_error *error)
                              : "");
 }
 
-/* check_layout: tables of one layout beside those of another would answer in part. */
+/* Fails if the tables are of another layout: tables of two layouts together would answer only in
+ * part. */
 static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_layout *layout,
                               sj_error *error)
 {
@@ -518,7 +521,8 @@ static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_lay
                    target->database, target->cluster, target->cluster);
 }
 
-/* add_estimates: until version 5 function_stats had no columns of them, nor had what shows it. */
+/* Adds the columns of estimates to function_stats, which did not have them before version 6. Drops
+ * the view and the distributed tables, so that they are created again with these columns. */
 static sj_status add_estimates(sj_forward_target *target, sj_error *error)
 {
     static const char *const shown_by[] = {"", "part_", "put_"};
@@ -570,7 +574,7 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     SJ_TRY(make_table(target, &sj_forward_removals, layout, error));
     SJ_TRY(make_table(target, &sj_forward_calls, layout, error));
     SJ_TRY(make_table(target, &sj_forward_commands, layout, error));
-    if (layout->cluster != NULL) { /* a row of each shard: who answers */
+    if (layout->cluster != NULL) { /* has one row for each shard that answers */
         snprintf(sql, sizeof(sql),
                  "CREATE TABLE IF NOT EXISTS %s.shards (dummy UInt8) "
                  "ENGINE = Distributed(%s, system, one)",
@@ -597,7 +601,7 @@ static sj_status newest_version(sj_forward_target *target, const sj_forward_tabl
     if (!begin_statement(&made)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    /* Not the view: a removal counts, too. */
+    /* Ask the raw table instead of the view, because a removal counts, too. */
     fprintf(made.file, "SELECT max(version) FROM %s_%s WHERE %s IN (''",
             target->cluster[0] != '\0' ? "put" : "raw", table->name, table->owner);
     for (size_t i = 0; i < owners.size; ++i) {
@@ -646,7 +650,7 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
     return status;
 }
 
-/* count_all_shards counts those of the cluster, whether they answer or not. */
+/* Counts all shards of the cluster, whether they answer or not. */
 static sj_status count_all_shards(sj_forward_target *target, uint64_t *all, sj_error *error)
 {
     char sql[160];
@@ -677,7 +681,7 @@ sj_status sj_clickhouse_count_shards(sj_forward_target *target, uint64_t *answer
     return SJ_OK;
 }
 
-/* append_text adds to a line what there is room for. */
+/* Appends as much of a text to a line as fits. */
 __attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t capacity,
                                                               const char *format, ...)
 {
@@ -688,8 +692,8 @@ __attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t
     va_end(values);
 }
 
-/* append_left_out names the tables that some labs do not give: their sessions have no rows there.
- */
+/* Appends the names of the tables that some labs do not send. The sessions of these labs do not
+ * have rows there. */
 static sj_status append_left_out(sj_forward_target *target, char *line, size_t capacity,
                                  sj_error *error)
 {

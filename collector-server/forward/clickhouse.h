@@ -1,12 +1,14 @@
-/* ClickHouse over HTTP, from Debian 12's 18.16 on: the tables that hold the sums of many labs.
+/* ClickHouse over HTTP, from version 18.16 (Debian 12) on: the tables that hold the sums of many
+ * labs.
  *
- * Each row says which version of its session it belongs to; views show those of the newest version
- * whose row in `sessions` has arrived, which is written last. So nothing is seen twice or in part,
- * however often a session is sent, and whoever is killed meanwhile.
+ * Each row names the version of its session that it belongs to. Views show the rows of the newest
+ * version whose row in `sessions` has arrived; that row is written last. Readers therefore never
+ * see a session twice or in part, however often it is sent and whichever process is killed
+ * meanwhile.
  *
- * A database of one node has `raw_X` and the view `X` for each table; of a cluster `raw_X` and the
- * view `part_X` on each node, and `put_X` and `X` that distribute writing and reading by session.
- */
+ * On one node, a database has `raw_X` and the view `X` for each table. In a cluster, each node
+ * has `raw_X` and the view `part_X`. `put_X` distributes writes by session, and `X` distributes
+ * reads. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLICKHOUSE_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLICKHOUSE_H
 
@@ -14,43 +16,43 @@
 
 #include <stdio.h>
 
-/* 2: calls; 3: commands; 4: threads, open_calls, unhooked, removals; 5: left_out;
- * 6: columns of estimates in function_stats */
+/* Version of the tables. Additions: 2: calls. 3: commands. 4: threads, open_calls, unhooked and
+ * removals. 5: left_out. 6: columns of estimates in function_stats. */
 enum { SJ_CLICKHOUSE_SCHEMA = 6 };
 
-/* The setting of questions that are answered without shards that are away; sj_clickhouse_explain
- * says then that the answer is partial. */
+/* A setting for questions: skip shards that do not answer. sj_clickhouse_explain then says that the
+ * answer is partial. */
 #define SJ_CLICKHOUSE_PARTIAL "&skip_unavailable_shards=1"
 
 extern const sj_forward_target_kind sj_forward_clickhouse;
 
 typedef struct sj_clickhouse_layout {
-    const char *cluster; /* as the server's configuration names it; NULL: one node */
-    bool is_replicated;  /* the node's macros are {shard} and {replica} */
+    const char *cluster; /* name in the server's configuration; NULL: one node */
+    bool is_replicated;  /* the node defines the macros {shard} and {replica} */
 } sj_clickhouse_layout;
 
-/* sj_clickhouse_init makes what is missing on the node; again does no harm, and adds what an older
- * version had not. SJ_EVERSION: there are tables of a newer version; SJ_EINVAL: of another layout;
- * SJ_EPERM, SJ_EAGAIN, SJ_EIO.
- */
+/* Creates the tables that the node lacks, and adds what an older version of the tables did not
+ * have. May be called again. Returns SJ_EVERSION if the tables are of a newer version. Returns
+ * SJ_EINVAL if they are of another layout. Other errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_clickhouse_init(sj_forward_target *target,
                                            const sj_clickhouse_layout *layout, sj_error *error);
 
-/* sj_clickhouse_ask runs one reading statement within the server's limits for `timeout_ms` at most
- * and gives its answer as a string, to be freed. `settings` is added to the request's URL ("" for
- * none). SJ_EINVAL: the server refuses the statement, SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
+/* Runs one read-only statement within the server's limits, for at most `timeout_ms` (0: no limit
+ * while bytes arrive). The caller frees the answer, which is NUL-terminated. `settings` is appended
+ * to the request's URL ("" for none). Returns SJ_EINVAL if the server refuses the statement. Other
+ * errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql,
                                           const char *settings, int64_t timeout_ms, char **answer,
                                           size_t *size, sj_error *error);
 
-/* sj_clickhouse_count_shards counts the shards that answer now; 1 where the tables are of one node.
- * To be asked before questions, for sj_clickhouse_explain. As sj_clickhouse_ask. */
+/* Counts the shards that answer now; 1 if the tables are on one node. Call it before questions and
+ * pass the result to sj_clickhouse_explain. Errors are those of sj_clickhouse_ask. */
 SJ_MUST_CHECK sj_status sj_clickhouse_count_shards(sj_forward_target *target, uint64_t *answering,
                                                    sj_error *error);
 
-/* sj_clickhouse_explain says in one line which server answers, and for how many labs and sessions;
- * how many of its shards are away, or were before (`answered`: the number of those that did), and
- * which tables some labs do not give. */
+/* Writes one line: which server answers, for how many labs and sessions, and which tables some labs
+ * do not send. The line also says how many shards do not answer, or did not before the questions.
+ * `answered` is the number of shards that answered before. */
 SJ_MUST_CHECK sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered,
                                               char *line, size_t capacity, sj_error *error);
 

@@ -19,11 +19,11 @@ const char *sj_clickhouse_type(sj_forward_kind kind)
     return types[kind];
 }
 
-/* What is written of a column: heads move while they grow, so pieces are made when all are there.
- */
+/* A column of the block. The column headers share one growing buffer, so pointers into it are taken
+ * only when it is complete. */
 typedef struct block_column {
     size_t head_end;
-    const sj_byte_buffer *extra, *data; /* extra NULL: none */
+    const sj_byte_buffer *extra, *data; /* extra may be NULL */
 } block_column;
 
 typedef struct column_list {

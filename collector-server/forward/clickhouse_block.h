@@ -1,5 +1,5 @@
 /* Rows as one block in ClickHouse's Native format: for each column its name, its type, and all of
- * its values. Nothing is copied: the block is a list of pieces. */
+ * its values. The block is a list of pieces and does not copy the values. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLICKHOUSE_BLOCK_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLICKHOUSE_BLOCK_H
 
@@ -13,10 +13,11 @@ typedef struct sj_clickhouse_block {
     size_t count;
 } sj_clickhouse_block;
 
-/* sj_clickhouse_type is the type of a column there; a histogram has two. */
+/* Returns ClickHouse's type of a column. Not for histograms, which have two columns. */
 const char *sj_clickhouse_type(sj_forward_kind kind);
 
-/* sj_clickhouse_block_make: `rows` are borrowed until sj_clickhouse_block_deinit. SJ_ENOMEM. */
+/* Makes the block of `rows`, which are borrowed until sj_clickhouse_block_deinit. Returns SJ_ENOMEM
+ * on failure. */
 SJ_MUST_CHECK sj_status sj_clickhouse_block_make(sj_clickhouse_block *block,
                                                  const sj_forward_table *table,
                                                  const sj_native_rows *rows);

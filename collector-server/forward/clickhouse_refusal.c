@@ -41,7 +41,8 @@ static bool is_passing(long code, long http)
     return http == HTTP_UNAVAILABLE;
 }
 
-/* The system's words for a full disk, which errors of many codes contain. */
+/* True if the text contains the system's message for a full disk. Errors of many codes contain
+ * it. */
 static bool is_full(const char *text)
 {
     return strcasestr(text, "No space left on device") != NULL;

@@ -1,14 +1,15 @@
-/* What a ClickHouse server's refusal means: whether to try again, and a sentence for the user. */
+/* Converts a ClickHouse server's refusal to a status, which says whether to retry, and to a
+ * sentence for the user. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLICKHOUSE_REFUSAL_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLICKHOUSE_REFUSAL_H
 
 #include "proto/base/error.h"
 
-/* sj_clickhouse_refusal reads an HTTP answer whose status `http` is not 200, and whose body is
- * `text`. `url` and `user` name the server and the login in the sentence. Never blocks; any thread.
- * Returns, with the server's own words in `error`: SJ_EPERM if the login is refused; SJ_ENOTFOUND
- * if a table or database is missing; SJ_EAGAIN if the server lacks disk space, memory or time now,
- * so that the same request may succeed later; else SJ_EINVAL. */
+/* Interprets an HTTP answer whose status `http` is not 200, and whose body is `text`. `url` and
+ * `user` name the server and the login in the sentence. Does not block. Thread-safe. Writes the
+ * server's own words to `error`. Returns SJ_EPERM if the login is refused, or SJ_ENOTFOUND if a
+ * table or database is missing. Returns SJ_EAGAIN if the server lacks disk space, memory or time
+ * now, so that the same request may succeed later. Returns SJ_EINVAL otherwise. */
 SJ_MUST_CHECK sj_status sj_clickhouse_refusal(const char *url, const char *user, long http,
                                               const char *text, sj_error *error);
 

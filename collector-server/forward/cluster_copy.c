@@ -1,11 +1,13 @@
-/* Design notes. Each table is a question to the cluster, whose answer lies in temp.answer, and a
- * statement that makes rows of it. Keys of the cluster become ids of this database by two temporary
- * tables: functions, and call paths. A session has modules of its own, because the functions of a
- * module are a range of ids, and other sessions may have met others.
+/* Design notes
  *
- * Shards that are away are left out of answers. All rows of a session lie on one shard, so that an
- * answer with rows of it has all of them; where there are none, its row in `sessions` tells whether
- * the shard answers. */
+ * Each table is a question to the cluster, whose answer is stored in temp.answer, and a statement
+ * that creates rows from it. Two temporary tables convert keys of the cluster to ids of this
+ * database: one for functions, one for call paths. A session has its own modules, because the
+ * functions of a module are a range of ids, and other sessions may have entered other functions.
+ *
+ * Answers omit shards that are unreachable. All rows of a session are on one shard, so an answer
+ * with rows of the session has all of them. If an answer has none, the session's row in
+ * `sessions` tells whether the shard answers. */
 #include "collector-server/forward/cluster_copy.h"
 
 #include "collector-server/forward/clickhouse.h"
@@ -21,11 +23,12 @@
 enum { UUID_DIGITS = 32, TIME_MS = 600000 };
 
 typedef struct copied_table {
-    const char *question;  /* %s: the sessions; NULL: the statement needs no answer */
+    const char *question;  /* %s: the sessions; NULL: the statement uses the previous answer */
     const char *statement; /* ?1: the session_id */
 } copied_table;
 
-/* Keys are of 64 bits, and SQLite's numbers signed. */
+/* The statements that add sessions without their sums. Keys have 64 bits, and SQLite's numbers are
+ * signed. */
 static const copied_table of_labs[] = {
     {"SELECT session, device, device_name, device_model, device_os, device_build, machine,"
      " device_tags, name, command, mode, state, cause, tags, build_id, started_realtime_ns,"
@@ -39,7 +42,7 @@ static const copied_table of_labs[] = {
      " FROM temp.answer GROUP BY device ON CONFLICT (uuid) DO UPDATE SET name = excluded.name,"
      " model = excluded.model, os = excluded.os, tags = excluded.tags, build = excluded.build,"
      " last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns)"},
-    /* A session keeps its id for as long as the database is open, and no other gets it. */
+    /* A session keeps its id while the database is open, and no other session gets it. */
     {NULL, "CREATE TEMP TABLE IF NOT EXISTS ids(session_id INTEGER PRIMARY KEY, uuid BLOB UNIQUE)"},
     {NULL, "INSERT OR IGNORE INTO temp.ids(uuid) SELECT from_hex(session) FROM temp.answer"
            " ORDER BY started_realtime_ns, session"},
@@ -58,7 +61,8 @@ static const copied_table of_labs[] = {
     {NULL, "INSERT INTO processes(session_id, number, pid, executable, command)"
            " SELECT s.session_id, 1, 0, a.program, a.command FROM temp.answer AS a"
            " JOIN sessions AS s ON s.uuid = from_hex(a.session)"},
-    /* The build of each session's program, for sets and filters, until the sums are there. */
+    /* Stores the build of each session's program for sets and filters, until the sums are
+     * copied. */
     {NULL, "INSERT OR IGNORE INTO modules(build_id, functions_digest, path, first_function_id,"
            " function_count) SELECT DISTINCT from_hex(build_id), CAST(program AS BLOB), program, 0,"
            " 0 FROM temp.answer WHERE build_id <> ''"},
@@ -147,10 +151,10 @@ static const copied_table of_session[] = {
      "INSERT INTO gaps(session_id, thread_number, reason, calls, events, start_ns, end_ns)"
      " SELECT ?1, thread_number, reason, calls, events, coalesce(start_ns, 0),"
      " coalesce(end_ns, 0) FROM temp.answer"},
-    /* The program's file is among the session's modules now. */
+    /* The session's modules now include the program's file. */
     {NULL, "DELETE FROM session_modules WHERE session_id = ?1 AND number = 0 AND EXISTS (SELECT 1"
            " FROM session_modules AS x WHERE x.session_id = ?1 AND x.number > 0)"},
-    /* As a profile's: sums that no block holds. */
+    /* Stored like a profile: sums without blocks. */
     {NULL, "INSERT INTO profiles SELECT session_id, 1, 0, coalesce(ended_realtime_ns -"
            " started_realtime_ns, 0), stored_calls, stored_events, 0 FROM sessions"
            " WHERE session_id = ?1"},
@@ -173,7 +177,7 @@ static void from_hex(sqlite3_context *context, int count, sqlite3_value **argume
     }
 }
 
-/* Whole numbers of 64 bits come as texts. */
+/* Returns a number; the answer contains numbers of 64 bits as text. */
 static uint64_t number_of(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -253,8 +257,8 @@ static sj_status run_statement(sqlite3 *database, const char *sql, int64_t sessi
     return result == SQLITE_DONE ? SJ_OK : fail_sql(database, error);
 }
 
-/* fill_in puts `sessions` where a question says %s; to be freed by sqlite3_free, NULL: no memory.
- */
+/* Replaces each %s of a question by `sessions`. Release with sqlite3_free. Returns NULL if out of
+ * memory. */
 static char *fill_in(const char *question, const char *sessions)
 {
     sqlite3_str *made = sqlite3_str_new(NULL);
@@ -270,7 +274,8 @@ static char *fill_in(const char *question, const char *sessions)
     return sqlite3_str_finish(made);
 }
 
-/* What is copied: `sessions` is put into the questions, `session_id` into the statements. */
+/* The sessions to copy: `sessions` is inserted in the questions, `session_id` is bound in the
+ * statements. */
 typedef struct copied_sessions {
     const char *sessions;
     int64_t session_id;
@@ -303,7 +308,7 @@ static sj_status is_answer_empty(sqlite3 *database, bool *is_empty, sj_error *er
     return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(database, error);
 }
 
-/* find_shard fails unless the shard of a session answers. */
+/* Fails with SJ_EAGAIN unless the session's shard answers. */
 static sj_status find_shard(sj_forward_target *target, const char *session, sj_error *error)
 {
     char sql[128];
@@ -320,8 +325,8 @@ static sj_status find_shard(sj_forward_target *target, const char *session, sj_e
                               session);
 }
 
-/* ask_session: no rows are asked for again once the shard answers, since it may have come back
- * between both questions. */
+/* Asks for rows of one session. If there are none but the shard answers, asks again, because the
+ * shard may have come back between both questions. */
 static sj_status ask_session(sj_forward_target *target, sqlite3 *database, const char *asked,
                              const copied_sessions *what, sj_error *error)
 {

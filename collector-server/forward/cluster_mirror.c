@@ -1,5 +1,7 @@
-/* Design notes. What has changed is found by (session, version) of all sessions, which are compared
- * only when their sum has changed: versions of different labs have no order. */
+/* Design notes
+ *
+ * Changes are found by comparing (session, version) of all sessions. They are compared only if the
+ * sum over all of them has changed. The versions of different labs cannot be ordered. */
 #include "collector-server/forward/cluster_mirror.h"
 
 #include "collector-server/forward/clickhouse.h"
@@ -24,13 +26,15 @@ struct sj_cluster_mirror {
     pthread_mutex_t lock;
     sj_forward_target *target;
     sqlite3 *database;
-    char seen[PRINT_BYTES];      /* what the sessions there add up to */
-    bool is_torn;                /* shards came or went while they were read */
-    int64_t most_sessions;       /* that are listed, the newest */
-    char newest[PRINT_BYTES];    /* the condition of those; empty: all are listed */
-    pthread_mutex_t engine_lock; /* so that nobody waits for the cluster to read it */
+    char seen[PRINT_BYTES]; /* number and checksum of the cluster's sessions at the last refresh */
+    bool is_torn;           /* shards came or went during the refresh */
+    int64_t most_sessions;  /* the number of newest sessions that are listed */
+    /* SQL condition that selects the newest sessions; empty: all are listed */
+    char newest[PRINT_BYTES];
+    /* Protects `engine` and `unknown`, so that their readers do not wait for the cluster. */
+    pthread_mutex_t engine_lock;
     char engine[ENGINE_BYTES];
-    int64_t unknown; /* sessions of which nobody knows whether times are estimates */
+    int64_t unknown; /* number of sessions that do not say which times are estimates */
 };
 
 static sj_status fail_sql(sj_cluster_mirror *mirror, sj_error *error)
@@ -46,7 +50,7 @@ static sj_status run(sj_cluster_mirror *mirror, const char *sql, sj_error *error
                : fail_sql(mirror, error);
 }
 
-/* read_seen reads what the sessions of the cluster add up to. */
+/* Reads the number and the checksum of the cluster's sessions. */
 static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj_error *error)
 {
     char *answer = NULL;
@@ -60,7 +64,7 @@ static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj
     return SJ_OK;
 }
 
-/* find_newest finds out since when the newest sessions are as many as are listed. */
+/* Sets `newest` to a condition that selects as many of the newest sessions as are listed. */
 static sj_status find_newest(sj_cluster_mirror *mirror, const char *seen, sj_error *error)
 {
     char sql[256];
@@ -82,8 +86,8 @@ static sj_status find_newest(sj_cluster_mirror *mirror, const char *seen, sj_err
     return SJ_OK;
 }
 
-/* list_changes: temp.changed gets the sessions that are new or of another version, temp.gone those
- * whose rows here are out of date. */
+/* Writes the sessions that are new or have another version to temp.changed. Writes those whose rows
+ * here are out of date to temp.gone. */
 static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
 {
     const sj_cluster_limits limits = {.rows = INT32_MAX, .time_ms = TIME_MS};
@@ -104,7 +108,8 @@ static sj_status list_changes(sj_cluster_mirror *mirror, sj_error *error)
                error);
 }
 
-/* forget_gone removes sessions with all that belongs to them; their modules are their own. */
+/* Removes the sessions in temp.gone and everything that belongs to them. No other session uses
+ * their modules. */
 static sj_status forget_gone(sj_cluster_mirror *mirror, sj_error *error)
 {
     return run(
@@ -120,8 +125,8 @@ static sj_status forget_gone(sj_cluster_mirror *mirror, sj_error *error)
         error);
 }
 
-/* next_chunk makes the list of the next sessions to be read, "'uuid','uuid'"; NULL: none is left.
- * To be freed by sqlite3_free. */
+/* Writes the next sessions to read to `*list`, as "'uuid','uuid'". Release with sqlite3_free.
+ * `*list` is NULL if none are left. */
 static sj_status next_chunk(sj_cluster_mirror *mirror, char **list, sj_error *error)
 {
     sqlite3_stmt *row = NULL;
@@ -150,7 +155,7 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
 {
     char *list = NULL;
     sj_status status = SJ_OK;
-    if (mirror->seen[0] == '\0') { /* the first time, by one question instead of many */
+    if (mirror->seen[0] == '\0') { /* the first time, one question reads all sessions */
         char listed[256];
         snprintf(listed, sizeof(listed), "SELECT session FROM sessions%s", mirror->newest);
         SJ_TRY(sj_cluster_copy_sessions(mirror->target, mirror->database,
@@ -170,7 +175,7 @@ static sj_status read_changed(sj_cluster_mirror *mirror, sj_error *error)
                error);
 }
 
-/* find_row says whether there is one of a question, with ?1. */
+/* Sets `*is_there` to whether a query yields a row. ?1 is `value`. */
 static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t value, bool *is_there,
                           sj_error *error)
 {
@@ -183,8 +188,8 @@ static sj_status find_row(sj_cluster_mirror *mirror, const char *sql, int64_t va
     return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail_sql(mirror, error);
 }
 
-/* find_less finds out whether the list, or what was read by it, lacks sessions that were counted
- * before. */
+/* Sets `*is_less` to whether the list, or the rows that were read by it, lack sessions that were
+ * counted before. */
 static sj_status find_less(sj_cluster_mirror *mirror, const char *seen, bool *is_less,
                            sj_error *error)
 {
@@ -199,14 +204,15 @@ static sj_status find_less(sj_cluster_mirror *mirror, const char *seen, bool *is
                                1, is_less, error);
 }
 
-/* forget_seen: at the next look the list is read again, whatever the sessions add up to. */
+/* Makes the next refresh read the list again, even if the checksum is the same. */
 static void forget_seen(sj_cluster_mirror *mirror)
 {
     snprintf(mirror->seen, PRINT_BYTES, "less than it was");
 }
 
-/* note_seen: a shard may have been away for some of the questions only. Then what was read by them
- * may lack marks and builds, too, and is read again at the next look. */
+/* Stores the checksum, unless the refresh is incomplete: a shard may have been unreachable for some
+ * of the questions. Their answers may then lack marks and builds, too, and the next refresh reads
+ * them again. */
 static sj_status note_seen(sj_cluster_mirror *mirror, const char *seen, uint64_t answered,
                            sj_error *error)
 {
@@ -245,7 +251,8 @@ static void say_engine(sj_cluster_mirror *mirror, const char *before, const char
     pthread_mutex_unlock(&mirror->engine_lock);
 }
 
-/* follow_once: `*answered` is how many shards did so before. */
+/* Follows the cluster once. `*answered` is the number of shards that answered before the
+ * questions. */
 static sj_status follow_once(sj_cluster_mirror *mirror, uint64_t *answered, sj_error *error)
 {
     char seen[PRINT_BYTES];
@@ -261,7 +268,8 @@ static sj_status follow_once(sj_cluster_mirror *mirror, uint64_t *answered, sj_e
     if (status == SJ_OK) {
         status = note_seen(mirror, seen, *answered, error);
     }
-    if (status != SJ_OK && mirror->seen[0] != '\0') { /* some may have been removed by then */
+    /* the database may already lack some sessions */
+    if (status != SJ_OK && mirror->seen[0] != '\0') {
         forget_seen(mirror);
     }
     return status;
@@ -273,7 +281,7 @@ static sj_status refresh(sj_cluster_mirror *mirror, sj_error *error)
     uint64_t answered = 0;
     SJ_TRY(sj_forward_clickhouse.check(mirror->target, error));
     SJ_TRY(follow_once(mirror, &answered, error));
-    if (mirror->is_torn) { /* once more: a command has no next look */
+    if (mirror->is_torn) { /* try again now: a command does not refresh later */
         SJ_TRY(follow_once(mirror, &answered, error));
     }
     SJ_TRY(sj_clickhouse_explain(mirror->target, answered, line, sizeof(line), error));
@@ -303,13 +311,14 @@ sj_status sj_cluster_mirror_refresh(sj_cluster_mirror *mirror, sj_error *error)
     return status == SJ_OK ? SJ_OK : sj_fail(error, status, "%s", why.text);
 }
 
-/* has_sums: a session's row in `profiles` comes last. */
+/* Sets `*has` to whether the session has sums: its row in `profiles` is written last. */
 static sj_status has_sums(sj_cluster_mirror *mirror, int64_t session_id, bool *has, sj_error *error)
 {
     return find_row(mirror, "SELECT 1 FROM profiles WHERE session_id = ?1", session_id, has, error);
 }
 
-/* copy_sums: what the cluster refuses is no mistake in the set. */
+/* Copies the sums of a session. Converts refusals of the cluster to SJ_EIO, because the caller's
+ * set is not wrong. */
 static sj_status copy_sums(sj_cluster_mirror *mirror, int64_t session_id, sj_error *error)
 {
     sj_error why = {0};

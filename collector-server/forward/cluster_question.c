@@ -62,8 +62,8 @@ static void put_literal(FILE *text, const char *value)
     fputc('\'', text);
 }
 
-/* skip_text returns the end of a text, name in quotes or comment that begins at `at`; `at` when
- * none does. */
+/* Returns the end of a text, quoted name or comment that begins at `at`. Returns `at` if none
+ * begins there. */
 static const char *skip_text(const char *at)
 {
     if (*at == '\'' || *at == '"' || *at == '`') {
@@ -134,7 +134,8 @@ sj_status sj_cluster_fill(const char *sql, const char *(*find)(void *context, co
     return SJ_OK;
 }
 
-/* The statement with the format that is read here, without what ends it. */
+/* Returns the statement without trailing semicolons, followed by the answer format that this file
+ * reads. The caller frees it. */
 static char *with_format(const char *sql)
 {
     size_t size = strlen(sql);
@@ -174,7 +175,8 @@ static bool make_table(sqlite3 *database, const json_t *columns, sqlite3_stmt **
     return made;
 }
 
-/* Whole numbers of 64 bits come as texts; arrays and tuples stay what they are, as text. */
+/* Binds one cell of an answer. The answer contains whole numbers of 64 bits as text. Arrays and
+ * tuples are stored as JSON text. */
 static void bind_cell(sqlite3_stmt *insert, int at, const json_t *cell, const char *type)
 {
     const char *text = json_string_value(cell);

@@ -1,23 +1,25 @@
-/* Questions to a cluster: those that are shipped for it (schema/cluster_queries, of the same names
- * as for a lab where both have one), parameters, and the answer as a table. */
+/* Questions to a cluster: the shipped questions (schema/cluster_queries), their parameters, and the
+ * answer as a table. A question that a lab has, too, has the same name for both. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_QUESTION_H
 #define SJ_COLLECTOR_SERVER_FORWARD_CLUSTER_QUESTION_H
 
 #include "collector-server/forward/forward_target.h"
 #include "collector-server/query/shipped_queries.h"
 
-/* sj_cluster_questions borrows all of them, in order of names. */
+/* Returns all shipped questions, sorted by name. Borrowed. */
 const sj_shipped_query *sj_cluster_questions(size_t *count);
-const sj_shipped_query *sj_cluster_question_find(const char *name); /* NULL: none */
+/* Returns NULL if there is none */
+const sj_shipped_query *sj_cluster_question_find(const char *name);
 
-/* sj_cluster_fill replaces each :NAME outside of texts and comments by the value that `find` gives
- * for it, as a literal: a number, else a text; `*filled` is to be freed. SJ_EINVAL: there is none;
- * SJ_ENOMEM. */
+/* Replaces each :NAME outside of texts and comments by the value that `find` returns for it. The
+ * value is written as a number if it is one, else as a quoted text. The caller frees `*filled`.
+ * Returns SJ_EINVAL if `find` returns NULL, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_cluster_fill(const char *sql,
                                         const char *(*find)(void *context, const char *name),
                                         void *context, char **filled, sj_error *error);
 
-/* sj_cluster_pattern makes of a pattern with * and ? one for LIKE; NULL: no memory. */
+/* Converts a pattern with * and ? to one for LIKE. The caller frees it. Returns NULL if out of
+ * memory. */
 char *sj_cluster_pattern(const char *pattern);
 
 typedef struct sj_cluster_limits {
@@ -25,15 +27,16 @@ typedef struct sj_cluster_limits {
     int64_t time_ms;
 } sj_cluster_limits;
 
-/* sj_cluster_ask asks those shards that answer, and gives the answer as the table `answer` of a
- * database in memory, to be closed; `*is_cut` when there were more rows. SJ_EINVAL: the cluster
- * refuses the statement, as all that writes; SJ_EPERM, SJ_EAGAIN, SJ_EIO, SJ_ENOMEM. */
+/* Asks the shards that answer. `*answer` is a database in memory with the table `answer`; the
+ * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if the
+ * cluster refuses the statement, as it does for all that write. Other errors: SJ_EPERM, SJ_EAGAIN,
+ * SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
                                        const sj_cluster_limits *limits, sqlite3 **answer,
                                        bool *is_cut, sj_error *error);
 
-/* sj_cluster_ask_into does so in a database of the caller's, as the table temp.answer, made anew.
- */
+/* Like sj_cluster_ask, but writes the answer to the table temp.answer of the caller's database,
+ * which it replaces. */
 SJ_MUST_CHECK sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
                                             const sj_cluster_limits *limits, sqlite3 *database,
                                             bool *is_cut, sj_error *error);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Without these no other table says anything. */
+/* These tables are always sent: without them, other tables cannot be interpreted. */
 static const char *const always[] = {"functions", "function_stats", "left_out", "sessions"};
 
 static bool goes_always(const char *name)

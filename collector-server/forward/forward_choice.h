@@ -1,5 +1,5 @@
-/* Which tables a lab gives to a cluster: all, or those that its owner names. What tells sessions
- * and functions apart goes always, and so does the list of what is left out. */
+/* The tables that a lab sends to a cluster: all, or those that its owner names. The tables that
+ * identify sessions and functions are always sent, and so is the list of omitted tables. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_CHOICE_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_CHOICE_H
 
@@ -8,13 +8,13 @@
 enum { SJ_FORWARD_LIST_BYTES = 512 };
 
 typedef struct sj_forward_choice {
-    bool is_left_out[SJ_FORWARD_MOST_TABLES]; /* by place in sj_forward_tables */
+    bool is_left_out[SJ_FORWARD_MOST_TABLES]; /* by index in sj_forward_tables */
     bool without_commands;
     char left_out[SJ_FORWARD_LIST_BYTES]; /* their names as a JSON array; "[]": none */
 } sj_forward_choice;
 
-/* sj_forward_choice_read reads names with commas between them; NULL: all tables. SJ_EINVAL: there
- * is no such table. */
+/* Reads a comma-separated list of table names; NULL: all tables. Returns SJ_EINVAL if a table does
+ * not exist. */
 SJ_MUST_CHECK sj_status sj_forward_choice_read(const char *list, sj_forward_choice *choice,
                                                sj_error *error);
 

@@ -1,6 +1,8 @@
-/* Design notes. A command is a few hundred bytes and changes a handful of times, so that one row of
- * the newest version is all there is: the cluster replaces rows by (lab, number). What is owed is a
- * query, as for sessions. */
+/* Design notes
+ *
+ * A command has a few hundred bytes and changes a handful of times. One row of the newest version
+ * is therefore enough: the cluster replaces rows by (lab, number). A query finds the owed commands,
+ * as for sessions. */
 #include "collector-server/forward/forward_commands.h"
 
 #include "collector-server/forward/forward_lab.h"

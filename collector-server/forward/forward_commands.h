@@ -1,10 +1,11 @@
-/* The audit of commands: each with its lab and number, as it is now, once. */
+/* Sends the audit of commands: one row for each command, identified by its lab and number, in its
+ * current state. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_COMMANDS_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_COMMANDS_H
 
 #include "collector-server/forward/forward_target.h"
 
-/* Where it goes: `name` is the target's in forwarded_commands. */
+/* The connections for sending. `name` is the target's name in forwarded_commands. */
 typedef struct sj_forward_way {
     sqlite3 *reader, *writer;
     const sj_forward_target_kind *kind;
@@ -12,9 +13,9 @@ typedef struct sj_forward_way {
     const char *name;
 } sj_forward_way;
 
-/* sj_forward_commands_send gives all that is owed: commands that are new, or not as they were, and
- * word of those that are gone. `*given` counts. What a failed write left there is replaced by the
- * next. Blocking. */
+/* Sends all owed commands: those that are new or have changed, and a removal for each that was
+ * deleted. `*given` counts them. The next call replaces rows of a failed write. Blocks on the
+ * network. */
 SJ_MUST_CHECK sj_status sj_forward_commands_send(const sj_forward_way *way, uint64_t *given,
                                                  sj_error *error);
 

@@ -1,4 +1,4 @@
-/* What all that forwards has in common: which lab this is, and versions of rows. */
+/* Shared by all code that forwards: the identity of this lab, and versions of rows. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_LAB_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_LAB_H
 
@@ -9,19 +9,19 @@
 
 enum { SJ_LAB_ID_BYTES = 16 };
 
-/* sj_forward_lab_make gives the lab an id, once. SJ_EIO. */
+/* Gives the lab an id, unless it has one. Returns SJ_EIO on failure. */
 SJ_MUST_CHECK sj_status sj_forward_lab_make(sqlite3 *writer, sj_error *error);
 
-/* sj_forward_lab_read reads it. SJ_ECORRUPT: there is none. */
+/* Reads the lab's id. Returns SJ_ECORRUPT if it does not have one. */
 SJ_MUST_CHECK sj_status sj_forward_lab_read(sqlite3 *reader, uint8_t lab[SJ_LAB_ID_BYTES],
                                             sj_error *error);
 
-/* sj_forward_newer_than is now in ns since 1970, and greater than `version`: a clock that was set
- * back makes no version that was there. Then it is another one each time: rows of a try that failed
- * would be seen with those of the next that had its version. */
+/* Returns a version that is greater than `version`: normally the current time in ns since 1970. If
+ * the clock was set back, returns `version` plus a random step. Otherwise the rows of a failed
+ * attempt could get the version of the next attempt and be seen with its rows. */
 uint64_t sj_forward_newer_than(uint64_t version);
 
-/* sj_forward_day is the day since 1970; 0 for times that make no sense. */
+/* Returns the day since 1970; 0 for times outside of the range. */
 uint16_t sj_forward_day(int64_t realtime_ns);
 
 #endif

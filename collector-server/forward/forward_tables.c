@@ -1,10 +1,13 @@
 /* Design notes
  *
- * A function is (build-id, offset), hashed; `symbol_key` is the same function in other builds. A
- * call path is the hash of its caller's path and its symbol key, so that paths of two builds, labs
- * and devices meet; functions of one name in one file share them, which sums do not mind. Names,
- * builds and devices stand in the rows that most questions are about: ClickHouse stores repeated
- * texts in next to nothing, and joins of many sessions cost more than all the rest. */
+ * A function's key is a hash of build-id and offset. Its `symbol_key` is the same for this function
+ * in other builds. The key of a call path is a hash of its caller's path and its symbol key, which
+ * is the same in all builds, labs and devices. Functions of one name in one file share paths; this
+ * does not affect sums.
+ *
+ * Names, builds and devices are repeated in the rows that most questions read. ClickHouse stores
+ * repeated texts in very few bytes, and joins of many sessions cost more than the rest of a
+ * question. */
 #include "collector-server/forward/forward_tables.h"
 
 #include "collector-server/store/database.h"
@@ -47,7 +50,8 @@ const sj_forward_table sj_forward_tables[] = {
                  {"max_ns", SJ_FORWARD_MAYBE},
                  {"unwound", SJ_FORWARD_COUNT},
                  {"untrusted", SJ_FORWARD_COUNT},
-                 {"untimed_calls", SJ_FORWARD_MAYBE}, /* NULL: of before version 6, not known */
+                 /* NULL: unknown, because written before version 6 */
+                 {"untimed_calls", SJ_FORWARD_MAYBE},
                  {"sampled_calls", SJ_FORWARD_MAYBE},
                  {"error_ns", SJ_FORWARD_MAYBE},
                  {"bins", SJ_FORWARD_HISTOGRAM}}},
@@ -290,8 +294,8 @@ const sj_forward_table sj_forward_calls = {
                 {"ending", SJ_FORWARD_TEXT},
                 {"flags", SJ_FORWARD_COUNT}}};
 
-/* Each bin of ticks goes to the bin of its middle in nanoseconds, as histogram_merge() does; the
- * order stays. */
+/* Converts a bin of ticks to the bin of its middle in nanoseconds, as histogram_merge() does. The
+ * order of bins stays the same. */
 static uint16_t to_nanoseconds(uint32_t bin, const sj_tick_scale *scale)
 {
     const uint64_t low = sj_histogram_low(bin);
@@ -329,7 +333,7 @@ static sj_status put_histogram(sj_slice bytes, const sj_tick_scale *scale, sj_na
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* put_function writes what a column says of a function. */
+/* Writes the value of a column about a function. */
 static void put_function(sj_forward_kind kind, const sj_forward_function *function,
                          sj_byte_buffer *to)
 {
@@ -357,11 +361,12 @@ static sj_slice bytes_of(sqlite3_value *value)
     return (sj_slice){.data = data, .size = (size_t)sqlite3_value_bytes(value)};
 }
 
-/* What is read of a row: a value costs SQLite the less the fewer calls it takes. */
+/* The position in a row. Columns about a function reuse the last key, because each SQLite call
+ * costs time. */
 typedef struct row_reader {
     sqlite3_stmt *statement;
     int next;
-    const sj_forward_function *function; /* of the last key */
+    const sj_forward_function *function; /* function of the last key */
 } row_reader;
 
 static sj_status read_function(row_reader *row, sqlite3_value *value, const sj_forward_place *place)
@@ -406,7 +411,7 @@ static sj_status put_value(sj_forward_kind kind, row_reader *row, const sj_forwa
         sj_byte_buffer_put_number(&both->extra, sqlite3_value_type(value) == SQLITE_NULL, 1);
         sj_byte_buffer_put_number(to, (uint64_t)sqlite3_value_int64(value), 8);
         break;
-    case SJ_FORWARD_PATH: /* NULL is 0, which is nobody's */
+    case SJ_FORWARD_PATH: /* NULL gives 0, which is not the key of any path */
         sj_byte_buffer_put_number(
             to, sj_function_keys_path(place->functions, sqlite3_value_int64(value)), 8);
         break;

@@ -1,6 +1,5 @@
-/* What a lab gives to a cluster: a row for each table, with its columns and the query that yields
- * the rows of one session. Keys hold across labs: uuids, build-ids with offsets, hashes of names.
- */
+/* The tables that a lab sends to a cluster. Each has its columns and the query that yields the rows
+ * of one session. Keys are the same in all labs: uuids, build-ids with offsets, hashes of names. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARD_TABLES_H
 
@@ -12,17 +11,18 @@
 
 typedef enum sj_forward_kind {
     SJ_FORWARD_TEXT,
-    SJ_FORWARD_UUID,      /* a blob of 16 bytes, as 32 digits */
-    SJ_FORWARD_HEX,       /* a blob of any length, as digits */
-    SJ_FORWARD_SMALL,     /* UInt8 */
-    SJ_FORWARD_COUNT,     /* UInt64; also keys, whose 64 bits SQLite has as signed ones */
-    SJ_FORWARD_NUMBER,    /* Int64 */
-    SJ_FORWARD_MAYBE,     /* Int64 or NULL */
-    SJ_FORWARD_HISTOGRAM, /* of ticks: two arrays, bins (of ns) and what is in them */
-    /* The query gives the id of a call path, and there is its key. */
+    SJ_FORWARD_UUID,   /* a blob of 16 bytes, written as 32 digits */
+    SJ_FORWARD_HEX,    /* a blob of any length, written as digits */
+    SJ_FORWARD_SMALL,  /* UInt8 */
+    SJ_FORWARD_COUNT,  /* UInt64; also keys of 64 bits, which SQLite stores as signed numbers */
+    SJ_FORWARD_NUMBER, /* Int64 */
+    SJ_FORWARD_MAYBE,  /* Int64 or NULL */
+    /* a histogram of ticks, written as two arrays: bins in ns, and their counts */
+    SJ_FORWARD_HISTOGRAM,
+    /* The query yields the id of a call path; its key is written. */
     SJ_FORWARD_PATH,
-    /* The query gives a function's id or NULL for a key, and there is what is known of it: the key,
-     * and with no column of the query what follows behind it. */
+    /* For KEY, the query yields a function's id or NULL; the function's key is written. The kinds
+     * after it write more about the same function and do not read a column of the query. */
     SJ_FORWARD_KEY,
     SJ_FORWARD_SYMBOL,
     SJ_FORWARD_NAME,
@@ -32,66 +32,72 @@ typedef enum sj_forward_kind {
 } sj_forward_kind;
 
 typedef struct sj_forward_column {
-    const char *name; /* NULL ends the list; a histogram is named `bins` and `counts` there */
+    const char *name; /* NULL ends the list; a histogram has the columns `bins` and `counts` */
     sj_forward_kind kind;
 } sj_forward_column;
 
 typedef struct sj_forward_table {
     const char *name;
-    const char *owner;  /* whose rows they are, and lie together: "session" or "lab" */
-    const char *order;  /* of the rows in a part, behind owner and version */
-    bool is_replacing;  /* not by version: a row takes the place of that of the same `order` */
-    const char *select; /* ?1: the session; ?2: tables that are left out (forward_choice.h); columns
-                           as follow */
+    /* The first column: "session" or "lab". Rows of one owner are stored together. */
+    const char *owner;
+    const char *order; /* how rows are sorted in a part, after owner and version */
+    /* Rows do not belong to versions: a new row replaces the row with the same `order`. */
+    bool is_replacing;
+    /* ?1 is the session, ?2 the omitted tables (forward_choice.h). Its columns are in the order of
+     * `columns`. */
+    const char *select;
     sj_forward_column columns[SJ_NATIVE_COLUMNS];
 } sj_forward_table;
 
 enum { SJ_FORWARD_MOST_TABLES = 32 };
 
-/* sj_forward_tables lists them. The last is `sessions`: a session's rows are seen from the moment
- * on that its row there is. */
+/* The tables, in the order of sending. The last one is `sessions`: the rows of a session are
+ * visible once its row in that table has arrived. */
 extern const sj_forward_table sj_forward_tables[];
 extern const size_t sj_forward_table_count;
 
-/* Sessions that were removed, and why: a view of the rows of `sessions` that say so. */
+/* Sessions that were removed, and why: a view of the rows of `sessions` with `removed` set. */
 extern const sj_forward_table sj_forward_removals;
 
-/* The audit of commands, rows of the lab: ?1 is a command_id, of one that may be gone. */
+/* The audit of commands; its rows belong to the lab. ?1 is a command_id; the command may have been
+ * deleted. */
 extern const sj_forward_table sj_forward_commands;
 
-/* Single calls, of the windows that people ask for: ?2 and ?3 bound when they began. */
+/* Single calls of a time window that a user has chosen. ?2 and ?3 bound their start. */
 extern const sj_forward_table sj_forward_calls;
 
-/* What every row begins with. */
+/* The values that every row begins with. */
 typedef struct sj_forward_place {
-    uint8_t owner[SJ_NATIVE_OWNER_BYTES]; /* digits of the session, or of the lab */
+    /* hexadecimal digits of the session's or the lab's uuid */
+    uint8_t owner[SJ_NATIVE_OWNER_BYTES];
     uint64_t version;
-    uint16_t day; /* since 1970, when the session began, or the command was given: by month the
-                     cluster keeps its parts */
+    /* The day since 1970 on which the session began or the command was requested. The cluster
+     * partitions rows by its month. */
+    uint16_t day;
     sj_tick_scale scale;
-    sj_function_keys *functions; /* with the paths of the session */
+    sj_function_keys *functions; /* includes the paths of the session */
 } sj_forward_place;
 
-/* sj_forward_place_own takes the 16 bytes of the session, or of the lab. */
+/* Sets the owner from the 16 bytes of the session's or the lab's uuid. */
 void sj_forward_place_own(sj_forward_place *place, const uint8_t owner[16]);
 
-/* sj_forward_prepare prepares the query of a table; the caller finalizes it. SJ_EIO. */
+/* Prepares the query of a table; the caller finalizes it. Returns SJ_EIO on failure. */
 SJ_MUST_CHECK sj_status sj_forward_prepare(sqlite3 *database, const sj_forward_table *table,
                                            sqlite3_stmt **statement, sj_error *error);
 
-/* sj_forward_collect appends the rows of one session, or the row of one command. SJ_ECORRUPT: a
- * histogram cannot be read; SJ_ENOMEM, SJ_EIO. */
+/* Appends the rows of one session, or the row of one command. Returns SJ_ECORRUPT if a histogram
+ * cannot be read, SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_forward_collect(sqlite3_stmt *statement, const sj_forward_table *table,
                                            int64_t id, const sj_forward_place *place,
                                            sj_native_rows *rows, sj_error *error);
 
-/* sj_forward_collect_row appends the row that a statement of the table is at. As above. */
+/* Appends the current row of a statement of the table. Errors are those of sj_forward_collect. */
 SJ_MUST_CHECK sj_status sj_forward_collect_row(const sj_forward_table *table,
                                                sqlite3_stmt *statement,
                                                const sj_forward_place *place, sj_native_rows *rows);
 
-/* sj_forward_put_removed appends the row of `sessions` that says that a session is gone, and by
- * whom or by which rule: its `cause`. */
+/* Appends a row of `sessions` that marks a session as removed. `cause` says by whom or by which
+ * rule. */
 void sj_forward_put_removed(const sj_forward_place *place, sj_slice lab, sj_slice cause,
                             sj_native_rows *rows);
 

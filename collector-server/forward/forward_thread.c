@@ -16,7 +16,7 @@ struct sj_forward_thread {
     pthread_mutex_t lock;
     pthread_cond_t stop;
     atomic_bool stopping;
-    char said[sizeof(((sj_error *)NULL)->text)]; /* the last trouble; "": none */
+    char said[sizeof(((sj_error *)NULL)->text)]; /* the last error that was logged; "": none */
 };
 
 static void report(sj_forward_thread *self, sj_status status, uint64_t sent, const sj_error *error)

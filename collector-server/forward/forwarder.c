@@ -1,13 +1,12 @@
 /* Design notes
  *
- * A batch gets a version of its own, newer than any that the target or this database knows of its
- * sessions. Rows of a batch that failed halfway, or of which nobody knows whether it did, bear a
- * version that nobody will ever see, because their rows in `sessions` never came or are older than
- * those of the next try. So a batch is tried again from its beginning, and nothing has to be known
- * about what arrived.
+ * A batch has its own version, newer than any version of its sessions that the target or this
+ * database knows. If a batch fails, or may have failed, readers never see its rows. Its rows in
+ * `sessions` either never arrived or are older than those of the next attempt. A batch is therefore
+ * retried from its beginning, and the lab does not need to know which rows arrived.
  *
- * Rows are read in one transaction of the database and kept in memory, a few MB, because a reader
- * that waits for a network would hold up the log of the collector. */
+ * Rows are read in one transaction of the database and kept in memory (a few MB). A transaction
+ * that waited for the network would keep the collector's write-ahead log from being reset. */
 #include "collector-server/forward/forwarder.h"
 
 #include "collector-server/forward/forward_choice.h"
@@ -22,15 +21,16 @@
 
 enum {
     BATCH_SESSIONS = 256,
-    BATCH_BYTES = 16 << 20, /* where nobody says else */
+    BATCH_BYTES = 16 << 20, /* the default */
     ID_BYTES = 16,
     CONTENT_BYTES = 4096,
     SKIPPED_MAX = 256
 };
 
-/* What a session is, as far as the cluster has it: when this differs it is given again. Begins with
- * the version of what is given. Has to fit into CONTENT_BYTES, so that the name and the tags are
- * cut by bytes: at most 2,000 of them, some 200 of numbers, and a list of tables. */
+/* The state of a session, as far as the cluster stores it: if it differs, the session is sent
+ * again. Begins with the version of the forwarded format. Must fit in CONTENT_BYTES. Name and tags
+ * are therefore cut to 2,000 bytes; the numbers take about 200 more, and the list of tables
+ * follows. */
 #define CONTENT                                                                                    \
     "printf('5 %s %d %d %d %d %d %d ', s.state, s.stored_blocks, s.stored_bytes, s.stored_calls,"  \
     " s.lost_calls, s.folded_calls, coalesce((SELECT max(symbol_file_id) FROM symbol_files"        \
@@ -45,7 +45,7 @@ enum {
     " FROM forwarded_sessions AS f WHERE f.target = ?1 AND f.content <> '' AND NOT EXISTS ("       \
     "SELECT 1 FROM sessions AS s WHERE s.uuid = f.session_uuid AND s.state <> 'removing')"
 
-/* Of forwarders that work at the same time each has the sessions of its own share. */
+/* Selects the sessions of this forwarder's share; several forwarders may run at the same time. */
 #define MINE(uuid) " unicode(substr(" uuid ", -1)) % ?3 = ?4"
 
 static const char owed_sql[] =
@@ -56,7 +56,7 @@ static const char owed_sql[] =
                        " f.version, 0" GONE " AND" MINE("hex(f.session_uuid)") " LIMIT ?2";
 
 typedef struct owed_session {
-    int64_t session_id; /* 0: it was removed */
+    int64_t session_id; /* 0: the session was removed */
     uint8_t uuid[ID_BYTES];
     char content[CONTENT_BYTES];
     size_t content_bytes;
@@ -70,14 +70,14 @@ struct sj_forwarder {
     const sj_forward_target_kind *kind;
     sj_forward_target *target;
     sj_forward_choice choice;
-    char *name;             /* of the target, in forwarded_sessions */
-    sj_native_rows *rows;   /* of each table */
-    sqlite3_stmt **selects; /* likewise */
+    char *name;             /* the target's name in forwarded_sessions */
+    sj_native_rows *rows;   /* rows of each table */
+    sqlite3_stmt **selects; /* query of each table */
     sj_function_keys *functions;
     owed_session *batch;
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
-    size_t batch_bytes; /* no further session is added beyond */
+    size_t batch_bytes; /* a batch with more bytes does not get further sessions */
     unsigned share, shares;
     _Atomic uint64_t *steps;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
@@ -202,7 +202,7 @@ static void take_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
     const char *content = (const char *)sqlite3_column_text(row, 2);
     const size_t bytes = (size_t)sqlite3_column_bytes(row, 2);
     owed->content_bytes = bytes < CONTENT_BYTES ? bytes : CONTENT_BYTES;
-    if (content != NULL) { /* NULL: no memory */
+    if (content != NULL) { /* NULL: out of memory */
         memcpy(owed->content, content, owed->content_bytes);
     }
     forwarder->batch_count++;
@@ -230,8 +230,8 @@ static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
                                                          : fail_sql(forwarder->reader, error);
 }
 
-/* choose_version: a clock that was set back, or a database that was restored from a copy, makes no
- * version that the target has seen already. */
+/* Chooses a version that the target has not seen, even if the clock was set back or the database
+ * was restored from a copy. */
 static sj_status choose_version(sj_forwarder *forwarder, uint64_t *version, sj_error *error)
 {
     uint8_t ids[BATCH_SESSIONS * ID_BYTES];
@@ -267,8 +267,8 @@ static uint64_t rows_held(const sj_forwarder *forwarder)
     return sum;
 }
 
-/* collect_removal: why it was removed is known where it was done by `session remove` or retention.
- * The newest removals are looked at first, and are those that are owed. */
+/* Appends the removal of a session. Its cause is known if `session remove` or retention removed it.
+ * The query reads the newest removals first, because owed removals are among them. */
 static sj_status collect_removal(sj_forwarder *forwarder, const owed_session *owed,
                                  const sj_forward_place *place, sj_error *error)
 {
@@ -332,7 +332,8 @@ static void count_steps(const sj_forwarder *forwarder, size_t count)
     }
 }
 
-/* collect reads the batch in one transaction; what is beyond its bytes is left for the next. */
+/* Reads the batch in one transaction. Sessions beyond the batch's bytes are left for the next
+ * batch. */
 static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *error)
 {
     size_t taken = 0;
@@ -396,7 +397,7 @@ static sj_status note_given(sj_forwarder *forwarder, uint64_t version, sj_error 
     return status;
 }
 
-/* give_batch: the rows of `sessions` go last. */
+/* Sends one batch. The rows of `sessions` are sent last. */
 static sj_status give_batch(sj_forwarder *forwarder, sj_error *error)
 {
     uint64_t version = 0;
@@ -411,7 +412,7 @@ static sj_status give_batch(sj_forwarder *forwarder, sj_error *error)
     return note_given(forwarder, version, error);
 }
 
-/* May another session go through where this one fails? */
+/* True if another session may succeed although this one fails. */
 static bool is_own_fault(sj_status status)
 {
     return status == SJ_ECORRUPT || status == SJ_EINVAL || status == SJ_EVERSION ||
@@ -450,9 +451,9 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
         count_steps(forwarder, forwarder->batch_count);
         return SJ_OK;
     }
-    forwarder->is_checked = false; /* somebody may have changed the tables */
+    forwarder->is_checked = false; /* the tables may have been changed */
     if (is_own_fault(status) && forwarder->batch_limit > 1) {
-        forwarder->batch_limit = 1; /* which of them is it? */
+        forwarder->batch_limit = 1; /* to find the session that fails */
         return sj_forwarder_round(forwarder, sent, error);
     }
     if (is_own_fault(status) && forwarder->skipped_count < SKIPPED_MAX) {
@@ -487,7 +488,7 @@ static sj_status count_all(sj_forwarder *forwarder, const char *sql, uint64_t *n
 sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
                                 sj_error *error)
 {
-    /* By bytes: a name may be no UTF-8. */
+    /* Searches bytes, because a name need not be UTF-8. */
     static const char sql[] =
         "SELECT iif(place = 0, '', substr(content, place + length(' without '))) FROM (SELECT"
         " content, instr(content, CAST(' without [\"' AS BLOB)) AS place FROM (SELECT CAST(content"

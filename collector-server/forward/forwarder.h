@@ -1,6 +1,6 @@
-/* Gives a cluster what it lacks of a lab's database: sessions that have ended, anew those that have
- * changed, and word of those that were removed. What is owed is a query over the database, so that
- * a cluster may be away for as long as it likes, and a lab be killed at any moment. */
+/* Sends to a cluster what it lacks of a lab's database: sessions that have ended or changed, and
+ * removals. A query over the database finds the owed sessions. A cluster may therefore be
+ * unreachable for any time, and a lab may be killed at any moment. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_FORWARDER_H
 #define SJ_COLLECTOR_SERVER_FORWARD_FORWARDER_H
 
@@ -9,35 +9,35 @@
 typedef struct sj_forwarder sj_forwarder;
 
 typedef struct sj_forward_account {
-    uint64_t owed;            /* sessions, those to be removed there included */
-    uint64_t unready;         /* sessions that are being recorded, or without their sums */
-    uint64_t forwarded;       /* sessions that are there */
-    uint64_t rows, bytes;     /* of them */
+    uint64_t owed;            /* sessions to send, and sessions to remove from the cluster */
+    uint64_t unready;         /* sessions that are being recorded, or lack their sums */
+    uint64_t forwarded;       /* sessions that the cluster has */
+    uint64_t rows, bytes;     /* rows and bytes of the forwarded sessions */
     int64_t last_realtime_ns; /* 0: never */
-    char lab[33];             /* which lab this is, as the cluster names it */
+    char lab[33];             /* the lab's id, as in the cluster */
 } sj_forward_account;
 
-/* sj_forwarder_open opens the database and the target; asks neither. */
+/* Opens the database and creates the target, without connecting to it. */
 SJ_MUST_CHECK sj_status sj_forwarder_open(const char *database, const sj_forward_target_kind *kind,
                                           const sj_forward_options *options,
                                           sj_forwarder **forwarder, sj_error *error);
 
-/* sj_forwarder_round gives the next sessions, as many as are one batch; `*sent` is how many: 0, and
- * SJ_OK, when nothing is owed. A session that cannot be given alone holds up no other: it is
- * skipped until the forwarder is opened again, and the status is that of its failure. Blocking. */
+/* Sends one batch of owed sessions. `*sent` is their number; it is 0, with SJ_OK, if none are owed.
+ * A session that fails alone is skipped until the forwarder is opened again, and its error is
+ * returned. It does not block other sessions. Blocks on the network. */
 SJ_MUST_CHECK sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent,
                                            sj_error *error);
 
-/* sj_forwarder_account counts; needs no cluster. */
+/* Counts the sessions. Does not connect to the cluster. */
 SJ_MUST_CHECK sj_status sj_forwarder_account(sj_forwarder *forwarder, sj_forward_account *account,
                                              sj_error *error);
 
-/* sj_forwarder_left_out reads which tables the sessions that were given last were given without, as
- * a JSON array, "" for none: another choice makes all sessions owed. Needs no cluster. */
+/* Writes which tables were omitted when sessions were last sent, as a JSON array; "" if none were.
+ * With another choice of tables, all sessions are owed again. Does not connect to the cluster. */
 SJ_MUST_CHECK sj_status sj_forwarder_left_out(sj_forwarder *forwarder, char *list, size_t capacity,
                                               sj_error *error);
 
-/* sj_forwarder_target is that of the forwarder, borrowed. */
+/* Returns the forwarder's target, borrowed. */
 sj_forward_target *sj_forwarder_target(sj_forwarder *forwarder);
 
 void sj_forwarder_close(sj_forwarder *forwarder); /* NULL is allowed */

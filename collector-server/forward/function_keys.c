@@ -11,19 +11,20 @@ enum { FIRST_SLOTS = 1024 };
 typedef struct call_path {
     int64_t path_id, parent_id; /* parent 0: none */
     uint64_t symbol_key;
-    uint64_t key; /* 0: not made yet */
+    uint64_t key; /* 0: not computed yet */
     bool is_rare;
 } call_path;
 
 struct sj_function_keys {
     sqlite3 *database;
-    sqlite3_stmt *find, *list;      /* a function; the paths of a session */
+    sqlite3_stmt *find, *list;      /* query for one function; query for the paths of a session */
     sj_forward_function *functions; /* in the order of their first use */
     size_t count, capacity;
-    uint32_t *slots; /* index + 1 of a function, by its id; 0: free */
+    uint32_t *slots; /* index + 1 of a function, hashed by its id; 0: free */
     size_t slot_count;
-    size_t last;      /* of `functions`, what was asked for last: rows come by function */
-    call_path *paths; /* by path_id */
+    /* Index of the function that was asked for last; rows come grouped by function. */
+    size_t last;
+    call_path *paths; /* sorted by path_id */
     size_t path_count, path_capacity;
 };
 
@@ -102,7 +103,7 @@ void sj_function_keys_free(sj_function_keys *keys)
     free(keys);
 }
 
-/* slot_of returns where a function is, or belongs. Half of the slots at least are free. */
+/* Returns the slot of a function, or the free slot for it. At least half of the slots are free. */
 static uint32_t *slot_of(const sj_function_keys *keys, int64_t function_id)
 {
     size_t at = (size_t)mix((uint64_t)function_id) & (keys->slot_count - 1);
@@ -141,7 +142,7 @@ static sj_slice blob_of(sqlite3_stmt *row, int at)
     return (sj_slice){.data = data, .size = (size_t)sqlite3_column_bytes(row, at)};
 }
 
-/* read_function: -1 when it cannot be read. */
+/* Reads a function from the database. Returns 0, or -1 if it cannot be read. */
 static int read_function(sj_function_keys *keys, sj_forward_function *function)
 {
     sj_slice build_id = {0};
@@ -189,7 +190,7 @@ const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t 
     return function;
 }
 
-/* Numbers of paths mostly follow each other, so that a path is where its number says. */
+/* Finds a path. Numbers of paths are mostly consecutive, so the number usually gives the index. */
 static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
 {
     size_t low = 0;
@@ -211,8 +212,8 @@ static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
     return low < keys->path_count && keys->paths[low].path_id == path_id ? &keys->paths[low] : NULL;
 }
 
-/* make_keys: callers mostly have smaller numbers, so that one pass is enough; each further pass is
- * for those that do not. Paths that are their own callers keep 0. */
+/* Computes the keys of all paths. Callers mostly have smaller numbers, so one pass is usually
+ * enough. Further passes compute the others. Paths that are their own callers keep 0. */
 static void make_keys(sj_function_keys *keys)
 {
     size_t made = 1;

@@ -1,5 +1,5 @@
-/* Rows of one table by columns, so that whoever takes them parses none: a buffer for each column
- * holds its values one after the other. Growing memory; a failure is kept until it is asked for. */
+/* Rows of one table in columnar form: one buffer per column, values one after the other. Buffers
+ * grow as needed. If memory runs out, sj_native_rows_failed says so until the rows are cleared. */
 #ifndef SJ_COLLECTOR_SERVER_FORWARD_NATIVE_ROWS_H
 #define SJ_COLLECTOR_SERVER_FORWARD_NATIVE_ROWS_H
 
@@ -9,20 +9,23 @@ enum { SJ_NATIVE_COLUMNS = 40, SJ_NATIVE_OWNER_BYTES = 32 };
 
 typedef struct sj_native_column {
     sj_byte_buffer data;
-    sj_byte_buffer extra; /* which values are NULL, a byte each; of arrays: their ends, 8 bytes */
+    /* For nullable columns, one byte per value: is it NULL? For arrays, 8 bytes per value: where it
+     * ends. */
+    sj_byte_buffer extra;
 } sj_native_column;
 
 typedef struct sj_native_rows {
-    sj_byte_buffer owners, versions, days; /* what every row begins with */
+    sj_byte_buffer owners, versions, days; /* the values that every row begins with */
     sj_native_column columns[SJ_NATIVE_COLUMNS];
-    sj_byte_buffer counts; /* of a histogram, beside its bins, which are its column's data */
-    uint64_t elements;     /* of each */
+    sj_byte_buffer counts; /* counts of a histogram; its column's data are the bins */
+    uint64_t elements;     /* number of bins and of counts */
     uint64_t rows;
 } sj_native_rows;
 
-void sj_native_rows_deinit(sj_native_rows *rows); /* safe on zeroed ones */
+void sj_native_rows_deinit(sj_native_rows *rows); /* zeroed rows are allowed */
 void sj_native_rows_clear(sj_native_rows *rows);  /* keeps the memory */
 size_t sj_native_rows_bytes(const sj_native_rows *rows);
-bool sj_native_rows_failed(const sj_native_rows *rows); /* no memory: they cannot be used */
+/* true if out of memory: the rows cannot be used */
+bool sj_native_rows_failed(const sj_native_rows *rows);
 
 #endif

@@ -1,11 +1,11 @@
 /* Design notes
  *
- * A flush writes rows only for what the blocks since the last one changed. The graph lists its
- * dirty nodes; folding a node adds its gain to the aggregates of its function and of its (caller,
- * callee) edge, which are kept exactly, in ticks. A function's histogram is the sum of its paths',
- * kept by the graph: a path that changes is taken out of it and put in again at the next flush.
- * `state` holds the exact ticks of a path: nanoseconds are rounded and could not be added to after
- * a restart. */
+ * A flush writes rows only for what changed since the last flush. The graph lists its dirty nodes.
+ * Folding a node adds its gain to the aggregates of its function and of its (caller, callee) edge.
+ * These aggregates are exact and in ticks. The histogram of a function is the sum over its paths,
+ * kept by the graph. The next flush subtracts the old histogram of a changed path and adds the new
+ * one. The column `state` holds the exact ticks of a path, because rounded nanoseconds cannot be
+ * added to after a restart. */
 #include "collector-server/store/cost_sums.h"
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
@@ -18,7 +18,7 @@ enum { STATE_MAX_BYTES = 64 + SJ_COST_STATE_BYTES };
 typedef struct flush_run {
     sj_statements *sql;
     sj_session_state *state;
-    uint8_t *bytes; /* for encoded histograms */
+    uint8_t *bytes; /* buffer for encoded histograms */
     size_t capacity;
     sj_function_costs costs;
     sj_error *error;
@@ -111,7 +111,8 @@ static sj_status put_function(flush_run *run, const sj_function_totals *totals)
         costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
 }
 
-/* Errors of what was stored before the graph was loaded and of what came since are independent. */
+/* The standard errors before and after the graph was loaded are independent, so they add in
+ * squares. */
 static sj_status put_estimate(flush_run *run, uint32_t function, const sj_call_estimate *estimate)
 {
     int64_t function_id = 0;
@@ -152,7 +153,7 @@ static sj_status put_edge(flush_run *run, const sj_edge_totals *totals)
 
 static sj_status put_node(flush_run *run, uint32_t node)
 {
-    if (node == 0) { /* the root is nobody's call */
+    if (node == 0) { /* the root is not a call */
         return SJ_OK;
     }
     SJ_TRY(sj_session_fold_node(run->state, node));
@@ -167,7 +168,7 @@ static sj_status put_graph(flush_run *run)
     if (state->graph == NULL) {
         return SJ_OK;
     }
-    if (state->is_renumbered) { /* all nodes are dirty */
+    if (state->is_renumbered) { /* all nodes are dirty then */
         const int64_t base = state->session_id << 32;
         SJ_TRY(sj_sql_run(run->sql, SJ_SQL_PATH_FORGET, run->error, "ii", base,
                           base + ((int64_t)1 << 32)));
@@ -179,7 +180,7 @@ static sj_status put_graph(flush_run *run)
     for (size_t i = 0; i < count; ++i) {
         SJ_TRY(put_node(run, dirty[i]));
     }
-    /* nodes whose calls have not ended yet: numbers must stay without holes */
+    /* also write nodes whose calls have not ended yet: stored numbers must have no holes */
     const uint32_t nodes = sj_callgraph_node_count(state->graph);
     uint32_t known = (uint32_t)state->stored_nodes;
     for (known = known == 0 ? 1 : known; known < nodes; ++known) {

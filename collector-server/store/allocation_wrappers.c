@@ -1,6 +1,6 @@
-/* Design notes. A C wrapper is an allocator's word with a general prefix, which says nothing of
- * what is allocated: `xfree` is one, `image_free` is not. Upper case, underscores and digits at the
- * end do not count. */
+/* Design notes. The name of a C wrapper is an allocator's word with a general prefix, which does
+ * not say what is allocated. So `xfree` is a wrapper and `image_free` is not. Case, underscores and
+ * trailing digits do not count. */
 #include "collector-server/store/allocation_wrappers.h"
 
 #include <ctype.h>
@@ -26,8 +26,7 @@ static const char *const prefixes[] = {
     "std",    "c",       "libc",     "tracked", "counted", "real",    "nofail",      "xx",
     "fatal",  "lib",     "internal", "generic", "custom"};
 
-/* What C++ and Rust have in the program: names begin like this, behind the type that they return.
- */
+/* Prefixes of C++ and Rust library functions. A name may have a return type before the prefix. */
 static const char *const libraries[] = {"std::",   "__gnu_cxx::", "operator new", "operator delete",
                                         "alloc::", "core::",      "<alloc::",     "<core::",
                                         "<std::",  "__rust_",     "__rdl_",       "__rg_"};
@@ -37,8 +36,8 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* Returns where the name of a demangled function begins: templates have the type of the result in
- * front. */
+/* Returns the start of a function's own name in a demangled name: templates have their return type
+ * before it. */
 static const char *behind_result(const char *name)
 {
     const char *begin = name;
@@ -65,8 +64,8 @@ static bool is_of_library(const char *name)
     return false;
 }
 
-/* Writes the letters of a C name, small, without digits at its end; false if it is no C name or too
- * long. */
+/* Writes the letters of a C name in lower case, without trailing digits. Returns false if the name
+ * is not a C name or is too long. */
 static bool plain_letters(const char *name, char letters[WORD_BYTES])
 {
     size_t count = 0;

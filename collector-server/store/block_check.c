@@ -14,24 +14,25 @@ typedef struct function_range {
     int64_t first, count;
 } function_range;
 
-/* The numbers of functions that a session has, by rising first number. */
+/* The function numbers of a session, sorted by first number. */
 typedef struct known_functions {
-    int64_t session_id; /* 0: none was read */
+    int64_t session_id; /* 0: no session was read */
     function_range *ranges;
     size_t count, capacity;
 } known_functions;
 
 struct sj_block_checker {
     sqlite3_stmt *row, *stack, *modules;
-    sj_block_files *files, *stack_files; /* a stack is read while its block is in use */
+    /* Two readers, because a stack is read while the bytes of its block are in use. */
+    sj_block_files *files, *stack_files;
     sj_block_decoder *decoder, *stack_decoder;
     sj_callgraph *graph;
     known_functions known;
-    int64_t stream_id; /* of the block that is checked */
+    int64_t stream_id; /* stream of the block being checked */
     sj_error why;
 };
 
-/* What a row says of its block. */
+/* The columns of a block's row. */
 typedef struct block_row {
     sj_session_id session;
     int64_t session_id, stream;
@@ -50,7 +51,7 @@ static const char stack_sql[] = "SELECT storage, data FROM \"%w\".blocks WHERE s
 static const char modules_sql[] = "SELECT first_function, function_count FROM"
                                   " \"%w\".session_modules WHERE session_id = ?1 ORDER BY 1";
 
-/* Prepares SQL made by sqlite3_mprintf, which it frees. */
+/* Prepares a statement from SQL text of sqlite3_mprintf, and frees the text. */
 static sj_status prepare(sqlite3 *database, char *sql, sqlite3_stmt **statement, sj_error *error)
 {
     if (sql == NULL) {
@@ -110,8 +111,8 @@ void sj_block_checker_free(sj_block_checker *checker)
     free(checker);
 }
 
-/* Reads which functions a session has, unless that is known already. A module that cannot be read
- * has none. */
+/* Reads the function numbers of a session, unless they were read already. A module that cannot be
+ * read has none. */
 static sj_status read_functions(sj_block_checker *checker, int64_t session_id)
 {
     known_functions *known = &checker->known;
@@ -141,7 +142,7 @@ static bool is_known(void *context, uint32_t function)
     const known_functions *known = context;
     size_t low = 0;
     size_t high = known->count;
-    while (low < high) { /* the last range that begins at `function` or before is low - 1 */
+    while (low < high) { /* the last range that begins at or before `function` is low - 1 */
         const size_t middle = (low + high) / 2;
         if (known->ranges[middle].first <= (int64_t)function) {
             low = middle + 1;
@@ -202,7 +203,7 @@ static void check_events(sj_block_checker *checker, const sj_block *block,
                                               : "its events contradict each other";
 }
 
-/* Checks the bytes of a row that has some. */
+/* Checks the bytes of a row that has bytes. */
 static sj_status check_bytes(sj_block_checker *checker, const block_row *row,
                              sj_block_verdict *verdict)
 {

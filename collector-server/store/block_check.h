@@ -1,6 +1,6 @@
-/* Checks stored blocks: whether their bytes can be read, belong to their rows, name functions of
- * their session and agree with the stack that they begin with. Frames are checked by the same code
- * (block_rules.h, proto/callgraph). One thread at a time. */
+/* Checks stored blocks. A sound block can be read, belongs to its row, names functions of its
+ * session and agrees with the stack that it begins with. Blocks in frames are checked by the same
+ * code (block_rules.h, proto/callgraph). One thread at a time. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_BLOCK_CHECK_H
 #define SJ_COLLECTOR_SERVER_STORE_BLOCK_CHECK_H
 
@@ -12,14 +12,15 @@
 
 typedef struct sj_block_checker sj_block_checker;
 
-/* What is known of a block after a check. */
+/* The result of one check. */
 typedef struct sj_block_verdict {
-    int64_t session_id; /* these are 0 if the row cannot be read */
+    int64_t session_id; /* this and the next two fields are 0 if the row cannot be read */
     int64_t stream_id;
     int64_t calls;
-    bool is_marked;    /* an earlier check found a fault */
-    bool has_bytes;    /* its bytes were read */
-    bool is_away;      /* its bytes, or those of its stack, are in a file that cannot be read now */
+    bool is_marked; /* an earlier check found a fault in the block */
+    bool has_bytes; /* the check read the bytes of the block */
+    /* The bytes of the block or of its stack are in a file that cannot be read now. */
+    bool is_away;
     const char *fault; /* a sentence, valid until the next check; NULL if there is none */
 } sj_block_verdict;
 
@@ -30,8 +31,8 @@ SJ_MUST_CHECK sj_status sj_block_checker_new(sqlite3 *database, const char *sche
                                              sj_block_checker **checker, sj_error *error);
 void sj_block_checker_free(sj_block_checker *checker); /* NULL is allowed */
 
-/* Checks one block. Returns SJ_OK whatever the verdict is, SJ_ENOTFOUND if there is no such block
- * any more, and SJ_ENOMEM. Blocks: reads the block, its stack and the modules of its session. */
+/* Checks one block. Returns SJ_OK whatever the verdict is, SJ_ENOTFOUND if the block no longer
+ * exists, or SJ_ENOMEM. Blocks: reads the block, its stack and the modules of its session. */
 SJ_MUST_CHECK sj_status sj_block_checker_check(sj_block_checker *checker, int64_t block_id,
                                                sj_block_verdict *verdict);
 

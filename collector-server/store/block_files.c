@@ -12,15 +12,15 @@
 struct sj_block_files {
     sqlite3 *database;
     const char *schema;
-    sqlite3_stmt *find; /* made when it is needed */
+    sqlite3_stmt *find; /* prepared on first use */
     const sj_block_place_kind *kind;
-    sj_place_file file; /* that of `file_id`, kept open: blocks are read one after the other */
-    int64_t file_id;    /* 0: none */
-    char name[512];     /* for errors: path and session */
+    sj_place_file file; /* the file `file_id`, kept open because blocks are read in sequence */
+    int64_t file_id;    /* 0: no file is open */
+    char name[512];     /* path and session, for error texts */
     uint8_t *bytes;
 };
 
-/* Digits only: strtoull takes blanks and signs. */
+/* Parses digits only, because strtoull also accepts blanks and signs. */
 static bool read_number(const char **text, int base, char end, uint64_t *number)
 {
     const char *digits = base == 16 ? "0123456789abcdef" : "0123456789";
@@ -111,7 +111,7 @@ static sj_status prepare(sj_block_files *files, sj_error *error)
                : sj_fail(error, SJ_ENOMEM, "no memory for a block");
 }
 
-/* open_row opens the file of the row that `find` is at. */
+/* Opens the file that the current row of `find` names. */
 static sj_status open_row(sj_block_files *files, sj_error *error)
 {
     const char *texts[4];
@@ -182,7 +182,7 @@ sj_status sj_block_files_get(sj_block_files *files, const char *storage, sj_slic
     SJ_TRY(prepare(files, error));
     const bool was_open = files->file_id == place.file_id;
     sj_status status = read_moved(files, &place, error);
-    if (status != SJ_OK && was_open) { /* another file may have the number since it was opened */
+    if (status != SJ_OK && was_open) { /* the number may refer to another file since the open */
         close_current(files);
         status = read_moved(files, &place, error);
     }

@@ -3,7 +3,7 @@
 #include "proto/base/cursor.h"
 
 enum {
-    ROW_BYTES = 16, /* of a row beside its blobs, about */
+    ROW_BYTES = 16, /* approximate size of a row without its blobs */
     PERMILLE = 25,
     ENDING_BITS = 2,
     MOST_DEPTH = INT32_MAX
@@ -20,7 +20,8 @@ size_t sj_block_outline_budget(const sj_block_header *header, size_t block_bytes
                                                            : SJ_BLOCK_OUTLINE_MOST_BYTES;
 }
 
-/* The ticks that all times of the outline are multiples of, from the block's first on. */
+/* Returns the unit in ticks: all times of the outline, relative to the block's first time, are
+ * multiples of it. */
 static uint64_t find_unit(const sj_outline *outline, const sj_block_header *header)
 {
     const uint64_t step = header->clock_step > 1 ? header->clock_step : 1;
@@ -87,7 +88,7 @@ sj_status sj_block_outline_encode(sj_outline *outline, const sj_block_header *he
     return SJ_ELIMIT;
 }
 
-/* The part of a call behind its depth. */
+/* Reads the fields of a call after its depth. */
 static void read_end(sj_reader *reader, uint64_t unit, uint64_t floor_ticks, sj_outline_call *call)
 {
     const uint64_t over = sj_read_varint(reader);

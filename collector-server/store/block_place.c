@@ -9,7 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A folder has a file that says what it is: one that is not mounted has not. */
+/* A file that marks a folder of blocks. If the folder's file system is not mounted, the file is
+ * missing. */
 #define MARKER "sojourn-blocks"
 
 static sj_status fail_file(sj_error *error, const char *address, const char *name)
@@ -66,7 +67,7 @@ static sj_status create_in_folder(const char *address, const char *name, sj_plac
         (void)unlink(path);
         return status;
     }
-    struct stat about; /* a sweep may have come between the two */
+    struct stat about; /* a sweep may have deleted the file between open and flock */
     if (fstat(file->file, &about) != 0 || about.st_nlink == 0) {
         close(file->file);
         return sj_fail(error, SJ_EAGAIN, "%s/%s was deleted meanwhile", address, name);
@@ -93,8 +94,8 @@ static sj_status keep_in_folder(const char *address, const sj_place_file *file, 
                                   : fail_file(error, address, "(a file of blocks)");
 }
 
-/* A database that somebody else made names no other files than those of blocks, in a folder for
- * them: else its import could look at any file. */
+/* True if the name is one of a file of blocks. A database from an unknown source could name any
+ * file, and its import would read that file. So only such names, in a marked folder, are opened. */
 static bool is_of_blocks(const char *name)
 {
     const char *end = strrchr(name, '.');

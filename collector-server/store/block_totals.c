@@ -1,4 +1,4 @@
-/* What one block adds to the aggregates of its stream and its session. */
+/* Adds one block to the aggregates of its stream and its session. */
 #include "collector-server/store/session_state.h"
 
 static uint32_t symbol_at(const sj_block *block, size_t event)
@@ -6,7 +6,7 @@ static uint32_t symbol_at(const sj_block *block, size_t event)
     return block->symbols16 != NULL ? block->symbols16[event] : block->symbols32[event];
 }
 
-/* First entry and last exit of the stream: what its run time is made of. */
+/* Updates the first entry and the last exit of the stream, from which its run time is computed. */
 static void note_times(sj_stream_state *stream, const sj_tick_clock *clock, const sj_block *block)
 {
     const size_t count = block->header.event_count;

@@ -1,13 +1,15 @@
 /* Design notes
  *
- * A block is decoded, checked against its session (functions known, no overlap with a stored block)
- * and replayed into the call graph before the first row is written, so that a refused block changes
- * nothing. A failure after that point rolls the batch back and drops the graph.
+ * Before the first row is written, a block is decoded, checked against its session and replayed
+ * into the call graph. The check covers known functions and overlaps with stored blocks. So a
+ * refused block changes nothing. A failure after that point rolls the batch back and drops the
+ * graph.
  *
- * Overlap: the same events may come from the drain and, re-cut, from a salvager. A range that lies
- * within one stored block is stored already when its events are equal to the stored ones; one that
- * differs, or only overlaps, is refused and quarantined, because storing it would count calls
- * twice, and to acknowledge it would make its sender delete what may be the truth. */
+ * Overlap: the same events may come from the drain and, cut differently, from a salvager. If a
+ * stored block covers all events of a new block and has equal events, the new block is a duplicate.
+ * If the events differ, or the blocks overlap only in part, the new block is refused and
+ * quarantined. Storing it would count calls twice. Acknowledging it would make its sender delete
+ * what may be the correct version. */
 #include "collector-server/store/block_rules.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/enum_text.h"
@@ -19,8 +21,8 @@
 #include <string.h>
 
 enum {
-    TRIM_PERIOD = 64,
-    /* blocks after which memory is checked within a batch */ BUSY_BLOCK_EVENTS = 8192
+    TRIM_PERIOD = 64, /* blocks after which memory is checked within a batch */
+    BUSY_BLOCK_EVENTS = 8192
 };
 
 typedef struct block_run {
@@ -34,8 +36,9 @@ typedef struct block_run {
     sj_error *error;
 } block_run;
 
-/* What a stored block that has all events of this one makes of it: *duplicate when it says the same
- * of them, else it is kept aside: one of the two lies, and the second must not be acknowledged. */
+/* Compares a block with a stored block that covers all its events. Sets *duplicate if the events
+ * are equal. Otherwise quarantines the block: one of the two is wrong, and the second must not be
+ * acknowledged. */
 static sj_status judge_repeat(block_run *run, const sj_block_header *header, int64_t stored_block,
                               bool *duplicate)
 {
@@ -57,7 +60,8 @@ static sj_status judge_repeat(block_run *run, const sj_block_header *header, int
                    (long long)(header->first_event + header->event_count), header->stream);
 }
 
-/* SJ_OK: new; SJ_EEXIST with *duplicate: stored already; SJ_EEXIST: contradicts what is stored. */
+/* Returns SJ_OK for a new block. Returns SJ_EEXIST with *duplicate set for a stored one, and
+ * SJ_EEXIST alone for a block that contradicts what is stored. */
 static sj_status check_duplicate(block_run *run, const sj_block_header *header, int64_t stream_id,
                                  bool *duplicate)
 {
@@ -170,7 +174,7 @@ static sj_status insert_gaps(block_run *run)
     for (size_t i = 0; i < run->block.gap_count; ++i) {
         const sj_gap *gap = &run->block.gaps[i];
         if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
-            continue; /* nothing is missing: the calls bear a flag */
+            continue; /* no calls are missing: a flag marks those that began before */
         }
         SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_GAP_ADD, run->error, "iioiotuuii",
                           run->state->session_id, run->stream->stream_id, (int64_t *)NULL,
@@ -213,8 +217,8 @@ static sj_status store_block(block_run *run)
     return SJ_OK;
 }
 
-/* An empty block may carry the end of a stream under an identity that is taken (nothing happened
- * since the block before): what it says is still taken in. */
+/* Handles an empty block with the identity of a stored block, because nothing happened between the
+ * two. It may still carry the end of its stream, which is noted. */
 static sj_status note_end_of_stream(block_run *run)
 {
     const sj_block_header *header = &run->block.header;
@@ -231,7 +235,8 @@ static sj_status note_end_of_stream(block_run *run)
                                     run->error);
 }
 
-/* Adds the block to the session's call graph, or only measures it when that is not in memory. */
+/* Adds the block to the session's call graph. Only measures the block if the graph is not in
+ * memory. */
 static sj_status replay_block(block_run *run)
 {
     sj_store *store = run->store;
@@ -242,7 +247,8 @@ static sj_status replay_block(block_run *run)
     state->is_busy = run->block.header.event_count >= BUSY_BLOCK_EVENTS;
     bool is_held = sj_store_may_hold_graph(store, state);
     sj_status status = is_held ? sj_session_load_graph(&store->sql, state, run->error) : SJ_OK;
-    if (sj_store_is_own_fault(status)) { /* not the block's: its aggregates fail when due */
+    /* the fault is the session's, not the block's: writing its aggregates will fail */
+    if (sj_store_is_own_fault(status)) {
         is_held = false;
     } else if (status != SJ_OK) {
         return status;
@@ -256,7 +262,7 @@ static sj_status replay_block(block_run *run)
     if (is_held && status == SJ_OK) {
         status = sj_call_estimates_add(&state->estimates, &united);
     }
-    if (status == SJ_ELIMIT) { /* too many call paths: likewise */
+    if (status == SJ_ELIMIT) { /* too many call paths: the session's fault, too */
         sj_store_invalidate(state);
         is_held = false;
     }
@@ -274,8 +280,9 @@ static sj_status replay_block(block_run *run)
     return SJ_OK;
 }
 
-/* Rows that name paths are written in the transaction that gives paths new numbers. Of a session
- * that has none yet they are written once, when they are due: its blocks give the same again. */
+/* Folds rare paths, and then writes all rows that name paths in the same transaction, because the
+ * paths have new numbers. A session without such rows gets them when they are due: its blocks give
+ * the same numbers again. */
 static sj_status fold_rare_paths(block_run *run)
 {
     sj_session_state *state = run->state;
@@ -320,7 +327,8 @@ static sj_status apply_block(sj_store *store, sj_frame_input *frame, sj_error *e
     if (status == SJ_OK) {
         status = fold_rare_paths(&run);
     }
-    /* the graph has the block already: only a rollback makes both agree again */
+    /* the graph has the block already: only a rollback makes the graph and the database agree
+     * again */
     return status == SJ_ECORRUPT || status == SJ_ENOTFOUND || status == SJ_EINVAL ? SJ_EIO : status;
 }
 

@@ -6,28 +6,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Functions with higher numbers are never counted (abi/record.h). */
+/* Calls of functions with higher numbers always read the clock (abi/record.h). */
 enum { COUNTED_FUNCTIONS = 1 << 16 };
 
 typedef struct open_call {
     uint64_t start;
     uint32_t function;
     bool is_untimed;
-    bool is_disturbed; /* a gap lies in it, or a wait for the drain: its time tells of those */
+    /* A gap lies in the call, or a wait for the drain, so its duration includes them. */
+    bool is_disturbed;
 } open_call;
 
 typedef struct function_estimate {
     sj_call_estimate sums;
-    bool is_counted; /* in the block at hand */
-    bool is_changed; /* since it was written */
+    bool is_counted; /* the current block has untimed calls of it */
+    bool is_changed; /* changed since its row was written */
 } function_estimate;
 
 struct sj_call_estimates {
-    function_estimate *functions; /* by their numbers, up to the highest that was counted */
+    function_estimate *functions; /* indexed by function number, up to the highest counted one */
     size_t function_count, function_capacity;
     open_call *open;
     size_t count, capacity;
-    sj_stored_estimate *stored; /* by rising function_id */
+    sj_stored_estimate *stored; /* sorted by function_id */
     size_t stored_count, stored_capacity;
 };
 
@@ -50,7 +51,7 @@ size_t sj_call_estimates_bytes(const sj_call_estimates *estimates)
                      estimates->stored_capacity * sizeof(*estimates->stored);
 }
 
-/* hold makes room for a function, whose number is below COUNTED_FUNCTIONS. */
+/* Allocates the entry of a function, whose number is below COUNTED_FUNCTIONS. */
 static sj_status hold(sj_call_estimates *estimates, uint32_t function)
 {
     if (function < estimates->function_count) {
@@ -78,7 +79,7 @@ static sj_status push(sj_call_estimates *estimates, const open_call *call)
 static void end_call(sj_call_estimates *estimates, const open_call *call, uint64_t ticks)
 {
     if (call->function >= estimates->function_count) {
-        return; /* none that is counted */
+        return; /* a function without untimed calls */
     }
     function_estimate *function = &estimates->functions[call->function];
     sj_call_estimate *sums = &function->sums;
@@ -115,7 +116,7 @@ static void forget_counted(sj_call_estimates *estimates, const sj_block *block)
     }
 }
 
-/* disturb marks what is open; what is marked already is below all that is not. */
+/* Marks all open calls. Below a marked call, all calls are marked already. */
 static void disturb(sj_call_estimates *estimates)
 {
     for (size_t i = estimates->count; i-- > 0 && !estimates->open[i].is_disturbed;) {
@@ -123,7 +124,7 @@ static void disturb(sj_call_estimates *estimates)
     }
 }
 
-/* The calls that are open where a block begins. */
+/* Pushes the calls that are open where a block begins. */
 static sj_status push_frames(sj_call_estimates *estimates, const sj_block *block)
 {
     estimates->count = 0;
@@ -156,7 +157,8 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .function = block->functions[symbol - 1],
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
-        } else if (estimates->count != 0) { /* else a call of a stack that is stored apart */
+        } else if (estimates->count != 0) {
+            /* with no open call, the exit belongs to a call in a STACK block */
             end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
         }
     }

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-/* In the order of the columns. */
+/* The costs, in the order of the columns. */
 static const struct {
     sj_value_cost cost;
-    bool is_self; /* of each call its own */
+    bool is_self; /* a self cost: nested calls of the function add to it */
 } columns_of[SJ_COST_COLUMNS] = {
     {SJ_COST_CPU_NS, false},
     {SJ_COST_SELF_NS, true},

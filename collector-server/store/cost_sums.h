@@ -1,5 +1,5 @@
-/* Sums of what measured calls have cost, as columns of call_paths and function_stats, and as the
- * bytes from which the collector resumes. */
+/* Sums of the costs of measured calls: as columns of call_paths and function_stats, and as bytes
+ * that the collector resumes from. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_COST_SUMS_H
 #define SJ_COLLECTOR_SERVER_STORE_COST_SUMS_H
 
@@ -7,29 +7,30 @@
 #include "proto/callgraph/callgraph.h"
 
 enum {
-    SJ_COST_COLUMNS = 7, /* cpu_ns and those behind it */
+    SJ_COST_COLUMNS = 7, /* cpu_ns and the columns that follow it */
     SJ_COST_STATE_BYTES = 10 * (2 + 2 * SJ_COSTS)
 };
 
-/* Values of the columns, in their order; NULL: no call was measured so. */
+/* Values of the columns, in their order. A NULL in `known` means that no call was measured for that
+ * column. */
 typedef struct sj_cost_columns {
     int64_t values[SJ_COST_COLUMNS];
     const int64_t *known[SJ_COST_COLUMNS];
 } sj_cost_columns;
 
-/* sj_cost_columns_of_path fills in the columns of a path; `sums` may be NULL. */
+/* Fills in the columns of a call path. `sums` may be NULL. */
 void sj_cost_columns_of_path(const sj_path_cost *sums, sj_cost_columns *columns);
 
-/* sj_cost_columns_of_function: likewise, of the sum over the paths of a function: calls within
- * measured calls of the same function count once. */
+/* Fills in the columns of a function from the sum over its paths. A call inside a measured call of
+ * the same function counts once. `sums` may be NULL. */
 void sj_cost_columns_of_function(const sj_path_cost *sums, sj_cost_columns *columns);
 
-/* sj_cost_state_write writes sums behind the rest of a path's state; sj_cost_state_read reads them:
- * false when there are none. */
+/* sj_cost_state_write appends the sums to a path's state. sj_cost_state_read reads them, and
+ * returns false if there are none. */
 void sj_cost_state_write(sj_writer *writer, const sj_path_cost *sums);
 bool sj_cost_state_read(sj_reader *reader, sj_path_cost *sums);
 
-/* Sums over the paths of each function, by rising function. Zeroed is empty. */
+/* Sums over the paths of each function, sorted by function. A zeroed structure is empty. */
 typedef struct sj_function_costs {
     struct sj_function_cost {
         uint32_t function;
@@ -38,11 +39,11 @@ typedef struct sj_function_costs {
     size_t count;
 } sj_function_costs;
 
-/* sj_function_costs_sum adds up all paths of a graph whose calls are measured. SJ_ENOMEM. */
+/* Adds up all paths of a graph that have measured calls. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_function_costs_sum(const sj_callgraph *graph, sj_function_costs *costs);
 void sj_function_costs_deinit(sj_function_costs *costs);
 
-/* sj_function_costs_find returns NULL for a function whose calls are not measured. */
+/* Returns NULL for a function without measured calls. */
 const sj_path_cost *sj_function_costs_find(const sj_function_costs *costs, uint32_t function);
 
 #endif

@@ -103,9 +103,8 @@ sj_status sj_database_check_application(int64_t application, const char *path, s
     return sj_fail(error, SJ_ECORRUPT, "%s is a database, but not one of Sojourn", path);
 }
 
-/* Returns whether the file is a store of ours, and of which version; 0: an empty file. Another
- * process may be making it: what says that it is ours comes with all the rest, so it is read last.
- */
+/* Returns SJ_OK for a Sojourn store, with its version; 0 for an empty file. Another process may be
+ * creating the store. Its application id is committed with everything else, so it is read last. */
 static sj_status identify(sqlite3 *database, const char *path, int64_t *version, sj_error *error)
 {
     int64_t application = 0;
@@ -126,7 +125,7 @@ static sj_status identify(sqlite3 *database, const char *path, int64_t *version,
     return SJ_OK;
 }
 
-/* Brings an empty file (version 0), or one of an older version, to version `to`. */
+/* Migrates an empty file (version 0) or an older version to version `to`. */
 static sj_status change_schema(sqlite3 *database, int64_t version, int64_t to, sj_error *error)
 {
     for (int64_t i = version; i < to; ++i) {
@@ -143,8 +142,8 @@ static sj_status set_version(sqlite3 *database, int version, sj_error *error)
     return run(database, pragmas, error);
 }
 
-/* The version that counts is the one that is read with the lock held: another process may have
- * opened the file in the same moment. */
+/* Reads the version again with the lock held, because another process may have opened the file at
+ * the same time. */
 static sj_status migrate(sqlite3 *database, const char *path, int64_t version, sj_error *error)
 {
     if (version == MIGRATIONS) {
@@ -167,7 +166,8 @@ static sj_status migrate(sqlite3 *database, const char *path, int64_t version, s
     return status;
 }
 
-/* SQLite does not always wait for others that give the same file its log in the same moment. */
+/* Retries, because SQLite does not always wait for a process that creates the same file's log at
+ * the same time. */
 static sj_status use_log(sqlite3 *database, sj_error *error)
 {
     sj_status status = SJ_EAGAIN;
@@ -183,8 +183,8 @@ static sj_status use_log(sqlite3 *database, sj_error *error)
 static sj_status prepare_writer(sqlite3 *database, const char *path, sj_error *error)
 {
     int64_t version = 0;
-    /* Else each statement that an index with a condition might serve (blocks_late) is compiled
-     * again for each value that is bound: a third of the writer's time. */
+    /* Without this flag, SQLite recompiles a statement for each bound value if a partial index
+     * (blocks_late) might serve it. That took a third of the writer's time. */
     sqlite3_db_config(database, SQLITE_DBCONFIG_ENABLE_QPSG, 1, NULL);
     /* page_size and auto_vacuum count only before the first table */
     SJ_TRY(run(database, "PRAGMA page_size=16384; PRAGMA auto_vacuum=INCREMENTAL", error));
@@ -216,13 +216,13 @@ sj_status sj_database_check(sqlite3 *database, const char *path, sj_error *error
 static sj_status prepare_reader(sqlite3 *database, const char *path, sj_error *error)
 {
     SJ_TRY(sj_database_check(database, path, error));
-    /* large sorts go to files: in memory, an ORDER BY over 149 million calls took all of 23 GB */
+    /* large sorts use files: in memory, an ORDER BY over 149 million calls took all of 23 GB */
     return run(database, "PRAGMA query_only=ON; PRAGMA cache_size=-32768; PRAGMA temp_store=FILE",
                error);
 }
 
-/* Whether nobody but root can write beside the file: a read-only medium, or a folder without write
- * permission. */
+/* True if only root can write beside the file: it is on a read-only medium, or in a folder without
+ * write permission. */
 static bool is_frozen(const char *path)
 {
     char folder[PATH_MAX];
@@ -243,7 +243,7 @@ static bool has_log(const char *path)
     return stat(name, &status) == 0 && status.st_size != 0;
 }
 
-/* The name of the file as a URI that says that it does not change; NULL: no memory. */
+/* Returns a URI of the file that says that it does not change. Returns NULL if out of memory. */
 static char *frozen_name(const char *path)
 {
     sqlite3_str *name = sqlite3_str_new(NULL);
@@ -259,7 +259,7 @@ static char *frozen_name(const char *path)
     return sqlite3_str_finish(name);
 }
 
-/* SQLite's own words for any file that cannot be opened do not say why. */
+/* Returns why a file could not be opened. SQLite's own text is the same for every reason. */
 static const char *why_not_opened(sqlite3 *database)
 {
     const int problem = database != NULL ? sqlite3_system_errno(database) : 0;
@@ -287,7 +287,7 @@ sj_status sj_database_open_unchanging(const char *path, sqlite3 **database, sj_e
     return SJ_OK;
 }
 
-/* SQLite opens the file as immutable, which holds where no process can write. */
+/* Opens the file as immutable. This is correct because no process can write to it. */
 sj_status sj_database_open_frozen(const char *path, sqlite3 **database, sj_error *error)
 {
     *database = NULL;
@@ -313,8 +313,8 @@ bool sj_database_lacks_log_files(sqlite3 *database)
     return code == SQLITE_CANTOPEN || code == SQLITE_READONLY;
 }
 
-/* Recordings are for their owner, whatever the umask: SQLite's own files beside the database take
- * its mode. An error is reported by the opening that follows. */
+/* Makes a recording readable by its owner only, whatever the umask. SQLite creates its own files
+ * beside the database with the same mode. Ignores errors: the opening that follows reports them. */
 static void make_private(const char *path)
 {
     const int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -339,8 +339,8 @@ sj_status sj_database_create_at(const char *path, int version, sqlite3 **databas
     return set_version(*database, version, error);
 }
 
-/* A device, a pipe or a folder is nothing to make a database of; of an empty name SQLite makes one
- * that is gone when it is closed. */
+/* Refuses a path that is not a regular file: a device, a pipe or a folder. Also refuses an empty
+ * name, for which SQLite creates a temporary database. */
 static sj_status check_kind(const char *path, sj_error *error)
 {
     struct stat about;

@@ -1,35 +1,38 @@
 /* Design notes
  *
- * Aggregates (call paths, functions, edges, streams, the session) change with every block, and
- * writing them costs more than the block: with a row for each dirty path at each commit, most of
- * what a commit writes. So blocks are written at once, aggregates at most once in
- * `aggregates_delay_ns` a session, and later when many sessions wait. Nothing is lost by that,
- * because aggregates follow from blocks: sessions.aggregates_valid_before_block names the first
- * block that the rows do not count, in the same transaction that stores it, and a process that
- * writes such a session's aggregates without having held its call graph all the time
- * (session_cache.c) replays its blocks from there on. What no block holds (profiles, gaps without a
- * block) is written with its frame.
+ * Aggregates are call paths, functions, edges, streams and the session's totals. They change with
+ * every block, and writing them costs more than the block. A row for each dirty path at each commit
+ * would be most of what a commit writes. So blocks are written at once. Aggregates are written at
+ * most once per `aggregates_delay_ns` and session, and later if many sessions wait.
  *
- * Rows are written with their absolute values, and replaying is deterministic, so two writers that
- * both recompute the aggregates write the same.
+ * Nothing is lost by that, because aggregates follow from blocks.
+ * sessions.aggregates_valid_before_block names the first block that the rows do not count. The
+ * transaction that stores the block sets it. A process without the session's complete call graph
+ * (session_cache.c) replays the blocks from there on before it writes the aggregates. Data that is
+ * in no block (profiles, gaps without a block) is written with its frame.
  *
- * A session whose aggregates cannot be computed, because its rows cannot be read back, is
- * quarantined with the reason (sessions.quarantine_reason): its blocks go on being stored, nobody
- * waits for it, and it is tried again from time to time and when it ends, as somebody may have
- * rebuilt its aggregates (rebuild.c). */
+ * Rows hold absolute values, and replaying is deterministic. So two writers that both recompute the
+ * aggregates write the same.
+ *
+ * If the aggregates of a session cannot be computed, because its rows cannot be read back, the
+ * session is quarantined with the reason (sessions.quarantine_reason). Its blocks are still stored,
+ * and no other session waits for it. The store retries from time to time and when the session ends,
+ * because a user may have rebuilt its aggregates (rebuild.c). */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
 #include "proto/base/progress.h"
 
 enum {
-    PATHS_A_COMMIT = 1500, /* about so many call paths one commit writes because they are due */
-    ALL_A_COMMIT = 64,     /* sessions that one commit writes when nothing else is to be done */
-    /* The more call paths wait, the longer each does: writing takes a tenth of a core at most. */
+    PATHS_A_COMMIT = 1500, /* call paths that one commit writes because they are due, about */
+    ALL_A_COMMIT = 64,     /* sessions that one commit writes when the writer is idle */
+    /* The delay grows with the number of waiting call paths, so that writing takes at most a tenth
+     * of a core. */
     SPREAD_NS_A_PATH = 100000,
     MOST_SPREAD_S = 30,
-    UNKNOWN_PATHS = 256, /* of a session whose paths nobody has counted */
+    UNKNOWN_PATHS = 256, /* assumed for a session with an unknown number of paths */
     QUARANTINE_S = 60,
-    QUARANTINE_PAUSE = 99 /* times as long as trying in vain took; QUARANTINE_S at least */
+    /* pause as a multiple of the failed attempt's time; at least QUARANTINE_S */
+    QUARANTINE_PAUSE = 99
 };
 
 static bool is_unreadable(sj_status status)
@@ -37,7 +40,7 @@ static bool is_unreadable(sj_status status)
     return status == SJ_ECORRUPT || status == SJ_EVERSION || status == SJ_ENOTFOUND;
 }
 
-/* Adds a block to the call graph; nothing changes when the block cannot be read: `fault`. */
+/* Adds a block to the call graph. If the block cannot be read, changes nothing and sets `fault`. */
 static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t block_id,
                             sqlite3_stmt *row, sj_status *fault, sj_error *error)
 {
@@ -83,7 +86,7 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
     sj_statements *sql = &store->sql;
     SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_READ, error, "i", block_id));
     sj_status status = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
-    if (status != SJ_OK) { /* none: removed or quarantined */
+    if (status != SJ_OK) { /* not found: the block was removed or quarantined */
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
     sj_status fault = SJ_OK;
@@ -95,7 +98,7 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
                                        sj_status_text(fault));
 }
 
-/* Blocks that were stored before the state was loaded are found in the database. */
+/* Finds the blocks that were stored before the state was loaded, in the database. */
 static sj_status list_blocks(sj_store *store, sj_session_state *state, int64_t from,
                              sj_error *error)
 {
@@ -143,7 +146,7 @@ static sj_status replay_missing(sj_store *store, sj_session_state *state, sj_err
     SJ_TRY(status);
     sj_session_state_replace(state, loaded);
     state->dirty = true;
-    /* its row knows of the blocks of this batch only after it */
+    /* the row does not know the blocks of the open batch yet */
     const int64_t from = state->stored_uncounted_from != 0 ? state->stored_uncounted_from
                                                            : state->first_uncounted_block;
     if (!has_all && from != 0) {
@@ -155,7 +158,7 @@ static sj_status replay_missing(sj_store *store, sj_session_state *state, sj_err
     if (from != 0) {
         SJ_TRY(replay_blocks(store, state, from, error));
     }
-    /* the list has all from here on; what it lacked before has been listed */
+    /* the list is complete from here on */
     state->stored_uncounted_from = 0;
     return SJ_OK;
 }
@@ -164,7 +167,7 @@ void sj_store_invalidate(sj_session_state *state)
 {
     sj_session_drop_graph(state);
     state->is_invalid = true;
-    state->stored_uncounted_from = 1; /* where they begin is read anew, too */
+    state->stored_uncounted_from = 1; /* where the uncounted blocks begin is read again, too */
 }
 
 sj_status sj_store_rebuild_aggregates(sj_store *store, sj_session_state *state, sj_error *error)
@@ -182,7 +185,8 @@ sj_status sj_store_rebuild_aggregates(sj_store *store, sj_session_state *state, 
 sj_status sj_store_write_session(sj_store *store, sj_session_state *state, sj_error *error)
 {
     const sj_status status = sj_store_rebuild_aggregates(store, state, error);
-    if (status == SJ_ENOTFOUND) { /* removed meanwhile: nothing is left to be written */
+    /* the session was removed meanwhile, so there is nothing to write */
+    if (status == SJ_ENOTFOUND) {
         sj_session_drop_graph(state);
         state->is_invalid = false;
     } else if (status != SJ_OK) {
@@ -201,7 +205,7 @@ static sj_status quarantine_session(sj_store *store, int64_t session_id, int64_t
 
 static bool waits_in_quarantine(sj_session_state *state, uint64_t now)
 {
-    if (state->is_quarantined && state->quarantined_until_ns == 0) { /* found so */
+    if (state->is_quarantined && state->quarantined_until_ns == 0) { /* it was loaded so */
         state->quarantined_until_ns = now + QUARANTINE_S * UINT64_C(1000000000);
     }
     return state->is_quarantined && !state->write_now && now < state->quarantined_until_ns;
@@ -216,13 +220,13 @@ static sj_status mark_stale(sj_store *store, sj_session_state *state, sj_error *
                                    state->session_id, block);
 }
 
-/* Writes in a savepoint, so that what was written before it failed goes again. */
+/* Writes in a savepoint, so that a failure also removes what was written before it. */
 static sj_status try_to_write(sj_store *store, sj_session_state *state, sj_error *error)
 {
     const uint64_t begun_ns = sj_store_now_ns();
     sj_error why = {0};
     const sj_status seen = sj_store_see_session(store, state, error);
-    if (seen == SJ_ENOTFOUND) { /* its ids may be another's */
+    if (seen == SJ_ENOTFOUND) { /* the session was removed, and its ids may be reused */
         state->dirty = state->write_now = false;
     }
     if (seen != SJ_OK) {
@@ -255,8 +259,8 @@ sj_status sj_store_write_or_quarantine(sj_store *store, sj_session_state *state,
                                                          : try_to_write(store, state, error);
 }
 
-/* Finds the next session behind `*session_id` whose rows lack blocks, quarantined or not.
- * SJ_ENOTFOUND: there is none. */
+/* Finds the next session after `*session_id` whose rows lack blocks. Includes quarantined sessions
+ * if `with_quarantined`. Returns SJ_ENOTFOUND if there is none. */
 static sj_status find_stale(sj_store *store, bool with_quarantined, int64_t *session_id,
                             sj_session_id *id, sj_error *error)
 {
@@ -274,7 +278,8 @@ static sj_status find_stale(sj_store *store, bool with_quarantined, int64_t *ses
     return SJ_OK;
 }
 
-/* `*state` is NULL of one that cannot be loaded: it is quarantined. */
+/* Loads the state of a session. If it cannot be loaded, quarantines the session and sets `*state`
+ * to NULL. */
 static sj_status load_stale(sj_store *store, int64_t session_id, const sj_session_id *id,
                             sj_session_state **state, sj_error *error)
 {
@@ -290,7 +295,7 @@ static sj_status load_stale(sj_store *store, int64_t session_id, const sj_sessio
         return status;
     }
     (*state)->is_borrowed = (*state)->is_borrowed || store->session_count > known;
-    /* what memory does not know of was stored by somebody else */
+    /* another process stored the blocks that this state does not know */
     if (!(*state)->dirty) {
         (*state)->is_invalid = true;
         (*state)->stored_uncounted_from = 1;
@@ -320,14 +325,15 @@ sj_status sj_store_recover_next(sj_store *store, sj_error *error)
     sj_session_state *state = NULL;
     SJ_TRY(find_stale(store, true, &store->recovered_to, &id, error));
     SJ_TRY(load_stale(store, store->recovered_to, &id, &state, error));
-    if (state != NULL && state->is_borrowed) { /* others are written when they are due */
+    /* sessions that are not borrowed are written when due */
+    if (state != NULL && state->is_borrowed) {
         SJ_TRY(try_to_write(store, state, error));
     }
     sj_store_forget_sessions(store, true);
     return SJ_OK;
 }
 
-/* How many call paths have to be written with a session, about. */
+/* Estimates how many call paths have to be written with a session. */
 static uint64_t count_waiting(const sj_session_state *state)
 {
     size_t count = state->stored_nodes > UNKNOWN_PATHS ? state->stored_nodes : UNKNOWN_PATHS;
@@ -353,7 +359,7 @@ sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error)
 {
     const uint64_t now = sj_store_now_ns();
     const uint64_t delay = delay_ns(store);
-    uint64_t late = 0; /* sessions, or paths */
+    uint64_t late = 0; /* sessions or paths written because they are due */
     for (size_t i = 0; i < store->session_count; ++i) {
         sj_session_state *state = store->sessions[i];
         if (!state->dirty) {

@@ -1,6 +1,6 @@
-# Writes OUTPUT: an array of the migrations in FOLDER as C strings, in order of their numbers. A number
-# that nobody has used yet is an empty migration. SQLite keeps the text of each table in the
-# database, so comments and indents are left out.
+# Writes OUTPUT: an array of the migrations in FOLDER as C strings, in order of their numbers. An
+# unused number becomes an empty migration. Comments and indents are removed, because SQLite stores
+# the text of each table in the database.
 #   cmake -DFOLDER=schema/migrations -DOUTPUT=migrations.inc -P embed_migrations.cmake
 file(GLOB files "${FOLDER}/*.sql")
 list(SORT files)

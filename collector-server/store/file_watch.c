@@ -1,17 +1,17 @@
-/* Reads through SQLite's own descriptor: closing another one of the same file would drop the locks
- * that this process holds on it. The places in the log's index are part of SQLite's file format
- * (https://sqlite.org/walformat.html). */
+/* Reads through SQLite's own descriptor, because closing another descriptor of the file would
+ * release the locks that this process holds on it. The offsets in the log's index are part of
+ * SQLite's file format (https://sqlite.org/walformat.html). */
 #include "collector-server/store/file_watch.h"
 
 #include <string.h>
 
 enum {
-    CHECKPOINT_LOCK = 1, /* of the index: held by each checkpoint */
+    CHECKPOINT_LOCK = 1, /* lock in the index, which every checkpoint holds */
     INDEX_BYTES = 32768,
     SALT_WORD = 32 / 4,
     BACKFILL_WORD = 96 / 4,
     BACKFILL_ATTEMPTED_WORD = 128 / 4,
-    FIXED_BYTES = 24, /* of the header: magic, page size, versions */
+    FIXED_BYTES = 24, /* bytes of the header that never change: magic, page size, versions */
     CHANGE_COUNTER = 24,
     APPLICATION_ID = 68
 };
@@ -24,7 +24,7 @@ static int take_mode(void *context, int count, char **values, char **names)
     return 0;
 }
 
-/* Opens the log, if the database has one, so that the connection has the index. */
+/* Opens the log, if the database has one, so that the connection maps the index. */
 static bool has_log(sqlite3 *database)
 {
     bool is_wal = false;
@@ -48,7 +48,7 @@ static bool read_log(sqlite3_file *file, uint32_t log[SJ_FILE_WATCH_LOG_WORDS])
     return true;
 }
 
-/* Reads what a look compares; false if that is not possible at present. */
+/* Reads the values that a check compares. Returns false if that is not possible now. */
 static bool read_file(sqlite3_file *file, sj_file_watch *found)
 {
     sqlite3_int64 bytes = 0;
@@ -56,7 +56,7 @@ static bool read_file(sqlite3_file *file, sj_file_watch *found)
         return false;
     }
     found->file_bytes = bytes;
-    /* What lies behind the end of a short file reads as zeros. */
+    /* Bytes after the end of a short file read as zeros. */
     const int result = file->pMethods->xRead(file, found->header, sizeof(found->header), 0);
     return result == SQLITE_OK || result == SQLITE_IOERR_SHORT_READ;
 }
@@ -66,8 +66,8 @@ static uint32_t read_be32(const uint8_t *bytes)
     return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
 }
 
-/* True if a checkpoint can have made `after` of `before`: it is the same database, not an older
- * copy of it. Of a new database the log has everything, also its application id. */
+/* True if a checkpoint can have turned `before` into `after`: the same database, and not an older
+ * copy. For a new database, everything is still in the log, also its application id. */
 static bool is_successor(const sj_file_watch *before, const sj_file_watch *after)
 {
     const uint8_t *old = before->header;
@@ -79,8 +79,9 @@ static bool is_successor(const sj_file_watch *before, const sj_file_watch *after
             (int32_t)(read_be32(new + CHANGE_COUNTER) - read_be32(old + CHANGE_COUNTER)) >= 0);
 }
 
-/* A checkpoint that failed half-way leaves its frame count as it is, and so does the next attempt:
- * until one has ended well, each look may find more pages in the file. */
+/* True if a checkpoint may have run. A checkpoint that failed half-way does not change its frame
+ * count, nor does the next attempt. So until one succeeds, each check may find more pages in the
+ * file. */
 static bool has_checkpoint(const sj_file_watch *before, const sj_file_watch *after)
 {
     return memcmp(before->log, after->log, sizeof(before->log)) != 0 ||

@@ -1,7 +1,7 @@
 /* Design notes
  *
- * Metadata frames run in a savepoint: one that turns out to contradict itself changes nothing, and
- * the batch continues. A frame of a type that has no row is refused, never read as another. */
+ * Metadata frames run in a savepoint. A frame that contradicts itself changes nothing, and the
+ * batch continues. A frame of an unknown type is refused. */
 #include "collector-server/store/frame_handlers.h"
 #include "collector-server/store/store_internal.h"
 
@@ -30,7 +30,7 @@ static const frame_handler *find_handler(uint16_t type)
     return NULL;
 }
 
-/* What memory says of rows must not outlive them. */
+/* Rolls back to the savepoint, and drops the cached streams whose rows are gone. */
 static sj_status take_back(sj_store *store, sj_error *error)
 {
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, error, ""));
@@ -49,7 +49,7 @@ static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handle
     if (ended == SJ_OK) {
         ended = sj_sql_run(&store->sql, SJ_SQL_RELEASE, &problem, "");
     }
-    if (ended != SJ_OK) { /* the store's problem, not the frame's */
+    if (ended != SJ_OK) { /* a failure of the store, not of the frame */
         *error = problem;
         return ended;
     }
@@ -84,8 +84,8 @@ static sj_status apply(sj_store *store, const sj_frame_view *frame, bool *duplic
                : status;
 }
 
-/* The frame is sound and the database is not: refuses the batch, so that devices keep their frames
- * until the database is whole. */
+/* Reports that the database is damaged although the frame is sound. This refuses the batch, so that
+ * devices keep their frames until the database is repaired. */
 static sj_status say_damage(const sj_store *store, sj_error *error)
 {
     char why[sizeof(error->text)];

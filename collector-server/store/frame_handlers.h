@@ -1,5 +1,5 @@
-/* Which frame types the store takes, and what applies each. A new type is one function in a file of
- * its subject and one line in SJ_FRAME_HANDLERS. */
+/* The frame types that the store accepts, and their handlers. To add a type, write one function in
+ * a file of its subject and one line in SJ_FRAME_HANDLERS. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_FRAME_HANDLERS_H
 #define SJ_COLLECTOR_SERVER_STORE_FRAME_HANDLERS_H
 
@@ -7,17 +7,19 @@
 
 /* A frame whose header has been unpacked. */
 typedef struct sj_frame_input {
-    const void *message; /* the frame type's message; NULL: its header is not read */
+    const void *message; /* message of the frame type; NULL if its header is not read */
     sj_slice payload;
-    bool is_duplicate; /* out: it was stored before, nothing changed */
+    /* Out: the frame was stored before, and nothing changed. */
+    bool is_duplicate;
 } sj_frame_input;
 
-/* An sj_frame_apply stores one frame within the batch. SJ_ENOTFOUND: it names something that was
- * not sent yet; SJ_ECORRUPT: it contradicts itself; SJ_EIO, SJ_ENOMEM, SJ_EFULL end the batch. */
+/* Stores one frame in the current batch. Returns SJ_ENOTFOUND if the frame names something that was
+ * not sent yet, and SJ_ECORRUPT if it contradicts itself. SJ_EIO, SJ_ENOMEM and SJ_EFULL end the
+ * batch. */
 typedef sj_status sj_frame_apply(sj_store *store, sj_frame_input *frame, sj_error *error);
 
-/* X(type, message): frames that run in a savepoint, as they write before all is checked. The
- * message names the protobuf descriptor and the function, sj_store_apply_<message>. */
+/* X(type, message): frames whose handlers run in a savepoint, because they write before all is
+ * checked. The message names the protobuf descriptor and the function, sj_store_apply_<message>. */
 #define SJ_FRAME_HANDLERS(X)                                                                       \
     X(HELLO, hello)                                                                                \
     X(SESSION, session)                                                                            \
@@ -43,8 +45,8 @@ typedef sj_status sj_frame_apply(sj_store *store, sj_frame_input *frame, sj_erro
 SJ_FRAME_HANDLERS(SJ_DECLARE_HANDLER)
 #undef SJ_DECLARE_HANDLER
 
-/* sj_store_apply_block is the handler of BLOCK: checked in full before anything is written, so it
- * needs no savepoint; the block says all that its header says, so that is not unpacked. */
+/* Handles BLOCK frames. It checks everything before it writes, so it needs no savepoint. It does
+ * not unpack the header, because the block repeats all that the header says. */
 SJ_MUST_CHECK sj_frame_apply sj_store_apply_block;
 
 #endif

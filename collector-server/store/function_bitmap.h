@@ -1,8 +1,10 @@
-/* Function bitmap: which functions a block enters, roughly, as kept in `blocks.functions`.
+/* Function bitmap: an approximate set of the functions that a block enters, stored in
+ * `blocks.functions`.
  *
- * A power of two of bytes, 8 to 1,024; bit number sj_function_bit(function, bits) is set for each
- * session-wide function id that the block enters. A clear bit proves that the block does not enter
- * the function, so that a query by function need not decode it; a set bit proves nothing. */
+ * A bitmap has a power of two of bytes, 8 to 1,024. Bit sj_function_bit(function, bits) is set for
+ * each session-wide function id that the block enters. A clear bit proves that the block does not
+ * enter the function, so a query by function need not decode the block. A set bit proves
+ * nothing. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_FUNCTION_BITMAP_H
 #define SJ_COLLECTOR_SERVER_STORE_FUNCTION_BITMAP_H
 
@@ -13,15 +15,14 @@
 
 enum { SJ_FUNCTION_BITMAP_MIN_BYTES = 8, SJ_FUNCTION_BITMAP_MAX_BYTES = 1024 };
 
-/* sj_function_bit is the bit of a function in a bitmap of `bit_count` (a power of two) bits. */
+/* Returns the bit of a function in a bitmap of `bit_count` bits, a power of two. */
 static inline uint32_t sj_function_bit(uint32_t function, uint32_t bit_count)
 {
     return (function * UINT32_C(0x9e3779b1) >> 16 ^ function) & (bit_count - 1);
 }
 
-/* sj_function_bitmap_fill sets the bits of `count` functions in `output` (at least
- * SJ_FUNCTION_BITMAP_MAX_BYTES) and returns the bitmap's size in bytes: about one byte a function.
- */
+/* Sets the bits of `count` functions in `output`, which has at least SJ_FUNCTION_BITMAP_MAX_BYTES.
+ * Returns the size of the bitmap in bytes: about one byte per function. */
 static inline size_t sj_function_bitmap_fill(const uint32_t *functions, size_t count,
                                              uint8_t *output)
 {
@@ -37,8 +38,8 @@ static inline size_t sj_function_bitmap_fill(const uint32_t *functions, size_t c
     return size;
 }
 
-/* sj_function_bitmap_may_have returns whether a block may enter a function. Bitmaps of a size that
- * is not a power of two (from another version) say yes. */
+/* True if a block may enter a function. Also true for bitmaps whose size is not a power of two,
+ * which another version wrote. */
 static inline bool sj_function_bitmap_may_have(const uint8_t *bitmap, size_t size_bytes,
                                                uint32_t function)
 {

@@ -1,4 +1,4 @@
-/* Metadata frames: each an idempotent upsert by the identity that the message carries. */
+/* Handles metadata frames. Each is an idempotent upsert by the identity in its message. */
 #include "collector-server/store/enum_text.h"
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/tags.h"
@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { THREAD_MEMORY = 4 }; /* counters of a thread, as sojourn.proto has them */
+enum { THREAD_MEMORY = 4 }; /* counters per thread, as in sojourn.proto */
 
 static sj_slice slice_of(const ProtobufCBinaryData *data)
 {
@@ -31,7 +31,7 @@ static sj_status put_device(sj_store *store, const sj_slice *uuid, const Sojourn
     return status;
 }
 
-/* A device speaks of itself only. */
+/* Refuses a frame that names another device than its sender. */
 static sj_status check_device(const sj_store *store, const sj_slice *uuid, sj_error *error)
 {
     return sj_store_is_own_device(store, uuid->data, uuid->size)
@@ -47,7 +47,8 @@ sj_status sj_store_apply_hello(sj_store *store, sj_frame_input *frame, sj_error 
     return put_device(store, &uuid, hello, error);
 }
 
-/* A session may be seen before its device has said hello (frames that are sent again). */
+/* Finds or creates a device. A session may arrive before its device's hello, because frames are
+ * sent again. */
 static sj_status find_device(sj_store *store, const sj_slice *uuid, int64_t *device_id,
                              sj_error *error)
 {
@@ -61,7 +62,7 @@ static sj_status find_device(sj_store *store, const sj_slice *uuid, int64_t *dev
     return sj_sql_get_number(&store->sql, SJ_SQL_DEVICE_FIND, device_id, error, "b", uuid);
 }
 
-/* A parent is a session of the same device; one that is not known is left out. */
+/* Finds the parent, a session of the same device. An unknown parent is left out. */
 static sj_status find_parent(sj_store *store, const ProtobufCBinaryData *id, int64_t *parent_id,
                              bool *has_parent, sj_error *error)
 {
@@ -71,7 +72,7 @@ static sj_status find_parent(sj_store *store, const ProtobufCBinaryData *id, int
         return SJ_OK;
     }
     const sj_sender *sender = store->sender;
-    store->sender = NULL; /* its secret is its own */
+    store->sender = NULL; /* the parent has a secret of its own */
     const sj_status status = sj_store_session(store, id->data, id->len, &parent, error);
     store->sender = sender;
     if (status != SJ_OK) {
@@ -86,8 +87,9 @@ static sj_status find_parent(sj_store *store, const ProtobufCBinaryData *id, int
     return SJ_OK;
 }
 
-/* Refuses a session that was removed or is being removed: a device that announces its session again
- * must not bring it back. One that was imported since is found before. */
+/* Refuses a session that was removed or is being removed, so that a device which announces it again
+ * does not restore it. A session that was imported since has a row and is found before this
+ * check. */
 static sj_status check_removals(sj_store *store, const ProtobufCBinaryData *id, sj_error *error)
 {
     const sj_slice uuid = slice_of(id);
@@ -100,7 +102,7 @@ static sj_status check_removals(sj_store *store, const ProtobufCBinaryData *id, 
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* check_session refuses a session that another sender began or that was removed. */
+/* Refuses a session that another sender began or that was removed. */
 static sj_status check_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
 {
     const sj_slice device = slice_of(&session->device_id);
@@ -250,7 +252,8 @@ sj_status sj_store_apply_gap(sj_store *store, sj_frame_input *frame, sj_error *e
     if (frame->is_duplicate) {
         return SJ_OK;
     }
-    /* into the row at once, as no block holds it; memory adds to what it read of that */
+    /* Add to the row at once, because no block holds the gap. The state in memory adds to the
+     * totals that it read from the row. */
     SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SESSION_LOST, error, "iuu", state->session_id, gap->calls,
                       gap->events));
     state->totals.lost_calls += gap->calls;
@@ -271,10 +274,10 @@ sj_status sj_store_apply_session_end(sj_store *store, sj_frame_input *frame, sj_
     if (how == NULL) {
         return sj_fail(error, SJ_ECORRUPT, "a session cannot end as \"%.40s\"", end->how);
     }
-    uint32_t ended = 0; /* blocks */
+    uint32_t ended = 0; /* number of blocks stored */
     SJ_TRY(sj_store_end_streams(store, state, &ended, error));
     SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
-    state->dirty = state->write_now = true; /* for what is missing */
+    state->dirty = state->write_now = true; /* the next commit counts what is missing */
     return sj_sql_run(&store->sql, SJ_SQL_SESSION_END, error, "ituuuuuuuuu", state->session_id, how,
                       end->ended_ticks, end->ended_realtime_ns, end->records, end->calls,
                       end->lost_calls, end->lost_events, end->blocks + ended, end->traced_cpu_ns,

@@ -1,19 +1,18 @@
-/* What an ended session sent and the store does not hold: frames that were refused for good, and
- * frames that were stored and are gone, as after a backup was restored under a recorder.
+/* Finds what an ended session sent and the store does not hold. Some frames were refused for good.
+ * Others were stored and are gone, for example after a backup was restored during a recording.
  *
- * Design notes. Lost is what was sent less what is stored; the device counted a part of it itself.
- * The rest is missing: it becomes part of the session's lost calls, and gaps say where. A hole in
- * the event numbers of a stream is such a place. What lies in no hole, as the end of a stream, is
- * one gap of the whole session. All this is made anew whenever the aggregates are written, so that
- * blocks that come late fill their gaps. */
+ * Design notes. Lost is what was sent less what is stored. The device counted a part of it itself.
+ * The rest is missing: it is added to the session's lost calls, and gaps say where. Each hole in
+ * the event numbers of a stream is one gap. Calls missing outside holes, for example at the end of
+ * a stream, are one gap of the whole session. All gaps are recomputed whenever aggregates are
+ * written, so that late blocks fill them. */
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
 
 #include <stdlib.h>
 
-enum {
-    MOST_HOLES = 4096
-}; /* of a session that get a gap of their own; the last gap has the rest */
+/* Maximum number of holes with a gap of their own. The last gap has the rest. */
+enum { MOST_HOLES = 4096 };
 
 static const char reason[] = "not_stored";
 
@@ -29,13 +28,13 @@ typedef struct event_hole {
 typedef struct hole_list {
     event_hole *holes;
     size_t count, capacity;
-    event_hole rest; /* sums of those that found no room */
+    event_hole rest; /* sums of the holes beyond the maximum */
 } hole_list;
 
 typedef struct session_account {
-    bool has_end;          /* the device said what it sent */
-    int64_t calls, blocks; /* sent, and neither stored nor counted as lost by the device */
-    int64_t known_to_miss; /* calls and blocks, as noted before */
+    bool has_end;          /* the device reported what it sent */
+    int64_t calls, blocks; /* sent, but neither stored nor counted as lost by the device */
+    int64_t known_to_miss; /* calls and blocks noted as missing before */
     int64_t ended_ns;
 } session_account;
 
@@ -44,7 +43,7 @@ static int64_t at_least_zero(int64_t value)
     return value > 0 ? value : 0;
 }
 
-/* SJ_ENOTFOUND: the session has not ended. */
+/* Returns SJ_ENOTFOUND if the session has not ended. */
 static sj_status read_account(sj_statements *sql, const sj_session_state *state,
                               session_account *account, sj_error *error)
 {
@@ -102,8 +101,9 @@ static sj_status add_gap(sj_statements *sql, const sj_session_state *state, cons
                       hole->start_ns, hole->end_ns);
 }
 
-/* Writes a gap for each hole and one for what lies in none. Where the device said what it sent, the
- * gaps have `account->calls` together; else it becomes what the holes have. Sums up `*events`. */
+/* Writes a gap for each hole, and one for calls missing outside holes. If the device reported what
+ * it sent, the calls of all gaps add up to `account->calls`. Otherwise sets `account->calls` to the
+ * calls in the holes. Adds the events to `*events`. */
 static sj_status add_gaps(sj_statements *sql, const sj_session_state *state,
                           session_account *account, const hole_list *list, int64_t *events,
                           sj_error *error)

@@ -1,10 +1,11 @@
 /* Design notes
  *
- * A module is known by build-id and by a digest of the functions that the planner saw, so that the
- * sessions of a fleet share its rows; which of them were hooked, and how, is a hook plan, shared by
- * digest, too. A table that was cut into parts waits in module_parts until the last one is there;
- * blocks that use its functions are refused as "not found" until then, and sent again. A module
- * comes again when other functions of it are hooked: then it has another hook plan from now on. */
+ * A module is identified by its build-id and by a digest of the functions that the planner saw. So
+ * all sessions of a fleet share its rows. A hook plan says which functions were hooked, and how; it
+ * is shared by digest, too. A table that was cut into parts waits in module_parts until the last
+ * part has arrived. Until then, blocks that use its functions are refused as "not found", and sent
+ * again. A module is announced again when other functions of it are hooked. From then on it has
+ * another hook plan. */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
 #include "proto/base/utf8_text.h"
@@ -25,7 +26,7 @@ typedef struct module_run {
     sj_store *store;
     sj_session_state *state;
     const Sojourn__Module *module;
-    uint8_t *raw; /* the parts' tables, one after the other */
+    uint8_t *raw; /* tables of all parts, one after the other */
     sj_slice *parts;
     size_t part_count;
     uint64_t functions_digest[2];
@@ -33,10 +34,10 @@ typedef struct module_run {
     int64_t module_id;
     int64_t plan_id;
     int64_t first_function_id;
-    char *name;             /* NAME_BYTES */
-    uint64_t *fingerprints; /* sorted: of all functions without a name */
+    char *name;             /* buffer of NAME_BYTES */
+    uint64_t *fingerprints; /* sorted; of all functions without a name */
     size_t fingerprint_count, fingerprint_capacity;
-    bool is_new; /* it, or how its functions are hooked */
+    bool is_new; /* the module, or its hook plan in the session, is new */
     sj_error *error;
 } module_run;
 
@@ -46,7 +47,7 @@ static const char *file_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* Opens each part's table in turn and hands its functions to `visit`. */
+/* Opens each part's table in turn and passes its functions to `visit`. */
 static sj_status visit_functions(module_run *run, sj_status (*visit)(module_run *, uint32_t,
                                                                      const sj_function_entry *))
 {
@@ -69,7 +70,7 @@ static sj_status digest_function(module_run *run, uint32_t number, const sj_func
 {
     const size_t bytes = strlen(entry->name);
     const size_t stored_bytes = sj_utf8_escape(entry->name, bytes, NULL);
-    char *stored = NULL; /* the digest is of names as they are stored */
+    char *stored = NULL; /* the digest uses names as they are stored */
     (void)number;
     if (stored_bytes != bytes) {
         stored = calloc(1, stored_bytes + 1);
@@ -116,7 +117,7 @@ static sj_status gather_fingerprints(module_run *run)
     return SJ_OK;
 }
 
-/* Code that several functions of the module have names none of them. */
+/* True if only one function of the module has this code. Shared code identifies none of them. */
 static bool is_unique(const module_run *run, uint64_t fingerprint)
 {
     const uint64_t *found = bsearch(&fingerprint, run->fingerprints, run->fingerprint_count,
@@ -126,8 +127,8 @@ static bool is_unique(const module_run *run, uint64_t fingerprint)
            (found + 1 == end || found[1] != fingerprint);
 }
 
-/* What the function is matched by in other builds: its name, else its code. An address means
- * something in its own build only. */
+/* Returns the key that matches the function in other builds: its name, else its code. The key from
+ * an address is valid in its own build only. */
 static int64_t key_of(const module_run *run, const sj_function_entry *entry)
 {
     const sj_slice build_id = {.data = run->module->build_id.data,
@@ -152,7 +153,8 @@ static sj_status add_function(module_run *run, uint32_t number, const sj_functio
                       sj_text_of_symbol_source(entry->source), (int64_t)entry->fingerprint);
 }
 
-/* A cold part is no function that was left alone: it is recorded with its function. */
+/* Adds a function to the hook plan. A cold part is recorded with its function, so it counts as a
+ * part, not as skipped. */
 static sj_status add_plan_function(module_run *run, uint32_t number, const sj_function_entry *entry)
 {
     if (entry->technique == SJ_TECHNIQUE_INLINE) { /* needs no row */
@@ -164,8 +166,8 @@ static sj_status add_plan_function(module_run *run, uint32_t number, const sj_fu
                       run->first_function_id + number, technique, sj_text_of_skip(entry->skip));
 }
 
-/* A row that says to be this module and has another number of functions came with a file that lied;
- * its sessions keep it, without that identity. */
+/* Removes the identity of a module row with another number of functions, which a forged file
+ * brought. The sessions that use the row keep it. */
 static sj_status disown_module(module_run *run)
 {
     const sj_status status =
@@ -243,7 +245,7 @@ static sj_status decompress(module_run *run, sj_slice packed, uint8_t *output, s
     return SJ_OK;
 }
 
-/* Reads the stored parts; SJ_EAGAIN when some are still missing. */
+/* Reads the stored parts. Returns SJ_EAGAIN if parts are missing. */
 static sj_status gather_parts(module_run *run)
 {
     sj_statements *sql = &run->store->sql;

@@ -1,6 +1,6 @@
-/* The calls that are still open when a stream ends. The recorder ends them in the stream's last
- * blocks, as open, or lists them in a profile; without that they are the end state of the last
- * block. */
+/* Stores the calls that are still open when a stream ends. The recorder ends them in the stream's
+ * last blocks, as open, or lists them in a profile. Otherwise they are the calls open at the end of
+ * the last block. */
 #include "collector-server/store/store_internal.h"
 #include "proto/callgraph/profile.h"
 #include "proto/callgraph/stack_walk.h"
@@ -27,7 +27,7 @@ static sj_status add_row(void *context, const sj_stack_frame *frame, uint32_t de
                       (int64_t)frame->flags);
 }
 
-/* Adds rows of what the last block of a stream leaves open. */
+/* Adds rows of the calls that are open after the last block of a stream. */
 static sj_status add_left(open_rows *rows, const sj_stack_walk *walk)
 {
     for (size_t i = walk->count; i > 0; i--) {

@@ -1,4 +1,4 @@
-/* The table block_outlines. */
+/* Writes the table block_outlines. */
 #include "collector-server/store/block_outline.h"
 #include "collector-server/store/store_internal.h"
 

@@ -18,7 +18,7 @@ static bool is_same_function(const sj_owner_event *a, const sj_owner_event *b)
     return a->function[0] != '\0' && strcmp(a->function, b->function) == 0;
 }
 
-/* Bytes of "-[Class" or "namespace::Class"; 0: a function of no class. */
+/* Returns the length of "-[Class" or "namespace::Class", or 0 for a function outside a class. */
 static size_t class_bytes(const char *function)
 {
     const char *end = strchr(function, ' ');
@@ -35,7 +35,8 @@ static size_t class_bytes(const char *function)
 static bool is_same_class(const sj_owner_event *a, const sj_owner_event *b)
 {
     const size_t bytes = class_bytes(a->function);
-    const size_t skipped = bytes != 0 && a->function[1] == '[' ? 1 : 0; /* methods of both kinds */
+    /* skip the sign: instance and class methods match */
+    const size_t skipped = bytes != 0 && a->function[1] == '[' ? 1 : 0;
     return bytes != 0 && class_bytes(b->function) == bytes &&
            memcmp(a->function + skipped, b->function + skipped, bytes - skipped) == 0;
 }
@@ -47,7 +48,7 @@ static bool is_any(const sj_owner_event *a, const sj_owner_event *b)
     return true;
 }
 
-/* Pairs each event that takes an owner with the nearest before it that gave one. */
+/* Pairs each event that removes an owner with the nearest earlier event that added one. */
 static void pair(sj_owner_event *events, size_t count,
                  bool (*belong)(const sj_owner_event *a, const sj_owner_event *b))
 {

@@ -1,13 +1,13 @@
 /* Design notes
  *
- * Large pages suit what a collector does: blocks of some 10 KB, appended. But each of 90 tables and
- * indexes takes a page, which is most of a small recording: 1.5 MB for one call. A recording that
- * has ended is seldom written again, so it is packed into smaller pages then, and gets large ones
- * when calls are to be stored in it once more. Both are SQLite's own VACUUM, which a crash does not
- * harm; SQLite refuses it, and nothing changes, while anybody else has the file open.
+ * Large pages suit a collector, which appends blocks of some 10 KB. But each of 90 tables and
+ * indexes takes a page. That is most of a small recording: 1.5 MB for one call. A finished
+ * recording is seldom written again, so it is packed into smaller pages. It gets large pages when
+ * calls are stored in it again. Both use SQLite's own VACUUM, which survives a crash. While another
+ * connection has the file open, SQLite refuses VACUUM, and nothing changes.
  *
- * A recording that has ended has no log, either: a reader of a file with one makes two files beside
- * it, and leaves them when it may only read. */
+ * A finished recording also has no log. A reader of a file with a log creates two files beside it,
+ * and leaves them there if it may only read. */
 #include "collector-server/store/page_size.h"
 
 #include "collector-server/store/database.h"
@@ -17,7 +17,7 @@
 
 enum {
     SMALL_PAGE = 512,
-    SMALL_FILE = 4 << 20, /* of large pages */
+    SMALL_FILE = 4 << 20, /* size with large pages */
     MEDIUM_PAGE = 4096,
     MEDIUM_FILE = 32 << 20
 };
@@ -27,7 +27,8 @@ static bool run(sqlite3 *database, const char *sql)
     return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK;
 }
 
-/* The page size cannot change while there is a log; 0: it stays. */
+/* Rewrites the database with another page size, which needs a removed log. 0: keep the page size,
+ * and only remove the log. */
 static void rewrite(sqlite3 *database, int page_bytes, bool with_log)
 {
     char sql[64];

@@ -1,15 +1,14 @@
-/* Call paths beyond the budget of a session.
+/* Folds the call paths beyond the budget of a session.
  *
- * Design notes. Folding gives all paths new numbers, in memory at once. The rows that name paths
- * follow in the same transaction: the timeline here, because steps of later blocks come with new
- * numbers; call paths and slow calls with the aggregates, which the folding function writes next.
- * Half of the budget is kept, so that the cost of writing all rows is that of one row for each new
- * path. */
+ * Design notes. Folding renumbers all paths, in memory at once. The rows that name paths follow in
+ * the same transaction. This file updates the timeline, because steps of later blocks come with new
+ * numbers. The caller writes call paths and slow calls with the aggregates next. Half of the budget
+ * is kept, so that writing all rows costs about one row per new path. */
 #include "collector-server/store/store_internal.h"
 
 #include <stdlib.h>
 
-/* What was added to the totals of several nodes was added for the one that they are now. */
+/* Adds up the shadows of nodes that folding merged into one. */
 static sj_status move_shadows(sj_session_state *state, const sj_path_folding *folding)
 {
     const uint32_t count = sj_callgraph_node_count(state->graph);
@@ -54,8 +53,8 @@ static sj_status move_timeline(sj_statements *sql, const sj_session_state *state
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* Edges of many functions may leave little of the budget for paths: it is folded again only when
- * there is as much to fold as was left. */
+/* Edges of many functions may leave little of the budget for paths. So folding waits until the
+ * number of paths has doubled since the last folding. */
 static bool has_too_many(const sj_store *store, const sj_session_state *state)
 {
     const uint32_t count = state->graph != NULL ? sj_callgraph_node_count(state->graph) : 0;

@@ -1,4 +1,5 @@
-/* Frames of policies, and of what they did: each has a number in its session and is taken once. */
+/* Handles frames about policies and their effects. Each has a number in its session, and is stored
+ * once. */
 #include "collector-server/store/store_internal.h"
 
 #include "proto/callgraph/profile.h"
@@ -22,7 +23,7 @@ sj_status sj_store_apply_policy(sj_store *store, sj_frame_input *frame, sj_error
     return SJ_OK;
 }
 
-/* find_function gives NULL for "none in particular". */
+/* Finds a function. Sets `*found` to NULL if the frame names no function. */
 static sj_status find_function(const sj_session_state *state, uint32_t function, int64_t *id,
                                const int64_t **found, sj_error *error)
 {
@@ -192,7 +193,8 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
     }
     if (status == SJ_OK) {
         status = add_nodes(store, state, &profile, error);
-        if (status != SJ_OK) { /* half of it may be in, and what was rebuilt loses its rows */
+        /* the graph may hold half of the profile, and the savepoint removes its rows */
+        if (status != SJ_OK) {
             sj_store_invalidate(state);
         }
     }
@@ -227,7 +229,7 @@ sj_status sj_store_apply_profile(sj_store *store, sj_frame_input *frame, sj_erro
     state->totals.events += profile->events;
     state->totals.bytes += frame->payload.size;
     state->dirty = true;
-    /* at once, as no block holds it: who cannot be written has this frame refused */
+    /* Write at once, because no block holds the profile. If that fails, the frame is refused. */
     const sj_status written = sj_store_write_session(store, state, error);
     if (written != SJ_OK) {
         sj_store_invalidate(state);

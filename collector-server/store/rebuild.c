@@ -1,5 +1,5 @@
-/* The aggregates of a session rebuilt from its blocks: taken away, and then recomputed by the way
- * that those of a killed collector are (deferred_aggregates.c). */
+/* Rebuilds the aggregates of a session from its blocks. Deletes them, and recomputes them like
+ * those of a killed collector (deferred_aggregates.c). */
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
 
@@ -64,7 +64,7 @@ sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id, sj_erro
         return sj_fail(error, sj_database_status(sqlite3_errcode(store->database)), "%s",
                        sqlite3_errmsg(store->database));
     }
-    sj_store_forget_sessions(store, false); /* what memory held of it is no longer so */
+    sj_store_forget_sessions(store, false); /* the cached states are no longer valid */
     SJ_TRY(sj_store_session(store, uuid, sizeof(uuid), &state, error));
     state->is_rebuild = true;
     return sj_store_write_session(store, state, error);

@@ -1,15 +1,15 @@
 /* Design notes
  *
- * Temporary tables of the same names shadow those that rebuilding a session changes (rebuild.c), so
- * the same statements recompute its aggregates without writing to the file: SQLite resolves a name
- * without a schema to `temp` first, and prepares all statements anew when that changes. Each
- * session is one read transaction, which shows its blocks and its sums as of one moment, and is
- * rolled back.
+ * Temporary tables shadow the tables of the same names that rebuilding a session changes
+ * (rebuild.c). So the same statements recompute the aggregates without writing to the file. SQLite
+ * resolves a name without a schema to `temp` first, and prepares all statements again when that
+ * changes. Each session is checked in one read transaction, which is rolled back. It shows the
+ * blocks and the aggregates of one moment.
  *
- * Replaying is deterministic: what differs does not follow from the blocks. But of calls that are
- * equally long, those that came first are the slow ones (slow_calls.h), and blocks of several
- * threads came in an order that is not stored. So of these, only the durations are compared, and
- * nothing where a session has more functions than keep slow calls. */
+ * Replaying is deterministic, so every difference is an error, except for slow calls. Of equally
+ * long calls, the first ones are kept (slow_calls.h). But the order in which blocks of several
+ * threads came is not stored. So only the durations of such calls are compared. Slow calls are not
+ * compared at all in a session with more functions than it keeps slow calls for. */
 #include "collector-server/store/recompute_check.h"
 
 #include "collector-server/store/database.h"
@@ -24,7 +24,7 @@
 
 typedef struct shadowed_table {
     const char *name;
-    const char *copied;   /* condition: rows that the shadow begins with; NULL: none */
+    const char *copied;   /* condition: rows to copy into the shadow; NULL: none */
     const char *compared; /* columns; NULL: the table is not compared */
     const char *own;      /* condition: rows of the session ?1 */
 } shadowed_table;
@@ -36,7 +36,7 @@ typedef struct shadowed_table {
 #define SLOW_OF_SESSION 4096
 _Static_assert(SLOW_OF_FUNCTION == SJ_SLOW_CALLS_A_FUNCTION, "as SQL says");
 _Static_assert(SLOW_OF_SESSION == SJ_SLOW_CALLS_A_SESSION, "as SQL says");
-/* A call that no other is as long as, also none that found no place any more. */
+/* True for a call whose length no other call has, not even one that was no longer kept. */
 #define HAS_LENGTH_ALONE                                                                           \
     "count(*) OVER (PARTITION BY function_id, duration_ns) = 1 AND"                                \
     " (duration_ns > min(duration_ns) OVER (PARTITION BY function_id)"                             \
@@ -68,7 +68,8 @@ static const shadowed_table shadowed[] = {
 
 enum { TABLES = sizeof(shadowed) / sizeof(shadowed[0]) };
 
-/* Whether a session's sums have to follow from its blocks, by what this version stores. */
+/* Selects a row if a session's aggregates must follow from its blocks, by the rules of this
+ * version. */
 static const char is_comparable_sql[] =
     "SELECT 1 FROM main.sessions AS s WHERE session_id = ?1 AND state <> 'removing'"
     " AND aggregates_valid_before_block IS NULL AND quarantine_reason IS NULL AND stored_blocks > 0"
@@ -90,8 +91,8 @@ static sj_status run_sql(sj_store *store, const char *sql, sj_error *error)
                                                                              : fail(store, error);
 }
 
-/* Runs a statement about the session, and takes its first column as a number; 0 if it has no row.
- */
+/* Runs a statement about the session, and returns the first column as a number, or 0 if no row
+ * matches. */
 static sj_status ask(sj_store *store, const char *sql, int64_t session_id, int64_t *number,
                      sj_error *error)
 {
@@ -108,7 +109,7 @@ static sj_status ask(sj_store *store, const char *sql, int64_t session_id, int64
     return sqlite3_finalize(row) == SQLITE_OK ? SJ_OK : fail(store, error);
 }
 
-/* Makes `sql`, which creates a table or an index of main, create it in temp. */
+/* Changes `sql`, which creates a table or an index of main, to create it in temp. */
 static sj_status create_shadow(sj_store *store, const char *sql, sj_error *error)
 {
     static const char *const begins[][2] = {{"CREATE TABLE ", "CREATE TEMP TABLE "},
@@ -156,8 +157,9 @@ static void drop_shadows(sj_store *store)
                  NULL, NULL);
 }
 
-/* Foreign keys would look for their parents in temp. The shadows lie in a file, as a session's rows
- * can be more than there is memory for; the writer's own temporary tables stay in memory. */
+/* Creates the shadows. Foreign keys are off, because they would look for their parents in temp. The
+ * shadows lie in a file, because a session's rows may exceed the memory. The writer's own temporary
+ * tables stay in memory. */
 static sj_status create_shadows(sj_store *store, sj_error *error)
 {
     sj_status status = run_sql(store,
@@ -208,9 +210,9 @@ static sj_status compare_table(sj_store *store, int64_t session_id, const shadow
     return SJ_OK;
 }
 
-/* Rebuilds the session in the shadows. Not `*is_comparable` afterwards: some of its blocks cannot
- * be read, which marks them until the transaction is rolled back; or not now, as their file is
- * away. */
+/* Rebuilds the session in the shadows. Clears `*is_comparable` if some blocks cannot be read, or
+ * not now because their file is missing. Marks on unreadable blocks last until the transaction is
+ * rolled back. */
 static sj_status rebuild_shadows(sj_store *store, int64_t session_id, int64_t *is_comparable,
                                  sj_error *error)
 {

@@ -1,18 +1,18 @@
-/* Compares a session's aggregates with its blocks: they are recomputed beside the stored ones. */
+/* Recomputes a session's aggregates from its blocks, and compares them with the stored ones. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_RECOMPUTE_CHECK_H
 #define SJ_COLLECTOR_SERVER_STORE_RECOMPUTE_CHECK_H
 
 #include "collector-server/store/store.h"
 
-/* Called for each table whose rows differ; `what` is a sentence and lasts for the call. */
+/* Called for each table whose rows differ. `what` is a sentence; it is valid during the call. */
 typedef void sj_recompute_report(void *context, int64_t session_id, const char *what);
 
-/* sj_store_check_recomputed recomputes the aggregates of each of the sessions and compares times
- * and calls row by row. Sessions whose aggregates are not written yet, that have marked blocks or
- * profiles, that have no timeline, or that are gone are left out. Changes no table of
- * the file and takes no lock that a writer waits for. The store holds no batch, and may not be used
- * by another thread. Blocking: decodes all blocks. SJ_EIO, SJ_ENOMEM, SJ_EFULL (temporary files).
- */
+/* Recomputes the aggregates of each session, and compares times and calls row by row.
+ *
+ * Skips sessions that are gone, that have unwritten aggregates, marked blocks or profiles, or that
+ * have no timeline. Changes no table of the file, and takes no lock that a writer waits for. The
+ * store must not hold a batch; no other thread may use it. Blocks: decodes all blocks. Returns
+ * SJ_EIO, SJ_ENOMEM, or SJ_EFULL (temporary files). */
 SJ_MUST_CHECK sj_status sj_store_check_recomputed(sj_store *store, const int64_t *session_ids,
                                                   size_t session_count, sj_recompute_report *report,
                                                   void *context, sj_error *error);

@@ -1,7 +1,7 @@
 /* Design notes
  *
- * What a killed collector put off must not keep the next one from listening: it is recomputed
- * between batches, in a tenth of the time, or at once when nothing else is to be done
+ * The work that a killed collector deferred must not keep the next one from listening. It is done
+ * between batches, in a tenth of the time, or at once when the writer is idle
  * (sj_store_maintain). */
 #include "collector-server/store/store_internal.h"
 
@@ -11,10 +11,10 @@
 
 enum {
     VACUUM_PAGES = 256,
-    QUIET_S = 5, /* a living collector has written all aggregates by then */
+    QUIET_S = 5, /* a running collector has written all aggregates by then */
     RECOVERY_SLICE_MS = 10,
-    IDLE_SLICE_MS = 50, /* so long at most a frame waits that comes when nothing was to be done */
-    RECOVERY_PAUSE = 9, /* times as long as recovery took, others come first */
+    IDLE_SLICE_MS = 50, /* maximum wait of a frame that comes while the writer is idle */
+    RECOVERY_PAUSE = 9, /* pause for other work, as a multiple of the time that recovery took */
 };
 
 bool sj_store_recover_some(sj_store *store, bool is_idle)
@@ -22,7 +22,7 @@ bool sj_store_recover_some(sj_store *store, bool is_idle)
     const uint64_t slice_ns = (is_idle ? IDLE_SLICE_MS : RECOVERY_SLICE_MS) * UINT64_C(1000000);
     const uint64_t begun_ns = sj_store_now_ns();
     const int64_t before = store->recovered_to;
-    sj_error ignored; /* tried again after a while */
+    sj_error ignored; /* retried after the pause */
     if (sj_store_begin(store, &ignored) != SJ_OK) {
         return false;
     }
@@ -39,7 +39,7 @@ bool sj_store_recover_some(sj_store *store, bool is_idle)
     if (status == SJ_OK) {
         store->has_leftovers = !is_done;
     } else {
-        store->recovered_to = before; /* what was written has gone again */
+        store->recovered_to = before; /* the rollback removed what was written */
     }
     const uint64_t now = sj_store_now_ns();
     store->next_recovery_ns = now + (now - begun_ns) * RECOVERY_PAUSE;
@@ -51,7 +51,7 @@ void sj_store_recover(sj_store *store)
     if (store->has_leftovers && !store->in_batch && sj_store_now_ns() >= store->next_recovery_ns) {
         (void)sj_store_recover_some(store, false);
     }
-    sj_error ignored; /* tried again a minute later */
+    sj_error ignored; /* retried a minute later */
     (void)!sj_store_end_silent(store, &ignored);
 }
 
@@ -97,7 +97,7 @@ bool sj_store_maintain(sj_store *store)
     if (store->has_leftovers && sj_store_recover_some(store, true) && store->has_leftovers) {
         return true;
     }
-    sj_error ignored; /* tried again at the next commit */
+    sj_error ignored; /* retried at the next commit */
     (void)!sj_store_end_silent(store, &ignored);
     if (sj_store_has_stale(store) && sj_store_write_some_aggregates(store, &ignored) == SJ_OK &&
         sj_store_has_stale(store)) {

@@ -1,9 +1,9 @@
-/* Reports of monitors: any monitor writes to one table, so a new one needs no migration. */
+/* Stores reports of monitors. All monitors write to one table, so a new one needs no migration. */
 #include "collector-server/store/store_internal.h"
 
 #include <jansson.h>
 
-/* Identifiers that people write in queries: letters, digits, '_', '-' and '.'. */
+/* True for an identifier that is easy to write in queries: letters, digits, '_', '-' and '.'. */
 static bool is_name(const char *text)
 {
     const size_t length = strlen(text);
@@ -29,7 +29,7 @@ static sj_status check_payload(sj_slice payload, sj_error *error)
                : sj_fail(error, SJ_ECORRUPT, "a report's payload is not JSON: %.100s", where.text);
 }
 
-/* Whether it says where methods are written. */
+/* True if the report has the source lines of methods. */
 static bool has_first_lines(const Sojourn__Report *report)
 {
     return strcmp(report->monitor, "first_lines") == 0 ||

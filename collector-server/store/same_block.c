@@ -1,9 +1,9 @@
-/* Whether two blocks say the same of the same events, and what becomes of one that does not.
+/* Compares two blocks of the same events, and quarantines a block that differs.
  *
- * Recovery cuts blocks anew from the ring of a recorder that died: same events, other borders, and
- * so other bytes, key-frames and dictionaries. What has to agree is each event: its time, its
- * function or that it is a LEAVE, how calls ended, and what was lost where. Depths and values
- * follow from those or are checked by the decoder. */
+ * Recovery cuts blocks again from the ring of a recorder that died. The events are the same, but
+ * the borders differ, and so do bytes, key-frames and dictionaries. Each event must agree: its
+ * time, its function or that it is a LEAVE, how its call ended, and what was lost where. Depths and
+ * values follow from those, or the decoder checks them. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
@@ -15,7 +15,7 @@ static uint32_t function_at(const sj_block *block, size_t event)
     return symbol == 0 ? SJ_EVENT_LEAVE : block->functions[symbol - 1];
 }
 
-/* The endings of `count` events from `first` on, as one place after the other. */
+/* Compares the endings of the events of `repeat` with those of `stored` from event `first` on. */
 static bool has_same_endings(const sj_block *stored, size_t first, const sj_block *repeat)
 {
     size_t at = 0;
@@ -34,8 +34,8 @@ static bool has_same_endings(const sj_block *stored, size_t first, const sj_bloc
             stored->endings[at].event >= first + repeat->header.event_count);
 }
 
-/* Times are kept in steps from the first event of a block, so another border may round them to the
- * step beside. */
+/* Times are stored in steps from the first event of a block. So a block with another border may
+ * round a time to the neighbouring step. */
 static bool is_same_time(uint64_t left, uint64_t right, uint64_t step)
 {
     const uint64_t apart = left > right ? left - right : right - left;
@@ -57,7 +57,7 @@ static bool has_same_events(const sj_block *stored, const sj_block *repeat)
     return has_same_endings(stored, first, repeat);
 }
 
-/* Deep frames have no events: the frames are what they say. */
+/* DEEP_FRAMES blocks have no events: compare their frames. */
 static bool has_same_frames(const sj_block *stored, const sj_block *repeat)
 {
     if (stored->frame_count != repeat->frame_count) {
@@ -73,7 +73,7 @@ static bool has_same_frames(const sj_block *stored, const sj_block *repeat)
     return true;
 }
 
-/* A block without events reports losses, or only that its stream has ended. */
+/* Compares the gaps. A block without events reports losses, or only the end of its stream. */
 static bool has_same_gaps(const sj_block *stored, const sj_block *repeat)
 {
     if (repeat->gap_count != 0 && repeat->gap_count != stored->gap_count) {
@@ -106,7 +106,7 @@ sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice
     sj_block stored;
     SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_READ, error, "i", stored_block));
     const sj_status found = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
-    if (found != SJ_OK) { /* what is stored was found unreadable: this one may be the truth */
+    if (found != SJ_OK) { /* the stored block is quarantined: the new one may be correct */
         return found == SJ_ENOTFOUND ? sj_fail(error, SJ_EEXIST, "the stored block cannot be read")
                                      : found;
     }
@@ -115,7 +115,8 @@ sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice
     const sj_status fetched = sj_block_files_get_columns(store->files, row, 1, 2, &old, error);
     if (fetched != SJ_OK) {
         sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
-        /* The file that has it is away: it was acknowledged, and has the repeat's identity. */
+        /* The file of the stored block is missing. The block was acknowledged and has the same
+         * identity, so it counts as equal. */
         return fetched == SJ_EIO ? SJ_OK : fetched == SJ_ENOMEM ? fetched : SJ_EEXIST;
     }
     if (old.size == bytes.size && memcmp(old.data, bytes.data, bytes.size) == 0) {

@@ -1,4 +1,4 @@
-/* The sender of a frame: what its connection proved, and so which sessions it may write. */
+/* The sender of a frame: what its connection proved, and thus which sessions it may write. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_SENDER_H
 #define SJ_COLLECTOR_SERVER_STORE_SENDER_H
 
@@ -7,13 +7,18 @@
 
 enum { SJ_SENDER_DEVICE_BYTES = 16, SJ_SENDER_SECRET_BYTES = 32 };
 
-/* Zeroed: the collector's own process (the embedded collector), which may write everything. */
+/* The sender of a frame. A zeroed one is the collector's own process (the embedded collector),
+ * which may write everything. */
 typedef struct sj_sender {
-    bool is_peer;   /* a connection from outside: the rest holds */
-    bool has_token; /* it showed the device's token; else the session's secret decides */
-    int64_t grant;  /* by which it was let in, see fleet/session_grants.h; 0: no tokens asked */
+    /* The frame came over a connection from outside; only then the other fields count. */
+    bool is_peer;
+    /* The sender showed the token of the device. Without a token, the session's secret decides. */
+    bool has_token;
+    /* The grant that admitted the sender, see fleet/session_grants.h. 0: no tokens are required. */
+    int64_t grant;
     uint8_t device[SJ_SENDER_DEVICE_BYTES];
-    uint8_t secret[SJ_SENDER_SECRET_BYTES]; /* digest of the session's secret; zeroes: none */
+    /* digest of the session's secret; all zeroes: no secret */
+    uint8_t secret[SJ_SENDER_SECRET_BYTES];
 } sj_sender;
 
 #endif

@@ -1,12 +1,12 @@
-/* Which sessions the writer holds in memory, and how much of them.
+/* Decides which sessions the writer keeps in memory, and whether with a graph.
  *
- * Design notes. A session costs a few KB, its call graph and aggregates about a KB for each call
- * path. So graphs are held as long as they fit; a session that gets none is *behind*: its blocks
- * are only checked and stored, and when its aggregates are due they are made from its blocks as
- * after a crash (deferred_aggregates.c), whereupon its graph goes again. That costs decoding its
- * blocks twice, and bounds the memory of a fleet. Busy sessions, whose blocks hold many calls for
- * each path, may take ten times as much: for them it is the decoding that counts. Forgetting a
- * graph costs nothing at that moment, since what its rows lack is always known. */
+ * Design notes. A session costs a few KB. Its call graph and aggregates cost about a KB per call
+ * path. So graphs are kept as long as they fit. A session without a graph is *behind*: its blocks
+ * are only checked and stored. When its aggregates are due, they are computed from its blocks as
+ * after a crash (deferred_aggregates.c). Then the graph is dropped again. That decodes its blocks
+ * twice, and bounds the memory of a fleet. Busy sessions, whose blocks hold many calls per path,
+ * may take ten times as much memory, because decoding is most of their cost. Dropping a graph is
+ * cheap, because it is always known which blocks its rows lack. */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
 
@@ -14,7 +14,8 @@
 
 enum { FIRST_GRAPH_BYTES = 64 << 10, BUSY_SHARE = 10 };
 
-/* Ids are random; a liar's that are not cost time, and only as long as its sessions are used. */
+/* Returns the bucket of an id. Ids are random. Forged ids that are not random cost
+ * time, but only while their sessions are in use. */
 static sj_session_state **bucket_of(sj_store *store, const sj_session_id *id)
 {
     uint64_t halves[2];
@@ -23,8 +24,9 @@ static sj_session_state **bucket_of(sj_store *store, const sj_session_id *id)
     return &store->buckets[(mixed >> 32) % SJ_STORE_BUCKETS];
 }
 
-/* With a token the device decides; without, as anybody may claim to be any device, its session's
- * secret, too. Compared in full: how far they agree is nobody's business. */
+/* True if the sender may write the session. With a token, the device decides. Without one, any
+ * client may claim to be any device, so the session's secret must match, too. Compares all bytes,
+ * so that the time does not show how many agree. */
 static bool is_owner(const sj_sender *sender, const sj_session_state *state)
 {
     static const uint8_t none[SJ_SENDER_SECRET_BYTES];
@@ -156,7 +158,7 @@ bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state)
         return true;
     }
     const bool fits = store->held_bytes + FIRST_GRAPH_BYTES <= limit_for(store, state);
-    store->held_bytes += fits ? FIRST_GRAPH_BYTES : 0; /* counted anew by the next trim */
+    store->held_bytes += fits ? FIRST_GRAPH_BYTES : 0; /* the next trim counts the bytes again */
     return fits;
 }
 

@@ -1,9 +1,9 @@
-/* Which sessions and graphs leave memory when it is short (session_cache.c says why). */
+/* Drops sessions and graphs when memory is short (session_cache.c says why). */
 #include "collector-server/store/store_internal.h"
 
-/* The session used longest ago that may go: of those with a graph one beyond what it may take, else
- * any without one. Not the one used last, nor one that must be written first. session_count: there
- * is none. */
+/* Finds the session used longest ago that may be dropped. With `with_graph`, only sessions whose
+ * graph exceeds its limit; otherwise only sessions without a graph. Skips the session used last and
+ * sessions that must be written first. Returns session_count if there is none. */
 static size_t find_oldest(const sj_store *store, bool with_graph)
 {
     size_t oldest = store->session_count;
@@ -20,7 +20,7 @@ static size_t find_oldest(const sj_store *store, bool with_graph)
     return oldest;
 }
 
-/* Counts what is held of sessions, and of those without a graph. */
+/* Updates held_bytes for all sessions. Returns the bytes of sessions without a graph. */
 static size_t count_bytes(sj_store *store)
 {
     size_t thin = 0;

@@ -1,4 +1,4 @@
-/* The call graph of a session, read back from its rows. */
+/* Reads the call graph of a session back from its rows. */
 #include "collector-server/store/cost_sums.h"
 #include "collector-server/store/session_state.h"
 

@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES_A_NODE = 640, BYTES_A_FUNCTION = 400 }; /* histograms and room to grow included */
+/* estimates that include histograms and spare capacity */
+enum { BYTES_A_NODE = 640, BYTES_A_FUNCTION = 400 };
 
-/* Finds the place of a key in its array, or takes `next` for it. `sub` is 1 as key 0 with 0 is
- * none. */
+/* Finds the index of a key in its array, or adds the key with the index `next`. `sub` is 1, because
+ * key 0 with sub 0 means an empty entry. */
 static sj_status find_index(sj_hash_map *map, uint64_t key, size_t next, size_t *index)
 {
     const sj_hash_entry *known = sj_hash_map_find(map, key, 1);
@@ -69,7 +70,7 @@ sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state, s
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* Copies a column that has exactly so many bytes. */
+/* Copies a column if it has exactly `size` bytes. */
 static void take_bytes(sqlite3_stmt *row, int column, uint8_t *bytes, size_t size)
 {
     if (sqlite3_column_bytes(row, column) == (int)size) {
@@ -304,7 +305,7 @@ static sj_status find_edge_totals(sj_session_state *state, uint32_t caller, uint
     return SJ_OK;
 }
 
-/* True if the node is there only for those below it, which were folded: no call took that way. */
+/* True if no call took the path of this node, and it exists only for folded paths below it. */
 static bool is_only_above_rare(const sj_callgraph *graph, const sj_path_node *node)
 {
     sj_path_node root = *node;
@@ -326,13 +327,13 @@ sj_status sj_session_fold_node(sj_session_state *state, uint32_t node)
     sj_node_shadow *before = &state->shadows[node];
     sj_function_totals *function = NULL;
     sj_edge_totals *edge = NULL;
-    if (now.rare || is_only_above_rare(state->graph, &now)) { /* no call */
+    if (now.rare || is_only_above_rare(state->graph, &now)) { /* not a path of calls */
         return SJ_OK;
     }
     SJ_TRY(find_function_totals(state, now.function, &function));
     SJ_TRY(find_edge_totals(state, now.parent == 0 ? 0 : parent.function, now.function, &edge));
     function->calls += now.calls - before->calls;
-    if (!now.recursive) { /* an activation below another of its kind is part of that one's time */
+    if (!now.recursive) { /* the time of a recursive call is part of the outer call's time */
         function->total_ticks += now.total_ticks - before->total_ticks;
     }
     function->self_ticks += now.self_ticks - before->self_ticks;

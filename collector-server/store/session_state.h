@@ -1,9 +1,9 @@
-/* What the writer keeps in memory of a session that is being received: its ids, clock, modules,
- * streams, call graph and the aggregates that its aggregate rows are written from. Everything in it
- * can be read back from the database (aggregates that were not written yet are made again from
- * their blocks: deferred_aggregates.c), so it may be dropped at any time after a commit, and is
- * dropped after a rollback.
- */
+/* The writer's state of a session that is being received: ids, clock, modules, streams, call graph,
+ * and the aggregates behind its aggregate rows.
+ *
+ * All of it can be read back from the database. Unwritten aggregates are recomputed from their
+ * blocks (deferred_aggregates.c). So a state may be dropped at any time after a commit, and is
+ * dropped after a rollback. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_SESSION_STATE_H
 #define SJ_COLLECTOR_SERVER_STORE_SESSION_STATE_H
 
@@ -17,12 +17,12 @@
 
 #include <stdbool.h>
 
-/* Streams that one frame may bring. A call's id has 25 bits of its stream; a recorder names half as
- * many at most. */
+/* The maximum number of streams that one frame may bring. A call id has 25 bits for the stream; a
+ * recorder names at most half as many streams. */
 enum { SJ_MOST_NEW_STREAMS = 1 << 15 };
 
 typedef struct sj_stream_state {
-    uint32_t number; /* in the session */
+    uint32_t number; /* number in the session */
     bool dirty;
     bool ended;
     bool entered; /* first_enter_ns is known */
@@ -32,15 +32,16 @@ typedef struct sj_stream_state {
     int64_t first_enter_ns;
     int64_t last_leave_ns;
     uint32_t max_depth;
-    uint64_t first_step, steps_end; /* finest steps of the timeline that blocks added to since the
-                                       coarser ones were made; steps_end 0: none */
+    /* The finest timeline steps that blocks added to since the coarser ones were computed.
+     * steps_end 0: none. */
+    uint64_t first_step, steps_end;
 } sj_stream_state;
 
 typedef struct sj_module_range {
     uint32_t number;
     uint32_t first_function; /* session-wide id */
     uint32_t function_count;
-    int64_t first_function_id; /* in the functions table */
+    int64_t first_function_id; /* id in the table functions */
 } sj_module_range;
 
 /* Values of a node as they were last added to the aggregates below. */
@@ -51,8 +52,9 @@ typedef struct sj_node_shadow {
     uint64_t unwound;
     uint64_t untrusted;
     bool stored;
-    uint8_t edge; /* 1: its time is part of its edge's; 2: it lies in another call of the edge; 0:
-                     not looked at */
+    /* 0: not checked yet; 1: the node's time is part of the edge's time; 2: the node lies inside
+     * another call of the same edge. */
+    uint8_t edge;
 } sj_node_shadow;
 
 typedef struct sj_function_totals {
@@ -68,7 +70,7 @@ typedef struct sj_function_totals {
 } sj_function_totals;
 
 typedef struct sj_edge_totals {
-    uint32_t caller; /* 0: nothing recorded */
+    uint32_t caller; /* 0: no recorded caller */
     uint32_t callee;
     bool dirty;
     uint64_t calls;
@@ -76,7 +78,7 @@ typedef struct sj_edge_totals {
     uint64_t self_ticks;
 } sj_edge_totals;
 
-/* What is stored of a session. */
+/* Totals over the stored blocks of a session. */
 typedef struct sj_session_totals {
     uint64_t blocks, bytes, calls, events, lost_calls, lost_events, folded_paths, folded_calls;
 } sj_session_totals;
@@ -84,41 +86,42 @@ typedef struct sj_session_totals {
 typedef struct sj_session_state {
     sj_session_id id;
     int64_t session_id;
-    sj_sender owner; /* its device and, unless `secret` is zeroes, its secret */
+    sj_sender owner; /* the device of the session and, unless zeroes, the session's secret */
     sj_tick_clock clock;
-    struct sj_session_state *next_in_bucket; /* the store's */
+    struct sj_session_state *next_in_bucket; /* next in a bucket of the store */
     uint64_t last_used;
-    uint64_t seen_in_batch; /* the store's `batch` when its row was last seen to be there */
-    uint64_t
-        receipt_noted_ns; /* MONOTONIC; when its row was told last that frames come; 0: never */
-    bool dirty;           /* the aggregates below differ from their rows */
-    bool is_busy;         /* its last block was large */
-    bool is_invalid;      /* the aggregates below lack blocks; they are rebuilt before use */
-    bool is_rebuild;      /* its timeline is rebuilt, too (rebuild.c) */
-    bool is_borrowed;     /* loaded only to write its aggregates */
-    bool write_now;       /* the next commit writes them: the session has ended */
-    bool is_quarantined;  /* its aggregates could not be computed: see deferred_aggregates.c */
-    uint64_t quarantined_until_ns; /* MONOTONIC; then they are tried again */
+    uint64_t seen_in_batch;    /* the store's `batch` in which the row was last seen to exist */
+    uint64_t receipt_noted_ns; /* MONOTONIC time of the row's last receipt note; 0: never */
+    bool dirty;                /* the aggregates below differ from their rows */
+    bool is_busy;              /* the last block was large */
+    bool is_invalid;           /* the aggregates below lack blocks, and are rebuilt before use */
+    bool is_rebuild;           /* the timeline is rebuilt, too (rebuild.c) */
+    bool is_borrowed;          /* loaded only to write the aggregates */
+    bool write_now;            /* the session has ended: the next commit writes its aggregates */
+    bool is_quarantined;       /* the aggregates could not be computed: see deferred_aggregates.c */
+    uint64_t quarantined_until_ns; /* MONOTONIC time of the next attempt */
     uint64_t dirty_since_ns;       /* MONOTONIC; 0: not known yet */
     int64_t first_uncounted_block; /* first block of the open batch that no row counts; 0: none */
-    int64_t stored_uncounted_from; /* as loaded: sessions.aggregates_valid_before_block; 0: none, so
-                                  that uncounted_blocks has all */
-    int64_t *uncounted_blocks;     /* ids of those that no row counts, as far as they came since the
-                                 state was loaded or written; rising */
+    /* sessions.aggregates_valid_before_block, as loaded. 0: not set, so that uncounted_blocks is
+     * complete. */
+    int64_t stored_uncounted_from;
+    /* Rising ids of the blocks that no row counts, of those that came since the state was loaded or
+     * written. */
+    int64_t *uncounted_blocks;
     size_t uncounted_count, uncounted_capacity;
     sj_session_totals totals;
-    sj_stream_state *streams; /* by rising number */
+    sj_stream_state *streams; /* sorted by number */
     size_t stream_count, stream_capacity;
-    sj_module_range *modules; /* by rising first_function */
+    sj_module_range *modules; /* sorted by first_function */
     size_t module_count, module_capacity;
     bool modules_loaded;
-    size_t united_modules;     /* so many were there when it was seen whether one */
-    bool has_repeated_modules; /* came again, with other numbers of its functions */
+    size_t united_modules;     /* number of modules at the last check for repeated ones */
+    bool has_repeated_modules; /* a module came again with other numbers for its functions */
     sj_callgraph *graph;       /* NULL: not loaded */
-    uint32_t most_paths;       /* that it may have */
+    uint32_t most_paths;       /* maximum number of call paths */
     uint32_t stored_nodes;     /* nodes below this number have rows */
-    uint32_t folded_to;        /* as many were left when paths were folded last; 0: none were */
-    bool is_renumbered;        /* rows of call paths bear numbers of before a folding */
+    uint32_t folded_to;        /* number of paths left by the last folding; 0: none yet */
+    bool is_renumbered;        /* rows of call paths still have the numbers from before a folding */
     sj_node_shadow *shadows;
     size_t shadow_count, shadow_capacity;
     sj_function_totals *functions;
@@ -127,82 +130,80 @@ typedef struct sj_session_state {
     size_t edge_count, edge_capacity;
     sj_hash_map function_map;
     sj_hash_map edge_map;
-    sj_call_estimates *estimates; /* NULL: nothing was counted without a clock */
+    sj_call_estimates *estimates; /* NULL: all calls read the clock */
 } sj_session_state;
 
-/* sj_session_state_load makes the state of a stored session, which may have `most_paths` call
- * paths, graph not loaded. SJ_ENOTFOUND. */
+/* Loads the state of a stored session, without its call graph. The graph may later have
+ * `most_paths` call paths. Returns SJ_ENOTFOUND. */
 SJ_MUST_CHECK sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id,
                                               uint32_t most_paths, sj_session_state **state,
                                               sj_error *error);
 void sj_session_state_free(sj_session_state *state);
 
-/* sj_session_drop_graph forgets the call graph and the aggregates made of it. */
+/* Frees the call graph and the aggregates computed from it. */
 void sj_session_drop_graph(sj_session_state *state);
 
-/* sj_session_state_replace puts what was loaded anew into the place of an older state of the same
- * session, which keeps its place in the store. Frees `loaded`. */
+/* Replaces the contents of a state with a newly loaded state of the same session. The state keeps
+ * its position in the store. Frees `loaded`. */
 void sj_session_state_replace(sj_session_state *state, sj_session_state *loaded);
 
-/* sj_session_state_bytes estimates the memory of a state. */
+/* Estimates the memory of a state in bytes. */
 size_t sj_session_state_bytes(const sj_session_state *state);
 
-/* sj_session_load_graph reads the call paths back, if they are not there yet. SJ_ECORRUPT. */
+/* Reads the call paths back, unless they are loaded. Returns SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state,
                                               sj_error *error);
 
-/* sj_session_load_modules reads the modules (again). */
+/* Reads the modules, replacing those that were loaded. */
 SJ_MUST_CHECK sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state,
                                                 sj_error *error);
 
-/* sj_session_function_id gives the functions.function_id of a session-wide id; false: unknown. */
+/* Writes the functions.function_id of a session-wide id. Returns false if it is unknown. */
 bool sj_session_function_id(const sj_session_state *state, uint32_t function, int64_t *id);
 
-/* sj_session_find_stream returns a stream that is known, or NULL. */
+/* Returns a known stream, or NULL. */
 sj_stream_state *sj_session_find_stream(sj_session_state *state, uint32_t number);
 
-/* sj_session_add_stream finds or creates a stream (row and state). The pointer lasts until the next
+/* Finds or creates a stream, with its row and its state. The pointer is valid until the next
  * call. */
 SJ_MUST_CHECK sj_status sj_session_add_stream(sj_statements *sql, sj_session_state *state,
                                               uint32_t number, sj_stream_state **stream,
                                               sj_error *error);
 
-/* sj_session_forget_new_streams forgets the streams whose rows a ROLLBACK TO took back: the next
- * new stream of any session gets their ids. */
+/* Drops the streams whose rows a ROLLBACK TO removed. The next new streams of any session get their
+ * ids. */
 SJ_MUST_CHECK sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *state,
                                                       sj_error *error);
 
-/* sj_session_fold_node adds what a node gained since its last fold to the aggregates of its
- * function and its edge. SJ_ENOMEM. */
+/* Adds what a node gained since its last fold to the aggregates of its function and its edge.
+ * Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_session_fold_node(sj_session_state *state, uint32_t node);
 
-/* sj_session_count_block adds a stored block, already replayed, to the aggregates of its stream and
- * its session (block_totals.c). */
+/* Adds a stored block, which the graph has replayed, to the aggregates of its stream and its
+ * session (block_totals.c). */
 void sj_session_count_block(sj_session_state *state, sj_stream_state *stream, const sj_block *block,
                             const sj_block_summary *summary, size_t bytes);
 
-/* sj_session_flush writes everything that changed: call paths, function and edge aggregates,
- * streams, aggregates of the session; afterwards every block is counted (aggregates.c). Does
- * nothing when the session has been removed. */
+/* Writes everything that changed: call paths, functions, edges, streams and the session's totals
+ * (aggregates.c). Afterwards the rows count every block. Does nothing if the session has been
+ * removed. */
 SJ_MUST_CHECK sj_status sj_session_flush(sj_statements *sql, sj_session_state *state,
                                          sj_error *error);
 
-/* sj_session_note_missing counts what an ended session sent and the database does not hold, as a
- * part of the session's lost calls, and writes gaps that say where it is missing. Does nothing
- * while the session is recorded. sj_session_flush ends with it (missing_calls.c). SJ_ENOMEM,
- * SJ_EIO. */
+/* Counts what an ended session sent and the database lacks as lost calls of the session. Writes
+ * gaps that say where it is missing. Does nothing while the session is being recorded.
+ * sj_session_flush calls it last (missing_calls.c). Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_session_note_missing(sj_statements *sql, const sj_session_state *state,
                                                 sj_error *error);
 
-/* sj_session_load_slow_calls reads the longest calls back into the graph;
+/* sj_session_load_slow_calls reads the longest calls back into the graph.
  * sj_session_flush_slow_calls writes those that changed (slowest_calls_rows.c). */
 SJ_MUST_CHECK sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state,
                                                    sj_error *error);
 SJ_MUST_CHECK sj_status sj_session_flush_slow_calls(sj_statements *sql, sj_session_state *state,
                                                     sj_error *error);
 
-/* sj_session_flush_timeline makes the coarser steps of a stream anew, as far as finer ones changed
- * (timeline.c). */
+/* Recomputes the coarser timeline steps of a stream whose finer steps changed (timeline.c). */
 SJ_MUST_CHECK sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream,
                                                   sj_error *error);
 

@@ -1,10 +1,11 @@
-/* When a session was heard of last, and sessions that are silent for long: their end was lost.
+/* Notes when each session was heard of last, and ends sessions that are silent for long, because
+ * their end was lost.
  *
- * Design notes. The time of receipt is noted every RECEIPT_STEP_S of a session at most. A session
- * in silence ends as "lost contact", and none before the store has been open for as long: it may
- * have been itself who was away. Holes in its event numbers are counted then (missing_calls.c).
- * Its streams are not ended, as its device may only have been away: with the next frame that comes,
- * the session is recorded again. */
+ * Design notes. The time of receipt of a session is noted at most every RECEIPT_STEP_S. A silent
+ * session ends as "lost contact". No session ends this way before the store has been open for
+ * as long, because the store itself may have been away. Holes in the session's event numbers are
+ * counted then (missing_calls.c). Its streams stay open, because the device may only have been
+ * away. With the next frame, the session is being recorded again. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>
@@ -38,11 +39,11 @@ static sj_status end_next(sj_store *store, int64_t before_ns, sj_error *error)
     const int64_t session_id = sqlite3_column_int64(row, 1);
     sj_sql_reset(sql, SJ_SQL_SESSION_SILENT_NEXT);
     SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_LOSE_CONTACT, error, "i", session_id));
-    sj_error ignored; /* one that cannot be loaded has ended all the same */
+    sj_error ignored; /* a session that cannot be loaded has ended, too */
     const sj_status status = sj_store_session(store, id.bytes, sizeof(id.bytes), &state, &ignored);
     if (status == SJ_OK) {
         state->dirty = state->write_now = true;
-        state->receipt_noted_ns = 0; /* the next frame is news */
+        state->receipt_noted_ns = 0; /* the next frame is noted at once */
     }
     return status == SJ_OK || sj_store_is_own_fault(status) ? SJ_OK : status;
 }

@@ -1,9 +1,9 @@
-/* The longest calls of a session's functions, between memory and the table slow_calls. */
+/* Reads and writes the longest calls of a session's functions, in the table slow_calls. */
 #include "collector-server/store/session_state.h"
 
 enum { LEAST_NS = 1000 };
 
-/* The session-wide id of a function of one of the session's modules; 0: none of them. */
+/* Returns the session-wide id of a function in one of the session's modules, or 0. */
 static uint32_t session_function(const sj_session_state *state, int64_t function_id)
 {
     for (size_t i = 0; i < state->module_count; ++i) {
@@ -67,7 +67,8 @@ sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* As `calls` says it: a call without callees has no other self time than its duration. */
+/* Computes the self time as `calls` does: the self time of a call without callees is its
+ * duration. */
 static int64_t self_ns(const sj_tick_clock *clock, const sj_slow_call *call, int64_t duration_ns)
 {
     return call->self_ticks == call->duration_ticks ? duration_ns

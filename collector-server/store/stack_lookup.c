@@ -1,4 +1,4 @@
-/* Open calls that lie in STACK blocks instead of key-frames, read back from the database. */
+/* Reads open calls that lie in STACK blocks, instead of key-frames, from the database. */
 #include "collector-server/store/stack_lookup.h"
 
 #include "collector-server/store/store_internal.h"

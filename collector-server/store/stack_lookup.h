@@ -1,4 +1,4 @@
-/* Collects open calls that a key-frame does not hold from the STACK blocks that it refers to. */
+/* Collects the open calls that a key-frame lacks from the STACK blocks that it refers to. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STACK_LOOKUP_H
 #define SJ_COLLECTOR_SERVER_STORE_STACK_LOOKUP_H
 

@@ -36,7 +36,8 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
         "SELECT removal_id FROM removals WHERE session_uuid = ?1 LIMIT 1",
     [SJ_SQL_SESSION_IS_KEPT] = "SELECT session_id FROM sessions WHERE uuid = ?1 AND"
                                " session_id = ?2 AND state <> 'removing'",
-    /* A device announces a session again: name and tags may be a person's by then. */
+    /* A device may announce a session again. Keep its name and tags, because a user may have
+     * changed them. */
     [SJ_SQL_SESSION_PUT] =
         "INSERT INTO sessions (uuid, device_id, name, command, mode, started_realtime_ns,"
         " started_ticks, tick_ns_numerator, tick_ns_denominator, clock_step, clock_name,"
@@ -61,12 +62,12 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
                                    " AND received_realtime_ns < ?1 ORDER BY session_id LIMIT 1",
     [SJ_SQL_SESSION_LOSE_CONTACT] = "UPDATE sessions SET state = 'lost contact'"
                                     " WHERE session_id = ?1",
-    /* What was sent and is neither stored nor counted as lost by the device. */
+    /* Selects what was sent and is neither stored nor counted as lost by the device. */
     [SJ_SQL_MISSING_READ] =
         "SELECT sent_calls - stored_calls - (lost_calls - missing_calls),"
         " sent_blocks - stored_blocks, missing_calls + missing_blocks, ended_ticks FROM sessions"
         " WHERE session_id = ?1 AND state NOT IN ('recording', 'removing')",
-    /* A flight dump's streams begin anywhere. */
+    /* The streams of a flight dump begin at any event. */
     [SJ_SQL_HOLE_LIST] =
         "SELECT * FROM (SELECT b.stream_id, b.first_event - lag(b.first_event + b.event_count +"
         " b.lost_events, 1, s.first_event) OVER w AS events, b.first_call - lag(b.first_call + "
@@ -307,7 +308,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_REPORT_ADD] =
         "INSERT OR IGNORE INTO reports (session_id, number, at_ns, process_number, thread_number,"
         " monitor, kind, payload) VALUES (?1,?2,?3,?4,?5,?6,?7,?8)",
-    /* Of a report that lists methods by their offsets, each with lines. */
+    /* For a report that lists methods by offset, each with its lines. */
     [SJ_SQL_FIRST_LINES_ADD] =
         "INSERT OR IGNORE INTO function_lines (function_id, file, line)"
         " SELECT f.function_id, cast(json_extract(?2, '$.file') AS TEXT), min(l.value)"
@@ -414,7 +415,7 @@ void sj_statements_finalize(sj_statements *statements)
 
 static sj_status fail(sj_statements *statements, int result, sj_error *error)
 {
-    /* a constraint is run into by frames that lie and rows that rot, not for want of a disk */
+    /* forged frames and damaged rows violate constraints; a full disk does not */
     const bool is_constraint = (result & 0xff) == SQLITE_CONSTRAINT;
     statements->met_damage = statements->met_damage || sj_database_is_damaged(result);
     return sj_fail(error, is_constraint ? SJ_ECORRUPT : sj_database_status(result),

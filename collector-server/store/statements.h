@@ -1,4 +1,4 @@
-/* The writer's SQL: every statement prepared once, run by name. */
+/* The writer's SQL: each statement is prepared once and run by name. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STATEMENTS_H
 #define SJ_COLLECTOR_SERVER_STORE_STATEMENTS_H
 
@@ -7,8 +7,8 @@
 
 #include <sqlite3.h>
 
-/* The first function id that is free, of the schema `main`. A module or a function whose numbers
- * nobody gave out, as a file that lies could bring, does not use up the others. */
+/* Selects the first free function id of the schema `main`. It ignores ids that the store never
+ * assigned. Otherwise a forged file could use up all ids. */
 #define SJ_NEXT_FUNCTION_SQL                                                                       \
     "SELECT max(coalesce((SELECT max(first_function_id + function_count) FROM main.modules WHERE"  \
     " first_function_id BETWEEN 1 AND 1 << 60 AND function_count BETWEEN 0 AND 4294967295), 1),"   \
@@ -123,29 +123,34 @@ typedef enum sj_statement {
 typedef struct sj_statements {
     sqlite3 *database; /* borrowed */
     sqlite3_stmt *prepared[SJ_SQL_STATEMENTS];
-    bool met_damage; /* SQLite found the file damaged; cleared by who asks */
+    bool met_damage; /* SQLite found the file damaged; the code that reads the flag clears it */
 } sj_statements;
 
-/* sj_statements_prepare prepares all of them. SJ_EIO names the one that does not fit the schema. */
+/* Prepares all statements. Returns SJ_EIO, and names the statement that does not fit the schema. */
 SJ_MUST_CHECK sj_status sj_statements_prepare(sj_statements *statements, sqlite3 *database,
                                               sj_error *error);
 void sj_statements_finalize(sj_statements *statements);
 
-/* sj_sql_bind resets a statement and binds one argument a letter of `format`: i int64_t, u uint64_t
- * (beyond INT64_MAX: that), t const char * (NULL: null), b sj_slice * (borrowed until the next
- * reset), s sj_slice * of text (likewise), o const int64_t * (NULL: null). SJ_ENOMEM, SJ_EIO. */
+/* Resets a statement and binds one argument per letter of `format`. Returns SJ_ENOMEM or SJ_EIO.
+ *
+ *   i  int64_t
+ *   u  uint64_t; larger values become INT64_MAX
+ *   t  const char *; NULL binds null
+ *   b  sj_slice *, borrowed until the next reset
+ *   s  sj_slice * of text, borrowed until the next reset
+ *   o  const int64_t *; NULL binds null */
 SJ_MUST_CHECK sj_status sj_sql_bind(sj_statements *statements, sj_statement which, sj_error *error,
                                     const char *format, ...);
 
-/* sj_sql_step gives the next row: SJ_OK, SJ_ENOTFOUND when there is none (then the statement is
- * reset), else the error. */
+/* Steps to the next row. Returns SJ_OK, or SJ_ENOTFOUND after the last row, which also resets the
+ * statement, or another error. */
 SJ_MUST_CHECK sj_status sj_sql_step(sj_statements *statements, sj_statement which, sj_error *error);
 
-/* sj_sql_run binds (as sj_sql_bind) and runs a statement that gives no rows. */
+/* Binds as sj_sql_bind does, and runs a statement that returns no rows. */
 SJ_MUST_CHECK sj_status sj_sql_run(sj_statements *statements, sj_statement which, sj_error *error,
                                    const char *format, ...);
 
-/* sj_sql_get_number binds, and takes the first column of the first row; SJ_ENOTFOUND. */
+/* Binds, and reads the first column of the first row. Returns SJ_ENOTFOUND if there is no row. */
 SJ_MUST_CHECK sj_status sj_sql_get_number(sj_statements *statements, sj_statement which,
                                           int64_t *number, sj_error *error, const char *format,
                                           ...);

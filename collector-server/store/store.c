@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Metadata frames run in a savepoint, so that one that turns out to lie changes nothing and the
- * batch goes on; blocks are checked before anything is written and need none. What memory holds
- * beyond the database (call graphs, aggregates) is only ever ahead of it within a batch: a rollback
+ * Metadata frames run in a savepoint, so that an inconsistent frame is rolled back alone and the
+ * batch continues. Blocks are checked before anything is written, and need no savepoint. The state
+ * in memory (call graphs, aggregates) is ahead of the database only within a batch. A rollback
  * drops it. */
 #include "collector-server/store/store_internal.h"
 
@@ -85,8 +85,8 @@ sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_err
     return sj_store_explain(open_store(options, store, error), error);
 }
 
-/* SQLite writes the log's pages into the file when the last connection closes. They belong to the
- * file that was there. */
+/* Stops SQLite from writing the log's pages into an overwritten file when the last connection
+ * closes. The pages belong to the file that was there before. */
 static void leave_overwritten(sj_store *store)
 {
     sj_error ignored;
@@ -104,7 +104,7 @@ void sj_store_close(sj_store *store)
     if (store->in_batch) {
         sj_store_rollback(store);
     } else if (store->session_count > 0 || store->has_leftovers) {
-        sj_error ignored; /* the next who opens the file recomputes the aggregates */
+        sj_error ignored; /* the next writer of the file recomputes the aggregates */
         (void)!sj_store_write_all_aggregates(store, &ignored);
     }
     sj_store_forget_sessions(store, false);

@@ -1,4 +1,4 @@
-/* The store's parts know each other by this; nobody else includes it. */
+/* Internal header of the store. Files outside this folder do not include it. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
 #define SJ_COLLECTOR_SERVER_STORE_STORE_INTERNAL_H
 
@@ -26,158 +26,164 @@ struct sj_sink {
     size_t callgraph_memory_bytes;
     uint32_t most_paths;
     uint32_t path_budget;
-    size_t held_bytes; /* of all sessions, about */
+    size_t held_bytes; /* estimate for all sessions */
     bool in_batch;
-    uint64_t batch;            /* number of the one that was begun last */
-    bool full;                 /* found at the begin of the batch: no more blocks */
-    const sj_sender *sender;   /* of the frame at hand; NULL: none is */
-    int64_t foreign_session;   /* session_id, when the frame is refused because it is not its */
-    sj_session_state *touched; /* the session that the frame at hand was for last; NULL: none */
-    uint64_t lost_after_ms;    /* sessions that are silent for so long have ended; 0: none has */
-    uint64_t next_silence_look_ns; /* MONOTONIC; the first is `lost_after_ms` after the opening */
+    uint64_t batch;          /* number of the batch that was begun last */
+    bool full;               /* the store was full at the begin of the batch: refuse blocks */
+    const sj_sender *sender; /* sender of the current frame; NULL: no frame is being applied */
+    /* session_id, if the current frame was refused because the session belongs to another
+     * sender. */
+    int64_t foreign_session;
+    /* session of the current frame, set by the last sj_store_session; NULL: none */
+    sj_session_state *touched;
+    uint64_t lost_after_ms; /* how long a session may be silent before it has ended; 0: forever */
+    /* MONOTONIC; the first check is `lost_after_ms` after the opening. */
+    uint64_t next_silence_look_ns;
     uint64_t use_count;
     uint64_t applied_blocks;
-    sj_session_state **sessions; /* cached, in no order */
+    sj_session_state **sessions; /* cached sessions, unordered */
     size_t session_count, session_capacity;
-    sj_session_state *buckets[SJ_STORE_BUCKETS]; /* the same by id */
-    sj_block_files *files, *stack_files;         /* a stack is read while its block is in use */
+    sj_session_state *buckets[SJ_STORE_BUCKETS]; /* the cached sessions by id */
+    /* Two readers, because a stack is read while the bytes of its block are in use. */
+    sj_block_files *files, *stack_files;
     sj_block_decoder *decoder;
     sj_block_decoder *stack_decoder;
-    uint32_t *united_functions; /* of the block at hand: united_functions.c */
+    uint32_t *united_functions; /* function numbers of the current block: united_functions.c */
     size_t united_function_capacity;
     sj_stack_frame *united_frames;
     size_t united_frame_capacity;
     sj_callgraph *scratch_graph; /* measures blocks of sessions without a graph */
     uint8_t *scratch;
     size_t scratch_capacity;
-    sj_sink_counters counters; /* with the calls of the batch */
-    int wal_pages;             /* at the last commit */
-    uint64_t wal_inode;        /* of the log, as found at the first commit; 0: not yet */
+    sj_sink_counters counters; /* include the calls of the open batch */
+    int wal_pages;             /* size of the log at the last commit */
+    uint64_t wal_inode;        /* inode of the log at the first commit; 0: no commit yet */
     sj_file_watch watch;
     uint64_t aggregates_delay_ns;
-    bool has_leftovers;        /* others may have put off aggregates before this store was opened */
-    int64_t recovered_to;      /* session_id up to which they were looked for */
+    bool has_leftovers;        /* aggregates deferred by another process may be left */
+    int64_t recovered_to;      /* session_id up to which leftovers were searched */
     uint64_t next_recovery_ns; /* MONOTONIC */
     struct {
-        uint8_t *bytes; /* bump memory for unpacked headers, reused from frame to frame */
+        uint8_t *bytes; /* bump memory for unpacked headers, reused by each frame */
         size_t used;
     } arena;
 };
 
-/* sj_store_session finds a session by the 16 bytes of a message. SJ_ENOTFOUND says which;
- * SJ_EINVAL: it is not the sender's. */
+/* Finds a session by the 16 bytes of a message. Returns SJ_ENOTFOUND, naming the session, or
+ * SJ_EINVAL if the session belongs to another sender. */
 SJ_MUST_CHECK sj_status sj_store_session(sj_store *store, const uint8_t *id, size_t id_bytes,
                                          sj_session_state **state, sj_error *error);
 
-/* sj_store_see_session returns whether the row of a session that memory holds is still there, asked
- * once a batch. Others remove sessions between batches, and new ones get the ids of their rows:
- * what memory knows is of use in a batch only once this said so. SJ_ENOTFOUND: it was removed. */
+/* Checks, once per batch, that the row of a cached session still exists. Other processes remove
+ * sessions between batches, and new sessions reuse row ids. So use the cached state in a batch only
+ * after this call succeeded. Returns SJ_ENOTFOUND if the session was removed. */
 SJ_MUST_CHECK sj_status sj_store_see_session(sj_store *store, sj_session_state *state,
                                              sj_error *error);
 
-/* sj_store_explain returns `status`. A failure without a sentence gets one: what lacks memory says
- * so by its status alone. */
+/* Returns `status`. If a failure has no sentence in `error`, adds one. Functions that run out of
+ * memory return only the status. */
 SJ_MUST_CHECK sj_status sj_store_explain(sj_status status, sj_error *error);
 
-/* sj_store_check_full returns SJ_EFULL when the store was full at the last begin. */
+/* Returns SJ_EFULL if the store was full at the begin of the batch. */
 SJ_MUST_CHECK sj_status sj_store_check_full(const sj_store *store, sj_error *error);
 
-/* sj_store_note_receipt notes in the session's row that a frame of it has come. In a batch. */
+/* Notes in the session's row that a frame of the session came, at most once per RECEIPT_STEP_S.
+ * Call it in a batch. */
 SJ_MUST_CHECK sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state,
                                               sj_error *error);
 
-/* sj_store_end_silent ends sessions of which no frame has come for `lost_after_ms` as "lost
- * contact", in a transaction of its own; looks once a minute at most. Does nothing in a batch. */
+/* Ends sessions that sent no frame for `lost_after_ms` as "lost contact", in a transaction of its
+ * own. Checks at most once a minute. Does nothing in a batch. */
 SJ_MUST_CHECK sj_status sj_store_end_silent(sj_store *store, sj_error *error);
 
-/* sj_store_realtime_ns returns CLOCK_REALTIME. */
+/* Returns CLOCK_REALTIME in nanoseconds. */
 int64_t sj_store_realtime_ns(void);
 
-/* sj_store_is_own_device returns whether the frame at hand comes from the device that it names. */
+/* True if the current frame comes from the device that it names. */
 bool sj_store_is_own_device(const sj_store *store, const uint8_t *uuid, size_t uuid_bytes);
 
-/* sj_store_forget_sessions drops what memory holds of all sessions, or of guests (aggregates are
- * not written). */
+/* Drops the cached states of all sessions, or only of the borrowed ones. Does not write their
+ * aggregates. */
 void sj_store_forget_sessions(sj_store *store, bool only_borrowed);
 
-/* sj_store_may_hold_graph returns whether a session has a call graph in memory or may get one. */
+/* True if a session has a call graph in memory, or may get one. */
 bool sj_store_may_hold_graph(sj_store *store, const sj_session_state *state);
 
-/* sj_store_forget_graph drops a session's graph and totals; they are rebuilt from its blocks. */
+/* Drops the graph and totals of a session. They are rebuilt from its blocks. */
 void sj_store_forget_graph(sj_store *store, sj_session_state *state);
 
-/* sj_store_holds_too_much returns whether a graph that is held has no room. */
+/* True if the session has a graph and memory is over the limit for such a session. */
 bool sj_store_holds_too_much(const sj_store *store, const sj_session_state *state);
 
-/* sj_store_trim_sessions forgets graphs, and then sessions, that were used longest ago until the
- * rest fits. The session used last stays. Within a batch, as one alone may bring in more sessions
- * than there is memory for. */
+/* Drops graphs, and then sessions, that were used longest ago, until the rest fits. Keeps the
+ * session used last. Call it in a batch, too, because one batch may load more sessions than memory
+ * can hold. */
 SJ_MUST_CHECK sj_status sj_store_trim_sessions(sj_store *store, sj_error *error);
 
-/* sj_store_scratch gives at least `size` bytes, valid until the next call. */
+/* Returns at least `size` bytes, valid until the next call. */
 SJ_MUST_CHECK sj_status sj_store_scratch(sj_store *store, size_t size, uint8_t **bytes);
 
-/* sj_store_allocator is the arena as protobuf-c wants it; a message that needs more memory than it
- * has is refused. Everything in it ends with the next frame. */
+/* Returns the arena as an allocator for protobuf-c. A message that needs more memory than the arena
+ * has is refused. The next frame frees everything in it. */
 ProtobufCAllocator sj_store_allocator(sj_store *store);
 
-/* sj_store_compare_block returns whether a block says the same of its events as the stored one that
- * has all of them. SJ_OK: it does; SJ_EEXIST: it does not; else why that is unknown. Uses both
+/* Compares a block with the stored block that has all its events. Returns SJ_OK if they agree on
+ * these events, and SJ_EEXIST if not. Other errors say why the comparison failed. Uses both
  * decoders. */
 SJ_MUST_CHECK sj_status sj_store_compare_block(sj_store *store, int64_t stored_block,
                                                sj_slice bytes, sj_error *error);
 
-/* sj_store_quarantine keeps a block aside whose events contradict stored ones; with too many of
- * them it keeps nothing. */
+/* Stores a block in quarantine, because its events contradict stored ones. Stores nothing if too
+ * many blocks are in quarantine. */
 SJ_MUST_CHECK sj_status sj_store_quarantine(sj_store *store, const sj_session_state *state,
                                             const sj_block_header *header, sj_slice bytes,
                                             const char *reason, sj_error *error);
 
-/* sj_store_invalidate drops what memory holds of a session's aggregates, which is no longer so: its
- * rows and its blocks hold all of it. */
+/* Drops the cached aggregates of a session, which are no longer valid. The rows and blocks of the
+ * session hold all of them. */
 void sj_store_invalidate(sj_session_state *state);
 
-/* sj_store_rebuild_aggregates makes the state of a session that is behind whole: read anew, with
- * the blocks replayed that its rows do not count. Pointers to its streams end. SJ_ENOTFOUND: the
- * session has been removed. SJ_ECORRUPT, SJ_EVERSION: its rows cannot be read back. SJ_ENOMEM,
- * SJ_EIO. It stays behind when it fails. */
+/* If the state of a session is behind, reads it again and replays the blocks that its rows do not
+ * count. Pointers to its streams become invalid.
+ *
+ * Returns SJ_ENOTFOUND if the session was removed. Returns SJ_ECORRUPT or SJ_EVERSION if its rows
+ * cannot be read back. Returns SJ_ENOMEM or SJ_EIO. After a failure, the state is still behind. */
 SJ_MUST_CHECK sj_status sj_store_rebuild_aggregates(sj_store *store, sj_session_state *state,
                                                     sj_error *error);
 
-/* sj_store_fold_rare_paths folds the rarest call paths of a session that has more in memory than
- * its budget, between two blocks. Then `is_renumbered` is set, and the caller writes its aggregates
- * in the same transaction (path_folding.c). SJ_ENOMEM, SJ_EIO. */
+/* Folds the rarest call paths of a session that holds more than its budget. Call it between two
+ * blocks. If it sets `is_renumbered`, the caller writes the aggregates in the same transaction
+ * (path_folding.c). Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_store_fold_rare_paths(sj_store *store, sj_session_state *state,
                                                  sj_error *error);
 
-/* sj_store_is_own_fault returns whether a failure is that of the session at hand, so that others
- * can go on without it, and not one of disk or memory. False for SJ_OK. */
+/* True if a failure was caused by the session itself, not by disk or memory. Other sessions can
+ * then continue. False for SJ_OK. */
 static inline bool sj_store_is_own_fault(sj_status status)
 {
     return status != SJ_OK && status != SJ_EFULL && status != SJ_EIO && status != SJ_ENOMEM &&
            status != SJ_EAGAIN;
 }
 
-/* sj_store_write_or_quarantine writes the aggregates of one session now, or, when that is
- * impossible, sets it apart with the reason (sessions.quarantine_reason): its blocks go on being
- * stored, and its aggregates are tried again later. Fails only with what is not the session's
- * fault. In a batch. */
+/* Writes the aggregates of one session now. If that is impossible, quarantines the session with the
+ * reason (sessions.quarantine_reason). Its blocks are still stored, and its aggregates are retried
+ * later. Returns only errors that the session did not cause. Call it in a batch. */
 SJ_MUST_CHECK sj_status sj_store_write_or_quarantine(sj_store *store, sj_session_state *state,
                                                      sj_error *error);
 
-/* sj_store_write_session writes the aggregates of one session now. */
+/* Writes the aggregates of one session now. */
 SJ_MUST_CHECK sj_status sj_store_write_session(sj_store *store, sj_session_state *state,
                                                sj_error *error);
 
-/* sj_store_write_aggregates writes, as part of a commit, the aggregates of the sessions that must
- * be or have been due for longest, and notes of the others which block the rows do not count. With
- * `all` every session is due; as many are written as one commit should write. */
+/* Writes the aggregates of the sessions that must be written or have waited longest, as part of a
+ * commit. For the other sessions, notes which block their rows do not count. With `all`, every
+ * session is due. Writes at most as many sessions as one commit should. */
 SJ_MUST_CHECK sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error);
 
-/* sj_store_forget_session drops what memory holds of sessions[place]. */
+/* Drops the cached state sessions[place]. */
 void sj_store_forget_session(sj_store *store, size_t place);
 
-/* sj_store_now_ns reads CLOCK_MONOTONIC. */
+/* Returns CLOCK_MONOTONIC in nanoseconds. */
 static inline uint64_t sj_store_now_ns(void)
 {
     struct timespec now;
@@ -185,46 +191,46 @@ static inline uint64_t sj_store_now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* sj_store_has_stale returns whether any session, in memory or not, has aggregates to be written.
- * sj_store_write_some_aggregates writes those of up to 64 sessions in a transaction of its own,
- * sj_store_write_all_aggregates all of them. No batch may be open. SJ_ENOMEM, SJ_EIO, SJ_EFULL. */
+/* sj_store_has_stale is true if any session, cached or not, has unwritten aggregates.
+ * sj_store_write_some_aggregates writes those of up to 64 sessions in a transaction of its own.
+ * sj_store_write_all_aggregates writes all of them. No batch may be open. Both return SJ_ENOMEM,
+ * SJ_EIO or SJ_EFULL. */
 bool sj_store_has_stale(sj_store *store);
 SJ_MUST_CHECK sj_status sj_store_write_some_aggregates(sj_store *store, sj_error *error);
 SJ_MUST_CHECK sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error);
 
-/* sj_store_checkpoint moves the log into the file (SQLITE_CHECKPOINT_*), as far as readers allow.
- */
+/* Moves the log into the file, as far as readers allow. `mode` is one of SQLITE_CHECKPOINT_*. */
 void sj_store_checkpoint(sj_store *store, int mode);
 
-/* sj_store_recover_next writes the aggregates of the next session behind `recovered_to`, also of a
- * quarantined one: this collector may be a newer one. SJ_ENOTFOUND: none is left. */
+/* Writes the aggregates of the next session after `recovered_to`. Retries quarantined sessions,
+ * too, because this collector may be a newer version. Returns SJ_ENOTFOUND if none is left. */
 SJ_MUST_CHECK sj_status sj_store_recover_next(sj_store *store, sj_error *error);
 
-/* sj_store_load_stale brings the state of sessions with aggregates put off into memory, as the
- * process that wrote their blocks may be gone. Those that were not there already are guests:
- * their writer may still be there, too, so they must be dropped once their aggregates are
- * written. */
+/* Loads the states of sessions with deferred aggregates, because the process that stored their
+ * blocks may be gone. Marks states that were not cached yet as borrowed. The caller drops borrowed
+ * states once their aggregates are written, because their writer may still be running. */
 SJ_MUST_CHECK sj_status sj_store_load_stale(sj_store *store, sj_error *error);
 
-/* sj_store_recover_some writes the aggregates of some sessions that were put off before the store
- * was opened, in a transaction of its own; false when it could not. At least one of them, if there
- * is any. */
+/* Writes the aggregates of some sessions that were deferred before the store was opened, in a
+ * transaction of its own. Writes at least one session if there is any. Returns false if it
+ * failed. */
 bool sj_store_recover_some(sj_store *store, bool is_idle);
 
-/* sj_store_add_values writes the values of a block's calls (values.c). */
+/* Writes the values of a block's calls (values.c). */
 SJ_MUST_CHECK sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state,
                                             int64_t stream_id, const sj_block *block,
                                             sj_error *error);
 
-/* sj_store_put_outline stores the outline of a block that a call graph has just replayed, when the
- * block is to have one; it is shortened. */
+/* Shortens and stores the outline of a block that a call graph has just replayed. Does nothing if
+ * the block needs no outline. */
 SJ_MUST_CHECK sj_status sj_store_put_outline(sj_store *store, int64_t block_id, int64_t stream_id,
                                              const sj_block_header *header, size_t block_bytes,
                                              const sj_block_summary *summary, sj_error *error);
 
-/* sj_store_unite_functions gives `*united`, a block whose functions have one number each, for the
- * aggregates; it borrows from `block` and the store until the next block. sj_store_unite_frames and
- * sj_store_unite_nodes change such numbers in place. All need the session's modules. SJ_ENOMEM. */
+/* sj_store_unite_functions writes `*united`, a copy of `block` in which each function has one
+ * number, for the aggregates. The copy borrows from `block` and the store until the next block.
+ * sj_store_unite_frames and sj_store_unite_nodes replace such numbers in place. All three need the
+ * session's modules. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_store_unite_functions(sj_store *store, sj_session_state *state,
                                                  const sj_block *block, sj_block *united);
 SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames,
@@ -232,29 +238,30 @@ SJ_MUST_CHECK sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_
 SJ_MUST_CHECK sj_status sj_store_unite_nodes(sj_session_state *state, sj_path_node *nodes,
                                              size_t count);
 
-/* sj_store_note_open_calls writes the calls of the block that are open at the end of its stream. */
+/* Writes the calls of the block that are open at the end of its stream. */
 SJ_MUST_CHECK sj_status sj_store_note_open_calls(sj_store *store, const sj_session_state *state,
                                                  int64_t stream_id, const sj_block *block,
                                                  sj_error *error);
 
-/* sj_store_add_open_calls writes the calls of a profile that were open when their streams ended.
- * SJ_ENOTFOUND: a function is in no module that was sent. SJ_ENOMEM, SJ_EIO. */
+/* Writes the calls of a profile that were open when their streams ended. Returns SJ_ENOTFOUND if a
+ * function belongs to no module that was sent. Returns SJ_ENOMEM or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_store_add_open_calls(sj_store *store, sj_session_state *state,
                                                 const sj_profile *profile, sj_error *error);
 
-/* sj_store_walk_block walks a stored block, decoded whole, to the calls that are open at its end.
- * Release `walk` after a failure, too. SJ_ENOMEM, SJ_ENOTFOUND, SJ_ECORRUPT. */
+/* Walks a stored block, which was decoded whole, to the calls that are open at its end. The caller
+ * releases `walk`, also after a failure. Returns SJ_ENOMEM, SJ_ENOTFOUND or SJ_ECORRUPT. */
 SJ_MUST_CHECK sj_status sj_store_walk_block(sj_store *store, int64_t stream_id,
                                             const sj_block *block, sj_stack_walk *walk);
 
-/* sj_store_end_streams ends the open calls of all streams that have no end, as open, and adds to
- * `*count` how many blocks it stored for that. `state` may be gone behind it. SJ_ENOMEM, SJ_EIO. */
+/* Ends the open calls of all streams without an end, with the ending "open". Adds the number of
+ * blocks stored for this to `*count`. `state` may be freed by the call. Returns SJ_ENOMEM or
+ * SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state,
                                              uint32_t *count, sj_error *error);
 
-/* sj_store_note_timeline adds what a block says, which a call graph has just replayed, to the steps
- * of its stream; sj_store_note_timeline_paths gives the paths that steps begin with, when that was
- * not known before. Paths are those of `summary` (timeline.c). */
+/* sj_store_note_timeline adds a block, which a call graph has just replayed, to the steps of its
+ * stream. sj_store_note_timeline_paths writes the paths that the steps begin with, if they were not
+ * known before. The paths are those of `summary` (timeline.c). */
 SJ_MUST_CHECK sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
                                                int64_t stream_id, const sj_block *block,
                                                const sj_block_summary *summary, sj_error *error);
@@ -264,32 +271,33 @@ SJ_MUST_CHECK sj_status sj_store_note_timeline_paths(sj_store *store, const sj_s
                                                      const sj_block_summary *summary,
                                                      sj_error *error);
 
-/* sj_store_stack_frames is the sj_stack_lookup of the store; `context` is an sj_stack_context. */
+/* sj_store_stack_frames is the store's sj_stack_lookup. `context` is an sj_stack_context. */
 typedef struct sj_stack_context {
     sj_store *store;
-    sj_session_state *state; /* NULL: functions keep the numbers that the device gave */
+    sj_session_state *state; /* NULL: functions keep the device's numbers */
     int64_t stream_id;       /* 0: the stream is not stored yet */
 } sj_stack_context;
 
 sj_status sj_store_stack_frames(void *context, uint32_t stream, uint32_t stack_reference,
                                 uint32_t count, sj_stack_frame *frames);
 
-/* Where a report of the monitor "zombies" belongs; texts are borrowed. */
+/* The place of a report of the monitor "zombies". Texts are borrowed. */
 typedef struct sj_zombie_row {
     int64_t report_id;
     int64_t session_id;
     int64_t at_ns;
-    const int64_t *process; /* NULL: none */
+    const int64_t *process; /* NULL: no process */
     const char *kind;
 } sj_zombie_row;
 
-/* sj_store_zombie_add stores what such a report says, whose payload is a JSON object. A key that is
- * missing or of another type counts as 0 or "". */
+/* Stores such a report. `payload` is a JSON object. A key that is missing or of another type counts
+ * as 0 or "". */
 SJ_MUST_CHECK sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row,
                                             sj_slice payload, sj_error *error);
 
-/* sj_store_digest adds bytes to two independent 64-bit hashes: an identity among honest planners'
- * tables, not a defence against forged ones (a session only ever harms its own names). */
+/* Adds bytes to two independent 64-bit hashes. The digest identifies the tables of honest planners.
+ * It does not protect against forged tables, because a forger's session harms only its own
+ * names. */
 void sj_store_digest(uint64_t digest[2], const void *bytes, size_t size);
 
 #endif

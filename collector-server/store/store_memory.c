@@ -1,4 +1,4 @@
-/* Memory of the store that one frame needs: for its protobuf message, and scratch. */
+/* Memory that the store needs for one frame: for its protobuf message, and scratch. */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
 

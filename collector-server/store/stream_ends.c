@@ -1,17 +1,17 @@
-/* Streams whose recorder could not end them: it was killed, or they are parts that a flight dump
- * was cut from. When their session ends, a block of the store's own ends their open calls, as open,
- * so that every reader counts them up to the last moment that is known.
+/* Ends streams whose recorder could not end them. The recorder was killed, or the streams are parts
+ * that a flight dump was cut from. When the session ends, the store adds a block that ends their
+ * open calls, as open. So every reader counts these calls up to the last known moment.
  *
- * Design notes. A stream that another one of its thread follows (a killed recorder's rest is
- * salvaged as one) ends at its own last event, else time would count twice. Calls that lie deeper
- * than a block's key-frame can say stay without an end. */
+ * Design notes. A stream may be followed by another one of its thread: the rest of a killed
+ * recorder's stream is salvaged as one. Such a stream ends at its own last event, because time
+ * would count twice otherwise. Calls deeper than a key-frame can hold stay without an end. */
 #include "collector-server/store/store_internal.h"
 #include "proto/callgraph/stack_walk.h"
 
 #include <stdlib.h>
 
-/* Decodes the last block of a stream; it is the store's decoder's until the next block.
- * `*has_later`: another stream of its thread follows. */
+/* Decodes the last block of a stream. The block belongs to the store's decoder and is valid until
+ * the next decoding. Sets `*has_later` if another stream of the thread follows. */
 static sj_status read_last(sj_store *store, int64_t stream_id, sj_block *block, bool *has_later,
                            sj_error *error)
 {
@@ -29,7 +29,7 @@ static sj_status read_last(sj_store *store, int64_t stream_id, sj_block *block, 
     return status;
 }
 
-/* Fills in a block that ends all calls of the walk; `events` and `endings` have room for them. */
+/* Fills in a block that ends all calls of the walk. `events` and `endings` have space for them. */
 static sj_block_input make_input(const sj_block_header *last, const sj_stack_walk *walk,
                                  uint64_t ticks, sj_event *events, sj_block_ending *endings)
 {
@@ -59,7 +59,8 @@ static sj_block_input make_input(const sj_block_header *last, const sj_stack_wal
     return input;
 }
 
-/* Encodes the block into `*bytes`, which the caller frees; its size is 0 if no block can say it. */
+/* Encodes the block into `*bytes`, which the caller frees. The size is 0 if the calls do not fit in
+ * a block. */
 static sj_status encode_end(const sj_block_header *last, const sj_stack_walk *walk, uint64_t ticks,
                             sj_slice *bytes)
 {
@@ -87,7 +88,7 @@ static sj_status encode_end(const sj_block_header *last, const sj_stack_walk *wa
     return status;
 }
 
-/* Stores a block that ends all calls of the walk; `*count` grows if it does. */
+/* Stores a block that ends all calls of the walk. Increments `*count` if it was stored. */
 static sj_status store_end(sj_store *store, const sj_block_header *last, const sj_stack_walk *walk,
                            uint64_t ticks, uint32_t *count, sj_error *error)
 {
@@ -102,7 +103,7 @@ static sj_status store_end(sj_store *store, const sj_block_header *last, const s
     return status;
 }
 
-/* Ends one stream, not before `known_ticks`; `*count` grows if a block did. */
+/* Ends one stream, not before `known_ticks`. Increments `*count` if a block was stored. */
 static sj_status end_stream(sj_store *store, int64_t stream_id, uint64_t known_ticks,
                             uint32_t *count, sj_error *error)
 {
@@ -123,7 +124,7 @@ static sj_status end_stream(sj_store *store, int64_t stream_id, uint64_t known_t
         status = store_end(store, &block.header, &walk, ticks, count, error);
     }
     sj_stack_walk_deinit(&walk);
-    /* a stream that cannot be ended must not keep its session from ending */
+    /* a stream that cannot be ended must not prevent the end of its session */
     return status == SJ_EFULL || sj_store_is_own_fault(status) ? SJ_OK : status;
 }
 

@@ -1,4 +1,5 @@
-/* What functions are matched by when builds are compared: functions.symbol_key. */
+/* Computes functions.symbol_key, which matches functions of different builds when these are
+ * compared. */
 #include "collector-server/store/store_internal.h"
 
 #include <string.h>

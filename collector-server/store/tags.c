@@ -19,7 +19,7 @@ static void append_characters(sqlite3_str *json, const char *text, size_t length
     }
 }
 
-/* Escaped as all stored texts are, and then as JSON wants it. */
+/* Escapes the text as all stored texts, and then as JSON. */
 static void append_json_text(sqlite3_str *json, const char *text, size_t length)
 {
     const size_t escaped_bytes = sj_utf8_escape(text, length, NULL);

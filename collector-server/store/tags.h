@@ -4,8 +4,8 @@
 
 #include <stddef.h>
 
-/* sj_tags_json makes the JSON object of `count` texts; the caller releases it with sqlite3_free.
- * NULL when memory is short. Any thread. */
+/* Returns a JSON object of `count` texts, or NULL if out of memory. The caller frees it with
+ * sqlite3_free. Thread-safe. */
 char *sj_tags_json(char **tags, size_t count);
 
 #endif

@@ -1,4 +1,4 @@
-/* Ticks of a device's clock as the store writes them. */
+/* Converts between ticks of a device's clock and the nanoseconds that the store writes. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_TICKS_H
 #define SJ_COLLECTOR_SERVER_STORE_TICKS_H
 
@@ -11,14 +11,14 @@ typedef struct sj_tick_clock {
     uint64_t denominator;
 } sj_tick_clock;
 
-/* sj_tick_clock_is_sound returns whether conversions cannot overflow. */
+/* True if conversions cannot overflow. */
 static inline bool sj_tick_clock_is_sound(const sj_tick_clock *clock)
 {
     return clock->numerator != 0 && clock->denominator != 0 &&
            clock->numerator <= INT64_MAX / clock->denominator && clock->started_ticks <= INT64_MAX;
 }
 
-/* sj_ticks_span_ns converts a duration, rounded down; beyond INT64_MAX it is that. */
+/* Converts a duration to nanoseconds, rounded down. Results above INT64_MAX become INT64_MAX. */
 static inline int64_t sj_ticks_span_ns(const sj_tick_clock *clock, uint64_t ticks)
 {
     const uint64_t whole = ticks / clock->denominator;
@@ -29,14 +29,14 @@ static inline int64_t sj_ticks_span_ns(const sj_tick_clock *clock, uint64_t tick
     return (int64_t)(whole * clock->numerator + rest);
 }
 
-/* sj_ticks_at_ns converts a time to nanoseconds since the session's start, negative before it. */
+/* Converts a time to nanoseconds since the session's start. Earlier times are negative. */
 static inline int64_t sj_ticks_at_ns(const sj_tick_clock *clock, uint64_t ticks)
 {
     return ticks >= clock->started_ticks ? sj_ticks_span_ns(clock, ticks - clock->started_ticks)
                                          : -sj_ticks_span_ns(clock, clock->started_ticks - ticks);
 }
 
-/* sj_ticks_in_ns returns the least number of ticks that takes `ns` nanoseconds or more. */
+/* Returns the smallest number of ticks that lasts at least `ns` nanoseconds. */
 static inline uint64_t sj_ticks_in_ns(const sj_tick_clock *clock, int64_t ns)
 {
     if (ns <= 0) {
@@ -50,7 +50,7 @@ static inline uint64_t sj_ticks_in_ns(const sj_tick_clock *clock, int64_t ns)
     return whole * clock->denominator + (rest + clock->numerator - 1) / clock->numerator;
 }
 
-/* sj_ticks_of_ns converts nanoseconds since the session's start to ticks; at least 0. */
+/* Converts nanoseconds since the session's start to ticks. The result is at least 0. */
 static inline uint64_t sj_ticks_of_ns(const sj_tick_clock *clock, int64_t ns)
 {
     const uint64_t span = sj_ticks_in_ns(clock, ns < 0 ? -ns : ns);

@@ -1,11 +1,10 @@
-/* The timeline of a stream: what a block adds to its steps.
+/* Adds blocks to the timeline of a stream.
  *
- * Design notes. Steps are counted in events, not in time, so that their number is bounded by the
- * data however long a thread idles, and a row can be added to whatever order blocks come in. A
- * block is cut where steps begin and adds to their rows in its own transaction. The coarser levels
- * are made from those rows when aggregates are written, anew, so that it does no harm to make them
- * twice. The drawer takes the level that gives about a row a pixel, and below the finest one the
- * calls themselves. */
+ * Design notes. Steps are counted in events, not in time. So the data bounds their number, however
+ * long a thread idles, and blocks can be added in any order. A block is cut where steps begin, and
+ * adds to their rows in its own transaction. The coarser levels are recomputed from those rows when
+ * aggregates are written, so computing them twice does no harm. The viewer draws the level with
+ * about one row per pixel. Below the finest level it draws the calls themselves. */
 #include "collector-server/store/store_internal.h"
 
 enum { COARSEST_LEVEL = 22, BITS_A_LEVEL = 4 };

@@ -1,4 +1,4 @@
-/* Batches: a transaction from begin to commit, with the aggregates that are due. */
+/* Batches: a transaction from begin to commit, which also writes the aggregates that are due. */
 #include "collector-server/store/database.h"
 #include "collector-server/store/store_internal.h"
 
@@ -6,15 +6,15 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
-enum { WAL_RESTART_PAGES = 4096 }; /* 64 MiB: try to begin the log anew */
+enum { WAL_RESTART_PAGES = 4096 }; /* 64 MiB: restart the log */
 
-/* The file that is written, and its log: where store->path leads to, links followed. */
+/* Returns the name of the file that is written, with links resolved. */
 static const char *file_name(const sj_store *store)
 {
     return sqlite3_db_filename(store->database, "main");
 }
 
-/* A database in memory has neither. */
+/* False for a database in memory, which has no file and no log. */
 static bool has_file(const sj_store *store)
 {
     const char *name = file_name(store);
@@ -43,14 +43,14 @@ static bool is_full(const sj_store *store)
            (uint64_t)disk.f_bavail * disk.f_frsize < store->reserve_bytes;
 }
 
-/* The inode of the database's log; 0: there is none. */
+/* Returns the inode of the database's log, or 0 if there is none. */
 static uint64_t wal_inode(const sj_store *store)
 {
     struct stat status;
     return stat(log_name(store), &status) == 0 ? (uint64_t)status.st_ino : 0;
 }
 
-/* Whether the database's name, which may be a link, leads to the file that is written. */
+/* True if the database's name, which may be a link, leads to the file that is being written. */
 static bool is_named(const sj_store *store)
 {
     struct stat named;
@@ -60,8 +60,8 @@ static bool is_named(const sj_store *store)
             named.st_ino == written.st_ino && named.st_dev == written.st_dev);
 }
 
-/* Fails when the file that is written is not the one that has the database's name any more, or when
- * something wrote over it: what is stored there would be gone with this process. */
+/* Fails if the database's name no longer leads to the file that is being written, or if that file
+ * was overwritten. Data stored there would be lost when this process ends. */
 static sj_status check_in_place(sj_store *store, sj_error *error)
 {
     int has_moved = 0;
@@ -107,8 +107,7 @@ sj_status sj_store_check(sj_store *store, sj_error *error)
 void sj_store_checkpoint(sj_store *store, int mode)
 {
     int frames = 0;
-    sj_database_set_patience(store->database,
-                             false); /* a reader in the way is tried again next time */
+    sj_database_set_patience(store->database, false); /* retried later if a reader is in the way */
     sqlite3_wal_checkpoint_v2(store->database, NULL, mode, &frames, NULL);
     sj_database_set_patience(store->database, true);
 }
@@ -127,7 +126,7 @@ static sj_status commit(sj_store *store, bool all_aggregates, sj_error *error)
         return status;
     }
     store->in_batch = false;
-    status = check_in_place(store, error); /* what is committed elsewhere is not stored */
+    status = check_in_place(store, error); /* a commit to a replaced file does not count */
     if (status != SJ_OK) {
         sj_store_forget_sessions(store, false);
         return status;

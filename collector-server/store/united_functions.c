@@ -1,6 +1,7 @@
-/* One number for each function of a session. The device numbers functions anew when a module comes
- * again, as a Java class that is redefined back and forth does; the functions of the table are the
- * same. Aggregates are kept by number and stored by function, so each function has to have one. */
+/* Gives each function of a session one number. The device numbers functions again when a module
+ * comes again, for example when a Java class is redefined back and forth. The functions in the
+ * database are the same. Aggregates are kept by number and stored by function, so each function
+ * must have one number. */
 #include "collector-server/store/store_internal.h"
 #include "proto/base/array.h"
 
@@ -11,7 +12,7 @@ static bool is_same_module(const sj_module_range *one, const sj_module_range *ot
     return one->first_function_id == other->first_function_id;
 }
 
-/* The lowest number of the function with this number. */
+/* Returns the lowest number of the function with this number. */
 static uint32_t first_number(const sj_session_state *state, uint32_t function)
 {
     const sj_module_range *own = NULL;
@@ -36,7 +37,8 @@ static int compare_ids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Finds out, once for each number of modules, whether a module of the session came again. */
+/* Checks whether a module of the session came again. Does nothing if the number of modules is
+ * unchanged. */
 static sj_status look_for_repeats(sj_session_state *state)
 {
     if (state->united_modules == state->module_count) {

@@ -1,4 +1,4 @@
-/* Values of arguments and results, as rows. */
+/* Stores values of arguments and results as rows. */
 #include "collector-server/store/store_internal.h"
 
 #include "collector-server/store/enum_text.h"
@@ -7,14 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
-/* is_utf8 returns whether bytes are text that SQLite and JSON can hold: well-formed, no NUL. */
+/* True if the bytes are text that SQLite and JSON can hold: well-formed UTF-8 without NUL. */
 static bool is_utf8(const char *text, size_t bytes)
 {
     return bytes == 0 ||
            (memchr(text, 0, bytes) == NULL && sj_utf8_escape(text, bytes, NULL) == bytes);
 }
 
-/* whole_characters leaves out the character that a cut has gone through. */
+/* Returns the length of the text without a character that was cut in the middle. */
 static size_t whole_characters(const sj_block_value *value)
 {
     size_t bytes = value->text_bytes;
@@ -43,7 +43,7 @@ static int bind_real(sqlite3_stmt *row, int place, const sj_block_value *value)
     memcpy(&real, &value->bits, sizeof(real));
     memcpy(&single, &value->bits, sizeof(single));
     real = sj_value_kind_of(value->descriptor) == SJ_VALUE_FLOAT ? (double)single : real;
-    /* SQLite takes what is not a number for NULL. */
+    /* SQLite would store NaN as NULL */
     return real == real ? sqlite3_bind_double(row, place, real)
                         : sqlite3_bind_text(row, place, "nan", -1, SQLITE_STATIC);
 }
@@ -73,7 +73,7 @@ static bool is_cost(const sj_block_value *value)
     return sj_value_kind_of(value->descriptor) == SJ_VALUE_COST;
 }
 
-/* The columns of call_costs behind is_nested. */
+/* The columns of call_costs after is_nested. */
 static const uint8_t cost_columns[] = {SJ_COST_CPU_NS,
                                        SJ_COST_SELF_NS,
                                        SJ_COST_ALLOCATIONS,
@@ -86,7 +86,8 @@ static const uint8_t cost_columns[] = {SJ_COST_CPU_NS,
                                        SJ_COST_SELF_FREED_BYTES};
 enum { FIRST_COST = 5 };
 
-/* add_cost stores what a call has cost, from the value at `*place` on, and moves to its last. */
+/* Stores the costs of a call, from the value at `*place` on. Moves `*place` to the last of these
+ * values. */
 static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int64_t stream_id,
                           const sj_block *block, size_t *place, sj_error *error)
 {

@@ -14,7 +14,7 @@
 
 enum { MOST_FILE_FINDINGS = 20 };
 
-#define MOST_CALLS (1LL << 53) /* of a session; total() is exact as far as that */
+#define MOST_CALLS (1LL << 53) /* maximum calls of a session: total() is exact up to here */
 
 typedef struct id_list {
     int64_t *ids;
@@ -25,11 +25,12 @@ typedef struct verify_run {
     sj_store *store;
     const sj_verify_options *options;
     sj_verified *verified;
-    id_list *damaged; /* sessions with blocks that cannot be read, each as often */
+    id_list *damaged; /* sessions with unreadable blocks, one entry per block */
     sj_error *error;
 } verify_run;
 
-/* Aggregates count all blocks, or those that are not marked: made when they came, or anew. */
+/* Compares the aggregates with the blocks. Aggregates count all blocks, or only unmarked ones if
+ * they were recomputed since. */
 static const char sums_sql[] =
     "WITH stored AS (SELECT st.session_id, count(*) AS blocks, sum(b.quarantined IS NULL) AS sound,"
     "  total(iif(b.kind = 1, b.call_count, 0)) AS calls,"
@@ -82,7 +83,7 @@ static void report_other(const verify_run *run, int64_t session_id, const char *
     report(run, &(sj_finding){.session_id = session_id, .what = what});
 }
 
-/* The end of rows: damage is a finding, anything else ends the look. */
+/* Handles the end of a query. Damage is a finding; any other error ends the check. */
 static sj_status take_end(const verify_run *run, int result)
 {
     if (!sj_database_is_damaged(result)) {
@@ -92,7 +93,7 @@ static sj_status take_end(const verify_run *run, int result)
     return SJ_OK;
 }
 
-/* What SQLite finds in its own pages and indexes. */
+/* Lets SQLite check its pages and indexes. */
 static sj_status check_file(const verify_run *run)
 {
     sqlite3_stmt *row = NULL;
@@ -120,7 +121,7 @@ static sj_status check_file(const verify_run *run)
     return status;
 }
 
-/* A session that finds no room here has its sums compared, in vain. */
+/* Notes a session with a damaged block. If memory is short, its aggregates are compared in vain. */
 static void note_damaged(const verify_run *run, int64_t session_id)
 {
     id_list *list = run->damaged;
@@ -137,7 +138,7 @@ static int compare_ids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Takes the sessions that the list names out of `ids`; returns how many are left. */
+/* Removes the sessions of the list from `ids`. Returns how many are left. */
 static size_t leave_out(const id_list *list, int64_t *ids, size_t count)
 {
     size_t kept = 0;
@@ -179,7 +180,7 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
     }
     const sj_status marked = sj_sql_run(&run->store->sql, SJ_SQL_BLOCK_QUARANTINE, run->error, "it",
                                         block_id, verdict.fault);
-    return verdict.session_id != 0 ? marked : SJ_OK; /* a damaged page may take no mark */
+    return verdict.session_id != 0 ? marked : SJ_OK; /* a damaged page may refuse the mark */
 }
 
 static sj_status list_ids(const verify_run *run, const char *sql, int64_t **ids, size_t *count)
@@ -266,7 +267,7 @@ static sj_status check_sums(const verify_run *run)
     return status;
 }
 
-/* What was sent and is not stored, as the session says or as its figures do. */
+/* Reports what was sent and is not stored, as noted in the session or computed from its totals. */
 static sj_status check_missing(const verify_run *run)
 {
     static const char missing_sql[] =
@@ -335,7 +336,7 @@ static sj_status check_apart(const verify_run *run)
 static sj_status check_all(const verify_run *run)
 {
     SJ_TRY(check_file(run));
-    const bool is_sound_file = run->verified->other == 0; /* else rows may be anything */
+    const bool is_sound_file = run->verified->other == 0; /* else rows may hold anything */
     SJ_TRY(check_blocks(run));
     SJ_TRY(check_sums(run));
     SJ_TRY(check_missing(run));

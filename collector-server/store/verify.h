@@ -1,11 +1,12 @@
-/* Verify: looks whether what a database holds can be read, and marks what cannot.
+/* Checks whether the contents of a database can be read, and marks what cannot.
  *
- * Every stored block is decoded, compared with its row and replayed; aggregates are compared with
- * the blocks that they were made of: counts, and then all rows with their times, recomputed beside
- * the stored ones; SQLite looks at the file itself. A block that cannot be read
- * is marked (blocks.quarantined), so that questions leave it out and name it; one that was marked
- * and reads sound again is let free. Others may write to the file meanwhile: marks are transactions
- * of their own. */
+ * Every stored block is decoded, compared with its row and replayed. Counts in aggregates are
+ * compared with the blocks. Then all aggregate rows, with their times, are recomputed beside the
+ * stored ones. SQLite checks the file itself.
+ *
+ * A block that cannot be read is marked (blocks.quarantined), so that queries skip and name it. A
+ * marked block that reads well again is unmarked. Other processes may write to the file meanwhile:
+ * each mark is a transaction of its own. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_VERIFY_H
 #define SJ_COLLECTOR_SERVER_STORE_VERIFY_H
 
@@ -13,10 +14,10 @@
 
 typedef struct sj_finding {
     int64_t session_id; /* 0: the file itself */
-    int64_t stream_id;  /* 0: none in particular */
-    int64_t block_id;   /* 0: none in particular */
-    int64_t calls;      /* that cannot be read; 0 for others than blocks */
-    const char *what;   /* a sentence; lasts for the call */
+    int64_t stream_id;  /* 0: no particular stream */
+    int64_t block_id;   /* 0: no particular block */
+    int64_t calls;      /* calls of a block that cannot be read; else 0 */
+    const char *what;   /* a sentence, valid during the call */
 } sj_finding;
 
 typedef struct sj_verify_options {
@@ -28,22 +29,24 @@ typedef struct sj_verify_options {
 typedef struct sj_verified {
     uint64_t sessions, blocks;
     uint64_t bad_blocks;
-    uint64_t freed_blocks; /* were marked, and can be read */
-    uint64_t other;        /* findings that are no blocks */
-    uint64_t missing;      /* of them, sessions whose calls or blocks did not all arrive */
+    uint64_t freed_blocks; /* blocks that were marked and can be read again */
+    uint64_t other;        /* findings about other things than blocks */
+    /* Part of `other`: sessions whose calls or blocks did not all arrive. */
+    uint64_t missing;
 } sj_verified;
 
-/* sj_store_verify looks at everything; the store holds no batch. SJ_OK whatever was found; else it
- * could not look on: SJ_EIO, SJ_ENOMEM, SJ_EFULL. Blocking. */
+/* Checks everything. The store must not hold a batch. Returns SJ_OK whatever was found. Returns
+ * SJ_EIO, SJ_ENOMEM or SJ_EFULL if the check could not continue. Blocks. */
 SJ_MUST_CHECK sj_status sj_store_verify(sj_store *store, const sj_verify_options *options,
                                         sj_verified *verified, sj_error *error);
 
-/* sj_store_rebuild rebuilds all aggregates of a session  from its blocks, in one transaction: call
- * paths, functions, edges, streams, slow calls and timeline, also those that its collector did not
- * make yet. SJ_ENOTFOUND; SJ_EUNSUPPORTED: it has profiles, which came as aggregates. */
+/* Rebuilds all aggregates of a session from its blocks, in one transaction: call paths, functions,
+ * edges, streams, slow calls and timeline. Includes aggregates that its collector did not write
+ * yet. Returns SJ_ENOTFOUND, or SJ_EUNSUPPORTED if the session has profiles, which came as
+ * aggregates. */
 SJ_MUST_CHECK sj_status sj_store_rebuild(sj_store *store, int64_t session_id, sj_error *error);
 
-/* sj_store_rebuild_in_batch is sj_store_rebuild within a transaction of the caller, who ends it. */
+/* Like sj_store_rebuild, in a transaction that the caller began and ends. */
 SJ_MUST_CHECK sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id,
                                                   sj_error *error);
 

@@ -1,7 +1,7 @@
-/* Reports of the monitor "zombies" as rows: findings, their reports, stacks and accounts.
+/* Stores reports of the monitor "zombies" as rows: findings, their reports, stacks and accounts.
  *
- * A finding is known by its kind and the program's own functions on the stacks of use and free, so
- * that it is one row over sessions, devices and builds. */
+ * A finding is identified by its kind and by the program's own functions on the stacks of use and
+ * free. So it is one row over sessions, devices and builds. */
 #include "collector-server/store/allocation_wrappers.h"
 #include "collector-server/store/owner_pairs.h"
 #include "collector-server/store/store_internal.h"
@@ -30,8 +30,8 @@ static const json_t *frames_of(const json_t *report, const char *stack)
     return json_object_get(json_object_get(report, stack), "frames");
 }
 
-/* A function's name without what compilers append to those that they split or specialise, which
- * differs between builds. */
+/* Writes a function's name without the suffixes that compilers append to split or specialised
+ * functions. These differ between builds. */
 static void plain_name(const json_t *frame, char name[NAME_BYTES])
 {
     static const char *const marks[] = {" [clone ", ".constprop.", ".isra.", ".part.",
@@ -45,8 +45,8 @@ static void plain_name(const json_t *frame, char name[NAME_BYTES])
     }
 }
 
-/* Writes the innermost function of the program's own that does not only wrap the allocator, else
- * the innermost of its own; "" when there is none with a name. */
+/* Writes the innermost of the program's own functions that does not only wrap the allocator. If all
+ * do, writes the innermost one. Writes "" if none has a name. */
 static void own_function_of(const json_t *frames, char name[NAME_BYTES])
 {
     char wrapper[NAME_BYTES] = "";
@@ -82,8 +82,9 @@ static bool is_among(const uint64_t *hashes, unsigned count, uint64_t hash)
     return false;
 }
 
-/* Functions without a name count as their module, because offsets differ between builds. A function
- * counts once, so that a mistake in a recursion is one finding, however deep it was. */
+/* Hashes a stack. A function without a name counts as its module, because offsets differ between
+ * builds. Each function counts once, so that a fault inside a recursion is one finding at any
+ * depth. */
 static uint64_t hash_stack(uint64_t hash, const json_t *report, const char *stack)
 {
     const json_t *frames = frames_of(report, stack);
@@ -118,7 +119,8 @@ static void make_fingerprint(const char *kind, const json_t *report, char text[F
     snprintf(text, FINGERPRINT_BYTES, "%016" PRIx64, hash);
 }
 
-/* Frames of a stack of the report, or of an event of its history, stored as `stack`. */
+/* Stores the frames of a stack as `stack`. The stack belongs to the report or to an event of its
+ * history. */
 static sj_status add_frames(sj_store *store, int64_t report_id, const json_t *moment,
                             const char *stack, sj_error *error)
 {
@@ -211,9 +213,9 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
         number_of(account, "quarantine_one_in_most"));
 }
 
-/* A recorder that was killed between a report's sending and its room's release leaves it to the one
- * that recovers the session, which sends it again under another number. A thread makes no two
- * reports in one moment. */
+/* True if the report is stored already. A recorder may be killed after it sent a report and before
+ * it released the report's slot. The recorder that recovers the session then sends the report again
+ * under another number. A thread makes no two reports at one moment. */
 static bool is_known(sj_store *store, const sj_zombie_row *row, const json_t *report)
 {
     int64_t known = 0;

@@ -7,8 +7,8 @@
  *       varint rule (0: none, else 1 + its index above) }
  *   count x zigzag call index - previous one's (first_call at first)
  *   count x varint index of its shape
- *   count x the value: text: varint index above; float, double: 8 bytes; else zigzag distance to
- * the previous value of its shape
+ *   count x the value: text: varint index above; float, double: 8 bytes;
+ *       else zigzag distance to the previous value of its shape
  *
  * A shape is what values have in common: descriptor, note and rule. Texts and shapes stand in the
  * order of their first values. Older blocks have rows instead: see block_value_rows.c. */

@@ -1,10 +1,13 @@
 /* The payload of PROFILE frames, before zstd: sums per call path over one interval, and calls that
  * were still open when their stream ended. Parents come before children.
  *
- *   varint version (1 without open calls, else 2) | varint count | per node: varint parent (0:
- * root, else 1 + index of an earlier node), function, calls, total, self, min, max (ticks; 0 if
- * calls is 0), unwound, untrusted, bytes of the histogram | histogram (histogram.h) version 2 only:
- * varint count | per open call: varint stream, depth, function, flags, call index, start (ticks) */
+ *   varint version (1 without open calls, else 2)
+ *   varint count
+ *   per node: varint parent (0: root, else 1 + index of an earlier node), function, calls, total,
+ *       self, min, max (ticks; 0 if calls is 0), unwound, untrusted, bytes of the histogram;
+ *       then the histogram (histogram.h)
+ *   version 2 only: varint count
+ *   per open call: varint stream, depth, function, flags, call index, start (ticks) */
 #ifndef SJ_PROTO_CALLGRAPH_PROFILE_H
 #define SJ_PROTO_CALLGRAPH_PROFILE_H
 

@@ -1,6 +1,6 @@
-/* An arena as a crashed or hostile program left it: the input is words to write at places of the
- * header, the slots, the chunk headers and the records, the rest is as an orderly program leaves
- * it. What is read of it is accounted for to the last record. */
+/* Reads an arena as a crashed or hostile program might leave it. The input is a list of words to
+ * write into the header, the slots, the chunk headers and the records. The rest is valid. Every
+ * record must be accounted for. */
 #include "agent/drain/chunk_reader.h"
 #include "proto/base/cursor.h"
 #include "tests/support/assembler_check.h"
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Bits of the first byte. */
+/* Bits of the input's first byte. */
 enum { RESUMES = 1, CUTS = 2, COUNTS = 4 };
 
 enum { THREADS = 2, CHUNKS = 2, STACK_LOW = 0x80000, STACK_HIGH = 0x100000, CALLS = 40 };
@@ -31,7 +31,7 @@ static uint64_t chunk_at(uint32_t thread, uint32_t chunk)
     return sj_arena_chunk_offset(THREADS, CHUNKS, thread, chunk);
 }
 
-/* Of the second thread each third place holds short records: two calls without a clock. */
+/* In the second thread, every third place holds short records: two calls without a time. */
 static sj_record place_at(uint32_t thread, uint32_t i)
 {
     if (thread == 1 && i % 3 == 2) {
@@ -49,7 +49,7 @@ static sj_record place_at(uint32_t thread, uint32_t i)
     return trace_record(kind, 1 + number / 2 % 5, STACK_HIGH - 64, 1001 + i);
 }
 
-/* Each thread has one closed chunk and one that is open. */
+/* Each thread has a closed chunk and an open one. */
 static void fill_thread(int file, uint32_t thread)
 {
     const sj_thread_slot slot = {.state = SJ_THREAD_LIVE,
@@ -77,7 +77,8 @@ static void fill_thread(int file, uint32_t thread)
     }
 }
 
-/* Where the words of the input go: byte 0 chooses a region, two more the place in it. */
+/* Writes the words of the input. Before each word, one byte selects a region and two bytes the
+ * offset in it. */
 static void spoil(int file, sj_reader *input)
 {
     while (!input->bad && sj_reader_left(input) > 0) {

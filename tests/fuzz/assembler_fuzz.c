@@ -1,4 +1,5 @@
-/* Any records, losses, flushes and refusals: no crash, and everything fed is accounted for. */
+/* Feeds arbitrary records, losses, flushes and refusals. The assembler must not crash, and must
+ * account for everything that it was fed. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
 

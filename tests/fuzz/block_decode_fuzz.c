@@ -1,4 +1,5 @@
-/* Any bytes as a block. The crc is made to fit, so that what lies behind it is reached, too. */
+/* Decodes arbitrary bytes as a block. The crc is corrected, so that the checks behind it are
+ * reached. */
 #include "proto/base/crc32c.h"
 #include "proto/block/block.h"
 
@@ -8,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static volatile uint64_t sink;
 
-/* Touches everything that the decoder handed out. */
+/* Reads everything that the decoder returned. */
 static void look_at(const sj_block *block)
 {
     uint64_t sum = 0;

@@ -1,4 +1,5 @@
-/* Any bytes as the outline of a block, behind its three numbers: first call, first ticks, floor. */
+/* Reads arbitrary bytes as the outline of a block. Three numbers precede it: first call, first
+ * ticks, floor. */
 #include "collector-server/store/block_outline.h"
 #include "proto/base/cursor.h"
 

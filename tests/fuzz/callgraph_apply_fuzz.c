@@ -1,6 +1,6 @@
-/* Blocks as a hostile device could make them: what the decoder lets through, and raw block
- * structures that it never would. A refused block changes nothing; the rows agree with the graph.
- */
+/* Applies blocks of a hostile device: blocks that the decoder accepts, and raw block structures
+ * that the decoder would never return. A refused block must not change anything, and the rows must
+ * agree with the graph. */
 #include "proto/callgraph/callgraph.h"
 #include "tests/support/call_rows.h"
 
@@ -46,7 +46,7 @@ static void apply_twice(const sj_block *block)
     sj_callgraph_free(graph);
 }
 
-/* A block structure straight from the input. */
+/* Builds a block structure directly from the input. */
 static void apply_raw(sj_reader *reader)
 {
     enum { MOST = 64 };

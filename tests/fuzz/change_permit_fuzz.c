@@ -1,6 +1,6 @@
-/* The file that allows rules to change calls holds arbitrary bytes: it is read, or refused with a
- * reason; what it says of several rules is what it says of each; and no file without a list of
- * permissions allows anything. */
+/* Reads arbitrary bytes as the file that allows rules to change calls. The file is read, or refused
+ * with a reason. The verdict on several rules must agree with the verdicts on each. A file without
+ * a list of permissions must not allow anything. */
 #include "agent/policy/policy.h"
 #include "agent/recording/change_permit.h"
 
@@ -19,7 +19,8 @@ static const char granting[] = "{\"allow\": [{\"programs\": [\"/usr/bin/curl\"],
 
 enum { RULES = 5 };
 
-/* One for each kind of change, and one about a pattern of functions; the last two of two kinds. */
+/* One rule for each kind of change, and one for a pattern of functions. The last two rules have two
+ * kinds. */
 static const char *const rules[RULES] = {
     "{\"function\": \"read\", \"argument\": 3, \"as\": \"int\", \"change\": {\"set\": 1}}",
     "{\"function\": \"open\", \"argument\": 2, \"as\": \"int\", \"change\": {\"errno\": 13}}",
@@ -80,8 +81,8 @@ static void clean_up(void)
     sj_policy_free(&all);
 }
 
-/* Also shows that the rules are refused without a file, and allowed by one that names them: on a
- * machine whose /etc allows them itself nothing could be seen here. */
+/* Also checks that the rules are refused without a file, and allowed by a file that names them. If
+ * /etc on this machine allows the rules, the test could not detect anything, so it aborts. */
 static void set_up(void)
 {
     char text[2048] = "";
@@ -102,7 +103,7 @@ static void set_up(void)
     must(ask(&all) == SJ_OK);
 }
 
-/* has_permissions: the bytes are a document whose "allow" lists anything. */
+/* True if the bytes are a document with an "allow" list that is not empty. */
 static bool has_permissions(const uint8_t *data, size_t size)
 {
     json_t *document = json_loadb((const char *)data, size, JSON_REJECT_DUPLICATES, NULL);

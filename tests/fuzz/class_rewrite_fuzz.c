@@ -1,5 +1,5 @@
-/* Any bytes as a class file: it is read and rewritten within its bounds, and what comes out can be
- * read and has the same methods. */
+/* Reads and rewrites arbitrary bytes as a class file. All accesses stay within its bounds. The
+ * result must be readable and have the same methods. */
 #include "agent/runtimes/jvm/line_table.h"
 #include "tests/agent/runtimes/jvm/any_values.h"
 

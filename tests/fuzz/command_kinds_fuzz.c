@@ -1,4 +1,4 @@
-/* Commands as they come over HTTP: taken, or refused with a sentence. */
+/* Parses commands as they arrive over HTTP. Each is accepted, or refused with a sentence. */
 #include "collector-server/fleet/command_kinds.h"
 
 #include <stdlib.h>

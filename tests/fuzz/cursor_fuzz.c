@@ -1,5 +1,5 @@
-/* The first bytes choose reads, all bytes are what is read; varints read must be written back to
- * the same value. */
+/* The first bytes select the reads; all bytes are the data. A varint that was read must be written
+ * back to the same value. */
 #include "proto/base/cursor.h"
 
 #include <stdlib.h>

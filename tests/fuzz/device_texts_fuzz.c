@@ -1,5 +1,5 @@
-/* What a device reads from files and from its collector: the first byte says which. Each is taken,
- * or refused with a sentence. */
+/* Parses the texts that a device reads from files and receives from its collector. The first byte
+ * selects the kind. Each is accepted, or refused with a sentence. */
 #include "agent/daemon/apps.h"
 #include "agent/daemon/device_policies.h"
 #include "agent/daemon/enrolment.h"

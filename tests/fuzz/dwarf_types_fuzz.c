@@ -1,5 +1,5 @@
-/* Any bytes as a file with debug data: what is told of functions' types stays within its promises.
- */
+/* Reads arbitrary bytes as a file with debug data. What is reported of functions' types must be
+ * within the documented limits. */
 #include "agent/objfile/function_types.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { OFFSETS = 0x800 }; /* where functions of the corpus begin */
+enum { OFFSETS = 0x800 }; /* offset at which the functions of the corpus begin */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

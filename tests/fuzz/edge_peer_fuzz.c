@@ -1,6 +1,6 @@
-/* What a peer says to the edge before anybody trusts it: the first byte chooses tcp or ipc, a small
- * or a large account, and the size of the pieces in which the rest comes. Messages that are whole
- * frames have their credentials read. */
+/* Feeds the edge with what an unauthenticated peer sends. The first byte selects tcp or ipc, a
+ * small or a large account, and the size of the pieces in which the rest arrives. If a message is a
+ * whole frame, its credentials are read. */
 #include "collector-server/edge/sp_peer.h"
 #include "collector-server/ingest/credentials.h"
 
@@ -45,7 +45,7 @@ static bool take(sj_sp_peer *peer, sj_byte_account *account)
     return true;
 }
 
-/* Feeds one piece; false: the peer is hung up on. */
+/* Feeds one piece. Returns false if the edge would disconnect the peer. */
 static bool feed(sj_sp_peer *peer, sj_byte_account *account, sj_slice piece)
 {
     const sj_sp_limits limits = {.message_bytes = MESSAGE_BYTES, .kept_bytes = KEPT_BYTES};

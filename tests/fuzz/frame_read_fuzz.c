@@ -1,4 +1,4 @@
-/* Any bytes as a spool file: frame after frame until something is wrong. */
+/* Reads arbitrary bytes as a spool file, frame after frame, until the first error. */
 #include "proto/wire/frame.h"
 
 #include <stdlib.h>

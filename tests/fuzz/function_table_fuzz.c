@@ -1,4 +1,5 @@
-/* Any bytes as a function table: an accepted one gives exactly the entries that it announces. */
+/* Reads arbitrary bytes as a function table. An accepted table must have exactly as many entries as
+ * it announces. */
 #include "proto/wire/function_table.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* The bytes of generated code are arbitrary: no plan that the agent would refuse, none that reaches
- * outside of its function. */
+/* Plans patches for arbitrary bytes as generated code. The agent must accept every plan, and no
+ * plan may reach outside its function. */
 #include "agent/planner/generated.h"
 
 #include <elf.h>

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const size_t used = sj_histogram_encode(&histogram, stored, bound);
         if (used == 0 ||
             sj_histogram_decode((sj_slice){.data = stored, .size = used}, &again) != SJ_OK) {
-            abort(); /* what was read must be writable and readable again */
+            abort(); /* a histogram that was read must be writable and readable again */
         }
         sj_histogram_deinit(&again);
     }

@@ -1,4 +1,4 @@
-/* Our own parsing of what a peer writes: paths, Host and Origin headers, numbers. */
+/* Tests our own parsers of what an HTTP peer sends: paths, Host and Origin headers, numbers. */
 #include "collector-server/http/assets.h"
 #include "collector-server/http/guard.h"
 #include "collector-server/http/parameters.h"

@@ -1,5 +1,5 @@
-/* A session that is imported from a file which was changed: each input is a list of u32
- * place and u8 byte, put into a sound file. An import may fail; what it takes can be verified. */
+/* Imports a session from a file that was changed. The input is a list of u32 offset and u8 byte,
+ * written into a valid file. An import may fail. What it imports must be verifiable. */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/store/database.h"
@@ -22,7 +22,7 @@ typedef struct file_bytes {
 } file_bytes;
 
 static file_bytes sound; /* a database with a session */
-static file_bytes empty; /* one without */
+static file_bytes empty; /* a database without a session */
 static char source[64], target[64];
 
 static void must(bool holds, const sj_error *error)
@@ -124,7 +124,7 @@ static void write_changed(const uint8_t *data, size_t size)
     free(changed.bytes);
 }
 
-/* What was taken is looked through. */
+/* Verifies what was imported. */
 static void verify(void)
 {
     sj_store *store = NULL;

@@ -1,5 +1,5 @@
-/* A journal that holds arbitrary bytes: byte 0 says how much of the file is there (in 1/255), the
- * next 8 the length of the spool, the rest lies at the journal's begin. */
+/* Opens a journal that holds arbitrary bytes. Byte 0 says how much of the file exists (in 1/255).
+ * The next 8 bytes are the length of the spool. The rest is the begin of the journal. */
 #include "agent/session/journal.h"
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@ static void write_journal(const char *directory, const uint8_t *data, size_t siz
     close(file);
 }
 
-/* Goes on where the killed recorder stopped. */
+/* Continues as a new recorder does where the killed one stopped. */
 static void use_journal(const sj_journal *journal, uint64_t spool_end)
 {
     const sj_journal_process process = {.number = 1};
@@ -34,11 +34,11 @@ static void use_journal(const sj_journal *journal, uint64_t spool_end)
     sj_journal_begin(journal, &next, spool_end);
     sj_journal_commit(journal, false);
     if (sj_journal_recover(journal, spool_end).blocks != before.blocks) {
-        abort(); /* a frame that was not appended changes nothing */
+        abort(); /* a frame that was not appended must not change anything */
     }
     sj_journal_begin(journal, &next, spool_end);
     if (sj_journal_recover(journal, spool_end + 1).blocks != next.blocks) {
-        abort(); /* one that was appended counts, also when nobody said so */
+        abort(); /* an appended frame counts even if it was not committed */
     }
     for (int i = 0; i < 3; i++) {
         sj_journal_add_process(journal, &process);
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         use_journal(&journal, spool_end);
         sj_journal_close(&journal);
     } else if (error.text[0] == '\0' || journal.data != NULL) {
-        abort(); /* a refusal says why and leaves nothing open */
+        abort(); /* a refusal must give a reason and leave nothing open */
     }
     snprintf(command, sizeof(command), "rm -rf %s", directory);
     return system(command) != 0;

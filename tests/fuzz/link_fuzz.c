@@ -28,11 +28,11 @@ enum {
     CHOICE_NO_HELLO = 16
 };
 
-/* Bits: how a packet is sent. */
+/* Bits that say how a packet is sent. */
 typedef enum packet_form {
     FORM_FILE = 1,
     FORM_TWO_FILES = 2,
-    FORM_NO_HEAD = 4, /* the payload is the whole packet */
+    FORM_NO_HEAD = 4, /* the payload is the whole packet, including its head */
     FORM_PIPE = 8     /* the file is a pipe */
 } packet_form;
 
@@ -45,11 +45,12 @@ static const uint8_t types[] = {
     SJ_LINK_CODE,      SJ_LINK_CLASSES,    SJ_LINK_TRACER,    SJ_LINK_NO_METHODS, SJ_LINK_MARK,
     SJ_LINK_TRIGGER,   SJ_LINK_POLICY,     SJ_LINK_POLICY_ASK};
 
-/* What lasts for all inputs. */
+/* State that lasts for all inputs. */
 static struct {
     char folder[64];
     sj_spool *spool;
-    sj_frame_writer *writer; /* made anew for every WRITER_INPUTS: it has a large buffer */
+    /* recreated every WRITER_INPUTS inputs, because it has a large buffer */
+    sj_frame_writer *writer;
     uint64_t inputs;
     sj_policy policies[CHOICES];
     sj_class_table *classes;
@@ -61,7 +62,7 @@ typedef struct recording {
     sj_registry *registry;
     sj_link_server *server;
     int agent;
-    int descriptors; /* count_descriptors before */
+    int descriptors; /* result of count_descriptors at the start */
 } recording;
 
 #define must(holds) must_at((holds), __LINE__)
@@ -114,8 +115,8 @@ static void take_stall(void *context, const char *name, uint64_t waited_ns)
     must(name[0] != '\0');
 }
 
-/* Counts descriptors of the kinds that packets carry: memory files that can be sealed, and pipes.
- */
+/* Counts the descriptors of the kinds that packets carry: memory files that can be sealed, and
+ * pipes. */
 static int count_descriptors(void)
 {
     int count = 0;
@@ -258,7 +259,8 @@ static void end(recording *made)
     must(count_descriptors() == made->descriptors);
 }
 
-/* Checks each answer's head. A program whose packet the recorder refused connects again. */
+/* Checks the head of each reply. If the recorder refused a packet of the program, the program
+ * connects again. */
 static void take_answers(recording *made)
 {
     static uint8_t packet[SJ_LINK_MAX_BYTES + 1];

@@ -1,4 +1,4 @@
-/* Any bytes as a map file: names end inside their copy. */
+/* Reads arbitrary bytes as a map file. Names must end within their copy. */
 #include "agent/objfile/map_file.h"
 
 #include <stdlib.h>

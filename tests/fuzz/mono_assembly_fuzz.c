@@ -1,4 +1,5 @@
-/* An assembly's file holds arbitrary bytes: names may be wrong, memory may not. */
+/* Reads arbitrary bytes as an assembly's file. Names may be wrong, but memory accesses must be
+ * valid. */
 #include "agent/runtimes/mono/key_token.h"
 #include "agent/runtimes/mono/methods.h"
 

@@ -1,5 +1,5 @@
-/* A symbol file holds arbitrary bytes: lines may be wrong, memory may not. Its id is taken from it,
- * so that the rest is read. */
+/* Reads arbitrary bytes as a symbol file. Lines may be wrong, but memory accesses must be valid.
+ * The expected id is taken from the file, so that the rest is read, too. */
 #include "agent/runtimes/mono/assembly.h"
 #include "agent/runtimes/mono/source_lines.h"
 

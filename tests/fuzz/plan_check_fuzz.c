@@ -1,4 +1,5 @@
-/* Any bytes as a plan, with the checksum set right so that the other checks are reached. */
+/* Checks arbitrary bytes as a plan. The checksum is corrected, so that the other checks are
+ * reached. */
 #include "agent/abi/plan_crc.h"
 #include "agent/planner/planner.h"
 
@@ -17,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     header->file_bytes = (uint32_t)size;
     header->crc32c = sj_plan_crc(header, size);
     if (sj_plan_check(header, size) == SJ_OK) {
-        /* What the check passed may be read without further checks. */
+        /* A plan that passed the check may be read without further checks. */
         uint64_t sum = 0;
         for (uint32_t i = 0; i < header->function_count; i++) {
             const sj_plan_function *function = &sj_plan_functions(header)[i];

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Makes the seeds of tests/fuzz/corpus/plan_check anew, when the format of plans has changed: plans
-of small programs, and the first of them with one field after the other lying.
-plan_seeds.py BUILD_FOLDER"""
+"""plan_seeds.py BUILD_FOLDER: recreates the seeds in tests/fuzz/corpus/plan_check.
+
+Run it after the format of plans has changed. The seeds are plans of small programs, and variants of the first
+plan in which one field each is wrong.
+"""
 import glob
 import os
 import shutil

@@ -1,4 +1,5 @@
-/* Any bytes as a module: the planner refuses them or makes a plan that passes its own check. */
+/* Plans arbitrary bytes as a module. The planner refuses them, or makes a plan that passes its own
+ * check. */
 #include "agent/planner/planner.h"
 
 #include <stdio.h>

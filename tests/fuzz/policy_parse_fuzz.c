@@ -5,7 +5,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* A document is read or refused with a place inside of it; what was read reads again. */
+/* The document is read, or refused with a position inside it. A policy that was read must be
+ * readable again. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     sj_policy policy;

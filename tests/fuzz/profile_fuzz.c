@@ -1,5 +1,6 @@
-/* Any bytes as a profile, not yet packed: zstd in front would keep a fuzzer from it. Behind a u8 of
- * odds (1: sums that do not fit) it is decoded, and stored in a session that has a module. */
+/* Decodes arbitrary bytes as a profile, without zstd, which would stop a fuzzer. If bit 0 of the
+ * first byte is set, the sums of the frame do not match; the rest is the profile. The profile is
+ * then stored in a session that has a module. */
 #include "collector-server/store/store.h"
 #include "proto/callgraph/profile.h"
 #include "tests/collector-server/store/frame_maker.h"
@@ -25,7 +26,7 @@ static bool apply(sj_store *store, sj_slice frame)
     return status == SJ_OK;
 }
 
-/* The sums that its frame has to say, and that what was decoded is as promised. */
+/* Returns the sums for the profile's frame. Aborts if the decoded profile breaks a promise. */
 static sj_block_header check_profile(const sj_profile *profile)
 {
     sj_block_header sums = {.first_ticks = FRAME_MAKER_STARTED_TICKS,

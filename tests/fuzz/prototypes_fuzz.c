@@ -1,5 +1,5 @@
-/* Any bytes as a file of prototypes: each line is a name and a signature that a policy takes, or
- * the file is refused with the line of the mistake. */
+/* Reads arbitrary bytes as a file of prototypes. Each line is a name and a signature that a policy
+ * accepts. Otherwise the file is refused with the number of the wrong line. */
 #include "agent/policy/prototypes.h"
 #include "agent/policy/value_signature.h"
 
@@ -29,7 +29,8 @@ static bool is_in_order(const sj_signature *signature)
     return true;
 }
 
-/* On both machines: what one has in registers the other may have on the stack. */
+/* Checks the signature for both machines: a value that one has in registers may be on the stack of
+ * the other. */
 static sj_status take_prototype(void *context, const char *name, const char *text)
 {
     size_t *count = context;

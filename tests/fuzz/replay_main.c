@@ -1,4 +1,5 @@
-/* Runs a fuzz target over files and folders, so that any compiler replays the corpora in ctest. */
+/* Runs a fuzz target over files and folders. With it, ctest replays the corpora of programs from
+ * any compiler. */
 #include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ static int replay_file(const char *path)
     if (data == NULL) {
         return 0;
     }
-    /* An exact allocation, so that a sanitizer sees an access one byte past the input. */
+    /* The allocation has the exact size, so that a sanitizer detects an access one byte past the
+     * input. */
     uint8_t *exact = malloc(size > 0 ? size : 1);
     memcpy(exact, data, size);
     LLVMFuzzerTestOneInput(exact, size);

@@ -1,6 +1,6 @@
-/* What a killed recorder left in its runtime directory, beside arenas and journal, holds arbitrary
- * bytes: two lengths (16 bits each), then the control frames, the profile's sums and a flight
- * block. All are read as a salvager does. */
+/* Salvages what a killed recorder left in its runtime directory beside the arenas and the journal.
+ * The input is two lengths (16 bits each), then the control frames, the profile's sums and a flight
+ * block. All hold arbitrary bytes. */
 #include "agent/modes/flight_recorder.h"
 #include "agent/modes/profile.h"
 #include "agent/session/metadata_store.h"
@@ -36,7 +36,7 @@ static sj_status remember(void *context, sj_frame_type type, sj_slice header, sj
     return sj_frame_writer_remember(context, type, header, payload);
 }
 
-/* Bad bytes are left out or end the salvage with a status; they never do harm. */
+/* Bad bytes are skipped, or end the salvage with a status. They must not do any harm. */
 static void salvage(const char *directory, const sj_journal *journal, sj_frame_writer *writer)
 {
     const sj_flight_recorder_options flight_options = {.writer = writer,

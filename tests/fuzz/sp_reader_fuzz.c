@@ -1,5 +1,5 @@
-/* What a collector says on the SP wire: the first byte chooses tcp or ipc and the size of the
- * pieces in which the rest comes. */
+/* Feeds the reader with what a collector sends over SP. The first byte selects tcp or ipc, and the
+ * size of the pieces in which the rest arrives. */
 #include "agent/uplink/sp_wire.h"
 
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t part = size - at < piece ? size - at : piece;
         part = part < room_bytes ? part : room_bytes;
         if (part == 0) {
-            abort(); /* it asked for more and has no room */
+            abort(); /* the reader asked for more bytes but has no capacity for them */
         }
         memcpy(room, data + at, part);
         sj_sp_reader_fed(&reader, part);

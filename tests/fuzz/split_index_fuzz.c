@@ -1,5 +1,5 @@
-/* Any bytes as the index of a package of split debug data: what is read is in order, and each unit
- * is found by its id. */
+/* Reads arbitrary bytes as the index of a package of split debug data. The result must be in order,
+ * and each unit must be found by its id. */
 #include "agent/objfile/split_index.h"
 
 #include <stdlib.h>

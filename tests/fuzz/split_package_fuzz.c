@@ -1,4 +1,5 @@
-/* Any bytes as a package of split debug data: what is extracted of its units is an ELF file. */
+/* Reads arbitrary bytes as a package of split debug data. Each extracted unit must be an ELF
+ * file. */
 #include "agent/objfile/elf_view.h"
 #include "agent/objfile/split_package.h"
 

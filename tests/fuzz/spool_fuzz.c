@@ -1,5 +1,5 @@
-/* A spool whose only segment and ledger hold arbitrary bytes: byte 0 says how many bytes of the
- * input are the ledger, the rest is the segment. */
+/* Opens a spool whose only segment and ledger hold arbitrary bytes. Byte 0 says how many bytes of
+ * the input are the ledger. The rest is the segment. */
 #include "agent/uplink/spool.h"
 
 #include <fcntl.h>
@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sj_spool_counters counters;
         sj_spool_get_counters(spool, &counters);
         if (counters.pending_bytes != 0) {
-            abort(); /* everything was given or counted as damage */
+            abort(); /* every byte must be delivered or counted as damage */
         }
         sj_spool_close(spool);
     }

@@ -1,6 +1,7 @@
-/* Frames with lying contents: each input is a list of u8 type, u16 header bytes, u32 payload bytes,
- * header, payload, applied after a true session and module. The crc of a block's payload is made
- * right, so that what it guards is reached. A frame may be refused; the batch must commit. */
+/* Applies frames with inconsistent contents after a valid session and module. The input is a list
+ * of u8 type, u16 header bytes, u32 payload bytes, header, payload. The crc of a block's payload is
+ * corrected, so that the checks behind it are reached. A frame may be refused, but the batch must
+ * commit. */
 #include "collector-server/store/store.h"
 #include "proto/base/crc32c.h"
 #include "proto/block/block.h"

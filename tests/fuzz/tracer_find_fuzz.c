@@ -1,5 +1,5 @@
-/* Any bytes as a runtime's library whose tracing functions are looked for, and as what a JVM tells
- * of a class. */
+/* Reads arbitrary bytes as a runtime's library in which tracing functions are searched, and as a
+ * JVM's description of a class. */
 #include "agent/runtimes/jvm/class_listing.h"
 #include "agent/runtimes/jvm/tracer.h"
 

@@ -1,5 +1,5 @@
-/* Any bytes as .eh_frame: reading ends, stays inside, and gives every range rows up to its end;
- * ranges are found. */
+/* Reads arbitrary bytes as .eh_frame. Reading must end, stay inside the bytes, and give every range
+ * rows up to its end. Ranges must be found again. */
 #include "agent/objfile/eh_frame.h"
 
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static void check_rows(const sj_eh_frame *unwind, const sj_fde *range)
     }
 }
 
-/* Ranges may overlap: being near must not find another one. */
+/* Ranges may overlap. The search that starts near a range must find the same range as the full
+ * search. */
 static void check_near(const sj_eh_frame *unwind, const sj_fde *range)
 {
     const uint64_t places[] = {range->start - 1, range->start, range->end - 1, range->end};

@@ -1,6 +1,6 @@
-/* Any list of conditions, behind "when" of a rule that records and of one that changes calls: it is
- * read, or refused with its place; what was read is about values that the rule can have, and judges
- * any call without harm. */
+/* Parses arbitrary conditions as the "when" of a rule that records, and of a rule that changes
+ * calls. They are read, or refused with their position. Conditions that were read must be about
+ * values that the rule can have, and must be safe to evaluate for any call. */
 #include "agent/policy/policy.h"
 
 #include <stdio.h>

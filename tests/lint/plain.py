@@ -13,17 +13,19 @@ import sys
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_WORDS = 25
 # The components whose sentences were rewritten. lint.plain checks these.
-REWRITTEN = ("agent/abi/arena.h", "agent/abi/link.h", "agent/abi/plan.h", "agent/abi/record.h", "agent/assembler",
-             "agent/attach", "agent/daemon", "agent/host", "agent/inproc/heap_guard", "agent/inproc/jvm",
-             "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/java", "agent/launch",
-             "agent/livepatch", "agent/modes", "agent/planner", "agent/policy", "agent/runtimes", "agent/session",
-             "agent/uplink", "agent/zombies", "collector-server/edge", "collector-server/export",
-             "collector-server/fleet", "collector-server/http", "collector-server/ingest",
-             "collector-server/maintenance", "collector-server/query", "collector-server/sojournd", "docs", "proto",
-             "tests/agent/assembler", "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain",
-             "tests/agent/inproc", "tests/agent/livepatch", "tests/agent/planner", "tests/agent/policy",
-             "tests/agent/runtimes", "tests/agent/uplink", "tests/collector-server", "tests/docs", "tests/system",
-             "tests/web", "web-static")
+REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain",
+             "agent/host", "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm",
+             "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/inproc/recorder",
+             "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/modes", "agent/objfile",
+             "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes",
+             "agent/session", "agent/uplink", "agent/zombies", "collector-server/cli", "collector-server/edge",
+             "collector-server/export", "collector-server/fleet", "collector-server/forward", "collector-server/http",
+             "collector-server/ingest", "collector-server/maintenance", "collector-server/query",
+             "collector-server/sojournd", "collector-server/store", "docs", "proto", "tests/agent/assembler",
+             "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain", "tests/agent/inproc",
+             "tests/agent/link", "tests/agent/livepatch", "tests/agent/planner", "tests/agent/policy",
+             "tests/agent/recording", "tests/agent/runtimes", "tests/agent/uplink", "tests/collector-server",
+             "tests/docs", "tests/fuzz", "tests/support", "tests/system", "tests/web", "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")
 

@@ -1,11 +1,11 @@
-/* Assembler check: the equalities that assembler.h promises, over everything a sink took. */
+/* Checks the equalities that assembler.h promises, over all blocks that a sink has received. */
 #ifndef SJ_TESTS_SUPPORT_ASSEMBLER_CHECK_H
 #define SJ_TESTS_SUPPORT_ASSEMBLER_CHECK_H
 
 #include "tests/support/call_trace.h"
 
-/* assembler_check returns NULL, or which equality does not hold. The store must have seen every
- * block since the assembler was made. */
+/* Returns NULL if all equalities hold, otherwise a text that names the first one that does not.
+ * `store` must have received every block since the assembler was created. */
 const char *assembler_check(const sj_assembler_counters *counters, const block_store *store);
 
 #endif

@@ -7,7 +7,7 @@
 
 #define NO_ROW UINT32_MAX
 
-/* An open call: a frame, and the row that it completes when it ends. */
+/* An open call: its stack frame, and the number of the row that its end completes. */
 struct sj_call_reader {
     sj_call_rows rows;
     size_t row_capacity;
@@ -164,7 +164,7 @@ static void walk_events(row_walk *walk)
     }
 }
 
-/* What is still open gets what is known of it so far, in its row and as a frame. */
+/* Stores what is known so far of the calls that are still open: in their rows, and as frames. */
 static void finish_open(row_walk *walk)
 {
     sj_call_reader *reader = walk->reader;

@@ -8,11 +8,12 @@ typedef struct generator {
     const trace_shape *shape;
     call_trace trace;
     size_t record_capacity;
-    uint32_t *stack; /* numbers of open calls */
+    uint32_t *stack; /* numbers of the open calls */
     uint64_t *address;
-    uint32_t *step; /* where in its body an open call is */
+    uint32_t *step; /* how many steps of its body each open call has done */
     uint32_t depth;
-    uint32_t thrown_to; /* calls at this depth and deeper were left by a throw; UINT32_MAX: none */
+    /* a throw has left the calls at this depth and deeper; UINT32_MAX: no throw */
+    uint32_t thrown_to;
     uint64_t ticks;
     uint64_t random;
     uint64_t events;
@@ -66,13 +67,13 @@ static void end_innermost(generator *gen, uint32_t ending)
     }
 }
 
-/* The time of the next record is also when the calls that a throw left are seen to have ended. */
+/* Advances the clock to the next record. The calls that a throw has left end at this time, too. */
 static void advance(generator *gen)
 {
     const uint64_t choices = gen->shape->tick_choices > 0 ? gen->shape->tick_choices : 1;
     uint64_t steps = trace_random(&gen->random) % choices;
     if (gen->shape->realistic && trace_random(&gen->random) % 8 != 0) {
-        steps = 1; /* most gaps are one step of the clock, as measured */
+        steps = 1; /* as measured: most gaps are one step of the clock */
     }
     gen->ticks += steps * gen->shape->tick_step;
     while (gen->thrown_to < gen->depth) {
@@ -111,8 +112,8 @@ static void leave(generator *gen)
     end_innermost(gen, SJ_ENDING_RETURNED);
 }
 
-/* What an open call of the fixed program does next: a callee, or 0 to return. Bodies are made from
- * the function's number; a third of the steps are loops over small leaves. */
+/* Returns the next callee of an open call of the fixed program, or 0 to return. The function's
+ * number determines its body. A third of the steps are loops over small leaf functions. */
 static uint32_t program_step(generator *gen)
 {
     const uint32_t depth = gen->depth;
@@ -121,7 +122,7 @@ static uint32_t program_step(generator *gen)
     uint64_t body = gen->shape->seed * 7919 + (uint64_t)function * 131 + step / 3;
     const uint64_t choice = trace_random(&body);
     const uint32_t length = 1 + (uint32_t)((function * 2654435761u) >> 29);
-    const bool chance = trace_random(&gen->random) % 16 == 0; /* data decides */
+    const bool chance = trace_random(&gen->random) % 16 == 0; /* stands for branches on data */
     const bool outermost = depth <= 1 + gen->shape->base_depth;
     if (depth >= gen->shape->max_depth || (!outermost && (step >= length * 2 || chance))) {
         return 0;
@@ -175,7 +176,7 @@ call_trace trace_generate(const trace_shape *shape)
         walk_step(&gen);
     }
     if (gen.thrown_to < gen.depth) {
-        gen.thrown_to = UINT32_MAX; /* nothing more is seen: they stay open */
+        gen.thrown_to = UINT32_MAX; /* no later record shows the throw: the calls stay open */
     }
     while (shape->leave_all && gen.depth > 0) {
         leave(&gen);

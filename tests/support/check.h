@@ -1,4 +1,4 @@
-/* cmocka with the headers that it wants before it. */
+/* Includes cmocka after the headers that cmocka needs. */
 #ifndef SJ_TESTS_SUPPORT_CHECK_H
 #define SJ_TESTS_SUPPORT_CHECK_H
 

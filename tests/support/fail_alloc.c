@@ -1,8 +1,9 @@
 /* Design notes
  *
- * A program's malloc comes before that of any library: so the allocations of SQLite, protobuf-c and
- * zstd fail, too. ASan's own is reached by the name that its runtime has for it. Only the thread
- * that armed it fails: the test's own threads go on. */
+ * A program's malloc overrides the malloc of every library. So the allocations of SQLite,
+ * protobuf-c and zstd fail, too. With ASan, this file calls ASan's allocator by the name that its
+ * runtime exports. Allocations fail only in the thread that asked for it; the test's other threads
+ * are not affected. */
 #include "tests/support/fail_alloc.h"
 
 #include <errno.h>

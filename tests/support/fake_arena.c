@@ -68,7 +68,7 @@ static bool open_chunk(fake_thread *thread)
     atomic_fetch_and(&slot->free_chunks, ~(UINT64_C(1) << thread->chunk));
     sj_chunk_header *chunk =
         sj_arena_view_chunk(&thread->arena->view, thread->slot, (uint32_t)thread->chunk);
-    /* What the agent relies on: a free chunk is all zero. */
+    /* The agent relies on free chunks being all zero. */
     for (uint32_t i = 0; i < SJ_CHUNK_RECORDS; i++) {
         assert_int_equal(sj_arena_record_tag(&sj_arena_chunk_records(chunk)[i]), 0);
     }

@@ -1,4 +1,4 @@
-/* A producer for tests: an arena as the agent makes it, filled record by record. */
+/* A producer for tests: an arena in the agent's format, filled record by record. */
 #ifndef SJ_TESTS_SUPPORT_FAKE_ARENA_H
 #define SJ_TESTS_SUPPORT_FAKE_ARENA_H
 
@@ -13,27 +13,27 @@ typedef struct fake_arena {
 typedef struct fake_thread {
     const fake_arena *arena;
     uint32_t slot;
-    int chunk; /* -1: none is open */
+    int chunk; /* -1: no chunk is open */
     uint32_t next;
     uint64_t ticks;
 } fake_thread;
 
-/* fake_arena_make creates `name` in a new temporary directory. */
+/* Creates an arena called `name` in a new temporary directory. */
 void fake_arena_make(fake_arena *arena, const char *name, uint32_t max_threads, uint32_t chunks);
 void fake_arena_remove(fake_arena *arena);
 
-/* fake_thread_start claims the slot as a thread of that tid does. */
+/* Claims the slot as a thread with this tid does. */
 void fake_thread_start(fake_thread *thread, const fake_arena *arena, uint32_t slot, uint32_t tid);
 
-/* fake_thread_put writes the next record, opening chunks as needed; false when none is free. */
+/* Writes the next record and opens chunks as needed. Returns false if no chunk is free. */
 bool fake_thread_put(fake_thread *thread, sj_record_kind kind, uint32_t function, uint64_t stack);
 
-/* fake_thread_reserve leaves the next slot unwritten and returns it; fake_record_write fills it. */
+/* Returns the next slot without writing it. fake_record_write fills it later. */
 sj_record *fake_thread_reserve(fake_thread *thread);
 void fake_record_write(sj_record *record, uint64_t ticks, sj_record_kind kind, uint32_t function,
                        uint64_t stack);
 
-/* fake_thread_call puts an entry and its exit. */
+/* Writes an entry and its exit. */
 bool fake_thread_call(fake_thread *thread, uint32_t function);
 
 #endif

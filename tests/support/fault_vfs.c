@@ -5,7 +5,7 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 
-/* The system's file follows it in memory. */
+/* The state of the system's file follows this structure in memory. */
 typedef struct fault_file {
     sqlite3_file base;
     power_file kind;
@@ -39,7 +39,7 @@ uint64_t fault_vfs_done(void)
     return done;
 }
 
-/* Counts an operation; SQLITE_OK: the system makes it. */
+/* Counts an operation. Returns SQLITE_OK if the system's VFS is to carry it out. */
 static int fails_now(int code, bool takes_space)
 {
     const uint64_t n = done++;
@@ -103,7 +103,7 @@ static int truncate_file(sqlite3_file *file, sqlite3_int64 size)
     return SQLITE_OK;
 }
 
-/* The log says what is on the disk: the system need not sync. */
+/* The log determines what is on the disk, so the system need not sync. */
 static int sync_file(sqlite3_file *file, int flags)
 {
     (void)flags;

@@ -7,7 +7,7 @@ uint32_t odd_program_below(odd_program *made, uint32_t limit)
     return (uint32_t)(trace_random(&made->random) >> 20) % limit;
 }
 
-/* Most entries of some functions are made without a clock. */
+/* Makes most entries of function 3 entries without a time. */
 static uint32_t untimed_mark(odd_program *made, uint32_t function)
 {
     return function == 3 && odd_program_below(made, 4) != 0 ? SJ_UNTIMED_ENTRY : 0;
@@ -22,7 +22,8 @@ static sj_record enter_at(odd_program *made, uint32_t stack)
                         made->ticks);
 }
 
-/* A call leaves by a jump; mostly, where it went is entered next. */
+/* Ends the innermost call by a jump. In most cases the next record is the entry of the jump's
+ * target. */
 static sj_record jump(odd_program *made)
 {
     made->depth--;
@@ -40,13 +41,13 @@ static sj_record odd_record(odd_program *made)
     case 1:
         return trace_record(SJ_RECORD_LEAVE, 1 + odd_program_below(made, 5),
                             ODD_LOW + odd_program_below(made, ODD_STACK_BYTES), made->ticks);
-    case 2: /* a clock that went back */
+    case 2: /* an entry at the stack address of the innermost open call */
         return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] : ODD_TOP - 2);
-    case 3:
+    case 3: /* any kind of record, mostly with an earlier time */
         return trace_record((sj_record_kind)odd_program_below(made, 4), odd_program_below(made, 3),
                             ODD_LOW + odd_program_below(made, ODD_STACK_BYTES),
                             made->ticks - odd_program_below(made, 300));
-    default: /* a throw */
+    default: /* a throw leaves up to three calls */
         made->depth -= made->depth > 4 ? odd_program_below(made, 4) : 0;
         return enter_at(made, made->depth > 0 ? made->stacks[made->depth - 1] - 2 : ODD_TOP - 4);
     }

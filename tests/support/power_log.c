@@ -1,8 +1,8 @@
 /* Design notes
  *
- * SQLite counts on what disks promise: a sync waits for all before it, and a sector that is not
- * written is left as it was (SQLITE_IOCAP_POWERSAFE_OVERWRITE). A file that is deleted is gone at
- * once: SQLite syncs the folder where it matters. */
+ * The log makes the same assumptions about disks as SQLite does. A sync waits for all earlier
+ * writes. A sector that is not written keeps its content (SQLITE_IOCAP_POWERSAFE_OVERWRITE). A
+ * deleted file is gone at once, because SQLite syncs the folder where it matters. */
 #include "tests/support/power_log.h"
 
 #include <stdbool.h>
@@ -25,7 +25,7 @@ typedef struct entry {
     uint8_t *bytes;
 } entry;
 
-/* A file as the disk has it. */
+/* The content of a file on the disk. */
 typedef struct disk_file {
     uint8_t *bytes;
     uint64_t size, capacity;
@@ -122,7 +122,7 @@ static void resize(disk_file *file, uint64_t size)
     file->exists = true;
 }
 
-/* Puts `size` bytes, from `from` on, of what was written. */
+/* Copies `size` bytes of a written entry into the file, from the entry's byte `from` on. */
 static void put(disk_file *file, const entry *written, size_t from, size_t size)
 {
     const uint64_t end = written->at + from + size;
@@ -160,7 +160,8 @@ static void settle(disk_file *file, const entry *change)
     }
 }
 
-/* What no sync has followed, in the order that a disk may choose. */
+/* Decides which of the writes without a later sync are on the disk, and in which sequence they
+ * reached it. */
 static void lose(disk_file *file, const entry **pending, size_t pending_count, power_loss loss,
                  uint64_t *random)
 {
@@ -195,7 +196,7 @@ static void write_out(const char *path, const char *suffix, const disk_file *fil
     }
 }
 
-/* Where the syncs begin that did nothing. */
+/* Returns the number of the log's entry at which the syncs without effect begin. */
 static uint64_t first_lie(uint64_t end, unsigned lies)
 {
     while (end > 0 && lies > 0) {

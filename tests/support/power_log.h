@@ -1,5 +1,5 @@
-/* What was written to a database since the log began, and what of it is on the disk when power
- * goes. fault_vfs.h notes it. One thread. */
+/* Logs all writes to a database, and computes what is on the disk after a power loss. fault_vfs.h
+ * adds the entries. For one thread. */
 #ifndef SJ_TESTS_SUPPORT_POWER_LOG_H
 #define SJ_TESTS_SUPPORT_POWER_LOG_H
 
@@ -15,31 +15,31 @@ typedef enum power_file {
 } power_file;
 
 typedef enum power_loss {
-    LOSS_DROPS,   /* nothing that no sync followed is on the disk */
-    LOSS_KEEPS,   /* everything is */
-    LOSS_SHUFFLES /* any sectors of it are, written in any order */
+    LOSS_DROPS,   /* writes without a later sync are lost */
+    LOSS_KEEPS,   /* all writes are on the disk */
+    LOSS_SHUFFLES /* any sectors of the unsynced writes are on the disk, written in any sequence */
 } power_loss;
 
-/* power_log_begin begins a log; the one of before is forgotten. Only one database may be written
- * while it lasts, from its first byte on. */
+/* Begins a log and discards the previous one. Only one database may be written until the log ends,
+ * and the log must see its first byte. */
 void power_log_begin(void);
 
-/* power_log_end ends it; power_log_count returns how many entries it has. */
+/* power_log_end ends the log. power_log_count returns its number of entries. */
 void power_log_end(void);
 uint64_t power_log_count(void);
 
-/* power_log_lose makes `path`, `path`-wal and `path`-journal of what is on the disk when power goes
- * after the first `entries` of the log. Of these the last `lies` syncs did nothing. */
+/* Creates `path`, `path`-wal and `path`-journal as they are on the disk if power fails after the
+ * first `entries` of the log. The last `lies` syncs among these had no effect. */
 void power_log_lose(const char *path, uint64_t entries, power_loss loss, unsigned lies,
                     uint64_t seed);
 
-/* power_log_write notes bytes, which are copied; power_log_truncate and power_log_sync the like.
- * Nothing is noted of POWER_NONE. */
+/* power_log_write notes bytes, which it copies. power_log_truncate and power_log_sync note their
+ * operation. POWER_NONE: nothing is noted. */
 void power_log_write(power_file file, uint64_t at, const void *bytes, size_t size);
 void power_log_truncate(power_file file, uint64_t size);
 void power_log_sync(power_file file);
 
-/* power_log_delete notes that a file is gone; its name says which it was. */
+/* Notes that a file was deleted. The name tells which file of the database it was. */
 void power_log_delete(const char *name);
 
 #endif

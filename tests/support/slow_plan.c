@@ -1,5 +1,5 @@
-/* For tests of slow plans: planning a FIFO waits for its writer, as long as the test wants. Linked
- * with -Wl,--wrap=sj_plan_make. */
+/* For tests of slow plans: planning a FIFO waits until the test opens it for writing. Link with
+ * -Wl,--wrap=sj_plan_make. */
 #include "agent/planner/planner.h"
 
 #include <fcntl.h>

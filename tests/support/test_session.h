@@ -1,5 +1,5 @@
-/* A session for tests: a frame writer over a spool in a temporary directory, whose frames can be
- * read back. Failures end the test. */
+/* A session for tests: a frame writer over a spool in a temporary directory. Tests can read its
+ * frames back. Failures abort the test. */
 #ifndef SJ_TESTS_SUPPORT_TEST_SESSION_H
 #define SJ_TESTS_SUPPORT_TEST_SESSION_H
 
@@ -10,7 +10,7 @@
 enum { TEST_FRAMES_MAX = 256 };
 
 typedef struct test_session {
-    char directory[64]; /* a runtime directory; the spool is in it */
+    char directory[64]; /* a runtime directory, which holds the spool */
     char spool_directory[80];
     sj_spool *spool;
     sj_frame_writer *writer;
@@ -19,20 +19,20 @@ typedef struct test_session {
     size_t count;
 } test_session;
 
-/* test_session_open makes an empty session; `max_bytes` as in sj_frame_writer_options. */
+/* Creates an empty session. `max_bytes` is as in sj_frame_writer_options. */
 test_session *test_session_open(uint64_t max_bytes);
-void test_session_close(test_session *session); /* removes the directory */
+void test_session_close(test_session *session); /* also removes the directory */
 
-/* test_session_read reads everything that was sent; returns the number of frames of `type`. */
+/* Reads all frames that were sent. Returns the number of frames of `type`. */
 size_t test_session_read(test_session *session, sj_frame_type type);
 
-/* test_session_message unpacks the header of the frame number `index` (from 0) of `type`, of those
- * that were read last; free it with protobuf_c_message_free_unpacked. */
+/* Unpacks the header of a frame that was read last: number `index` (from 0) of the frames of
+ * `type`. Free it with protobuf_c_message_free_unpacked. */
 void *test_session_message(test_session *session, sj_frame_type type, size_t index,
                            const ProtobufCMessageDescriptor *descriptor);
 
-/* test_blocks makes a block of `count` calls of function 1, each of 10 ticks, beginning at
- * `ticks`, and gives it to `sink`, whose status the assembler counts. */
+/* Makes a block with `count` calls of function 1 and gives it to `sink`. Each call takes 10 ticks;
+ * the first begins at `ticks`. The assembler counts the status of `sink`. */
 void test_blocks(uint64_t ticks, unsigned count, void *context,
                  sj_status (*sink)(void *context, const sj_block_header *header, sj_slice bytes));
 

@@ -20,9 +20,9 @@ typedef struct open_call {
     uint64_t index, start, child;
     uint32_t function;
     uint32_t callees;
-    size_t made;    /* in trace.calls */
-    uint64_t left;  /* 0: it has not jumped */
-    uint64_t block; /* that it was entered in */
+    size_t made;    /* index in trace.calls */
+    uint64_t left;  /* when the call jumped to another; 0: it has not */
+    uint64_t block; /* number of the block in which the call was entered */
 } open_call;
 
 typedef struct stream_maker {
@@ -41,10 +41,10 @@ typedef struct stream_maker {
     sj_block_ending *endings;
     uint32_t event_count, ending_count;
     uint64_t first_event, first_call, calls;
-    sj_stack_frame *frames; /* open at the start of the block */
+    sj_stack_frame *frames; /* calls that were open at the start of the block */
     uint32_t frame_count;
     uint64_t block_start;
-    uint64_t block; /* number of the one that is made */
+    uint64_t block; /* number of the block that is being made */
 } stream_maker;
 
 #define REQUIRE(condition)                                                                         \
@@ -88,7 +88,7 @@ static int64_t to_ns(uint64_t ticks)
 
 static int64_t function_id_of(const stream_maker *maker, uint32_t function)
 {
-    /* session-wide ids: module 2 comes first from 1 on, then module 1 */
+    /* Ids are unique in the session: module 2 has the ids from 1 on, then module 1 follows. */
     const uint32_t count = maker->shape->functions;
     return function <= count ? 100000 + function : 1000 + (int64_t)(function - count);
 }
@@ -117,7 +117,8 @@ static int compare_late(const void *left, const void *right)
     return (a->call_index > b->call_index) - (a->call_index < b->call_index);
 }
 
-/* Two blocks of three have outlines, of sizes for few of their calls and for all. */
+/* Stores outlines for two of three blocks. Some are large enough for a few of the block's calls
+ * only, others for all. */
 static void insert_outline(stream_maker *maker, const sj_block *block,
                            const sj_block_summary *summary)
 {
@@ -274,7 +275,8 @@ static bool has_left(const stream_maker *maker, uint32_t above)
     return maker->depth > above && maker->stack[maker->depth - 1 - above].left != 0;
 }
 
-/* The innermost call jumps to another: that is nested in it, or comes in its place in a chain. */
+/* The innermost call jumps to another function. The new call is nested in it, or replaces it in a
+ * chain of tail calls. */
 static void tail_call(stream_maker *maker, uint32_t function)
 {
     open_call *caller = &maker->stack[maker->depth - 1];
@@ -326,8 +328,8 @@ static void leave(stream_maker *maker)
     }
 }
 
-/* One step of a program whose functions call their own few callees in turn, now and then another.
- */
+/* Makes one step of a program whose functions call a few fixed callees in turn, and sometimes
+ * another one. */
 static void step_regularly(stream_maker *maker)
 {
     const trace_shape *shape = maker->shape;
@@ -348,7 +350,7 @@ static void step_regularly(stream_maker *maker)
     enter(maker, 1 + (uint32_t)(next_random(&seed) % shape->functions));
 }
 
-/* A walk that drifts up and down, with equal times now and then. */
+/* Makes all calls: a random walk in depth. Some calls begin at equal times. */
 static void make_calls(stream_maker *maker)
 {
     const trace_shape *shape = maker->shape;
@@ -356,7 +358,7 @@ static void make_calls(stream_maker *maker)
         if (maker->event_count == shape->block_events) {
             end_block(maker);
         }
-        if (has_left(maker, 0)) { /* what it jumped to has ended */
+        if (has_left(maker, 0)) { /* the call that it jumped to has ended */
             leave(maker);
             continue;
         }
@@ -467,7 +469,7 @@ static void make_functions(sqlite3 *database, const trace_shape *shape)
     }
 }
 
-/* Aggregates as the store keeps them, as far as readers look at them. */
+/* Stores aggregates as the store does, as far as readers use them. */
 static void store_graph(sqlite3 *database, const sj_callgraph *graph, int64_t session_id,
                         const trace_shape *shape)
 {

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Whatever fails, the program runs on unpatched: nothing is patched before the recorder has
- * answered, and what was patched is restored when the first conversation breaks. After it, the
- * agent runs only inside probes, forks and the loader's events. */
+ * If anything fails, the program runs on unpatched. Nothing is patched before the recorder has
+ * replied. If the first conversation breaks, all patches are undone. After it, the agent runs only
+ * inside probes, forks and the loader's events. */
 #include "agent/inproc/core/agent.h"
 
 #include "agent/inproc/core/api_trampolines.h"
@@ -44,11 +44,12 @@ extern void __cxa_finalize(void *module);
 
 static uint32_t follow_children;
 static bool is_attached;
-/* This thread forks, and has the turn to talk until it has forked: the tables of modules are
+/* This thread forks, and has the turn to talk until it has forked. So the tables of modules are
  * complete. */
 static __thread bool holds_turn __attribute__((tls_model("initial-exec")));
 
-/* Before plans are applied: their code depends on what else is recorded. */
+/* Prepares for the other things that are recorded, before plans are applied, because the code of
+ * plans depends on them. */
 static void prepare_for_plans(const sj_link *link)
 {
     if ((link->runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS) != 0) {
@@ -81,22 +82,23 @@ static sj_status join(sj_link *link, sj_link_occasion occasion)
     return sj_conversation_finish(link);
 }
 
-/* The first conversation of a forked child, which has its parent's patches already. Takes no lock
- * that fork does not reset: another thread of the parent may have held the loader's, for ever. */
+/* The first conversation of a forked child, which has its parent's patches already. Takes only
+ * locks that fork resets: another thread of the parent may have held the loader's lock, which the
+ * child would never get. */
 static sj_status rejoin(sj_link *link)
 {
     sj_link_welcome welcome;
     const char *arena_name = sj_conversation_name_arena();
     SJ_TRY(sj_conversation_open(link, SJ_OCCASION_FORK, &welcome));
-    atomic_store(&sojourn_agent_state.is_joining, 0); /* of the parent's state */
+    atomic_store(&sojourn_agent_state.is_joining, 0); /* copied from the parent's state */
     sj_monitors_rejoin(link->runtimes);
     SJ_TRY(start_recorder(arena_name, &welcome));
     sj_recorder_set_state(SJ_ARENA_RECORDING);
     return sj_conversation_finish(link);
 }
 
-/* The child is what this process is now: of another user, under another root directory, behind a
- * filter. One that does not join is counted here, where the count outlives it. */
+/* Counts a child that will not join, because the parent's count remains. The child has this
+ * process's current user, root directory and filter. */
 static void count_unfollowed(bool may_call)
 {
     if ((follow_children & SJ_FOLLOW_FORK) == 0) {
@@ -108,8 +110,8 @@ static void count_unfollowed(bool may_call)
     }
 }
 
-/* A child inherits the tables of modules: a fork waits until no thread changes them, for at most
- * FORK_WAIT_NS. After that its child is not recorded. */
+/* Waits until no thread changes the tables of modules, because a child inherits them. Waits for at
+ * most FORK_WAIT_NS; if that is not enough, the child is not recorded. */
 static void before_fork(void)
 {
     const bool may_call = sj_recorder_begin_calls();
@@ -158,7 +160,8 @@ static sj_status talk_about_modules(sj_link *link)
     return sj_conversation_finish(link);
 }
 
-/* The weak references of sojourn.h in modules that were loaded before the agent are 0. */
+/* Binds the weak references of sojourn.h in modules that were loaded before the agent. Until then
+ * they are 0. */
 static void bind_api_calls(void)
 {
     if (is_attached && sj_recorder_is_armed()) {
@@ -166,7 +169,8 @@ static void bind_api_calls(void)
     }
 }
 
-/* Under the loader's lock. Without a recorder, new modules stay unhooked. */
+/* Talks about modules that were loaded or unloaded. The caller holds the loader's lock. Without a
+ * recorder, new modules stay unhooked. */
 static void on_modules(void)
 {
     if (!sj_recorder_begin_calls()) {
@@ -197,7 +201,8 @@ void sj_agent_on_initialisation(void)
     sj_find_object_on_initialisation();
 }
 
-/* What pthread_atfork calls: in glibc that is no function of the library. */
+/* pthread_atfork calls this function. In glibc pthread_atfork itself is not in the shared
+ * library. */
 extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
                              void *module) __attribute__((weak));
 
@@ -206,7 +211,7 @@ static bool is_glibc(void)
     return __register_atfork != NULL;
 }
 
-/* Meets forks by what the program's C library has. */
+/* Registers the fork handlers with the function that the program's C library has. */
 static bool meet_forks(void)
 {
     int (*register_for_all)(void (*)(void), void (*)(void), void (*)(void));
@@ -220,7 +225,7 @@ static bool meet_forks(void)
            register_for_all(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
 }
 
-/* What tracers pass to dlclose. */
+/* Publishes the handle that tracers pass to dlclose. */
 static void publish_handle(void)
 {
     Dl_info info;
@@ -238,10 +243,10 @@ SJ_EXPORTED void sojourn_agent_bind(void)
     }
 }
 
-/* A JVM loads its agents (-agentpath, jcmd) while its threads run. */
+/* True if a JVM has loaded the agent (-agentpath, jcmd) while its threads run. */
 static bool is_loaded_by_jvm(void)
 {
-    enum { OWN_LINKS = 2 }; /* of a folder; each thread is one more */
+    enum { OWN_LINKS = 2 }; /* links of a folder; each thread adds one */
     struct stat status;
     const long failed = SJ_SYS(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &status, 0, 0, 0);
     return failed == 0 && status.st_nlink > OWN_LINKS + 1 &&
@@ -249,7 +254,7 @@ static bool is_loaded_by_jvm(void)
 }
 
 /* Follows the modules that the loader maps later. musl calls its debug hook under a write lock that
- * its dl_iterate_phdr takes as well, so such modules of a musl program are not recorded. */
+ * its dl_iterate_phdr also takes. So such modules of a musl program are not recorded. */
 static void follow_modules(sj_on_module *on_new_module)
 {
     if (is_glibc()) {
@@ -261,10 +266,11 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
 {
     (void)argc;
     const uint64_t begun_ns = sj_recorder_cpu_ns();
-    const bool is_late = is_loaded_by_jvm(); /* before the recorder's thread, if it has one here */
+    /* read it before the recorder starts its thread in this process, in direct mode */
+    const bool is_late = is_loaded_by_jvm();
     publish_handle();
     sj_find_object_begin();
-    if (!is_glibc()) { /* musl passes nothing to constructors */
+    if (!is_glibc()) { /* musl does not pass arguments to constructors */
         environment = environ;
     }
     if (!sj_recorder_peer_meet(argv, environment, sojourn_agent_state.runtime_directory,
@@ -286,7 +292,7 @@ __attribute__((constructor)) static void start_agent(int argc, char **argv, char
         sj_modules_restore();
         sj_recorder_disarm(SJ_DISARM_NO_MEMORY);
     } else {
-        /* Without these, modules loaded later and programs run are not recorded; all else is. */
+        /* If one of these fails, only later modules or programs, for example, are not recorded. */
         follow_modules(NULL);
         (void)!sj_exec_follow(sojourn_agent_state.runtime_directory,
                               (follow_children & SJ_FOLLOW_EXEC) != 0 ? SJ_EXEC_ALL : SJ_EXEC_OWN);
@@ -316,9 +322,10 @@ static sj_status attach_first(void)
         sojourn_agent_state.return_thunk = (uint64_t)(uintptr_t)&sj_arch_return_thunk;
     }
     is_attached = true;
-    sj_find_object_bind(); /* before the slots are read for library calls */
+    sj_find_object_bind(); /* do this before the slots are read for library calls */
     sj_hooks_avoid_page_crossings();
-    /* First: a child forked from now on inherits the tables that are made here. */
+    /* Register the fork handlers first: a child forked from now on inherits the tables that are
+     * made here. */
     if (!meet_forks()) {
         return SJ_ENOMEM;
     }
@@ -362,7 +369,7 @@ SJ_EXPORTED void sojourn_agent_transition(void)
     }
     if (sj_conversation_open_again(&link) == SJ_OK) {
         prepare_for_plans(&link);
-        if (sj_recorder_changes == NULL) { /* there may be a table since */
+        if (sj_recorder_changes == NULL) { /* a table may have been made since */
             sj_recorder_map_changes(sojourn_agent_state.runtime_directory);
         }
         if (sj_modules_prepare_transition(&link) == SJ_OK) {
@@ -373,8 +380,8 @@ SJ_EXPORTED void sojourn_agent_transition(void)
     sj_conversation_end();
 }
 
-/* Prepares the monitor of freed memory in a running process, and starts that of freed objects: the
- * calling thread holds no lock, and the others run. */
+/* Prepares the monitor of freed memory in a running process, and starts the monitor of freed
+ * objects. The calling thread does not hold a lock, and the other threads run. */
 SJ_EXPORTED void sojourn_agent_watch_heap(void)
 {
     if (sj_conversation_begin()) {
@@ -422,7 +429,7 @@ SJ_EXPORTED void sojourn_agent_detach(void)
     atomic_store(&sojourn_agent_state.phase, SJ_AGENT_STATE_DETACHED);
 }
 
-/* What the C library does at the end of a module; dlclose does it again. */
+/* The C library does this at the end of a module. dlclose does it again. */
 SJ_EXPORTED void sojourn_agent_unregister(void)
 {
     if (is_attached) {
@@ -434,12 +441,12 @@ SJ_EXPORTED void sojourn_agent_unregister(void)
 SJ_EXPORTED void sojourn_agent_unbind(void)
 {
     const bool is_returned_to = sj_monitors_stop();
-    sj_recorder_retire(); /* calls that return through the thunk are not recorded */
+    sj_recorder_retire(); /* calls that return through the thunk are no longer recorded */
     atomic_store(&sojourn_agent_state.binding,
                  is_returned_to ? SJ_AGENT_STATE_RELEASED : SJ_AGENT_STATE_UNBOUND);
 }
 
-/* Compares the text with what was written to it, if the process may still make system calls. */
+/* Reports hooks that the program has overwritten, if the process may still make system calls. */
 static void report_overwritten(void)
 {
     sj_overwritten found = {0};

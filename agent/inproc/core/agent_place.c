@@ -1,14 +1,15 @@
 /* Design notes
  *
- * The unwind table of the agent leads from any of its instructions to the stub that called it, and
- * says where callers' registers lie. So the slow path publishes nothing and costs no more.
+ * From each instruction of the agent, its unwind table leads to the stub that called it, and says
+ * where the registers of callers are saved. So the slow path does not publish anything, and does
+ * not become slower.
  *
- * The interrupted registers are kept in the frame of the assembly that called the C code. It lies
- * on the interrupted stack, so handlers may nest, and need not return.
+ * The interrupted registers are kept in the frame of the assembly that called the C code. That
+ * frame lies on the interrupted stack, so handlers may nest, and need not return.
  *
- * A dispatched call stands for its target's first instruction, and the code that it returns through
- * for the instruction behind the call. Code of the agent's that a runtime calls has a caller of its
- * own with unwind tables, and is shown as it is. */
+ * A dispatched call stands for its target's first instruction. The code through which it returns
+ * stands for the instruction after the call. Agent code that a runtime calls has a caller with
+ * unwind tables, so its place is not changed. */
 #include "agent/inproc/core/agent_place.h"
 
 #include "agent/abi/machine.h"
@@ -26,11 +27,11 @@
 
 enum { MOST_FRAMES = 24, PUSHED_BYTES = SJ_MACHINE_CALL_PUSHES ? sizeof(uint64_t) : 0 };
 
-/* The linker's name for the head of this module. */
+/* The linker's name for the ELF header of this module. */
 extern const Elf64_Ehdr own_head __asm__("__ehdr_start") __attribute__((visibility("hidden")));
 
-/* Assembly whose frame has room for registers: at `distance` below the stack pointer of its place.
- */
+/* An assembly function whose frame has space for registers: `distance` bytes below the stack
+ * pointer of the place. */
 typedef struct agent_room {
     void (*function)(void);
     uint64_t distance;
@@ -42,14 +43,14 @@ static const agent_room rooms[] = {
     {sj_arch_dispatch_entry, SJ_DISPATCH_ROOM_DISTANCE},
 };
 
-/* A way from the interrupted registers to the program's. */
+/* State of a walk from the interrupted registers to the program's. */
 typedef struct agent_walk {
     sj_native_module agent;
     uint64_t registers[SJ_NATIVE_REGISTERS];
-    uint64_t *room;    /* NULL: none */
+    uint64_t *room;    /* space for registers; NULL: none */
     bool is_behind;    /* the program counter is behind a call */
-    bool is_placed;    /* it is the program's */
-    uint64_t function; /* of the agent's, that was left last */
+    bool is_placed;    /* the program counter is the program's */
+    uint64_t function; /* the agent's function that was left last */
 } agent_walk;
 
 static sj_native_module find_agent(void)
@@ -97,8 +98,8 @@ static void enter_target(agent_walk *walk)
     walk->is_placed = true;
 }
 
-/* Changes the registers to those behind the call that returns. The block begins with the call of a
- * target. */
+/* Changes the registers to those behind the call that returns. The block of the thunk begins with
+ * the call of a target. */
 static bool leave_thunk(agent_walk *walk)
 {
     const uint64_t pc = walk->registers[SJ_NATIVE_PC];
@@ -115,7 +116,8 @@ static bool leave_thunk(agent_walk *walk)
     return walk->is_placed;
 }
 
-/* Changes the registers to those in the stub that goes on. */
+/* Changes the registers from the frame of sj_arch_jump_entry to those in the stub where it
+ * continues. */
 static bool leave_jump(agent_walk *walk)
 {
     const bool is_first = walk->registers[SJ_NATIVE_PC] == address_of(sj_arch_jump_entry);
@@ -144,9 +146,9 @@ static bool leave_function(agent_walk *walk, uint64_t function)
     return has_left;
 }
 
-/* Notes the room of the frame that was left, whose stack pointer was `sp`, unless one is known or
- * the frame has kept nothing below its room. Until then the room may lie in a guard page, and no
- * register has changed. */
+/* Notes the register space of the frame that was left, whose stack pointer was `sp`. It notes the
+ * first such frame only, and only if the frame extends below that space. Before that, the space may
+ * lie in a guard page, and all registers are still unchanged. */
 static void note_room(agent_walk *walk, uint64_t function, uint64_t sp)
 {
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]) && walk->room == NULL; i++) {
@@ -174,8 +176,9 @@ static bool leave_agent(agent_walk *walk)
     return !is_in_agent(walk);
 }
 
-/* Leaves the stub that called the agent. False: no stub did, and it is not placed either. A rule
- * that sets a result makes sj_arch_values_entry return to the caller of the function. */
+/* Leaves the stub that called the agent. If no stub did, returns true only if the walk has found
+ * the program's place, or has left sj_arch_values_entry: a rule that sets a result makes it return
+ * to the function's caller. */
 static bool leave_stub(agent_walk *walk)
 {
     sj_stub_state state = {.pc = walk->registers[SJ_NATIVE_PC],
@@ -193,7 +196,7 @@ static bool leave_stub(agent_walk *walk)
     return has_left;
 }
 
-/* True if the way has changed registers beside those that every saved context has. */
+/* True if the walk has changed registers that a saved context does not always contain. */
 static bool has_changed_others(const agent_walk *walk, const uint64_t *found)
 {
     bool has_changed = false;
@@ -204,7 +207,7 @@ static bool has_changed_others(const agent_walk *walk, const uint64_t *found)
     return has_changed;
 }
 
-/* False if the handler runs on an alternate stack that has no room for a walk. */
+/* False if the handler runs on an alternate stack without enough space for a walk. */
 static bool has_stack(const ucontext_t *context)
 {
     enum { WALK_BYTES = 16 * SJ_NATIVE_REGISTERS * sizeof(uint64_t) };

@@ -1,4 +1,4 @@
-/* The program's place of a thread that runs the agent's code: a probe's slow path, or a dispatched
+/* Finds the program's place for a thread that runs agent code: a probe's slow path, or a dispatched
  * call. */
 #ifndef SJ_AGENT_INPROC_CORE_AGENT_PLACE_H
 #define SJ_AGENT_INPROC_CORE_AGENT_PLACE_H
@@ -8,15 +8,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_agent_place_show changes a signal's frame whose thread was interrupted in the agent's code:
- * it gets the program's registers at the entry or exit of the function that the agent records. The
- * thread's own registers are kept in `saved` and in the agent's frame. False: the place is not
- * known, or the alternate stack is too small, and nothing is changed. Reads and writes the thread's
- * stack. Async-signal-safe. */
+/* Changes the frame of a signal that has interrupted the agent's code. The frame gets the program's
+ * registers at the entry or exit of the function that the agent is recording. `saved` and the
+ * agent's frame keep the thread's own registers. Returns false, and changes nothing, if the place
+ * is unknown or the alternate stack is too small. Reads and writes the thread's stack.
+ * Async-signal-safe. */
 bool sj_agent_place_show(void *context, sj_saved_context *saved);
 
-/* sj_agent_place_return gives a signal's frame the registers back that sj_agent_place_show has
- * kept. Does nothing if it kept none. Async-signal-safe. */
+/* Restores the registers that sj_agent_place_show has kept to the frame of the signal. Does nothing
+ * if it kept none. Async-signal-safe. */
 void sj_agent_place_return(void *context, const sj_saved_context *saved);
 
 #endif

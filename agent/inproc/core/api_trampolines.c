@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A call by sojourn.h reads its reference twice, to compare it with 0 and to call it, so a
- * reference that was once set can never be 0 again. It is set to a lasting trampoline (lasting.h).
- * The next agent finds them by the references, so there is one pair of pages however often a
- * process is attached to. */
+ * A call by sojourn.h reads its reference twice: it compares the reference with 0 and then calls
+ * it. So a reference that was set must never become 0 again. It is set to a lasting trampoline
+ * (lasting.h). The next agent finds the trampolines by the references. So there is one pair of
+ * pages, however often tracers attach to the process. */
 #include "agent/inproc/core/api_trampolines.h"
 
 #include "agent/include/sojourn.h"
@@ -34,7 +34,7 @@ static const api_function *api_functions(void)
     return list;
 }
 
-/* The slot refers to a weak function of that name, which the module does not define. */
+/* True if the slot refers to a weak function of that name, which the module does not define. */
 static bool is_reference(const sj_dynamic_view *view, const sj_slot *slot, const char *name)
 {
     const ElfW(Sym) *symbol = &view->symbols[slot->symbol];
@@ -44,8 +44,8 @@ static bool is_reference(const sj_dynamic_view *view, const sj_slot *slot, const
 
 typedef enum binding_step { STEP_FIND, STEP_BIND } binding_step;
 
-/* Visits the references to one function. Those that are called come first (tables[0]): as soon as
- * the others, which are compared, are not 0, the program calls. */
+/* Visits the references to one function. The called ones come first (tables[0]). The others are
+ * compared with 0: once they are set, the program calls the first ones. */
 static void visit_references(const sj_dynamic_view *view, uint32_t trampoline, binding_step step,
                              bool *wanted)
 {

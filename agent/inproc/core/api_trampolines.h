@@ -1,17 +1,17 @@
-/* Trampolines for the calls of sojourn.h in an attached process: the loader has bound the weak
- * references to the agent to 0, and attaching binds them to these. */
+/* Trampolines for the calls of sojourn.h in an attached process. The loader has bound the weak
+ * references to the agent to 0. Attaching binds them to these trampolines. */
 #ifndef SJ_AGENT_INPROC_CORE_API_TRAMPOLINES_H
 #define SJ_AGENT_INPROC_CORE_API_TRAMPOLINES_H
 
 #include <stdint.h>
 
-/* sj_api_trampolines_bind binds the references of all loaded modules; may be repeated. Returns the
- * bytes of the trampolines, which stay in the program; 0: no module has such references. Takes the
+/* Binds the references of all loaded modules. May be repeated. Returns the size of the trampolines
+ * in bytes, which stay in the program. Returns 0 if no module has such references. Takes the
  * loader's lock. */
 uint64_t sj_api_trampolines_bind(void);
 
-/* sj_api_trampolines_close makes all these calls return at once: the agent is going to be unloaded.
- * All other threads are stopped, none of them in the agent. Takes no lock. */
+/* Makes all these calls return at once, because the agent is about to be unloaded. All other
+ * threads are stopped, and none is in the agent. Takes no lock. */
 void sj_api_trampolines_close(void);
 
 #endif

@@ -21,7 +21,7 @@ static _Atomic uint32_t turn; /* tid of the thread that talks; 0: none */
 bool sj_conversation_begin_within(uint64_t wait_ns)
 {
     const uint32_t self = sj_sys_tid();
-    uint64_t start_ns = 0; /* not read yet */
+    uint64_t start_ns = 0; /* 0: not read yet */
     for (;;) {
         uint32_t owner = 0;
         if (atomic_compare_exchange_strong(&turn, &owner, self)) {
@@ -126,7 +126,7 @@ bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), vo
     return status == SJ_OK;
 }
 
-/* The question goes with the greeting, so that the thread sleeps once. */
+/* Sends the question right after HELLO, so that the thread sleeps once. */
 static sj_status talk_at_once(sj_link *link, const sj_conversation_question *question)
 {
     sj_link_welcome welcome;

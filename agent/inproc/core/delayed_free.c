@@ -1,4 +1,4 @@
-/* Delayed frees are a monitor of their own, because a detach ends them while the program runs. */
+/* Delayed frees are a separate monitor, because a detach ends them while the program runs. */
 #include "agent/inproc/core/monitor.h"
 
 #include "agent/inproc/heap_guard/heap_guard.h"

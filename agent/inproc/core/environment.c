@@ -24,7 +24,8 @@ char *sj_environment_find(char **environment, const char *name)
     return NULL;
 }
 
-/* Makes LD_PRELOAD=value of SOJOURN_PRELOAD=value: the latter ends as the former shall begin. */
+/* Turns SOJOURN_PRELOAD=value into LD_PRELOAD=value, in place: the shorter name replaces the end of
+ * the longer one. */
 static char *make_preload(char *saved)
 {
     if (saved != NULL) {

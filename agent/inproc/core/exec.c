@@ -1,15 +1,16 @@
 /* Design notes
  *
- * libc's ways to run a program end in its execve, whose first instruction loads the number of the
- * system call, or in the execveat of fexecve and execveat; that instruction is replaced by a jump
- * to a trampoline to sj_exec_try. syscall() has a gate (filters.h). That runs in forked children,
- * in vforked ones on their parent's memory, and on the small stacks of posix_spawn: it takes no
- * lock, allocates nothing and changes nothing but its own stack. What does not fit there, and what
- * could not load the agent (static, foreign or set-user-id programs), is run as the program asked,
- * and counted; so is everything where programs are not followed. What the kernel refuses goes on in
- * libc's execve, which sets errno.
+ * libc's functions that run a program end in its execve, or in the execveat of fexecve and
+ * execveat. The instruction that loads the number of that system call is replaced by a jump to a
+ * trampoline to sj_exec_try. syscall() has a gate (filters.h).
  *
- * Entries are added to a copy of the environment; the program's own is not modified. The new
+ * This code runs in forked children, in vforked ones on their parent's memory, and on the small
+ * stacks of posix_spawn. So it takes no lock, allocates nothing, and changes only its own stack.
+ * Some programs run as requested and are counted. Either their environment does not fit on that
+ * stack, or they cannot load the agent (static, foreign and set-user-id programs), or programs are
+ * not followed. If the kernel refuses a call, libc's execve continues and sets errno.
+ *
+ * Entries are added to a copy of the environment, and the program's own is not modified. The new
  * program's agent removes them before main and restores the order. */
 #include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/arch.h"
@@ -69,7 +70,7 @@ static bool join_text(char *to, size_t capacity, const char *const *parts, size_
     return true;
 }
 
-/* fill_room copies the environment and adds the agent's entries; false when it does not fit. */
+/* Copies the environment and adds the agent's entries. Returns false if they do not fit. */
 static bool fill_room(exec_room *room, char *const *environment, size_t *entry_count)
 {
     const char *preload = NULL;
@@ -101,7 +102,8 @@ static bool fill_room(exec_room *room, char *const *environment, size_t *entry_c
     return true;
 }
 
-/* add_companion names the companion to the next program's agent; false when it does not fit. */
+/* Adds the entries that lead the next program's agent to the recorder. Returns false if they do not
+ * fit. */
 static bool add_companion(exec_room *room, size_t count, const char *const *entries)
 {
     const size_t most = sizeof(room->entries) / sizeof(room->entries[0]) - 1;
@@ -121,9 +123,9 @@ static bool fill_all(exec_room *room, char *const *environment, const char *cons
     return fill_room(room, environment, &count) && add_companion(room, count, entries);
 }
 
-/* A program that is to be run. */
+/* A program that is about to be run. */
 typedef struct exec_call {
-    bool is_at; /* by execveat */
+    bool is_at; /* the call is execveat */
     int directory;
     int flags;
     const char *path;
@@ -139,7 +141,7 @@ static long execute(const exec_call *call, char *const *environment)
                        : SJ_SYS(SYS_execve, call->path, call->arguments, environment, 0, 0, 0);
 }
 
-/* Runs the program as it was asked for. */
+/* Runs the program as requested. */
 static void run_unrecorded(const exec_call *call, sj_unrecorded reason)
 {
     sj_recorder_begin_exec(reason);
@@ -147,7 +149,8 @@ static void run_unrecorded(const exec_call *call, sj_unrecorded reason)
     sj_recorder_cancel_exec(reason);
 }
 
-/* Runs the program with the agent. Returns false if only the agent's entries are too much. */
+/* Runs the program with the agent. Returns false if the environment is too large with the agent's
+ * entries. */
 static __attribute__((noinline)) bool run_recorded(const exec_call *call,
                                                    const char *const *entries)
 {
@@ -161,8 +164,8 @@ static __attribute__((noinline)) bool run_recorded(const exec_call *call,
     return error != -E2BIG;
 }
 
-/* True if a program of this process joins the session wherever it can. `entries` tell it where the
- * session is; NULL in `*entries`: the runtime's directory does. */
+/* True if a program of this process joins the session if it can. `entries` lead it to the session.
+ * If `*entries` is NULL, the runtime directory does. */
 static bool is_followed(const char *const **entries)
 {
     if (followed == SJ_EXEC_NONE || (followed == SJ_EXEC_OWN && sj_sys_pid() != own_pid)) {
@@ -172,8 +175,8 @@ static bool is_followed(const char *const **entries)
     return followed == SJ_EXEC_ALL || *entries == NULL;
 }
 
-/* Returns only if the program cannot be run: libc then asks the kernel again, and sets errno.
- * `file` is what is run, looked up from the call's directory. */
+/* Runs the program. Returns only if that fails: then libc calls the kernel again and sets errno.
+ * `file` is the program's file, looked up from the call's directory. */
 static void run(const exec_call *call, const char *file)
 {
     const char *const *entries = NULL;
@@ -208,7 +211,7 @@ void sj_exec_try(const char *path, char *const *arguments, char *const *environm
     }
 }
 
-/* The file of a descriptor; paths are looked up from it. */
+/* Writes the path of a descriptor's file. Later paths are looked up from it. */
 static void name_descriptor(char text[DESCRIPTOR_BYTES], int descriptor)
 {
     static const char folder[] = "/proc/self/fd/";
@@ -236,14 +239,15 @@ void sj_exec_try_at(int directory, const char *path, char *const *arguments,
     run(&call, is_file ? descriptor : path);
 }
 
-/* Leads the system call at `at` to the gate. */
+/* Installs a gate for the system call `at` bytes into the function. */
 static sj_status watch(uint64_t function, int32_t at, void (*gate)(void), uint64_t *resume,
                        sj_hooked_module *hook)
 {
     return at >= 0 ? sj_gate_put(function + (uint64_t)at, gate, resume, hook) : SJ_EUNSUPPORTED;
 }
 
-/* Functions that some C libraries lack, or make of execve: what they have is watched. */
+/* Watches fexecve and execveat. Some C libraries lack them, or implement them by execve, which is
+ * watched anyway. */
 static void watch_execveat(void)
 {
     const uint64_t by_path = sj_definition_find("execveat", NULL);

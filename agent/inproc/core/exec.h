@@ -4,25 +4,25 @@
 
 #include "proto/base/status.h"
 
-/* Which programs join the session. */
+/* The programs that join the session. */
 typedef enum sj_exec_followed {
-    SJ_EXEC_NONE = 0, /* none: they are counted */
+    SJ_EXEC_NONE = 0, /* none; programs are counted */
     SJ_EXEC_OWN =
-        1, /* what this process becomes (a script's exec); those of children are counted */
+        1, /* only this process's own exec (as in a script); programs of children are counted */
     SJ_EXEC_ALL = 2
 } sj_exec_followed;
 
-/* sj_exec_follow makes every exec of the process (exec*, posix_spawn, system, popen) pass on the
- * agent and the session of `runtime`, which is borrowed for good, or be counted. SJ_EUNSUPPORTED
- * when libc's code is not as expected: programs then run unchanged and are not recorded. In an
- * attached process a tracer writes what leads there. */
+/* Makes every exec of the process (exec*, posix_spawn, system, popen) pass on the agent and the
+ * session of `runtime`, or be counted. `runtime` must stay valid for ever. Returns SJ_EUNSUPPORTED
+ * if libc's code is not as expected: then programs run unchanged and are not recorded. In an
+ * attached process, a tracer writes the jumps to the gates. */
 SJ_MUST_CHECK sj_status sj_exec_follow(const char *runtime, sj_exec_followed which);
 
-/* sj_exec_try runs the program, with the agent where it joins. It returns if that is not possible;
- * the program is then run as asked. Called by the trampoline in front of libc's execve. */
+/* Runs the program, with the agent if the program joins. Returns if that is not possible; then the
+ * caller runs the program as requested. Called by the trampoline before libc's execve. */
 void sj_exec_try(const char *path, char *const *arguments, char *const *environment);
 
-/* sj_exec_try_at does so for execveat: fexecve, execveat. */
+/* Like sj_exec_try for execveat, which fexecve and execveat use. */
 void sj_exec_try_at(int directory, const char *path, char *const *arguments,
                     char *const *environment, int flags);
 

@@ -1,7 +1,7 @@
 /* Design notes
  *
- * Runs in forked children, in vforked ones on their parent's memory, and on the small stacks of
- * posix_spawn. What cannot be read is left to the loader. */
+ * This code runs in forked children, in vforked ones on their parent's memory, and on the small
+ * stacks of posix_spawn. If a part of a program cannot be read, the loader decides. */
 #include "agent/inproc/core/exec_check.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* AddressSanitizer's runtime ends programs in which another library comes before it. */
+/* AddressSanitizer's runtime ends a program if another library is loaded before it. */
 static const char sanitizer[] = "libasan.so";
 
 enum { ROWS = 16, SEGMENTS_MAX = 64 };
@@ -46,7 +46,7 @@ static bool find_segment(const program_file *program, uint32_t type, Elf64_Phdr 
     return false;
 }
 
-/* Where in the file an address of the program lies; 0: nowhere. */
+/* Returns the offset in the file for an address of the program, or 0 if there is none. */
 static uint64_t file_offset(const program_file *program, uint64_t address)
 {
     Elf64_Phdr segment;
@@ -125,7 +125,7 @@ sj_unrecorded sj_exec_check_reach(const char *runtime)
     if (folder < 0) {
         return folder == -EACCES ? SJ_UNRECORDED_USER : SJ_UNRECORDED_ROOT;
     }
-    /* What a process may do now by its capabilities, the program will not. */
+    /* This process may have access by its capabilities, which the program will not have. */
     const long user = SJ_SYS(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     const bool is_foreign = SJ_SYS(SYS_fstat, folder, &status, 0, 0, 0, 0) == 0 && user != 0 &&
                             user != (long)status.st_uid;
@@ -133,7 +133,7 @@ sj_unrecorded sj_exec_check_reach(const char *runtime)
     return is_foreign ? SJ_UNRECORDED_USER : SJ_UNRECORDED_NONE;
 }
 
-/* Whether the new program's agent will be found, and reach the recorder. */
+/* Checks whether the new program can load the agent's file and reach the recorder. */
 static sj_unrecorded check_reach(const char *agent, const char *runtime)
 {
     if (SJ_SYS(SYS_faccessat, AT_FDCWD, agent, R_OK, 0, 0, 0) < 0) {

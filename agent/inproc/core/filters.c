@@ -1,13 +1,15 @@
 /* Design notes
  *
- * A program makes its filter by prctl or, through syscall, by seccomp. In both functions of libc a
- * jump to a gate replaces the instruction in front of the system call. What is set is said before
- * the call is made, and threads that are in calls of ours are waited for, so nothing of the agent
- * meets the filter. A filter that the kernel then refuses costs waiting only: full buffers drop.
+ * A program sets a filter by prctl or, through syscall, by seccomp. In both functions of libc a
+ * jump to a gate replaces the instruction before the system call. The gate announces the filter
+ * before the call is made, and waits for threads that are in system calls of the agent. So the
+ * filter does not apply to a call of the agent. If the kernel then refuses the filter, the only
+ * cost is that full buffers drop records.
  *
- * Strict mode makes the clock's instruction end the thread. Where it is the only one, the text is
- * given back first and the recording ends; threads beside it could be running what is written, so
- * there strict mode is refused, and in an attached process, whose text is a tracer's. */
+ * In strict mode, the instruction that reads the clock ends the thread. If it is the only thread,
+ * the text is restored first and the recording ends. Other threads could be running the text that
+ * is written. So strict mode is refused if there are any. It is refused in an attached process,
+ * too, whose text a tracer writes. */
 #include "agent/inproc/core/filters.h"
 
 #include "agent/inproc/core/arch.h"
@@ -30,7 +32,8 @@
 static sj_hooked_module hooks[2];
 static bool is_attached; /* a tracer writes the text */
 
-/* The kernel counts threads as links of the folder. */
+/* True if the process has only one thread. The kernel counts each thread as a link of the folder.
+ */
 static bool is_only_thread(void)
 {
     enum { OWN_LINKS = 2 };
@@ -54,7 +57,7 @@ static bool leave_for_strict_mode(void)
     return true;
 }
 
-/* Limits that are set by syscall(). */
+/* Handles limits that are set by syscall(). */
 static void set_limit(uint64_t number, uint64_t first, uint64_t second, uint64_t third)
 {
     if (number == SYS_prlimit64) {
@@ -64,7 +67,7 @@ static void set_limit(uint64_t number, uint64_t first, uint64_t second, uint64_t
     }
 }
 
-/* Programs that are run by syscall(). */
+/* Handles programs that are run by syscall(). */
 static void run_program(uint64_t number, uint64_t first, uint64_t second, uint64_t third,
                         uint64_t fourth, uint64_t fifth)
 {
@@ -93,7 +96,7 @@ bool sj_filters_on_call(uint64_t number, uint64_t first, uint64_t second, uint64
     if (is_strict) {
         return leave_for_strict_mode();
     }
-    if (is_filter && third != 0) { /* without a filter it asks what the kernel can do */
+    if (is_filter && third != 0) { /* a null filter only asks what the kernel supports */
         sj_recorder_confine();
     }
     return true;

@@ -1,14 +1,15 @@
 /* Design notes
  *
- * Unwinders ask the loader for a module's tables. libgcc's asks by _dl_find_object, without a lock,
- * since GCC 12 and glibc 2.35; older ones, LLVM's, libunwind and those of musl's programs ask by
- * dl_iterate_phdr. The agent answers in its place for stub areas. A preloaded agent's definitions
- * come first, also for copies of libgcc that are loaded later or linked into programs. In an
- * attached process the slots of all modules are changed. Registration (__register_frame) would take
- * libgcc's lock at each exception, and a handler could meet it.
+ * Unwinders ask the loader for a module's tables. Since GCC 12 and glibc 2.35, libgcc's unwinder
+ * calls _dl_find_object, without a lock. Older ones, LLVM's, libunwind, and those of musl's
+ * programs call dl_iterate_phdr. The agent replaces both functions and handles stub areas.
+ *
+ * A preloaded agent's definitions come first, also for copies of libgcc that are loaded later or
+ * linked into programs. In an attached process the slots of all modules are changed. Registration
+ * (__register_frame) would take libgcc's lock at each exception, and a handler could meet it.
  *
  * A program that lists its modules must not see stub areas. Only an unwinder has the address of a
- * stub in the structure that it hands to its callback. */
+ * stub in the structure that it passes to its callback. */
 #include "agent/inproc/core/find_object.h"
 
 #include "agent/abi/agent_state.h"
@@ -36,8 +37,9 @@ typedef struct stub_question {
     bool is_answered;
 } stub_question;
 
-/* Under the loader's lock, as callbacks expect. They are told only of what all loaders know: what
- * they keep about the loader's list stays as it is. */
+/* Calls the callback for the stub area first, then for the module. It holds the loader's lock, as
+ * callbacks expect. For the area it passes only members that all loaders have. So data that a
+ * callback keeps about the loader's list does not change. */
 static int answer_first(struct dl_phdr_info *info, size_t size, void *context)
 {
     stub_question *question = context;
@@ -50,9 +52,9 @@ static int answer_first(struct dl_phdr_info *info, size_t size, void *context)
     return result != 0 ? result : question->callback(info, size, question->data);
 }
 
-/* The table for a stub whose address is among the first words of `data`, a structure of a caller's
- * frame: libgcc and libunwind have it in the first word; LLVM has it in the third one, and looks
- * one byte before each place. NULL: none is. */
+/* Returns the table for a stub whose address is among the first words of `data`, a structure in a
+ * caller's frame. libgcc and libunwind have the address in the first word. LLVM has it in the third
+ * word, and looks one byte before each place. Returns NULL if there is none. */
 static __attribute__((noinline)) const uint8_t *asked_table(const void *data, uint64_t *pc)
 {
     enum { WORDS = 3, CALLER_BYTES = 4096 };
@@ -70,7 +72,8 @@ static __attribute__((noinline)) const uint8_t *asked_table(const void *data, ui
     return table;
 }
 
-/* A module of the place and its table. libunwind reads up to the end of a module. */
+/* Reports a module that contains the place and its table. libunwind reads up to the end of a
+ * module. */
 static __attribute__((noinline)) int answer(const uint8_t *table, uint64_t pc,
                                             module_callback *callback, void *data)
 {
@@ -89,8 +92,8 @@ static __attribute__((noinline)) int answer(const uint8_t *table, uint64_t pc,
     return real_iterate(answer_first, &question);
 }
 
-/* Calls that are none of an unwinder end as jumps to the loader: while they last, no frame of the
- * agent is in the way of its leaving. */
+/* Calls that do not come from an unwinder end with a jump to the loader. During the call, the agent
+ * has no frame on the stack, so it may be unloaded. */
 __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *callback, void *data)
 {
     uint64_t pc = 0;
@@ -104,7 +107,7 @@ __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *call
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 
-/* The tables of the area at `low`, or where an area has none, those of `pc`; 0: there are none. */
+/* Returns the tables of the area at `low`, or if it has none, those of `pc`, or 0. */
 static uint64_t find_table(uint64_t low, uint64_t pc)
 {
     const sj_stub_area *area = (const void *)(uintptr_t)(low + SJ_STUB_AREA_OFFSET);

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * In an attached process the modules' slots lead to the agent's answers (find_object.c). The loader
- * tells of a module that is loaded later before it relocates it: the slots of that one are changed
- * when the loader is about to initialise it. None of its code has run by then. Calls into
- * libraries, which change the same words, are not recorded in attached processes. */
+ * In an attached process the modules' slots lead to the agent's functions (find_object.c). The
+ * loader announces a module before it relocates it. So the slots of a module that is loaded later
+ * are changed when the loader is about to initialise it. None of its code has run by then. Library
+ * calls, whose recording changes the same words, are not recorded in attached processes. */
 #include "agent/inproc/core/find_object.h"
 
 #include "agent/abi/agent_state.h"
@@ -14,12 +14,12 @@
 #include <dlfcn.h>
 #include <string.h>
 
-enum { LATE_MOST = 64, REBINDINGS = 2 }; /* few modules hold an unwinder */
+enum { LATE_MOST = 64, REBINDINGS = 2 }; /* few modules contain an unwinder */
 
 /* A module with such slots that was loaded later. */
 typedef struct late_module {
     uint64_t bias; /* 0: the entry is free */
-    bool waits;    /* for its initialisation */
+    bool waits;    /* the module is not initialised yet */
     bool is_loaded;
     sj_initialisation init;
 } late_module;
@@ -83,7 +83,7 @@ static int mark_loaded(struct dl_phdr_info *info, size_t size, void *context)
     return 0;
 }
 
-/* free_unloaded frees what led to the agent from modules that the loader has no more. */
+/* Frees the data of modules that were unloaded. */
 static void free_unloaded(void)
 {
     for (uint32_t i = 0; i < LATE_MOST; i++) {
@@ -110,7 +110,8 @@ void sj_find_object_bind_later(const struct dl_phdr_info *info)
     sj_rebinding rebindings[REBINDINGS];
     sj_dynamic_view view;
     fill_rebindings(rebindings);
-    sj_find_object_forget(info->dlpi_addr); /* a module that lay there before */
+    /* frees the data of an earlier module at this address */
+    sj_find_object_forget(info->dlpi_addr);
     if (info->dlpi_addr == 0 || !sj_dynamic_view_read(info, &view) ||
         sj_rebind_module(&view, rebindings, REBINDINGS, false).not_relocated == 0) {
         return;
@@ -123,8 +124,8 @@ void sj_find_object_bind_later(const struct dl_phdr_info *info)
     }
 }
 
-/* begin_late changes the slots of a module that the loader has relocated, or, with `context`, only
- * restores what led to the agent. */
+/* Changes the slots of a module that the loader has relocated. With `context`, only restores its
+ * initialisation. */
 static int begin_late(struct dl_phdr_info *info, size_t size, void *context)
 {
     const bool is_leaving = context != NULL;

@@ -1,4 +1,4 @@
-/* Gates: machine code of the agent that a place in the C library leads to (arch.h). */
+/* Gates: machine code of the agent to which a place in the C library jumps (arch.h). */
 #ifndef SJ_AGENT_INPROC_CORE_GATES_H
 #define SJ_AGENT_INPROC_CORE_GATES_H
 
@@ -6,9 +6,10 @@
 
 #include <stdint.h>
 
-/* sj_gate_put replaces the instruction of SJ_RETURN_ROOM_BYTES at `address` by a jump to `gate`,
- * which runs it and goes on at `*resume`. A process that is left keeps the gate only if it was
- * launched, and `hook` is used only there. Errors as sj_hooks_redirect and sj_modules_redirect. */
+/* Replaces the instruction of SJ_RETURN_ROOM_BYTES at `address` by a jump to `gate`. The gate runs
+ * that instruction and continues at `*resume`. In a launched process the gate stays for ever, and
+ * `hook` is used. In an attached process a detach removes it. Errors as sj_hooks_redirect and
+ * sj_modules_redirect. */
 SJ_MUST_CHECK sj_status sj_gate_put(uint64_t address, void (*gate)(void), uint64_t *resume,
                                     sj_hooked_module *hook);
 

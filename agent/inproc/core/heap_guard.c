@@ -6,7 +6,7 @@
 #include "agent/inproc/heap_guard/heap_guard.h"
 
 /* Runs before plans are applied, and again in each later conversation. At first the threads of a
- * launched program do not run yet; later a tracer writes the prepared changes. */
+ * launched program do not run yet. Later a tracer writes the prepared changes. */
 static void prepare(void)
 {
     sj_agent_state *state = &sojourn_agent_state;

@@ -1,9 +1,10 @@
 /* Design notes
  *
- * What the agent maps counts against RLIMIT_AS. A program that knows how much it needs sets a limit
- * that it then reaches too early. So the agent gives back what it can before the limit holds. In
- * the C library's setrlimit and prlimit a jump to a gate replaces the instruction that loads the
- * number of the system call. A limit that the kernel then refuses costs room for threads only. */
+ * The agent's mappings count against RLIMIT_AS. A program that knows how much it needs would reach
+ * its limit too early. So the agent releases what it can before the limit applies. In the C
+ * library's setrlimit and prlimit a jump to a gate replaces the instruction that loads the number
+ * of the system call. If the kernel then refuses the limit, the only cost is fewer slots for
+ * threads. */
 #include "agent/inproc/core/limits.h"
 
 #include "agent/inproc/core/arch.h"
@@ -19,13 +20,13 @@
 
 static sj_hooked_module hooks[2];
 
-/* read_limit copies what the program passes to the kernel, which may be no address at all. */
+/* Copies the limit that the program passes to the kernel. Its address may be invalid. */
 static bool read_limit(const struct rlimit *limit, struct rlimit *copy)
 {
     const struct iovec here = {.iov_base = copy, .iov_len = sizeof(*copy)};
     const struct iovec there = {.iov_base = (void *)(uintptr_t)limit, .iov_len = sizeof(*copy)};
     const long got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &here, 1, &there, 1, 0);
-    if (got == -ENOSYS) { /* an emulator */
+    if (got == -ENOSYS) { /* emulators lack the call */
         memcpy(copy, limit, sizeof(*copy));
         return true;
     }

@@ -1,4 +1,4 @@
-/* Limits that a program sets for itself: what the agent has counts against them, too. */
+/* Limits that a program sets for itself. The agent's memory counts against them, too. */
 #ifndef SJ_AGENT_INPROC_CORE_LIMITS_H
 #define SJ_AGENT_INPROC_CORE_LIMITS_H
 
@@ -7,13 +7,14 @@
 #include <stdint.h>
 #include <sys/resource.h>
 
-/* sj_limits_follow leads setrlimit and prlimit of the C library through the agent. SJ_EUNSUPPORTED:
- * their code is not as expected. */
+/* Redirects setrlimit and prlimit of the C library to the agent. Returns SJ_EUNSUPPORTED if their
+ * code is not as expected. */
 SJ_MUST_CHECK sj_status sj_limits_follow(void);
 
-/* sj_limits_on_change gives back address space before the process limits its own: to 64 MB or an
- * eighth of the limit, where no more is in use. `process`: 0 or a process id. `limit`: may be NULL,
- * or anything else that the kernel refuses. Async-signal-safe. */
+/* Releases address space of the arena before the process limits its own. The arena then takes at
+ * most 64 MB, or an eighth of the limit if that is more. It keeps slots that threads can claim at
+ * once. `process` is 0 or a process id. `limit` may be NULL, or any pointer that the kernel
+ * refuses. Async-signal-safe. */
 void sj_limits_on_change(uint64_t process, uint64_t resource, const struct rlimit *limit);
 
 #endif

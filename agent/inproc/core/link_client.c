@@ -13,7 +13,7 @@
 
 enum { NS_PER_MS = 1000000, US_PER_MS = 1000 };
 
-/* One packet, aligned; conversations exclude each other. */
+/* One packet, aligned. There is only one conversation at a time. */
 static _Alignas(16) uint8_t packet_room[SJ_LINK_MAX_BYTES];
 
 size_t sj_link_append_number(char *text, size_t used, uint64_t number)
@@ -42,7 +42,8 @@ static sj_status set_timeouts(int socket)
 
 static const char suffix[] = "/control";
 
-/* Connects to the socket in a directory with a name of `used` bytes, which leave room for more. */
+/* Connects to the socket in a directory. The directory's name has `used` bytes, so that the
+ * socket's name fits behind it. */
 static sj_status connect_in(int socket, struct sockaddr_un *address, size_t used)
 {
     memcpy(address->sun_path + used, suffix, sizeof(suffix));
@@ -53,8 +54,8 @@ static sj_status connect_in(int socket, struct sockaddr_un *address, size_t used
     return result == 0 ? SJ_OK : SJ_ECLOSED;
 }
 
-/* Through the directory's descriptor if need be, because a socket address holds short names only.
- */
+/* Connects to the recorder. A socket address holds only short names, so a long one is replaced by
+ * the directory's descriptor. */
 static sj_status connect_to(int socket, const char *runtime)
 {
     static const char prefix[] = "/proc/self/fd/";
@@ -143,7 +144,7 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
 
 sj_status sj_link_receive(sj_link *link)
 {
-    uint64_t deadline_ns = 0; /* from the first interruption on */
+    uint64_t deadline_ns = 0; /* set at the first interruption */
     long result = SJ_SYS(SYS_recvfrom, link->socket, packet_room, sizeof(packet_room), 0, 0, 0);
     while (result == -EINTR) {
         const uint64_t now_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);

@@ -1,6 +1,6 @@
-/* The monitor of event loops: records when threads begin and end to wait for events, so that the
- * recorder knows how long each turn of a loop took. References to poll, epoll_wait, select and
- * their kin are rebound in all modules. */
+/* The monitor of event loops. It records when threads begin and end to wait for events, so that the
+ * recorder knows the duration of each turn of a loop. References to poll, epoll_wait, select and
+ * similar functions are rebound in all modules. */
 #include "agent/inproc/core/monitor.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -12,9 +12,9 @@
 #include <sys/epoll.h>
 #include <sys/select.h>
 
-/* real_NAME is the C library's function, found before recorded_NAME, its replacement, can be
- * called. Cancellation and signal handlers may leave a wait by a jump over our frame, which owns
- * nothing. */
+/* real_NAME is the C library's function. It is set before its replacement recorded_NAME can be
+ * called. Cancellation and signal handlers may jump over the replacement's frame, which does not
+ * own anything. */
 #define RECORDED(name, parameters, arguments)                                                      \
     static int(*real_##name) parameters;                                                           \
     static int recorded_##name parameters                                                          \
@@ -93,7 +93,7 @@ static bool start_loops(void)
     return true;
 }
 
-/* It cannot stop: a thread that waits returns to our frame, whenever that is. */
+/* It has no `stop`: a waiting thread returns to a frame of the agent at any time. */
 const sj_monitor sj_monitor_loops = {.bit = SJ_LINK_RUNTIME_LOOPS,
                                      .name = "event loops",
                                      .start = start_loops,

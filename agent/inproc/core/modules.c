@@ -1,9 +1,9 @@
 /* Design notes
  *
  * The loader calls an empty function (r_brk) for debuggers each time that it has mapped or unmapped
- * modules: before relocations and constructors, and under its own lock. Replacing that function is
- * the one place where later modules can be hooked before any of their code runs, however they came
- * (dlopen, dlmopen, NSS, iconv), without interposing anything. */
+ * modules: before relocations and constructors, and under its own lock. The agent replaces that
+ * function. Only there can it hook later modules before any of their code runs, for every way to
+ * load them (dlopen, dlmopen, NSS, iconv). It need not interpose any function. */
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"
@@ -28,18 +28,18 @@ enum { MAX_MODULES = 16384, MAX_PATH_BYTES = 4096, NOTE_ALIGNMENT = 4 };
 typedef struct module_entry {
     uint64_t bias;
     uint64_t text_low;
-    uint64_t text_high;    /* 0: the entry is free */
-    uint32_t seen;         /* last sweep in which the loader had it */
-    bool is_excluded;      /* the recorder has no plan for it */
-    bool is_generated;     /* no module: code that a runtime has made */
-    bool expects_dispatch; /* dispatched calls may lead to its functions (sj_hooks_expect_dispatch)
-                            */
+    uint64_t text_high; /* 0: the entry is free */
+    uint32_t seen;      /* latest sweep in which the loader had the module */
+    bool is_excluded;   /* the recorder has no plan for it */
+    bool is_generated;  /* not a module, but code that a runtime has generated */
+    /* Dispatched calls may lead to its functions (sj_hooks_expect_dispatch). */
+    bool expects_dispatch;
     sj_hooked_module hooked;
 } module_entry;
 
 static module_entry modules[MAX_MODULES];
-static uint32_t entry_count; /* those behind were never used: their pages take no memory */
-static uint32_t first_free;  /* those in front are taken */
+static uint32_t entry_count; /* number of entries that were ever used; later pages take no memory */
+static uint32_t first_free;  /* all entries before this one are used */
 static uint32_t sweep;
 static struct r_debug *loader_state;
 static sj_hooked_module loader_hook;
@@ -48,13 +48,13 @@ static sj_on_module *on_module;
 
 /* State of one sweep over the loader's list. */
 typedef struct sweep_state {
-    sj_link *link; /* NULL: only check whether something is new */
+    sj_link *link; /* NULL: only check for new modules */
     sj_status status;
     bool found_new;
     bool is_loading;  /* new modules are not relocated yet */
-    bool is_first;    /* the program itself comes first */
-    bool passes_over; /* new modules are left as they are */
-    uint64_t sum;     /* of the loader's list, as it was visited */
+    bool is_first;    /* the next module is the program itself */
+    bool passes_over; /* new modules stay as they are */
+    uint64_t sum;     /* sum of the loader's list when it was visited */
 } sweep_state;
 
 /* Finds the executable segment and the loader's debug structure. */
@@ -84,7 +84,7 @@ static uint32_t align_note(uint32_t bytes)
     return (bytes + NOTE_ALIGNMENT - 1) & ~(uint32_t)(NOTE_ALIGNMENT - 1);
 }
 
-/* Copies the build-id when the notes of [at, end) have one. */
+/* Copies the build-id if the notes of [at, end) contain one. */
 static void read_notes(const uint8_t *at, const uint8_t *end, sj_link_module *module)
 {
     ElfW(Nhdr) note;
@@ -117,7 +117,7 @@ static void read_build_id(const struct dl_phdr_info *info, sj_link_module *modul
     }
 }
 
-/* Writes the module's absolute path; 0 when it has no file. */
+/* Writes the module's absolute path and returns its length, or 0 if the module has no file. */
 static uint32_t read_path(const char *name, bool is_main, char *path)
 {
     uint32_t used = 0;
@@ -160,7 +160,8 @@ static module_entry *find_entry(uint64_t bias, uint64_t text_low)
     return NULL;
 }
 
-/* A module whose selection was changed has several entries, each with hooks of its own. */
+/* Marks all entries of a module. It has several entries, each with its own hooks, if its selection
+ * has changed. */
 static bool mark_seen(uint64_t bias, uint64_t text_low)
 {
     bool found = false;
@@ -202,7 +203,7 @@ static void free_entry(module_entry *entry)
     first_free = place < first_free ? place : first_free;
 }
 
-/* Maps a plan file for reading, and says which it is; NULL when it cannot be. */
+/* Maps a plan file for reading, and fills in its identity. Returns NULL on failure. */
 static void *map_plan(const char *path, sj_ready_plan *identity)
 {
     const long file = sj_sys_open_at(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
@@ -219,8 +220,8 @@ static void *map_plan(const char *path, sj_ready_plan *identity)
     return bytes;
 }
 
-/* If an entry probe does not check for dispatched calls, a call dispatched to its function would be
- * recorded as unwound. */
+/* False if the target has an entry probe that does not check for dispatched calls. A call
+ * dispatched to it would be recorded as unwound. */
 static bool may_dispatch_to(uint64_t target)
 {
     for (uint32_t i = 0; i < entry_count; i++) {
@@ -233,8 +234,8 @@ static bool may_dispatch_to(uint64_t target)
     return true;
 }
 
-/* How a plan is applied: to a relocated module none of whose code runs yet, to one that the loader
- * is mapping, to one that runs. */
+/* State of the module to which a plan is applied: relocated but not running yet, being mapped by
+ * the loader, or running. */
 typedef enum plan_manner { PLAN_APPLY, PLAN_APPLY_LOADING, PLAN_PREPARE } plan_manner;
 
 static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const void *bytes,
@@ -257,7 +258,7 @@ static sj_status write_plan(const sj_link_plan *plan, plan_manner manner, const 
     return SJ_OK;
 }
 
-/* Functions of generated code are reported to the recorder by their ids. */
+/* Reports functions of generated code to the recorder by their ids. */
 static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t count)
 {
     const sj_plan_function *functions = sj_plan_functions(bytes);
@@ -266,20 +267,21 @@ static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t c
     }
 }
 
-/* A plan that the recorder answered with. */
+/* A plan from a reply of the recorder. */
 typedef struct taken_plan {
     sj_link_plan head;
-    const char *path;   /* of its file; NULL: it came itself */
-    sj_ready_plan file; /* that was mapped */
-    void *bytes;        /* NULL: it cannot be read, or was not yet */
+    const char *path;   /* path of its file; NULL: the reply contained the plan */
+    sj_ready_plan file; /* identity of the mapped file */
+    void *bytes;        /* NULL: not read yet, or unreadable */
     size_t size_bytes;
     bool is_mapped;
 } taken_plan;
 
-/* The packet's room is needed for the answer: a plan that came in it is copied. */
+/* Reads a plan from a reply. A plan inside the packet is copied, because the packet's memory is
+ * needed for the answer. */
 static sj_status take_plan(const sj_link *link, taken_plan *plan)
 {
-    static _Alignas(16) uint8_t room[SJ_LINK_PLAN_BYTES]; /* conversations exclude each other */
+    static _Alignas(16) uint8_t room[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */
     static char path[MAX_PATH_BYTES];
     if (link->packet.payload_bytes < sizeof(plan->head)) {
         return SJ_ECORRUPT;
@@ -302,7 +304,7 @@ static sj_status take_plan(const sj_link *link, taken_plan *plan)
     return SJ_OK;
 }
 
-/* Of a program that has begun, the stubs may be ready. */
+/* Applies ready stubs, which may exist at the start of a program. */
 static bool apply_ready(const taken_plan *plan, plan_manner manner, module_entry *entry,
                         sj_hooks_report *report)
 {
@@ -333,14 +335,14 @@ static void write_taken(taken_plan *plan, plan_manner manner, module_entry *entr
     }
 }
 
-/* Applies the plan that the recorder answered with, and reports the outcome; of generated code only
- * what failed. `marks`: of generated code, as sj_hooks_report has them; else NULL. */
+/* Applies the plan in the recorder's reply, and reports the result. For generated code it reports
+ * only failures. `marks` is for generated code (see sj_hooks_report), else NULL. */
 static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner, uint8_t *marks)
 {
     taken_plan plan = {0};
     SJ_TRY(take_plan(link, &plan));
-    const uint64_t start_ns =
-        entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID); /* not summed then */
+    /* Not measured for generated code. */
+    const uint64_t start_ns = entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
         .marks = marks,
@@ -383,7 +385,8 @@ static sj_status ask_recorder(sj_link *link, sj_link_type type, const sj_link_mo
     return sj_link_receive(link);
 }
 
-/* Asks for the imports of a module that were not in its plan: they get an entry of their own. */
+/* Requests a plan for the imports of a module that were not in its plan. They get a separate
+ * entry. */
 static sj_status ask_for_imports(sj_link *link, const sj_link_module *module, const char *path,
                                  plan_manner manner, module_entry **entry)
 {
@@ -429,7 +432,7 @@ static bool is_agent(const sj_link_module *module)
     return here >= module->text_low && here < module->text_high;
 }
 
-/* sum_modules sums the loader's list, which does not change while dl_iterate_phdr runs. */
+/* Sums the loader's list, which does not change while dl_iterate_phdr runs. */
 static uint64_t sum_modules(void)
 {
     uint64_t sum = 0;
@@ -448,7 +451,7 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
     char path[MAX_PATH_BYTES];
     const bool has_text = read_segments(info, &module);
     if (state->is_first) {
-        state->sum = sum_modules(); /* read_segments has found the list now */
+        state->sum = sum_modules(); /* read_segments has found the list by now */
         state->is_first = false;
     }
     if (!has_text || is_agent(&module)) {
@@ -484,8 +487,8 @@ static int visit_module(struct dl_phdr_info *info, size_t size, void *context)
     return state->status != SJ_OK;
 }
 
-/* The entry for the hooks of a transition: the module's first one if that has none, else a new one.
- */
+/* Returns the entry for the hooks of a transition: the module's first entry if it has no hooks,
+ * else a new one. */
 static module_entry *entry_for_more(const sj_link_module *module)
 {
     module_entry *first = find_entry(module->bias, module->text_low);
@@ -497,8 +500,9 @@ static module_entry *entry_for_more(const sj_link_module *module)
     return first;
 }
 
-/* The next transition asks again for what this one could not hook: unused entries would pile up.
- * One that callers are noted for has its use without hooks. */
+/* Frees an entry without hooks. The next transition asks again for functions that could not be
+ * hooked, so unused entries would accumulate. An entry with functions noted as callers is used even
+ * without hooks. */
 static void drop_unused(module_entry *entry)
 {
     uint32_t same = 0;
@@ -547,8 +551,8 @@ static int prepare_known(struct dl_phdr_info *info, size_t size, void *context)
     return state->status != SJ_OK;
 }
 
-/* Visits the loader's list, and sums it: entries whose `seen` is older than `sweep` were unloaded.
- */
+/* Visits and sums the loader's list. Afterwards, entries whose `seen` is older than `sweep` were
+ * unloaded. */
 static sweep_state visit_modules(sj_link *link, bool is_loading)
 {
     sweep_state state = {.link = link, .status = SJ_OK, .is_loading = is_loading, .is_first = true};
@@ -557,8 +561,8 @@ static sweep_state visit_modules(sj_link *link, bool is_loading)
     return state;
 }
 
-/* Drops the modules that the last sweep did not find, and reports them as long as the link works.
- */
+/* Frees the entries of modules that the last sweep did not find, and reports them while the link
+ * works. */
 static sj_status drop_unloaded(sj_link *link)
 {
     sj_status status = link != NULL ? SJ_OK : SJ_ECLOSED;
@@ -579,7 +583,7 @@ static sj_status drop_unloaded(sj_link *link)
     return status;
 }
 
-/* begin_change and end_change bracket changes of the tables that tracers read. */
+/* begin_change and end_change enclose changes of the tables that tracers read. */
 static void begin_change(void)
 {
     atomic_fetch_add(&sojourn_agent_state.changing, 1);
@@ -591,9 +595,9 @@ static void end_change(void)
     atomic_fetch_add(&sojourn_agent_state.changing, 1);
 }
 
-/* Asked while `changing` is odd, so that no tracer finds the tables unchanged. A thread that is in
- * the agent because it loads a module while a tracer restores the text must not hook it any more.
- */
+/* True if a tracer restores the text. A thread that loads a module may be in the agent then, and
+ * must not hook the module any more. Call it between begin_change and end_change, so that no tracer
+ * finds the tables unchanged. */
 static bool is_detaching(void)
 {
     return atomic_load(&sojourn_agent_state.is_detaching) != 0;
@@ -607,8 +611,9 @@ void sj_modules_forget_unloaded(void)
     end_change();
 }
 
-/* Unloaded modules go first: a new one may lie where they were. Those that were unloaded between
- * the visits go, too: `known_modules`, of the second one, says that the tables do not have them. */
+/* Unloaded modules are freed first, because a new one may lie at their address. Modules that were
+ * unloaded between the visits are freed, too: `known_modules` is the second visit's, and says that
+ * they are not in the tables. */
 sj_status sj_modules_announce(sj_link *link, bool is_loading)
 {
     begin_change();
@@ -616,7 +621,7 @@ sj_status sj_modules_announce(sj_link *link, bool is_loading)
     sj_status status = drop_unloaded(link);
     if (status == SJ_OK && !is_detaching()) {
         visit = visit_modules(link, is_loading);
-        /* A visit that failed has not seen all. */
+        /* A failed visit has not seen all modules. */
         status = visit.status == SJ_OK ? drop_unloaded(link) : visit.status;
     }
     sojourn_agent_state.known_modules = visit.sum;
@@ -692,8 +697,8 @@ void sj_modules_forget_all(void)
     }
     sj_hooks_forget(&loader_hook);
     sj_near_release();
-    atomic_fetch_add(&sojourn_agent_state.changing,
-                     1); /* not end_change, which takes a lock of the loader */
+    /* Do not call end_change, which takes a lock of the loader. */
+    atomic_fetch_add(&sojourn_agent_state.changing, 1);
 }
 
 bool sj_modules_find_overwritten(sj_overwritten *found)
@@ -702,7 +707,7 @@ bool sj_modules_find_overwritten(sj_overwritten *found)
         return false;
     }
     for (uint32_t i = 0; i < entry_count; i++) {
-        /* A runtime writes other code where methods were that it has freed. */
+        /* A runtime writes other code over methods that it has freed. */
         if (!modules[i].is_generated) {
             sj_hooks_find_overwritten(&modules[i].hooked, found);
         }

@@ -44,8 +44,8 @@ bool sj_monitors_are_chosen(uint32_t runtimes)
     return (chosen_bits & runtimes) == runtimes;
 }
 
-/* `binding` is set before the start: a tracer that comes while references are being rebound has to
- * give them back. */
+/* Starts a monitor. `binding` is set before the start, because a tracer may come while references
+ * are being rebound. It then has to restore them. */
 static void start_monitor(const sj_monitor *monitor, bool *is_bound)
 {
     if (monitor->stop != NULL) {

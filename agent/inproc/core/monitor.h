@@ -1,5 +1,5 @@
-/* Monitors: what the agent does inside the program besides hooking functions. Each is one file with
- * one constant descriptor and one line in SJ_MONITORS; the recorder asks for it by its bit in
+/* Monitors: the agent's work in the program besides hooking functions. Each is one file with one
+ * constant descriptor and one line in SJ_MONITORS. The recorder requests it by its bit in
  * sj_link_welcome.runtimes. */
 #ifndef SJ_AGENT_INPROC_CORE_MONITOR_H
 #define SJ_AGENT_INPROC_CORE_MONITOR_H
@@ -8,66 +8,65 @@
 
 #include <stdbool.h>
 
-/* Every function may be NULL. All but after_fork, rejoin and prepare are called for a started
- * monitor only, on_modules also for one that has no `start`, by one thread at a time; none may use
- * locks of the C library's allocator. */
+/* Every function may be NULL. All functions except after_fork, rejoin and prepare are called only
+ * for a started monitor. on_modules is also called for a monitor without `start`. Only one thread
+ * calls them at a time. They must not use locks of the C library's allocator. */
 typedef struct sj_monitor {
-    sj_link_runtime bit; /* of sj_link_welcome.runtimes */
-    const char *name;    /* for people: "event loops" */
-    /* The recorder has asked for this monitor, and no plan is applied yet. */
+    sj_link_runtime bit; /* bit in sj_link_welcome.runtimes */
+    const char *name;    /* for users: "event loops" */
+    /* Called when the recorder has requested this monitor and no plan is applied yet. */
     void (*prepare)(void);
-    /* Starts to record: at the start of the program, or, if the monitor has a `stop`, in an
-     * attached process by sojourn_agent_bind. The caller holds no lock of the loader. Again after
-     * `stop`, and after `start` itself. False: the program has nothing to monitor, or there is no
-     * memory. */
+    /* Starts to record, at the start of the program. If the monitor has a `stop`,
+     * sojourn_agent_bind calls it in an attached process. The caller does not hold a lock of the
+     * loader. It may be called again after `stop`, and after itself. Returns false if the program
+     * has nothing to monitor, or if out of memory. */
     bool (*start)(void);
-    /* Modules were loaded or unloaded. Called under the loader's lock. */
+    /* Called when modules were loaded or unloaded, under the loader's lock. */
     void (*on_modules)(void);
-    /* The only thread of a forked child, before it joins the session; started or not. */
+    /* Called in the only thread of a forked child before it joins the session, even if the monitor
+     * is not started. */
     void (*after_fork)(void);
-    /* The only thread of a forked child, as it joins a session that has this monitor. This and
-     * after_fork use no lock that fork does not reset (lint.locks). */
+    /* Called in the only thread of a forked child when it joins a session that has this monitor. It
+     * and after_fork must not use a lock that fork does not reset (lint.locks). */
     void (*rejoin)(void);
-    /* Gives the program back what `start` changed while other threads run on, and writes what stays
-     * behind to sojourn_agent_state. The caller holds no lock of the loader. NULL: what `start`
-     * changes stays until the process ends, so attached processes are not monitored. */
+    /* Restores what `start` changed while other threads run, and writes what stays in the program
+     * to sojourn_agent_state. The caller does not hold a lock of the loader. If NULL, the changes
+     * of `start` stay until the process ends, so attached processes are not monitored. */
     void (*stop)(void);
-    bool waits_for_module; /* on_modules is called before it is started, too */
+    bool waits_for_module; /* on_modules is called even before the monitor is started */
     bool has_thunk;        /* after `stop` calls may still return through sj_arch_return_thunk */
 } sj_monitor;
 
-/* The monitors in the order in which they start: row(NAME) is sj_monitor_NAME. */
+/* The monitors in the order in which they start. row(NAME) is sj_monitor_NAME. */
 #define SJ_MONITORS(row)                                                                           \
     row(objc) row(objc_replaced) row(loops) row(mono_anew) row(mono) row(jvm) row(heap_guard)      \
         row(delayed_free) row(objc_zombies)
 
-/* sj_monitors_prepare readies the monitors of `runtimes` (sj_link_runtime bits) before plans are
- * applied. */
+/* Prepares the monitors of `runtimes` (sj_link_runtime bits) before plans are applied. */
 void sj_monitors_prepare(uint32_t runtimes);
 
-/* sj_monitors_rejoin readies the monitors of `runtimes` in a forked child. */
+/* Prepares the monitors of `runtimes` in a forked child. */
 void sj_monitors_rejoin(uint32_t runtimes);
 
-/* sj_monitors_choose says which monitors this session has. */
+/* Sets the monitors of this session. */
 void sj_monitors_choose(uint32_t runtimes);
 
-/* sj_monitors_are_chosen: the recorder asked for all of these (sj_link_runtime bits). */
+/* True if the recorder requested all of these monitors (sj_link_runtime bits). */
 bool sj_monitors_are_chosen(uint32_t runtimes);
 
-/* sj_monitors_start starts the chosen ones; of an attached process those that can stop again. It
- * sets the agent's `binding` as long as one of these runs. */
+/* Starts the chosen monitors. In an attached process, starts only those that can stop. Sets the
+ * state's `binding` while one of these runs. */
 void sj_monitors_start(bool is_attached);
 
-/* sj_monitors_start_late starts the monitors of `runtimes` in a process that runs, chosen or not.
- */
+/* Starts the monitors of `runtimes` in a running process, even if the recorder did not request them
+ * at the start. */
 void sj_monitors_start_late(uint32_t runtimes);
 
-/* sj_monitors_on_modules and sj_monitors_after_fork call what their names say of the descriptors
- * above. */
+/* Call the members with these names of the monitors. */
 void sj_monitors_on_modules(void);
 void sj_monitors_after_fork(void);
 
-/* sj_monitors_stop returns whether calls may still return through the thunk. */
+/* Stops the monitors. Returns true if calls may still return through the thunk. */
 bool sj_monitors_stop(void);
 
 #endif

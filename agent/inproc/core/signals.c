@@ -1,17 +1,17 @@
 /* Design notes
  *
- * A program that handles a fault looks its place up: in tables of exceptions (C++, Ada), of code
- * (OCaml, runtimes), of symbols (samplers). A place in a stub is in none of them. So the context
- * that a handler is given is changed to that of the instruction that the stub stands for
- * (agent/abi/stub_map.h), and changed back when the handler returns and has left it alone.
+ * A program that handles a fault looks up its place: in tables of exceptions (C++, Ada), of code
+ * (OCaml, runtimes), or of symbols (samplers). A place in a stub is not in these tables. So the
+ * handler's context is changed to the instruction for which the stub stands (agent/abi/stub_map.h).
+ * When the handler returns and has not changed it, it is changed back.
  *
- * The true place is kept in the frame that the kernel made, in words that it does not read: so
- * handlers may nest, run on any stack, and be left by longjmp or an exception.
+ * The true place is kept in the kernel's frame, in words that the kernel does not read. So handlers
+ * may nest, run on any stack, and be left by longjmp or an exception.
  *
- * An action is one of several of its signal: the gate that the kernel calls says which, so that a
- * handler never runs with the flags of another one. What the kernel is asked about an action is
- * answered with the program's. Other processes that share this memory (children of vfork) change
- * their own actions only, and get no gates. */
+ * A signal may have several actions over time. The gate that the kernel calls identifies the
+ * action, so that a handler never runs with the flags of another action. If the program queries an
+ * action, it gets its own. Other processes that share this memory (children of vfork) change only
+ * their own actions, and get no gates. */
 #include "agent/inproc/core/signals.h"
 
 #include "agent/abi/agent_state.h"
@@ -44,7 +44,7 @@ typedef struct kernel_action {
     uint64_t mask;
 } kernel_action;
 
-/* What the program has asked for. */
+/* An action that the program has requested. */
 typedef struct program_action {
     _Atomic uint64_t handler;
     _Atomic uint64_t restorer;
@@ -53,7 +53,7 @@ typedef struct program_action {
 
 static program_action actions[SIGNALS][SJ_SIGNAL_GATES];
 static _Atomic uint32_t next_gate[SIGNALS];
-static _Atomic uint32_t process; /* whose handlers get gates; 0: of none */
+static _Atomic uint32_t process; /* pid of the process whose handlers get gates; 0: none */
 static bool is_hooked;
 
 static long set_action(uint64_t signal, const kernel_action *action, kernel_action *old)
@@ -66,7 +66,7 @@ static bool is_handler(uint64_t handler)
     return handler > (uint64_t)(uintptr_t)SIG_IGN;
 }
 
-/* The gate that a handler's address is; SJ_SIGNAL_GATES: none. */
+/* Returns the gate at a handler's address, or SJ_SIGNAL_GATES if it is not a gate. */
 static uint32_t gate_of(uint64_t handler)
 {
     const uint64_t distance = handler - (uint64_t)(uintptr_t)&sj_arch_signal_gates;
@@ -75,14 +75,16 @@ static uint32_t gate_of(uint64_t handler)
                : (uint32_t)SJ_SIGNAL_GATES;
 }
 
-/* The C library passes what was on its stack where it names no restorer. */
+/* Returns the action's restorer, or 0 without the flag. The C library then passes an uninitialised
+ * value. */
 static uint64_t restorer_of(const kernel_action *action)
 {
     return (action->flags & RESTORER_FLAG) != 0 ? action->restorer : 0;
 }
 
-/* The gate that has the action's handler already, else the next one: a thread that has come to a
- * gate, but not to its handler yet, finds its own as long as the program has few of them. */
+/* Returns the gate that already has the action's handler, else the next one. A thread may have
+ * reached a gate, but not its handler yet. It finds the right handler as long as the program has
+ * few handlers. */
 static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
 {
     for (uint32_t gate = 0; gate < SJ_SIGNAL_GATES; gate++) {
@@ -96,7 +98,7 @@ static uint32_t choose_gate(uint64_t signal, const kernel_action *action)
     return atomic_fetch_add(&next_gate[signal], 1) % SJ_SIGNAL_GATES;
 }
 
-/* Changes an action of the program into the one that is passed to the kernel. */
+/* Changes an action of the program into the one for the kernel. */
 static void put_gate(uint64_t signal, kernel_action *action)
 {
     const uint32_t gate = choose_gate(signal, action);
@@ -110,7 +112,7 @@ static void put_gate(uint64_t signal, kernel_action *action)
     action->flags |= RESTORER_FLAG;
 }
 
-/* Changes an action that the kernel has told of into the program's; false: it has no gate. */
+/* Changes an action from the kernel into the program's. Returns false if it has no gate. */
 static bool take_gate(uint64_t signal, kernel_action *action)
 {
     const uint32_t gate = gate_of(action->handler);
@@ -130,8 +132,8 @@ static bool puts_gates(void)
     return of != 0 && sj_recorder_may_call() && sj_sys_pid() == of;
 }
 
-/* Gives the kernel the program's action back, if it has a gate. An action that another thread
- * installs meanwhile is kept instead. */
+/* Restores the program's action in the kernel, if it has a gate. If another thread installs an
+ * action meanwhile, that one is kept. */
 static void remove_gate(uint64_t signal)
 {
     kernel_action gate;
@@ -165,7 +167,7 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     if (result == 0 && old != NULL) {
         (void)take_gate(signal, old);
     }
-    /* sj_signals_leave came between: a tracer stopped this thread in front of the call. */
+    /* sj_signals_leave may have run since: a tracer had stopped this thread before the call. */
     if (given == &changed && atomic_load(&process) == 0) {
         remove_gate(signal);
     }
@@ -178,16 +180,17 @@ static bool is_touch(const sj_saved_context *saved, uint64_t address)
            address == saved->sp - SJ_STUB_VALUES_TOUCHED_BYTES;
 }
 
-/* Where frames of the agent lie, and the one that it was making. */
+/* True if the address lies in frames of the agent, or in the frame that it was making. */
 static bool is_agent_stack(const sj_saved_context *saved, uint64_t address)
 {
     return address < saved->shown_sp && address >= saved->sp - SJ_STUB_VALUES_TOUCHED_BYTES;
 }
 
-/* Faults whose siginfo says where the instruction is, and the end of the stack that a stub or the
- * agent met, if `is_ours` says so of the address: to the program it is as if the function's first
- * push had met it. Mono looks for the address among its guard pages, which that of the push may lie
- * above. */
+/* Corrects the fault address in two cases. The first is a fault whose siginfo contains the address
+ * of the instruction. The second is the end of the stack, if a stub or the agent has met it, which
+ * `is_ours` decides by the address. Then the fault looks as if the function's first push had met
+ * it. Mono looks for the address among its guard pages, and the address of that push may lie above
+ * them. So with Mono it stays. */
 static void correct_address(uint64_t signal, siginfo_t *info, void *context,
                             const sj_saved_context *saved,
                             bool (*is_ours)(const sj_saved_context *saved, uint64_t address))
@@ -208,8 +211,8 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
                           uint64_t returns_to)
 {
     const uint64_t handler = atomic_load(&actions[signal % SIGNALS][gate].handler);
-    /* Somebody else may call the gate, who has asked the kernel for the program's handler: there is
-     * no frame of the kernel's then. */
+    /* Other code may call the gate, after it has asked the kernel for the program's handler. Then
+     * there is no frame of the kernel. */
     if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return) {
         return handler;
     }
@@ -233,7 +236,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
     return handler;
 }
 
-/* A handler that has changed where the thread goes on is obeyed. */
+/* If a handler has changed where the thread continues, that change is kept. */
 void sj_signals_return(void *context)
 {
     sj_saved_context *saved = sj_context_saved(context);
@@ -252,7 +255,8 @@ void sj_signals_return(void *context)
     saved->magic = 0;
 }
 
-/* Between the question and the change, another thread may install a handler: it is kept instead. */
+/* Installs a gate for a signal's handler. If another thread installs a handler between the query
+ * and the change, that handler is kept. */
 static void adopt(uint64_t signal)
 {
     kernel_action found;
@@ -296,7 +300,7 @@ void sj_signals_after_fork(void)
     }
 }
 
-/* Where the C library makes the call, and what is there. */
+/* Finds the place where the C library makes the system call. */
 static uint64_t find_call(void)
 {
     static const char *const names[] = {"__libc_sigaction", "sigaction"};

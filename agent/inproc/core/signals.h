@@ -1,8 +1,9 @@
-/* Signals that the program handles: its handlers see the instruction that was interrupted, not the
- * copy of it in a stub or a probe, and returning from them goes on where the thread was.
+/* Signals that the program handles. Its handlers see the interrupted instruction, not a copy of it
+ * in a stub or a probe. When they return, the thread continues where it was.
  *
- * The kernel knows gates of ours as handlers and a return of ours as restorer; the program sees its
- * own. The gate jumps to the program's handler, which finds the stack that the kernel made. */
+ * The kernel has gates of the agent as handlers, and a return function of the agent as restorer.
+ * The program sees its own. The gate jumps to the program's handler, which finds the kernel's
+ * stack. */
 #ifndef SJ_AGENT_INPROC_CORE_SIGNALS_H
 #define SJ_AGENT_INPROC_CORE_SIGNALS_H
 
@@ -10,27 +11,31 @@
 
 #include <stdint.h>
 
-/* sj_signals_follow hooks the C library's system call rt_sigaction; in an attached process a tracer
- * writes the hook. No other thread runs, or prepare_only is set. SJ_EUNSUPPORTED if its code is not
- * as expected; errors of sj_hooks_redirect. */
+/* Hooks the C library's system call rt_sigaction. In an attached process a tracer writes the hook.
+ * Either no other thread runs, or prepare_only is set. Returns SJ_EUNSUPPORTED if its code is not
+ * as expected, or errors of sj_hooks_redirect. */
 SJ_MUST_CHECK sj_status sj_signals_follow(void);
 
-/* sj_signals_adopt puts gates in front of all handlers that the program has, if rt_sigaction is
- * hooked. Any thread; takes no lock. */
+/* Installs gates for all handlers that the program has, if rt_sigaction is hooked. Thread-safe;
+ * takes no lock. */
 void sj_signals_adopt(void);
 
-/* sj_signals_leave gives the kernel the program's handlers back; from then on no gate is put in
- * front of one. Handlers that run return by way of the agent. Any thread; takes no lock. */
+/* Restores the program's handlers in the kernel. From then on no gate is installed. Running
+ * handlers still return through the agent. Thread-safe; takes no lock. */
 void sj_signals_leave(void);
 
-/* sj_signals_after_fork is called in a forked child. */
+/* Call it in a forked child. */
 void sj_signals_after_fork(void);
 
-/* Called by the assembly (arch/<machine>/signals.S). sj_signals_enter returns the handler behind
- * gate number `gate`, for which it prepares the context; `returns_to` is where it will return. Both
- * pointers are read only if that is sj_arch_signal_return: they are the kernel's frame's then.
- * sj_signals_return prepares the context that the thread goes on with. sj_signals_change is the
- * system call rt_sigaction. All are async-signal-safe. */
+/* The assembly calls these functions (arch/<machine>/signals.S). All are async-signal-safe.
+ *
+ * sj_signals_enter returns the handler behind gate number `gate` and prepares its context.
+ * `returns_to` is the handler's return address. Both pointers are read only if that is
+ * sj_arch_signal_return, because only then do they belong to the kernel's frame.
+ *
+ * sj_signals_return prepares the context with which the thread continues.
+ *
+ * sj_signals_change does the system call rt_sigaction. */
 uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t gate,
                           uint64_t returns_to);
 void sj_signals_return(void *context);

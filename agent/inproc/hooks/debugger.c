@@ -1,11 +1,11 @@
 /* Design notes
  *
  * gdb reads an ELF file from memory for each entry of the list. One file describes one area:
- * symbols for its code, and the unwind tables that it has anyway. A reader may stop the process at
- * any moment, so an entry is complete before it is linked.
+ * symbols for its code, and the area's unwind tables. A debugger may stop the process at any
+ * moment, so an entry is complete before it is linked.
  *
- * gdb takes two frames at one stack address for the same if their functions are: what stubs call
- * has symbols of its own. */
+ * gdb treats two frames at one stack address as the same frame if they have the same function. So
+ * the code that stubs call has its own symbols. */
 #include "agent/inproc/hooks/debugger.h"
 
 #include "agent/abi/machine.h"
@@ -57,14 +57,14 @@ typedef struct code_list {
 enum { CODE_LIST_VERSION = 1, ACTION_NONE = 0, ACTION_ADD = 1, ACTION_REMOVE = 2 };
 
 static const void *areas[MOST_IMAGES]; /* NULL: free */
-static uint32_t area_count;            /* those behind were never used: they take no memory */
+static uint32_t area_count; /* number of elements that were ever used; later pages take no memory */
 static struct {
     code_entry entry;
     debug_image image;
 } files[MOST_IMAGES];
 
-/* The names are gdb's. They are in no dynamic table: a program's own of these names stay its own.
- */
+/* gdb requires these names. They are not in a dynamic table, so they do not replace a program's own
+ * symbols of these names. */
 static __attribute__((used)) code_list __jit_debug_descriptor = {/* NOLINT */
                                                                  .version = CODE_LIST_VERSION};
 
@@ -115,8 +115,8 @@ static void describe_sections(debug_image *image, uint64_t area, const sj_stub_a
                                            .sh_addralign = 1};
 }
 
-/* Writes a symbol for each part of the code that is called, or is not; returns how many there are,
- * with the empty one. The last one takes what is left. */
+/* Writes a symbol for each stretch of code that stubs call, and for each that they do not call.
+ * Returns the number of symbols, including the empty one. The last symbol covers the rest. */
 static uint32_t describe_symbols(debug_image *image, uint64_t area, const sj_stub_area *head)
 {
     const sj_stub_entry *entries = (const void *)(uintptr_t)(area + head->map);
@@ -160,7 +160,8 @@ static void write_image(debug_image *image, uint64_t area, const sj_stub_area *h
            sizeof(image->frames));
 }
 
-/* The index of an area, or of a free place; MOST_IMAGES: there is none. */
+/* Returns the index of an area. For NULL, returns the index of a free element. Returns MOST_IMAGES
+ * if there is none. */
 static uint32_t find_index(const void *area)
 {
     for (uint32_t i = 0; i < area_count; i++) {

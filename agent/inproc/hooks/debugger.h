@@ -1,14 +1,14 @@
-/* Tells debuggers of stub areas, by gdb's interface for code that is made at run time: gdb finds
- * the list by the name of our variable, in living processes and in core files. */
+/* Announces stub areas to debuggers, through gdb's interface for generated code. gdb finds the list
+ * by the name of its variable, in running processes and in core files. */
 #ifndef SJ_AGENT_INPROC_HOOKS_DEBUGGER_H
 #define SJ_AGENT_INPROC_HOOKS_DEBUGGER_H
 
-/* sj_debugger_add tells of an area that has a head. Areas beyond the 1,024th, and those without
- * unwind tables, are not told of. One thread at a time; takes no lock. */
+/* Announces an area that has a head. Ignores areas without unwind tables, and areas beyond the
+ * 1,024th. Not thread-safe; takes no lock. */
 void sj_debugger_add(const void *area);
 
-/* sj_debugger_remove withdraws an area that no thread runs any more; one that is not known is left
- * alone. One thread at a time; takes no lock. */
+/* Withdraws an area that no thread runs any more. Ignores unknown areas. Not thread-safe; takes no
+ * lock. */
 void sj_debugger_remove(const void *area);
 
 #endif

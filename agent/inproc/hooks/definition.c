@@ -11,13 +11,13 @@ typedef struct definition_search {
     const char *name;
     const char *version;
     uint32_t hash;
-    uint32_t named; /* symbols of that name */
-    uint32_t count; /* of that version, too; 2 and more: no answer */
+    uint32_t named; /* symbols with that name */
+    uint32_t count; /* symbols with that version, too; if 2 or more, nothing is found */
     uint8_t type;
     uint64_t address;
 } definition_search;
 
-/* The name of a version that the module defines; NULL: not named. */
+/* Returns the name of a version that the module defines, or NULL if it has no name. */
 static const char *defined_version(const sj_dynamic_view *view, uint16_t number)
 {
     const uint8_t *at = (const uint8_t *)view->defined;
@@ -44,7 +44,7 @@ static bool has_version(const definition_search *search, const sj_dynamic_view *
     return version != NULL && strcmp(version, search->version) == 0;
 }
 
-/* A module without a hash table cannot be searched, so that its definitions cannot be excluded. */
+/* Counts a module without a hash table as two definitions, because it cannot be searched. */
 static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     definition_search *search = context;
@@ -72,7 +72,8 @@ static int search_module(struct dl_phdr_info *info, size_t size, void *context)
 static uint64_t resolve(const definition_search *search)
 {
     if (search->type == STT_GNU_IFUNC && SJ_MACHINE_RESOLVERS_ARE_BARE) {
-        return ((uint64_t(*)(void))search->address)(); /* others get what only the loader has */
+        /* other machines need data that only the loader has */
+        return ((uint64_t(*)(void))search->address)();
     }
     return search->type == STT_FUNC ? search->address : 0;
 }

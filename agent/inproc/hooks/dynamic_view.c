@@ -74,11 +74,11 @@ bool sj_dynamic_view_read(const struct dl_phdr_info *info, sj_dynamic_view *view
             view->dynamic_is_writable = (segment->p_flags & PF_W) != 0;
         } else if (segment->p_type == PT_GNU_RELRO) {
             view->relro_low = low;
-            /* The loader seals whole pages only. */
+            /* The loader makes whole pages read-only. */
             view->relro_high = (low + segment->p_memsz) & ~(uint64_t)(PAGE - 1);
         }
     }
-    /* The vDSO has no file and nothing to rebind. */
+    /* The vDSO has no file and no slots to rebind. */
     if (view->dynamic == NULL || strstr(info->dlpi_name, "vdso") != NULL) {
         return false;
     }
@@ -127,8 +127,8 @@ uint32_t sj_symbol_hash(const char *name)
     return hash;
 }
 
-/* Buckets of symbol numbers, then the symbols' hashes, the last of each bucket with its lowest bit
- * set. */
+/* The table has buckets of symbol numbers, then the symbols' hashes. The last hash of each bucket
+ * has its lowest bit set. */
 bool sj_symbol_next(const sj_dynamic_view *view, const char *name, uint32_t hash, uint32_t *index)
 {
     enum { BUCKETS = 0, FIRST = 1, FILTER_WORDS = 2, HEADER_WORDS = 4 };

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * A module that is loaded later is seen before it is relocated, and the first code that the loader
- * runs after that is the module's own initialisation. Its dynamic section is changed until then:
- * DT_INIT points to a stub, or, without DT_INIT, DT_INIT_ARRAY points to a copy of the array that
- * begins with one. The stub fills in the copy's other entries, because the array is relocated only
- * by then. A module without initialisers is not seen again. */
+ * The agent sees a module that is loaded later before it is relocated. The first code that the
+ * loader runs after relocation is the module's own initialisation. Until then the module's dynamic
+ * section is changed. DT_INIT points to a stub. Without DT_INIT, DT_INIT_ARRAY points to a copy of
+ * the array that begins with the stub. The stub fills in the copy's other entries, because the
+ * array is relocated only by then. A module without initialisers gets no such stub. */
 #include "agent/inproc/hooks/initialisation.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -13,9 +13,9 @@
 
 enum { PAGE = 4096 };
 
-/* What the dynamic section says. */
+/* The entries of the dynamic section for initialisation. */
 typedef struct init_entries {
-    ElfW(Dyn) * function; /* NULL: none; also below */
+    ElfW(Dyn) * function; /* NULL: none; `array`, too */
     ElfW(Dyn) * array;
     uint64_t array_bytes;
 } init_entries;
@@ -35,7 +35,7 @@ static init_entries find_entries(ElfW(Dyn) * entry)
     return found;
 }
 
-/* The stub's page, and behind it room for the copy of the array. */
+/* Maps the stub's page, and behind it space for the copy of the array. */
 static bool map_room(sj_initialisation *init, uint64_t array_bytes, void (*entry)(void))
 {
     const uint64_t bytes = PAGE + ((array_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
@@ -50,7 +50,7 @@ static bool map_room(sj_initialisation *init, uint64_t array_bytes, void (*entry
     return sj_sys_protect(room, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* The word that stands in the dynamic section instead of its own: the address of the copy, or of
+/* Returns the value that replaces the word in the dynamic section: the address of the copy, or of
  * the stub. */
 static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
 {
@@ -80,7 +80,7 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
     return true;
 }
 
-/* True if the changed word is the module's: another one may lie where that one was. */
+/* True if the changed word is still this module's. Another module may lie at the same address. */
 static bool is_of_module(const sj_initialisation *init, const sj_dynamic_view *view)
 {
     const ElfW(Dyn) *entry = view->dynamic;

@@ -11,7 +11,8 @@
 
 #define PAGE SJ_ARCH_PAGE_MULTIPLE
 
-enum { MERGED_PAGES = 16 }; /* of a mapping that the page of code may be a part of */
+/* pages of a mapping into which the kernel may have merged the page of code */
+enum { MERGED_PAGES = 16 };
 
 uint64_t sj_lasting_bytes(void)
 {
@@ -23,7 +24,7 @@ uint64_t sj_lasting_address(const sj_lasting *lasting, uint32_t index)
     return (uint64_t)(uintptr_t)lasting - PAGE + (uint64_t)index * SJ_DISPATCH_STUB_BYTES;
 }
 
-/* A trampoline enters the "record" whose first word is its cell. */
+/* Writes a trampoline as a stub for a "record" whose first word is the trampoline's cell. */
 static void write_trampoline(uint8_t *code, const sj_lasting *of, uint32_t index)
 {
     sj_arch_write_stub(code, (const sj_dispatch_record *)(const void *)&of->targets[index]);

@@ -1,5 +1,5 @@
-/* What not every C library has: musl lacks these, and a program that is linked against it loads the
- * agent all the same. Compared with NULL before they are called. */
+/* Functions that musl lacks. A program that is linked against musl can load the agent all the same.
+ * Compare them with NULL before you call them. */
 #ifndef SJ_AGENT_INPROC_HOOKS_LIBC_CALLS_H
 #define SJ_AGENT_INPROC_HOOKS_LIBC_CALLS_H
 

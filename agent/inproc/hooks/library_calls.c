@@ -1,10 +1,10 @@
 /* Design notes
  *
  * A call into a library goes through a slot that the loader fills when it relocates the calling
- * module. Each recorded slot gets the address of a stub that enters the call through dispatch.h:
- * the return address is kept beside the stack, where unwinders find it.
- * Programs are relocated when the agent starts. A module that is loaded later is seen before it is
- * relocated, and is bound when its initialisation begins (initialisation.h). */
+ * module. Each recorded slot gets the address of a stub that enters the call through dispatch.h.
+ * The return address is kept beside the stack, where unwinders find it. Programs are already
+ * relocated when the agent starts. A module that is loaded later is seen before it is relocated,
+ * and is bound when its initialisation begins (initialisation.h). */
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/definition.h"
@@ -21,11 +21,11 @@ enum { SLOT_BYTES = 8 };
 /* State of one pass over the slots of a module. */
 typedef struct bind_run {
     sj_hooked_module *module;
-    bool (*may_dispatch_to)(
-        uint64_t target);    /* not NULL: the program runs, changes are prepared only */
+    /* If not NULL, the program runs, and changes are only prepared. */
+    bool (*may_dispatch_to)(uint64_t target);
     sj_hooks_report *report; /* NULL: not reported */
     bool is_deferred;
-    void (*entry)(void); /* what the loader calls first of a deferred module */
+    void (*entry)(void); /* function that the loader calls first for a deferred module */
 } bind_run;
 
 typedef void slot_visit(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
@@ -118,11 +118,11 @@ static bool is_weak(const sj_dynamic_view *view, uint32_t symbol)
     return ELF64_ST_BIND(view->symbols[symbol].st_info) == STB_WEAK;
 }
 
-/* Resolves as the loader would at the first call: in the global scope, then in that of the module.
- * A position-dependent program may define its own PLT entry as the function's address, which no
- * slot may hold: then the next definition behind the program (and the agent, which follows it) is
- * meant. The loader has made no scope of their own for most modules, and dlsym would read it: what
- * the global scope lacks is looked up in the modules' tables. */
+/* Resolves a symbol as the loader would at the first call: in the global scope, then in the
+ * module's scope. A position-dependent program may define its own PLT entry as the function's
+ * address, which a slot must not hold. Then the next definition after the program and the agent is
+ * the right one. Most modules have no scope yet, and dlsym would read it. So a symbol that is not
+ * in the global scope is looked up in the modules' tables. */
 static uint64_t bind_now(const sj_dynamic_view *view, uint32_t index)
 {
     const char *name = view->strings + view->symbols[index].st_name;
@@ -139,9 +139,9 @@ static uint64_t bind_now(const sj_dynamic_view *view, uint32_t index)
     return next != 0 || is_weak(view, index) ? next : sj_definition_find(name, version);
 }
 
-/* bind_now while other threads run, which may be loading this very module: a slot that is not
- * relocated yet holds no address of code. A weak symbol's only definition may be out of its scope.
- */
+/* Like bind_now while other threads run, which may be loading this very module. A slot that is not
+ * relocated yet does not hold an address of code. Weak symbols are not found, because their only
+ * definition may be out of scope. */
 static uint64_t find_definition(const sj_dynamic_view *view, uint32_t index, uint64_t held,
                                 bool is_lazy)
 {
@@ -184,8 +184,8 @@ static void bind_slot(const bind_run *run, const sj_dynamic_view *view, sj_libra
     if (run->may_dispatch_to == NULL) {
         change->written = sj_slot_write(view, call->slot, call->stub) ? 1 : 0;
     } else if (held != target) {
-        (void)sj_slot_write(view, call->slot,
-                            target); /* or lazy binding would overwrite the stub */
+        /* Otherwise lazy binding would overwrite the stub. */
+        (void)sj_slot_write(view, call->slot, target);
     }
 }
 
@@ -207,7 +207,8 @@ static void report_all_unbound(const bind_run *run, sj_skip skip)
     }
 }
 
-/* Reported now: binding at the initialisation of a module reports nothing. */
+/* Reports weak imports without a definition now, because binding at the initialisation of a module
+ * reports nothing. */
 static void report_missing(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
                            uint32_t symbol)
 {
@@ -217,7 +218,7 @@ static void report_missing(const bind_run *run, const sj_dynamic_view *view, sj_
     }
 }
 
-/* Visits the slots that are to be recorded and are not bound. */
+/* Visits the slots that are to be recorded and are not bound yet. */
 static void visit_slots(const bind_run *run, const sj_dynamic_view *view, slot_visit *visit)
 {
     for (sj_slot slot = {0}; sj_slot_next(view, &slot);) {
@@ -252,7 +253,7 @@ void sj_library_calls_bind(sj_hooked_module *module, sj_hooks_report *report)
         return;
     }
     (void)dl_iterate_phdr(bind_module, &run);
-    (void)dlerror(); /* a failed lookup of ours must not appear as the program's error */
+    (void)dlerror(); /* the program must not see the error of the agent's failed lookup */
     report_all_unbound(&run, SJ_SKIP_UNDEFINED);
 }
 

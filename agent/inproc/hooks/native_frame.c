@@ -1,9 +1,9 @@
 /* Design notes
  *
- * An own reader of .eh_frame, because a signal handler needs it: libgcc's may allocate and lock.
- * It knows what compilers write for C code: descriptions of the form "zR" and frames whose
- * registers lie at fixed distances from the canonical frame address. Everything else is refused, as
- * are places where an expression is in force. */
+ * A signal handler needs a reader of .eh_frame, and libgcc's may allocate and lock. This reader
+ * supports what compilers write for C code: descriptions of the form "zR", and frames whose
+ * registers lie at fixed distances from the canonical frame address. It refuses everything else,
+ * including places where an expression is in force. */
 #include "agent/inproc/hooks/native_frame.h"
 
 #include "proto/base/cursor.h"
@@ -11,9 +11,10 @@
 #include <string.h>
 
 enum {
-    INDEX_FORM = 0x3b031b01, /* version 1; 4-byte numbers: a distance, a count, sorted distances */
+    /* Version 1; a distance, a count, and sorted distances, each of 4 bytes. */
+    INDEX_FORM = 0x3b031b01,
     INDEX_ROW_BYTES = 8,
-    FDE_FORM = 0x1b, /* addresses as 4-byte distances */
+    FDE_FORM = 0x1b, /* addresses are 4-byte distances */
     FRAME_MOST_BYTES = 1 << 16,
     STATES = 2
 };
@@ -21,8 +22,8 @@ enum {
 typedef struct frame_rules {
     uint64_t cfa_register;
     int64_t cfa_distance;
-    uint64_t kept;                       /* a bit for each register that lies in the frame */
-    uint64_t unknown;                    /* a bit for each register that an expression finds */
+    uint64_t kept;                       /* one bit for each register that is saved in the frame */
+    uint64_t unknown;                    /* one bit for each register whose rule is an expression */
     int64_t places[SJ_NATIVE_REGISTERS]; /* distances from the canonical frame address */
 } frame_rules;
 
@@ -31,14 +32,14 @@ typedef struct description {
     uint64_t bytes;
     uint64_t code_unit;
     int64_t data_unit;
-    sj_reader common; /* instructions of the CIE, then of the FDE */
+    sj_reader common; /* instructions of the CIE; `own` has those of the FDE */
     sj_reader own;
 } description;
 
 typedef struct rule_machine {
     const description *of;
     uint64_t at;     /* offset in the function */
-    uint64_t target; /* where the rules are wanted */
+    uint64_t target; /* offset for which the rules are wanted */
     frame_rules rules;
     frame_rules initial;
     frame_rules states[STATES];
@@ -69,7 +70,7 @@ static sj_reader reader_at(const sj_native_module *module, uint64_t address)
     return sj_reader_of((const void *)(uintptr_t)address, is_inside ? module->high - address : 0);
 }
 
-/* The body of the entry of .eh_frame at `address`; an empty one if there is none. */
+/* Returns the body of the entry of .eh_frame at `address`, or an empty one if there is none. */
 static sj_reader entry_at(const sj_native_module *module, uint64_t address)
 {
     sj_reader reader = reader_at(module, address);
@@ -83,7 +84,8 @@ static int64_t read_distance(sj_reader *reader)
     return (int32_t)sj_read_u32(reader);
 }
 
-/* The address of the last description that begins at `pc` or below; 0: there is none. */
+/* Returns the address of the last description that begins at or below `pc`, or 0 if there is
+ * none. */
 static uint64_t find_description(const sj_native_module *module, uint64_t pc)
 {
     sj_reader reader = reader_at(module, module->index);
@@ -158,14 +160,15 @@ static void restore(rule_machine *machine, uint64_t number)
     }
 }
 
-/* Skips an expression that finds the register `number`. */
+/* Skips the expression that computes the register `number`. */
 static void skip_expression(rule_machine *machine, uint64_t number, sj_reader *reader)
 {
     (void)sj_reader_take(reader, sj_read_varint(reader));
     machine->rules.unknown |= number < SJ_NATIVE_REGISTERS ? UINT64_C(1) << number : 0;
 }
 
-/* Instructions that have their operands behind them. False: it is none of those for C code. */
+/* Executes an instruction whose operands follow it. Returns false if compilers do not use it for C
+ * code. */
 static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *reader)
 {
     enum {
@@ -200,7 +203,7 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
         machine->states[machine->state_count % STATES] = machine->rules;
         return machine->state_count++ < STATES;
     case RECALL:
-        machine->state_count--; /* wraps where nothing is remembered */
+        machine->state_count--; /* wraps if no state is remembered */
         machine->rules = machine->states[machine->state_count % STATES];
         return machine->state_count < STATES;
     case CFA:
@@ -214,7 +217,8 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
         machine->rules.cfa_distance = (int64_t)sj_read_varint(reader);
         return true;
     case CFA_EXPRESSION:
-        machine->rules.cfa_register = SJ_NATIVE_REGISTERS; /* of no register */
+        /* no register: an expression computes it */
+        machine->rules.cfa_register = SJ_NATIVE_REGISTERS;
         skip_expression(machine, SJ_NATIVE_REGISTERS, reader);
         return true;
     case EXPRESSION:
@@ -229,7 +233,7 @@ static bool obey_long(rule_machine *machine, uint8_t instruction, sj_reader *rea
     }
 }
 
-/* Obeys instructions until the target is passed. */
+/* Executes instructions until the target is passed. */
 static bool obey(rule_machine *machine, sj_reader reader)
 {
     enum { ADVANCE = 1, OFFSET = 2, RESTORE = 3, OPERAND = 0x3f };

@@ -16,15 +16,15 @@ typedef struct sj_native_module {
     uint64_t index;
 } sj_native_module;
 
-/* sj_native_function returns the address of the function that holds `pc`, in a part of the module
- * that has one description in its unwind table; 0: it has none, or the index is of another form.
+/* Returns the start of the function that contains `pc`: the code that shares one description in the
+ * unwind table. Returns 0 if `pc` has no description, or if the index has an unknown format.
  * Async-signal-safe. */
 uint64_t sj_native_function(const sj_native_module *module, uint64_t pc);
 
-/* sj_native_leave changes the registers of a thread to those that it has when the function at
- * registers[SJ_NATIVE_PC] has returned. `is_behind`: that is behind a call. False, and nothing is
- * changed: the table does not say it, or says it in words that compilers do not use for C. Reads
- * the thread's stack above its pointer, and its red zone. Async-signal-safe. */
+/* Changes a thread's registers to those that it has when the function at registers[SJ_NATIVE_PC]
+ * has returned. `is_behind`: that address is a return address, behind a call. Returns false, and
+ * changes nothing, if the table does not describe the frame, or uses rules that compilers do not
+ * write for C. Reads the thread's stack above its pointer, and its red zone. Async-signal-safe. */
 bool sj_native_leave(const sj_native_module *module, bool is_behind,
                      uint64_t registers[SJ_NATIVE_REGISTERS]);
 

@@ -1,11 +1,11 @@
 /* Design notes
  *
- * A place is found by reading the list of the process's mappings, which takes as long as that is. A
- * runtime's methods come one by one, thousands of them, each with a page of stubs: those are cut
- * from one mapping, which stays one for the kernel, too.
+ * A place is found by reading the list of the process's mappings, which takes long if the list is
+ * long. A runtime compiles thousands of methods one by one, each with a page of stubs. Those pages
+ * are cut from one mapping, which remains one mapping in the kernel.
  *
- * The main thread's stack grows down into the gap below it: what is put there goes to the other end
- * of the gap. The kernel leaves as much room as the stack's limit, and at least 128 MiB. */
+ * The main thread's stack grows down into the gap below it, so an area in that gap goes to its
+ * other end. The kernel leaves as much space as the stack's limit, and at least 128 MiB. */
 #include "agent/inproc/hooks/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/sys.h"
@@ -17,7 +17,7 @@ enum {
     GUARD_BYTES = 64 * 1024,
     HUGE_PAGE = 1 << 21,
     POOL_BYTES = 1 << 20,
-    STACK_BYTES = 1 << 26 /* the least that a gap leaves the stack above it */
+    STACK_BYTES = 1 << 26 /* least space that is kept free below the stack */
 };
 
 static uint64_t max_of(uint64_t a, uint64_t b)
@@ -30,8 +30,8 @@ static uint64_t min_of(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* The highest place in from..to, a guard away from both. Large areas begin with a huge page where
- * that fits. */
+/* Returns the highest place in from..to, with a guard at both ends. A large area begins with a huge
+ * page if that fits. */
 static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
 {
     const uint64_t place = (to - GUARD_BYTES - bytes) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
@@ -39,14 +39,14 @@ static uint64_t place_high(uint64_t from, uint64_t to, uint64_t bytes)
     return bytes >= HUGE_PAGE && huge >= from + GUARD_BYTES ? huge : place;
 }
 
-/* The lowest place from `from` on, a guard away from it. */
+/* Returns the lowest place behind `from`, with a guard in between. */
 static uint64_t place_low(uint64_t from)
 {
     return (from + GUARD_BYTES + SJ_ARCH_PAGE_MULTIPLE - 1) & ~(SJ_ARCH_PAGE_MULTIPLE - 1);
 }
 
-/* The place for `bytes` in the gap from `from` to `next`, or to `highest` where that is lower; 0
- * when there is no room. */
+/* Returns the place for `bytes` in the gap from `from` to `next`, or to `highest` if that is lower.
+ * Returns 0 if they do not fit. */
 static uint64_t place_in(uint64_t from, const sj_mapping *next, uint64_t highest, uint64_t bytes)
 {
     const uint64_t gap_end = min_of(next->low, SJ_ARCH_ADDRESS_END);
@@ -58,8 +58,8 @@ static uint64_t place_in(uint64_t from, const sj_mapping *next, uint64_t highest
     return next->is_stack ? place_low(from) : place_high(from, to, bytes);
 }
 
-/* Finds the best place in the gaps between mappings: right below the module, where nothing grows;
- * else as far above as jumps reach, which leaves room for the program's heap. */
+/* Finds the best place in the gaps between mappings. That is right below the module, where nothing
+ * grows. Otherwise it is as far above as jumps reach, which leaves space for the program's heap. */
 static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
 {
     const uint64_t lowest =
@@ -88,7 +88,7 @@ static uint64_t find_place(uint64_t low, uint64_t high, uint64_t bytes)
     return below != 0 ? below : above;
 }
 
-/* What is left of the memory that small areas are cut from. */
+/* The rest of the memory from which small areas are cut. */
 static uint64_t pool_low;
 static uint64_t pool_high;
 
@@ -134,8 +134,8 @@ void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes)
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
         if (memory == (void *)(uintptr_t)place) {
             if (bytes >= HUGE_PAGE) {
-                /* Fewer misses of the instruction TLB: 1 to 2 ns a call of cc1, measured with 12 MB
-                 * of stubs. Advice only. */
+                /* Huge pages cause fewer misses of the instruction TLB: 1 to 2 ns less for each
+                 * call of cc1, measured with 12 MB of stubs. This is only advice. */
                 (void)SJ_SYS(SYS_madvise, memory, bytes, MADV_HUGEPAGE, 0, 0, 0);
             }
             return memory;

@@ -7,15 +7,15 @@
 
 enum { PAGE_BYTES = 4096, WINDOW_BYTES = 2 * PAGE_BYTES };
 
-/* Text as it was read last: from the start of a page on, up to the end of the next one. */
+/* A copy of the text that was read last: from the start of a page to the end of the next page. */
 typedef struct text_window {
     uint64_t low;
     uint64_t high;
     uint8_t bytes[WINDOW_BYTES];
 } text_window;
 
-/* The kernel copies, as the program may have taken the pages away. A part is copied whole or not at
- * all, so that each is one page. */
+/* Lets the kernel copy, because the program may have unmapped the pages. The kernel copies a part
+ * whole or not at all, so each part is one page. */
 static void read_window(text_window *window, uint64_t address)
 {
     window->low = address - address % PAGE_BYTES;

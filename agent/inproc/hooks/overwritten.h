@@ -5,9 +5,9 @@
 #include "agent/abi/hooked_module.h"
 #include "agent/abi/overwritten.h"
 
-/* sj_hooks_find_overwritten adds the functions of a module whose written hooks are not in the text
- * any more. Text that is not mapped is passed over. Makes system calls: some hundred thousand
- * functions take milliseconds. Nobody changes the module's table meanwhile. */
+/* Adds the functions of a module whose written hooks have disappeared from the text. Skips text
+ * that is not mapped. Makes system calls: some hundred thousand functions take milliseconds. The
+ * module's changes must not be modified meanwhile. */
 void sj_hooks_find_overwritten(const sj_hooked_module *module, sj_overwritten *found);
 
 #endif

@@ -21,7 +21,8 @@ enum { CLAIMS = 64 };
 
 static bool avoids_page_crossings;
 
-/* Entries that have code of their own, also before that is written. */
+/* Functions whose entries run code of a caller (sj_hooks_heads), also before that code is
+ * written. */
 static struct claim {
     uint64_t low;
     uint64_t high;
@@ -65,7 +66,7 @@ static uint64_t round_to_pages(uint64_t bytes)
     return (bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* For plans of a method or two, which come by the thousand. */
+/* Memory for plans of one or two methods, of which there are thousands. */
 static _Alignas(16) uint8_t small_room[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + PAGE];
 static _Atomic uint32_t is_room_taken;
 
@@ -105,7 +106,7 @@ static sj_status open_application(sj_application *application)
     return SJ_OK;
 }
 
-/* Makes the bytes of one patch; the reason if it cannot be applied. */
+/* Makes the bytes of one patch. Returns the reason if the patch cannot be applied. */
 static sj_skip make_patch(const sj_application *application, const sj_plan_patch *patch,
                           uint8_t *bytes)
 {
@@ -138,8 +139,9 @@ static sj_skip make_patch(const sj_application *application, const sj_plan_patch
     return SJ_SKIP_NONE;
 }
 
-/* The patches of a plan are mostly in the order of the text, which is read from end to end and does
- * not fit the caches: in the time of two dozen comparisons the memory answers. */
+/* Prefetches text. The patches of a plan are mostly in the order of the text. The text is read from
+ * end to end and does not fit the caches. The memory arrives while about 24 patches are
+ * compared. */
 static void prefetch_text(const sj_application *application, uint32_t patch)
 {
     enum { PATCHES_AHEAD = 24 };
@@ -150,8 +152,7 @@ static void prefetch_text(const sj_application *application, uint32_t patch)
     }
 }
 
-/* All patches of a function are checked before one is written: it is hooked completely or not at
- * all. */
+/* Checks all patches of a function before one is written: either all are written or none. */
 static sj_skip check_function(const sj_application *application, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
@@ -219,7 +220,8 @@ static void patch_function(const sj_application *application, uint32_t index,
     }
 }
 
-/* Whether hardly a page of the text stays as it is: of few functions that are wanted, most do. */
+/* True if nearly every page of the text will change. That is false if the policy wants few
+ * functions. */
 static bool fills_pages(const sj_application *application)
 {
     enum { PATCHES_PER_PAGE = 4 };
@@ -275,7 +277,7 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
     return SJ_OK;
 }
 
-/* note_functions notes where functions lie that rules name as callers. */
+/* Notes the addresses of functions that rules name as callers. */
 static void note_functions(const sj_application *application, const sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
@@ -298,7 +300,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
     for (uint32_t i = 0; i < plan->function_count; i++) {
         const sj_plan_function *function = &sj_plan_functions(plan)[i];
         patch_count += sj_plan_is_hooked(function) ? function->patch_count : 0;
-        /* No stubs are made for functions that the policy does not want now. */
+        /* Functions that the policy does not want now get no stubs. */
         application->function_skips[i] = function->skip;
     }
     application->patch_count = patch_count;

@@ -1,14 +1,14 @@
 /* Design notes
  *
- * Of a program that runs again and again each process makes the same stubs from the same plan. They
- * lead to places of the module by distances, and the area lies in the same distance from the module
- * where the address space is laid out alike; only the trampolines hold addresses, those of the
- * agent. So the second process of a session writes its area and its changes into a file beside the
- * plan, and those that follow map it, write the trampolines anew, compare the text and change it:
- * without reading the plan, and without making a stub.
+ * If a program runs repeatedly, each process makes the same stubs from the same plan. Stubs lead to
+ * places of the module by distances. The area lies at the same distance from the module if the
+ * address space has the same layout. Only the trampolines hold addresses, those of the agent. So
+ * the second process of a session writes its area and its changes into a file beside the plan.
+ * Later processes map the file, write the trampolines again, compare the text and change it. They
+ * neither read the plan nor make a stub.
  *
- * The file is code: it has to belong to this user, who alone can write it. It is written under
- * another name and renamed, so it is whole. */
+ * The file is code. So it must belong to this user, and only this user may be able to write it. It
+ * is written under another name and renamed, so it is always complete. */
 #include "agent/inproc/hooks/ready.h"
 
 #include "agent/inproc/hooks/debugger.h"
@@ -29,29 +29,30 @@ enum {
     PAGE = 4096,
     PATH_BYTES = PAGE + 16,
     OTHERS_WRITE = 022,
-    LARGEST_AREA = 1 << 21, /* larger ones get huge pages (near.c), which a file has not */
+    /* Larger areas get huge pages (near.c), which a file does not have. */
+    LARGEST_AREA = 1 << 21,
     CHANGES_PER_PAGE = 4
 };
 
 #define READY_MAGIC UINT64_C(0x3159444145524a53) /* "SJREADY1" */
 
-/* What a file begins with; the changes follow, and from the next page on the area. */
+/* Start of a file. The changes follow, and the area begins at the next page. */
 typedef struct ready_header {
     uint64_t magic;
     sj_ready_plan plan;
-    uint64_t agent; /* the code that made it */
-    uint64_t bias;  /* of the process that made it */
-    uint64_t stubs; /* address there */
+    uint64_t agent; /* hash of the agent's code, see describe_agent */
+    uint64_t bias;  /* bias in the process that made the file */
+    uint64_t stubs; /* address of the stubs in that process */
     uint64_t stubs_bytes;
-    uint64_t text_low, text_high; /* offsets in the module: what is changed lies there */
+    uint64_t text_low, text_high; /* the changed text, as offsets in the module */
     uint32_t first_function;
     uint32_t change_count;
     uint32_t hooked;
     uint32_t reserved;
 } ready_header;
 
-/* Distances in the agent, which differ between builds, what probes know of a thread, and whether
- * they write short records. */
+/* Hashes distances between functions of the agent, which differ between builds. Includes the layout
+ * of a thread's data, and whether probes write short records. */
 static uint64_t describe_agent(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)&sj_ready_apply;
@@ -95,7 +96,8 @@ static ready_header make_key(const sj_ready_plan *plan, uint32_t first_function)
                           .first_function = first_function};
 }
 
-/* Of the plan that the path leads to now: nothing of it was read yet. */
+/* Makes the key of the plan that the path leads to now. The plan's contents have not been read
+ * yet. */
 static bool find_key(const char *plan_path, uint32_t first_function, ready_header *key)
 {
     struct stat status;
@@ -107,7 +109,7 @@ static bool find_key(const char *plan_path, uint32_t first_function, ready_heade
     return true;
 }
 
-/* Paths of what is kept beside a plan, of the one thread that applies plans. */
+/* Paths of the files beside a plan. Only one thread applies plans. */
 static char kept_path[PATH_BYTES];
 static char fresh_path[PATH_BYTES];
 
@@ -135,7 +137,7 @@ static bool is_trusted(const struct stat *file)
            file->st_uid == (uint32_t)SJ_SYS(SYS_geteuid, 0, 0, 0, 0, 0, 0);
 }
 
-/* A file of ready stubs, its header and changes mapped. */
+/* A file of ready stubs. Its header and changes are mapped. */
 typedef struct ready_file {
     int descriptor; /* -1: none */
     uint64_t mapped_bytes;
@@ -190,7 +192,7 @@ static void write_trampolines(uint8_t *area)
     sj_stubs_emit_trampolines(&emitter);
 }
 
-/* Maps the area where it has the distance from the module that it was made with. */
+/* Maps the area at the distance from the module for which it was made. */
 static bool map_area(const ready_file *file, uint64_t bias, sj_hooked_module *module)
 {
     const ready_header *header = file->header;
@@ -250,7 +252,8 @@ static bool is_text_as_planned(const sj_hooked_module *module)
     return same;
 }
 
-/* Where the plan's text lies; false: not within the module's. */
+/* Finds the address range of the plan's text. Returns false if it is not within the module's
+ * text. */
 static bool find_text(const ready_header *header, const sj_ready_place *place, uint64_t *low,
                       uint64_t *high)
 {
@@ -259,7 +262,8 @@ static bool find_text(const ready_header *header, const sj_ready_place *place, u
     return *low <= *high && *low >= place->text_low && *high <= place->text_high;
 }
 
-/* Opened first: most pages are copied to be written, and compared from the caches then. */
+/* Opens the text before it compares it. Writing copies most pages, and the comparison then finds
+ * them in the caches. */
 static bool change_text(const ready_header *header, const sj_ready_place *place,
                         sj_hooked_module *module)
 {
@@ -303,7 +307,8 @@ bool sj_ready_apply(const char *plan_path, const sj_ready_place *place, sj_hooke
     return applied;
 }
 
-/* Functions with values and receivers, and calls into libraries, have more in their stubs. */
+/* True if other processes can use the stubs. Stubs of functions with values or receivers, and of
+ * library calls, contain more data. */
 static bool may_be_kept(const sj_plan_header *plan, const sj_hooked_module *module,
                         const sj_hooks_report *report)
 {
@@ -330,8 +335,8 @@ static bool write_file(int file, const ready_header *header, const sj_hooked_mod
            write_at(file, module->stubs, header->stubs_bytes, area_offset(header));
 }
 
-/* keeps_plan returns whether what is kept was made of this plan: by any agent, so that two builds
- * do not replace each other's. */
+/* True if the kept stubs were made from this plan, by any agent. So two builds do not replace each
+ * other's stubs. */
 static bool keeps_plan(const char *path, const ready_header *key)
 {
     ready_header kept;
@@ -344,8 +349,9 @@ static bool keeps_plan(const char *path, const ready_header *key)
     return is_read && memcmp(&kept, key, offsetof(ready_header, agent)) == 0;
 }
 
-/* The first process leaves an empty file; the file is empty until it is written. What is kept of a
- * plan that has been replaced is as good as empty. */
+/* True if this process has to write the stubs: an earlier process has left a file, and that file
+ * does not hold stubs of this plan. The first process leaves an empty file, which stays empty until
+ * the stubs are written. A file with stubs of a replaced plan counts as empty. */
 static bool is_second(const char *path, const ready_header *key)
 {
     struct stat status;
@@ -359,7 +365,8 @@ static bool is_second(const char *path, const ready_header *key)
            is_trusted(&status) && !keeps_plan(path, key);
 }
 
-/* Each process has a name of its own: a killed one leaves its file, which hinders nobody. */
+/* Each process has its own file name. If a process is killed, its file does not block other
+ * processes. */
 static bool name_fresh_file(const char *plan_path)
 {
     enum { SUFFIX_BYTES = 24, BASE = 10 };

@@ -1,34 +1,34 @@
-/* Stubs that are ready: what one process of a session has made of a plan, for the next ones. */
+/* Ready stubs: one process of a session makes the stubs of a plan, and later ones reuse them. */
 #ifndef SJ_AGENT_INPROC_HOOKS_READY_H
 #define SJ_AGENT_INPROC_HOOKS_READY_H
 
 #include "agent/inproc/hooks/hooks.h"
 
-/* Where the module lies that a plan is for. */
+/* Addresses of the module that a plan is for. */
 typedef struct sj_ready_place {
     uint64_t bias;
     uint64_t text_low;
     uint64_t text_high;
-    uint32_t first_function; /* id */
+    uint32_t first_function; /* function id */
 } sj_ready_place;
 
-/* Which plan file it is: a path leads to another one when a policy makes the plan anew. */
+/* Identifies a plan file. Its path leads to another file after a policy has made the plan again. */
 typedef struct sj_ready_plan {
     uint64_t device, inode, bytes, changed_s, changed_ns;
 } sj_ready_plan;
 
-/* sj_ready_identify fills in which plan file an open one is. False: the kernel does not say. */
+/* Fills in the identity of an open plan file. Returns false if the kernel does not report it. */
 SJ_MUST_CHECK bool sj_ready_identify(int file, sj_ready_plan *plan);
 
-/* sj_ready_apply does what sj_hooks_apply does, by what was kept beside the plan file at
- * `plan_path`. False: nothing that fits was kept, or the text is not the plan's; nothing has
- * changed. */
+/* Does the work of sj_hooks_apply with the stubs that were kept beside the plan file at
+ * `plan_path`. Returns false, and changes nothing, if no fitting stubs were kept, or if the text
+ * differs from the plan's. */
 SJ_MUST_CHECK bool sj_ready_apply(const char *plan_path, const sj_ready_place *place,
                                   sj_hooked_module *module, sj_hooks_report *report);
 
-/* sj_ready_keep keeps beside `plan_path` what sj_hooks_apply has made of a plan, which was read
- * from `file`, if it can be used again. The first process only notes that it was there: most
- * programs have one. What was kept of an earlier plan is replaced. */
+/* Keeps the result of sj_hooks_apply beside `plan_path`, if other processes can use it. `file`
+ * identifies the file that the plan was read from. The first process only leaves an empty file,
+ * because most programs have one process. The result of an earlier plan is replaced. */
 void sj_ready_keep(const char *plan_path, const sj_ready_plan *file, const void *plan,
                    const sj_hooked_module *module, const sj_hooks_report *report);
 

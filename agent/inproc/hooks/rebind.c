@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Nothing is kept about changed slots, because their module may have been unloaded since: the slots
- * to restore are found like those to change, by their relocation and their value. A lazily bound
- * slot is restored as a bound one. */
+ * Changed slots are not remembered, because their module may have been unloaded since. The slots to
+ * restore are found in the same way as the slots to change: by their relocation and their value. A
+ * lazily bound slot is restored as a bound one. */
 #include "agent/inproc/hooks/rebind.h"
 
 #include "agent/inproc/hooks/dynamic_view.h"
@@ -18,8 +18,8 @@ typedef struct rebind_run {
     sj_rebound rebound;
 } rebind_run;
 
-/* The loader tells of a module before it relocates it: a slot holds no address then, and its page
- * is not sealed yet. It is left alone. */
+/* True if a slot is relocated. The loader announces a module before it relocates it. Then a slot
+ * holds no address, and its page is not read-only yet. Such a slot stays unchanged. */
 static bool is_relocated(const sj_dynamic_view *view, uint64_t held)
 {
     const uint64_t largest_module = UINT64_C(1) << 32;

@@ -30,8 +30,8 @@ bool sj_return_slots_reserve(uint64_t stack)
     }
     sj_return_slot *expected = NULL;
     if (!atomic_compare_exchange_strong(place, &expected, slots)) {
-        (void)sj_sys_unmap(slots,
-                           SJ_RETURN_REGION_BYTES); /* another thread or a handler was first */
+        /* Another thread or a signal handler was first. */
+        (void)sj_sys_unmap(slots, SJ_RETURN_REGION_BYTES);
     }
     return true;
 }
@@ -58,7 +58,7 @@ void sj_return_slots_put_back(uint64_t at, uint64_t *words, size_t count)
 {
     const uint64_t region = at >> SJ_RETURN_REGION_SHIFT;
     if (region >= SJ_RETURN_REGIONS || sj_return_regions[region] == NULL) {
-        return; /* no call is dispatched on this stack */
+        return; /* no call on this stack was dispatched */
     }
     for (size_t i = 0; i < count; i++) {
         words[i] = sj_return_slots_true_address(at + i * sizeof(words[0]), words[i]);

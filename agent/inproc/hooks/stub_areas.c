@@ -1,8 +1,9 @@
 /* Design notes
  *
- * Signal handlers and unwinders look areas up while another thread adds one: an entry is published
- * by its address, which is written last and taken back first. No thread is in an area that is taken
- * back, so a reader that is in one finds it whole. */
+ * Signal handlers and unwinders look areas up while another thread adds one. An entry is published
+ * by its address, which is written last when an area is added, and cleared first when it is
+ * removed. No thread is in an area that is removed, so a reader that is in an area finds a complete
+ * entry. */
 #include "agent/inproc/hooks/stub_areas.h"
 
 #include <stdatomic.h>
@@ -10,7 +11,7 @@
 
 sj_stub_ranges sj_stub_areas;
 
-/* All areas that were ever added lie in between. */
+/* All areas that were ever added lie between these addresses. */
 static _Atomic uint64_t lowest = UINT64_MAX;
 static _Atomic uint64_t highest;
 
@@ -80,7 +81,7 @@ uint64_t sj_stub_areas_find(uint64_t pc, uint64_t *bytes)
     return 0;
 }
 
-/* Of memory that is mapped. */
+/* Reads mapped memory. */
 static bool read_memory(void *context, uint64_t address, void *bytes, uint32_t count)
 {
     (void)context;

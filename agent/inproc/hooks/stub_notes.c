@@ -6,7 +6,7 @@
 
 enum { PLACE_END = 1 << SJ_STUB_KIND_SHIFT };
 
-/* Where no code is, so that unwinders end there. */
+/* A place without code, so that unwinding ends there. */
 #define UNKNOWN_PLACE ((uint32_t)SJ_STUB_UNKNOWN << SJ_STUB_KIND_SHIFT | (uint32_t)(PLACE_END - 1))
 
 static uint32_t start_of(uint64_t offset, int32_t stack)
@@ -15,7 +15,7 @@ static uint32_t start_of(uint64_t offset, int32_t stack)
     return (uint32_t)offset << SJ_STUB_STACK_BITS | (uint32_t)words;
 }
 
-/* Code of the agent's or of another module's has no place in the text. */
+/* Returns the word for a place. Code of the agent or of another module has no place in the text. */
 static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
 {
     if (kind == SJ_STUB_FIXED || kind == SJ_STUB_COPY) {
@@ -25,7 +25,7 @@ static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
     return kind == SJ_STUB_CALLED ? (uint32_t)kind << SJ_STUB_KIND_SHIFT : UNKNOWN_PLACE;
 }
 
-/* Whether the entry says of where `next` begins what that says. */
+/* True if `entry` also describes the code from `next` on correctly. */
 static bool goes_on(const sj_stub_entry *entry, const sj_stub_entry *next)
 {
     const uint32_t stack_mask = (1 << SJ_STUB_STACK_BITS) - 1;
@@ -75,7 +75,8 @@ void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t st
     note(emitter, at, stack);
 }
 
-/* Stubs that turned out too far leave entries unused: they say what the last one says. */
+/* Fills unused entries with the last one. Entries are unused if a stub turned out to be too far
+ * away. */
 static void fill(const sj_stub_stream *stream)
 {
     for (uint32_t i = stream->count; i < stream->room; i++) {

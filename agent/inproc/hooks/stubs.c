@@ -1,11 +1,16 @@
 /* Design notes
  *
- * The area of a module: the trampolines, the head of its map (agent/abi/stub_map.h), the code that
- * probes share, the main lines of all stubs, the tail-call entries (tail_calls.c), the slow parts,
- * which rarely run and so do not share cache lines with the others, and the map. Stubs may jump to
- * later stubs, so there are two passes: one to measure, which finds every address relative to the
- * area, and one to write.
- */
+ * The area of a module has these parts:
+ *  1. the trampolines
+ *  2. the head of the map (agent/abi/stub_map.h)
+ *  3. the code that probes share
+ *  4. the main lines of all stubs
+ *  5. the tail-call entries (tail_calls.c)
+ *  6. the slow parts, which rarely run and so do not share cache lines with the others
+ *  7. the map
+ *
+ * Stubs may jump to later stubs, so there are two passes. The first one measures, and finds every
+ * address relative to the area. The second one writes. */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/debugger.h"
 #include "agent/inproc/hooks/internal.h"
@@ -43,7 +48,8 @@ bool sj_hooks_expects_dispatch(void)
     return expects_dispatch;
 }
 
-/* Dispatched calls return to the thunk; their functions may jump to patched functions. */
+/* Returns the address of the thunk if dispatched calls, which return to it, may jump to patched
+ * functions. */
 static uint64_t find_thunk(void)
 {
     return expects_dispatch ? (uint64_t)(uintptr_t)&sj_arch_return_thunk : 0;
@@ -82,10 +88,11 @@ static uint64_t start_of_function(const sj_application *application)
     return application->bias + sj_plan_functions(application->plan)[application->function].offset;
 }
 
-/* Notes what a probe, or what follows it, stands for. Unwind information at an exit may say that
- * registers lie below the stack pointer, from which they were taken: a probe that pushes its return
- * address has overwritten them there. At the function's entry all else is the same, and they are
- * where they are. */
+/* Notes the place of an exit's probe and of the code behind it. That is the function's entry on
+ * machines whose calls push the return address. Unwind information at an exit may say that saved
+ * registers lie below the stack pointer, because the function has already popped them. The probe's
+ * call overwrites these words. At the function's entry the frame is the same, and these values are
+ * in the registers. */
 static void begin_exit(const sj_application *application, sj_code_emitter *emitter)
 {
     sj_code_begin_place(emitter, SJ_STUB_FIXED,
@@ -103,7 +110,8 @@ static void begin_moved(sj_application *application, sj_code_emitter *emitter, s
     }
 }
 
-/* COPY and its kin: bytes, then for the relative ones the field's position and its target. */
+/* Emits one of the COPY operations: bytes, and for the relative ones the field's position and its
+ * target. */
 static void emit_copy(sj_application *application, sj_reader *reader, sj_code_emitter *emitter,
                       sj_plan_operation operation)
 {
@@ -149,14 +157,15 @@ static void emit_generated_values(sj_code_emitter *emitter, uint32_t id, uint64_
     }
 }
 
-/* When values are recorded. */
+/* Moments at which values are recorded. */
 typedef enum values_moment {
     MOMENT_ENTRY,
     MOMENT_RETURN,
-    MOMENT_JUMP /* to another function, where there is no result */
+    MOMENT_JUMP /* exit by a jump to another function, where there is no result */
 } values_moment;
 
-/* place_at returns what of a function's place is recorded at a moment; 0: nothing. */
+/* Returns the place to record at a moment, for one of a function's places. Returns 0 if nothing is
+ * recorded. */
 static uint8_t place_at(uint8_t place, values_moment moment)
 {
     if (place == SJ_PLACE_CPU_ENTRY) {
@@ -169,11 +178,11 @@ static uint8_t place_at(uint8_t place, values_moment moment)
     return moment != MOMENT_JUMP && is_result == (moment == MOMENT_RETURN) ? place : 0;
 }
 
-/* Descriptors that one call of the probe gets. */
+/* Descriptors for one call of sj_recorder_values. */
 typedef struct value_word {
     uint32_t descriptors;
     uint32_t count;
-    uint8_t limit; /* of texts in it that the word already has */
+    uint8_t limit; /* limit that applies to the texts in the word so far */
 } value_word;
 
 enum { AT_ONCE = 4 /* descriptors in a word */ };
@@ -197,7 +206,7 @@ static bool is_text_place(uint8_t place)
     return kind == SJ_VALUE_STRING || kind >= SJ_PLACE_LENGTH_TEXT;
 }
 
-/* emit_value adds a place with what belongs in front of it: a word that it does not fit ends. */
+/* Adds a place and the descriptors that precede it. Ends the word first if they do not fit. */
 static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *word, uint8_t limit,
                        const uint8_t size[2], uint8_t place)
 {
@@ -216,7 +225,7 @@ static void emit_value(sj_code_emitter *emitter, uint32_t function, value_word *
     add_to_word(word, place);
 }
 
-/* emit_kept adds what keeps the address of a buffer, or of a result, at the entry. */
+/* Adds the descriptors that save the address of a buffer, or of a result, at the entry. */
 static void emit_kept(sj_code_emitter *emitter, uint32_t function, value_word *word,
                       const uint8_t filled[2])
 {
@@ -227,7 +236,7 @@ static void emit_kept(sj_code_emitter *emitter, uint32_t function, value_word *w
     add_to_word(word, filled[1]);
 }
 
-/* emit_filled adds what records the buffer at the exit. */
+/* Adds the descriptors that record the buffer at the exit. */
 static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word *word,
                         uint8_t limit, uint8_t filled, uint8_t place)
 {
@@ -242,8 +251,7 @@ static void emit_filled(sj_code_emitter *emitter, uint32_t function, value_word 
     add_to_word(word, place);
 }
 
-/* add_or_refuse adds descriptors, but for those that are 0, together or not at all; `*fits` is
- * false when they find no room. */
+/* Adds all nonzero descriptors, or none. `*fits` becomes false if they do not fit. */
 static void add_or_refuse(value_word *word, const uint8_t descriptors[AT_ONCE], bool *fits)
 {
     uint32_t needed = 0;
@@ -267,7 +275,7 @@ uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
     *fits = true;
     uint8_t limit = 0;
     uint8_t filled = 0;
-    uint8_t words = 0; /* what SJ_PLACE_WORDS says; lengths are of arguments only */
+    uint8_t words = 0; /* parameter of SJ_PLACE_WORDS; only arguments have lengths */
     for (uint32_t i = 0; i < SJ_PLACES_PER_FUNCTION; i++) {
         const uint8_t held = function->values[i];
         const uint8_t place = place_at(held, MOMENT_RETURN);
@@ -303,7 +311,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
         (uint32_t)function->value_shift << SJ_VALUE_SHIFT_BIT | sj_function_id(application, index);
     value_word word = {0};
     uint8_t limit = 0;
-    uint8_t size[2] = {0}; /* SJ_PLACE_LENGTH or SJ_PLACE_WORDS, and what it says */
+    uint8_t size[2] = {0}; /* SJ_PLACE_LENGTH or SJ_PLACE_WORDS, and its parameter */
     if (function->source == SJ_SYMBOL_GENERATED) {
         if (moment != MOMENT_JUMP) {
             emit_generated_values(emitter, id, application->bias + function->offset,
@@ -374,7 +382,8 @@ static void emit_enter(const sj_application *application, sj_code_emitter *emitt
     }
 }
 
-/* The result register is valid in front of a return, not in front of a jump to another function. */
+/* True if a return comes next. The result register is valid before a return, but not before a jump
+ * to another function. */
 static bool is_before_return(sj_reader reader)
 {
     if (sj_read_u8(&reader) != SJ_OPERATION_COPY) {
@@ -422,7 +431,7 @@ static void read_jump_leave(const sj_application *application, sj_reader *reader
                             jump_register);
 }
 
-/* begin_operation notes what the code of an operation stands for. */
+/* Notes the place for which the code of an operation stands. */
 static void begin_operation(sj_application *application, sj_code_emitter *emitter,
                             sj_plan_operation operation)
 {
@@ -510,14 +519,14 @@ static void emit_operation(sj_application *application, sj_reader *reader, sj_co
     }
 }
 
-/* Emits one stub; false if its operations are not valid. */
+/* Emits one stub. Returns false if its operations are invalid. */
 static bool emit_stub(sj_application *application, sj_code_emitter *emitter, uint32_t index)
 {
     const sj_plan_stub *stub = sj_plan_stubs(application->plan) + index;
     const uint8_t *operations = (const uint8_t *)application->plan +
                                 application->plan->operations_offset + stub->operations;
     sj_reader reader = sj_reader_of(operations, stub->operations_bytes);
-    emitter->frees_flags = false; /* left over from a stub that ended without a probe */
+    emitter->frees_flags = false; /* a stub that ended without a probe may have left it set */
     application->function = stub->function;
     application->place = start_of_function(application);
     application->has_left = false;
@@ -536,13 +545,13 @@ static uint64_t align_up(uint64_t value, uint64_t alignment)
 typedef struct area_layout {
     uint64_t main_bytes;
     uint64_t cold_bytes;
-    uint64_t map; /* offset */
+    uint64_t map; /* offset in the area */
     uint64_t bytes;
-    uint32_t main_count; /* of the map's entries */
+    uint32_t main_count; /* main-line entries of the map */
     uint32_t cold_count;
 } area_layout;
 
-/* What begins an area is called by the code behind it. */
+/* Notes the code at the start of an area as called by the code behind it. */
 static void note_trampolines(sj_code_emitter *emitter, uint64_t area)
 {
     emitter->at = area;
@@ -587,7 +596,7 @@ static area_layout measure_stubs(sj_application *application, uint64_t thunk)
     return layout;
 }
 
-/* Writes one stub; a second time if it used a label before its place was known. */
+/* Writes one stub. Writes it again if it used a label before its address was known. */
 static void write_stub(sj_application *application, sj_code_emitter *emitter, uint32_t index)
 {
     const uint32_t function = sj_plan_stubs(application->plan)[index].function;
@@ -627,7 +636,7 @@ void sj_stubs_emit_trampolines(sj_code_emitter *emitter)
     sj_code_emit_trampoline(emitter, (uint64_t)(uintptr_t)&sj_arch_jump_entry);
 }
 
-/* The places of what the plan's indices name, now that the area's is known. */
+/* Adds the area's address, which is known now, to the addresses of stubs and tail-call entries. */
 static void place_stubs(sj_application *application, uint64_t area)
 {
     for (uint32_t i = 0; i < application->plan->stub_count; i++) {

@@ -1,19 +1,20 @@
 /* Design notes
  *
  * A jump to the start of another function ends one call and begins another at the same moment. Such
- * an exit goes to the tail-call entry of that function, which records both with one reading of the
- * clock, the main cost of a probe. One call in ten of real programs is made so.
+ * an exit jumps to the tail-call entry of that function. The entry records both with one reading of
+ * the clock, which is the main cost of a probe. In real programs one call in ten is a tail call.
  *
- * A tracer hooks and unhooks each function by itself at any time, from outside, by changes of the
- * text only. So a tail-call entry reads the text: if the function's entry holds the patch, and the
- * landing instruction in front of it is intact, a jump there would lead straight to its probe.
- * Otherwise (a breakpoint, say) it jumps to the function's start. It does so, too, when a thread
- * had to wait for room, because the text may have changed meanwhile. A program that makes its own
- * text unreadable at run time (execute-only, by protection keys) cannot be recorded with tail-call
- * entries.
+ * A tracer hooks and unhooks functions one by one, at any time and from outside. It changes only
+ * the text. So a tail-call entry reads the text. The function is hooked if its entry holds the
+ * patch and the landing instruction before it is intact. Then a jump to it would lead straight to
+ * its probe. Otherwise, for example at a breakpoint, the tail-call entry jumps to the function's
+ * start. It does so, too, if the thread had to wait for a chunk, because the text may have changed
+ * meanwhile. Some programs make their text unreadable at run time (execute-only, with protection
+ * keys). They cannot be recorded with tail-call entries.
  *
- * One entry for each function, not this code in each exit: exits are then shorter than with a probe
- * of their own, which is faster in programs whose code does not fit the caches. */
+ * This code is written once for each
+ * function and not in each exit. So exits are shorter than with a probe of their own, which is
+ * faster in programs whose code does not fit the caches. */
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/internal.h"
@@ -35,8 +36,9 @@ static bool begins_with_plain_probe(const sj_plan_header *plan, uint32_t index)
     return operation == SJ_OPERATION_ENTER;
 }
 
-/* The patch of a function's entry, if there is one that a few bytes tell. This and what follows
- * depend on the plan only, so that measuring and writing agree. */
+/* Returns the patch of a function's entry if the entry can be recognized by a few bytes, else NULL.
+ * The functions from here on depend only on the plan, so measuring and writing give the same
+ * result. */
 static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(plan) + index;
@@ -50,7 +52,7 @@ static const sj_plan_patch *find_entry_patch(const sj_plan_header *plan, uint32_
                : NULL;
 }
 
-/* A function can have a tail-call entry. */
+/* True if a function can have a tail-call entry. */
 static bool may_have_entry(const sj_plan_header *plan, uint32_t index)
 {
     const sj_plan_function *function = sj_plan_functions(plan) + index;
@@ -74,7 +76,7 @@ static sj_tail_call_entry describe_entry(const sj_application *application, uint
         .start = application->bias + sj_plan_functions(application->plan)[index].offset};
     if (!sj_arch_patch_bytes(patch_at_entry->kind, entry.entry, entry.stub,
                              patch_at_entry->original, patch_at_entry->bytes, patch, &too_far)) {
-        memset(patch, 0, sizeof(patch)); /* no jump: the function is never patched */
+        memset(patch, 0, sizeof(patch)); /* not a jump, because the function is never patched */
     }
     memcpy(entry.patch, patch, sizeof(entry.patch));
     return entry;

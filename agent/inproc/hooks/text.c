@@ -51,8 +51,9 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
     for (uint32_t i = 0; i < text->count; i++) {
         void *start = (void *)(uintptr_t)text->parts[i].low;
         const uint64_t bytes = text->parts[i].high - text->parts[i].low;
-        /* Other threads may run other functions of these pages, so they stay executable; where a
-         * system forbids pages that are writable and executable, they are not for a moment. */
+        /* Other threads may run other functions in these pages, so the pages stay executable. If
+         * the system forbids pages that are writable and executable, they are not executable for a
+         * moment. */
         if (sj_sys_protect(start, bytes, PROT_WRITE | text->parts[i].protection) != 0 &&
             sj_sys_protect(start, bytes, PROT_READ | PROT_WRITE) != 0) {
             text->count = i;
@@ -63,7 +64,8 @@ sj_status sj_text_open(sj_text *text, uint64_t low, uint64_t high)
     return SJ_OK;
 }
 
-/* Writes a byte onto itself, by the kernel, which does not fault. */
+/* True if a byte is writable. The kernel writes the byte's own value, and returns an error instead
+ * of faulting. */
 static bool is_writable(uint64_t address)
 {
     uint8_t byte = *(const uint8_t *)(uintptr_t)address;

@@ -1,15 +1,16 @@
 /* Design notes
  *
- * A table names its stub's place as a constant, so it needs no program counter. Unwinders keep
- * pointers into tables, and a handler may ask while its thread reads another one: a table is never
- * changed. Stubs of one place share it, because it depends on what the map says alone.
+ * A table contains its stub's place as a constant, so it needs no program counter. Unwinders keep
+ * pointers into tables, and a handler may ask for a table while its thread reads another one. So a
+ * table is never changed. Stubs with the same place share a table, because its content depends only
+ * on the map.
  *
- * LLVM's unwinder looks one byte in front of a program counter, up to version 14 also behind a
- * signal. Later versions look there unless the frame is marked as a signal's. So for LLVM no frame
- * is marked, and the place is one byte behind the instruction's first. Which version asks is seen
- * by neither; but the instructions of a description are run only if the true program counter is
- * behind its begin. So the common entry describes `pc` itself, and the description the byte behind
- * it, where the thread is if the unwinder has subtracted 1. */
+ * LLVM's unwinder looks one byte before a program counter. Versions up to 14 do so even behind a
+ * signal. Later versions do so unless the frame is marked as a signal frame. So for LLVM no frame
+ * is marked, and the place is one byte behind the start of the instruction. The version of the
+ * unwinder is not visible. But the instructions of a description are run only if the true program
+ * counter is behind its start. So the common entry describes `pc` itself. The description is for
+ * the next byte, where the thread is if the unwinder has subtracted 1. */
 #include "agent/inproc/hooks/unwind_answer.h"
 
 #include "agent/abi/machine.h"
@@ -23,25 +24,27 @@ enum {
     ANSWERS = 16384,
     TRIES = 64,
     WORD = 8,
-    LINK_FRAME_BYTES = 48, /* a frame of this size and more holds the link register, ... */
-    LINK_AT = 8            /* ... here */
+    /* A frame of at least this size holds the link register, at LINK_AT. */
+    LINK_FRAME_BYTES = 48,
+    LINK_AT = 8
 };
 
 enum {
-    RULE_OFFSET = 0x80, /* and a register */
+    RULE_OFFSET = 0x80, /* plus a register */
     RULE_EXPRESSION = 0x10,
-    RULE_CFA = 0x12, /* with a factored offset */
+    RULE_CFA = 0x12, /* followed by a factored offset */
     RULE_VALUE = 0x16,
     OP_ADDRESS = 0x03,
     OP_DEREF = 0x06,
-    OP_REGISTER = 0x70 /* and a register */
+    OP_REGISTER = 0x70 /* plus a register */
 };
 
-/* The parts of a table. */
+/* The values on which a table depends. */
 typedef struct answer_key {
-    uint64_t begin; /* where the code begins that it describes */
+    uint64_t begin; /* start of the described code */
     uint64_t bytes;
-    sj_stub_place places[2]; /* of `begin`, if the unwinder looks before, and of the thread */
+    /* place of `begin`, if the unwinder looks before, and place of the thread */
+    sj_stub_place places[2];
     uint64_t looks_before;
 } answer_key;
 
@@ -82,14 +85,15 @@ static void put_64(answer_writer *writer, uint64_t value)
         put(writer, put_bytes_, sizeof(put_bytes_));                                               \
     } while (0)
 
-/* The stack pointer at the place is `stack` bytes above the one in the stub. */
+/* Writes the rule for the stack pointer, which at the place is `stack` bytes above the one in the
+ * stub. */
 static void put_stack(answer_writer *writer, int32_t stack)
 {
     enum { SEVEN_BITS = 0x7f };
     PUT(RULE_CFA, SJ_ARCH_UNWIND_STACK, (uint8_t)(-stack / WORD) & SEVEN_BITS);
 }
 
-/* Code that was called goes on at its return address. */
+/* Writes the rules for code that stubs call. It continues at its return address. */
 static void put_caller(answer_writer *writer, const sj_stub_place *place)
 {
     enum { LOW_BITS = 0x7f, MORE = 0x80, SEVEN = 7 };
@@ -108,8 +112,8 @@ static void put_caller(answer_writer *writer, const sj_stub_place *place)
     }
 }
 
-/* The rule by which libunwind finds the place is that of a word in memory; libgcc's for AArch64
- * takes a value alone. */
+/* Writes the rule for the place. libunwind needs a rule that reads a word in memory, and libgcc for
+ * AArch64 needs a rule that gives a value. */
 static void put_place(answer_writer *writer, const sj_stub_place *place)
 {
     const bool is_word = SJ_ARCH_UNWIND_PLACE_IN_MEMORY;
@@ -137,7 +141,7 @@ static uint8_t *begin_entry(answer_writer *writer)
     return writer->at;
 }
 
-/* Sets the length of an entry, whole words with its own. */
+/* Sets the length of an entry. The entry and its length together are whole words. */
 static void end_entry(answer_writer *writer, uint8_t *begin)
 {
     while ((uint32_t)(writer->at - begin + sizeof(uint32_t)) % WORD != 0) {
@@ -164,7 +168,7 @@ static void put_common_entry(answer_writer *writer)
     end_entry(writer, begin);
 }
 
-/* Returns where the description begins. */
+/* Writes the description and returns its start. */
 static uint8_t *put_description(answer_writer *writer, const uint8_t *common)
 {
     uint8_t *begin = begin_entry(writer);
@@ -177,8 +181,8 @@ static uint8_t *put_description(answer_writer *writer, const uint8_t *common)
     return begin - sizeof(uint32_t);
 }
 
-/* LLVM's unwinder searches the index, the others the frames: libgcc and libunwind know no index of
- * addresses so far from the table. */
+/* LLVM's unwinder searches the index, and the others search the frames. libgcc and libunwind do not
+ * support an index whose addresses are so far from the table. */
 static void write_table(answer *to)
 {
     enum { ABSOLUTE = 0, ABSOLUTE_64 = 4, COUNT = 3, INDEX_BYTES = 32 };
@@ -187,12 +191,12 @@ static void write_table(answer *to)
     answer_writer *writer = &out;
     put_common_entry(writer);
     const uint8_t *description = put_description(writer, frames);
-    put_32(writer, 0); /* the end */
+    put_32(writer, 0); /* end mark */
     writer->at = to->table;
     PUT(1, ABSOLUTE, COUNT, ABSOLUTE_64);
     put_64(writer, (uint64_t)(uintptr_t)frames);
-    put_32(writer,
-           to->key.looks_before != 0 ? 1 : 2); /* entries: libunwind counts the common one */
+    /* Number of entries: libunwind counts the common entry, too. */
+    put_32(writer, to->key.looks_before != 0 ? 1 : 2);
     put_64(writer, to->key.begin);
     put_64(writer, (uint64_t)(uintptr_t)description);
 }
@@ -209,8 +213,9 @@ static uint32_t hash_of(const answer_key *key)
     return (uint32_t)hash;
 }
 
-/* A table that another thread writes, or the code that this handler interrupted, is passed over:
- * the same one may be there twice. */
+/* Returns the table for a key, and writes it if there is none. Skips a table that another thread is
+ * writing. The code that a signal handler has interrupted may be writing it, too. So the same table
+ * may exist twice. */
 static const uint8_t *find_table(const answer_key *key)
 {
     const uint32_t first = hash_of(key);
@@ -230,7 +235,8 @@ static const uint8_t *find_table(const answer_key *key)
     return NULL;
 }
 
-/* Reads what the map says of `pc`; what is not needed is 0. */
+/* Reads the map's entry for `pc`. Members that are not needed are set to 0, so that keys can be
+ * compared. */
 static void read_place(uint64_t pc, uint64_t shift, sj_stub_place *place)
 {
     uint64_t low;

@@ -1,11 +1,10 @@
 /* Design notes
- *
- * RLIMIT_AS counts what is mapped, whether it has memory or not. The arena has room for hundreds of
- * threads, of which few programs have as many. A process that is limited when it starts gets an
- * arena for fewer threads. One that limits itself later gives back the chunks of slots that no
- * thread has come near to: further threads find no slot then, which is counted as ever.
- *
- * The hole may be filled by the program, so the arena is unmapped in two parts. */
+ * |RLIMIT_AS counts what is mapped, whether or not it has memory. The arena has slots for hundreds
+ * of threads; few programs have as many. A process that is limited when it starts gets an arena for
+ * fewer threads. A process that limits itself later unmaps the chunks of slots that no thread has
+ * come near. Later threads then find no slot, and are counted as refused.
+ * |The program may map other memory into the resulting hole. So the arena is unmapped in two parts.
+ */
 #include "agent/inproc/recorder/address_space.h"
 
 #include "agent/inproc/recorder/internal.h"
@@ -42,8 +41,9 @@ static uint64_t chunks_offset(uint32_t slot)
     return sj_arena_chunk_offset(arena->max_threads, arena->chunks_per_thread, slot, 0);
 }
 
-/* keep_slots lets no thread claim a slot from `*most` on, or from the first one whose page has no
- * memory yet; returns how many could be claimed before. */
+/* Prevents threads from claiming slots from `*most` on, or from the first slot whose page has no
+ * memory, if that is higher. Stores the new number of claimable slots in `*most` and returns the
+ * previous one. */
 static uint32_t keep_slots(uint32_t *most)
 {
     uint64_t counts = atomic_load(&sj_recorder.slot_counts);

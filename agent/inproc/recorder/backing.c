@@ -1,20 +1,21 @@
 /* Design notes
- *
- * The arena is a sparse file on a tmpfs, which other files may fill. To write to a page that the
- * tmpfs has no memory for is a SIGBUS in the program. So pages get their memory from the kernel
- * first (populate.c), which then answers with an error. The file's descriptor is not kept: it would
- * be the program's to see and to close. */
+ * |The arena is a sparse file on a tmpfs, which other files may fill. Writing to a page for which
+ * the tmpfs has no memory raises SIGBUS in the program. So the recorder first has the kernel
+ * allocate the pages (populate.c); a failure is then an error code. The recorder does not keep the
+ * file's descriptor, because the program could see and close it. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <sys/vfs.h>
 
 enum {
-    PAUSE_TICKS = 1 << 22, /* a thread that was refused does not ask again at once */
-    SPARED = 2 /* chunks that are left for others, for each of which a thread then has */
+    PAUSE_TICKS = 1 << 22, /* a refused thread does not ask again for so long */
+    /* Chunks' worth of memory to leave for other threads, for each chunk that a thread will
+     * have. */
+    SPARED = 2
 };
 
-/* Bytes that the arena's file system has left; UINT64_MAX: as many as there are, or unknown. */
+/* Returns the free bytes of the arena's file system; UINT64_MAX: unlimited or unknown. */
 static uint64_t find_room(void)
 {
     struct statfs status;

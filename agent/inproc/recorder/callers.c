@@ -1,8 +1,7 @@
 /* Design notes
- *
- * A call leaves its return address on the stack, which lies in the code of its caller. Parts of a
- * function that the compiler has put apart (.cold) are not of its code here: calls from there are
- * called by nobody. */
+ * |A call leaves its return address on the stack, and that address lies in the code of its caller.
+ * Parts of a function that the compiler has moved away (.cold) are not noted as its code. So a call
+ * from such a part has no known caller. */
 #include "agent/inproc/recorder/callers.h"
 
 #include <stdatomic.h>
@@ -17,7 +16,7 @@ typedef struct caller {
 } caller;
 
 static caller callers[CALLERS];
-static _Atomic uint32_t caller_count; /* places that were in use */
+static _Atomic uint32_t caller_count; /* number of leading places that have ever been in use */
 
 bool sj_recorder_note_function(uint32_t function, uint64_t address, uint32_t bytes,
                                const void *owner)
@@ -27,7 +26,7 @@ bool sj_recorder_note_function(uint32_t function, uint64_t address, uint32_t byt
         if (atomic_load_explicit(&place->low, memory_order_relaxed) != 0) {
             continue;
         }
-        /* After the place was freed: a reader that sees what follows sees that, too. */
+        /* Orders the freeing of the place before the stores below, for readers that see them. */
         atomic_thread_fence(memory_order_release);
         atomic_store_explicit(&place->high, address + bytes, memory_order_relaxed);
         place->owner = owner;
@@ -76,7 +75,8 @@ uint32_t sj_recorder_function_at(uint64_t address)
         }
         const uint32_t function = atomic_load_explicit(&place->function, memory_order_relaxed);
         atomic_thread_fence(memory_order_acquire);
-        if (atomic_load_explicit(&place->low, memory_order_relaxed) == low) { /* not reused */
+        /* the place was not reused meanwhile */
+        if (atomic_load_explicit(&place->low, memory_order_relaxed) == low) {
             return function;
         }
     }

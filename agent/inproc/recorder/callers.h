@@ -1,22 +1,22 @@
-/* Where the code of functions lies that conditions of rules name as callers. */
+/* Stores where the code of functions lies that conditions of rules name as callers. */
 #ifndef SJ_AGENT_INPROC_RECORDER_CALLERS_H
 #define SJ_AGENT_INPROC_RECORDER_CALLERS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_recorder_note_function says where the code of a function lies that rules name as a caller;
- * sj_recorder_forget_functions drops those that were noted for an owner. A module may have several,
- * which may note the same functions. False: there is no room. One thread at a time. */
+/* sj_recorder_note_function stores where the code of a function lies that rules name as a caller.
+ * Returns false if the table is full. `owner` identifies the hooks that need it: a module may have
+ * several owners, which may note the same functions. sj_recorder_forget_functions removes an
+ * owner's functions. One thread at a time. */
 bool sj_recorder_note_function(uint32_t function, uint64_t address, uint32_t bytes,
                                const void *owner);
 void sj_recorder_forget_functions(const void *owner);
 
-/* sj_recorder_has_noted: functions are noted for an owner. One thread at a time. */
+/* True if functions are noted for an owner. One thread at a time. */
 bool sj_recorder_has_noted(const void *owner);
 
-/* sj_recorder_function_at returns the noted function that an address lies in, 0: none.
- * Async-signal-safe. */
+/* Returns the noted function whose code contains an address; 0: none. Async-signal-safe. */
 uint32_t sj_recorder_function_at(uint64_t address);
 
 #endif

@@ -12,8 +12,9 @@
 
 sj_changes *sj_recorder_changes;
 
-/* Of each place the version of the rule whose first mark this process has passed, and not its
- * second, with the lowest bit set; else 0. What is in the place later has another version. */
+/* For each place of a rule: the rule's version with the lowest bit set, if this process has passed
+ * the rule's first mark and not its second; else 0. A later rule in the same place has another
+ * version. */
 static _Atomic uint32_t between[SJ_CHANGE_RULES];
 
 static void forget_marks(void)
@@ -23,7 +24,7 @@ static void forget_marks(void)
     }
 }
 
-/* Programs that the recorded one runs were not asked for. */
+/* True if the rules are meant for this program, not for a program that it runs. */
 static bool is_of_this_program(const sj_changes *changes)
 {
     char program[SJ_CHANGES_PATH];
@@ -37,8 +38,8 @@ static bool is_of_this_program(const sj_changes *changes)
     return bytes > 0 && changes->program[bytes] == '\0';
 }
 
-/* map_whole maps a file that is as large as the table: behind the end of a shorter one, reading
- * would end the program. The recorder gives the file its name when it is complete. */
+/* Maps a file that has at least the table's size: reading behind the end of a shorter file would
+ * kill the program. The recorder gives the file its name when the file is complete. */
 static sj_changes *map_whole(int file)
 {
     struct stat status;
@@ -72,10 +73,11 @@ void sj_recorder_map_changes(const char *directory)
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
         return;
     }
-    if (sj_recorder_changes == NULL) { /* a forked child has passed its parent's marks */
+    /* else a forked child keeps the marks that its parent has passed */
+    if (sj_recorder_changes == NULL) {
         forget_marks();
     }
-    sj_recorder_unmap_changes(); /* of the parent's recording */
+    sj_recorder_unmap_changes(); /* unmaps the parent's table in a forked child */
     sj_recorder_changes = mapped;
 }
 
@@ -83,12 +85,12 @@ void sj_recorder_unmap_changes(void)
 {
     sj_changes *mapped = sj_recorder_changes;
     sj_recorder_changes = NULL;
-    if (mapped != NULL && sj_recorder_may_call()) { /* behind a seccomp filter it stays */
+    if (mapped != NULL && sj_recorder_may_call()) { /* stays mapped under a seccomp filter */
         (void)sj_sys_unmap(mapped, sizeof(*mapped));
     }
 }
 
-/* is_in_force: rules end with their recorder. */
+/* True while the rules apply: they end with the recorder process. */
 static bool is_in_force(sj_changes *changes)
 {
     if (atomic_load(&sj_recorder.armed) == 0 || sj_recorder_is_forked()) {
@@ -107,7 +109,7 @@ static bool is_in_force(sj_changes *changes)
     if (!is_alive) {
         atomic_store(&changes->is_on, 0);
     } else {
-        atomic_store(&changes->alive_ticks, now); /* asked once a grace */
+        atomic_store(&changes->alive_ticks, now); /* the recorder is checked once a grace period */
     }
     return is_alive;
 }
@@ -151,7 +153,8 @@ static bool compares(uint8_t comparison, uint8_t descriptor, uint64_t bits, uint
     }
 }
 
-/* A name is compared whole, or up to the * at the end of the pattern. */
+/* True if the thread's name equals `pattern`, up to the * at the end of the pattern if it has
+ * one. */
 static bool is_thread(const char pattern[SJ_CHANGE_THREAD_BYTES])
 {
     char name[SJ_CHANGE_THREAD_BYTES];
@@ -190,7 +193,7 @@ static bool has_bit(const _Atomic uint64_t bits[SJ_CHANGE_RULE_WORDS], uint32_t 
     return (atomic_load_explicit(&bits[place / 64], memory_order_relaxed) >> place % 64 & 1) != 0;
 }
 
-/* is_called_by: the call returns to a function that rule number `place` names as its caller. */
+/* True if the call returns to a function that the rule at `place` names as its caller. */
 static bool is_called_by(const sj_changes *changes, uint32_t place, const sj_judged_call *call)
 {
     const uint32_t caller = call != NULL ? sj_recorder_function_at(call->return_address) : 0;
@@ -212,8 +215,7 @@ static bool condition_holds(const sj_changes *changes, uint32_t place,
            compares(condition->comparison, condition->descriptor, bits, condition->operand);
 }
 
-/* is_between_marks: `rule`, of this version, begins with no mark or with one that has been passed.
- */
+/* True if `rule`, of this version, begins without a mark or its first mark has been passed. */
 static bool is_between_marks(const sj_change_rule *rule, uint32_t place, uint32_t version)
 {
     return rule->begin_mark[0] == '\0' ||
@@ -221,7 +223,7 @@ static bool is_between_marks(const sj_change_rule *rule, uint32_t place, uint32_
            atomic_load_explicit(&rule->is_between, memory_order_relaxed) != 0;
 }
 
-/* holds leaves the counting to `counts`. */
+/* True if a call meets a rule's conditions. Counts nothing; `counts` does. */
 static bool holds(const sj_changes *changes, uint32_t place, uint32_t version, uint64_t bits,
                   const sj_judged_call *call)
 {
@@ -254,7 +256,7 @@ void sj_recorder_change_at_mark(const char *name, bool end)
     sj_changes *changes = sj_recorder_changes;
     for (uint32_t i = 0; changes != NULL && i < SJ_CHANGE_RULES; i++) {
         sj_change_rule *rule = &changes->rules[i];
-        /* As in `fires`. */
+        /* Read as in `fires`. */
         const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
         if (rule->begin_mark[0] == '\0') {
             continue;
@@ -269,12 +271,12 @@ void sj_recorder_change_at_mark(const char *name, bool end)
     }
 }
 
-/* Which calls of those that meet a rule are its. */
+/* Selects among the calls that meet a rule those to which it applies. */
 typedef struct rule_turns {
     uint64_t from, one_in, times;
 } rule_turns;
 
-/* counts says whether it is this call's turn. */
+/* Counts a call that meets a rule. Returns true if the rule applies to this call. */
 static bool counts(sj_change_rule *rule, const rule_turns *turns)
 {
     const uint64_t met = atomic_fetch_add_explicit(&rule->met, 1, memory_order_relaxed) + 1;
@@ -303,7 +305,7 @@ static void pass_time(uint64_t delay_ns)
     sj_recorder_end_calls();
 }
 
-/* copy_due says what a rule does with a value. */
+/* Describes what a rule does with a value. */
 static void copy_due(const sj_change_rule *rule, uint32_t place, uint8_t descriptor, uint64_t bits,
                      sj_due_change *due)
 {
@@ -330,15 +332,15 @@ uint32_t sj_recorder_due_bytes(const sj_due_change *due, uint8_t bytes[SJ_CHANGE
                : 0;
 }
 
-/* fires judges one rule; `*delay_ns` is to pass then. A rule that the recorder writes meanwhile is
- * none: neither what it was nor what it becomes. */
+/* True if one rule applies; `*delay_ns` is then its delay. A rule that the recorder writes
+ * meanwhile does not apply, neither the old one nor the new one. */
 static bool fires(sj_changes *changes, uint32_t place, uint8_t descriptor, uint64_t bits,
                   const sj_judged_call *call, sj_due_change *due, uint64_t *delay_ns)
 {
     sj_change_rule *rule = &changes->rules[place];
-    /* Pairs with the recorder, which makes it odd before it writes and even after. */
+    /* Pairs with the recorder, which makes the version uneven before it writes and even after. */
     const uint32_t version = atomic_load_explicit(&rule->version, memory_order_acquire);
-    /* The clock is read last: most calls meet no rule. */
+    /* The clock is read last, because most calls meet no rule. */
     if (version % 2 != 0 || rule->descriptor != descriptor ||
         !holds(changes, place, version, bits, call) || !is_in_force(changes)) {
         return false;

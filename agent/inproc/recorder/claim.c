@@ -1,9 +1,8 @@
 /* Design notes
- *
- * A thread's first probe looks for the bounds of its stack. glibc writes them into the thread's
- * control block, at a place that differs between versions: two words that describe memory which
- * holds both this frame and the block are what is looked for. Else /proc/self/maps is read, which
- * takes a hundred times as long. */
+ * |A thread's first probe searches for the bounds of its stack. glibc writes them into the thread's
+ * control block, at a place that differs between versions. So the recorder looks for two words that
+ * describe memory around both this frame and the block. If there are none, it reads
+ * /proc/self/maps, which takes a hundred times as long. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/memory.h"
@@ -13,10 +12,10 @@
 #include <sys/resource.h>
 
 enum { PAGE_BYTES = 4096, BLOCK_ROOM_BYTES = 16384 };
-#define STACK_MAX_BYTES (UINT64_C(1) << 36) /* no stack lies that low, also in emulators */
+#define STACK_MAX_BYTES (UINT64_C(1) << 36) /* every stack lies higher, also in emulators */
 
-/* The block lies at the thread pointer (x86-64) or below it (AArch64); only the page of the pointer
- * is sure to be readable. */
+/* Finds the bounds in the thread's control block. The block lies at the thread pointer (x86-64) or
+ * below it (AArch64). Only the page of the pointer is sure to be readable. */
 static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
 {
     const uint64_t block = sj_arch_thread_pointer();
@@ -34,9 +33,9 @@ static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
     return false;
 }
 
-/* Bounds of the mapping that the thread runs on; the main thread's may still grow to its limit.
- * Stacks without guard pages share one mapping with whatever lies beside them: the thread's control
- * block, which a C library puts above the first frame, ends its own. */
+/* Finds the bounds of the mapping that the thread runs on. The main thread's mapping may still grow
+ * to its limit. A stack without guard pages shares one mapping with its neighbours. So the thread's
+ * control block, which a C library puts above the first frame, is the upper bound. */
 static sj_stack_bounds find_in_maps(uint64_t here)
 {
     const uint64_t block = sj_arch_thread_pointer();
@@ -72,8 +71,9 @@ sj_stack_bounds sj_recorder_find_stack(void)
     return find_in_control_block(here, &bounds) ? bounds : find_in_maps(here);
 }
 
-/* Where in its control block a C library keeps a thread's number: found while calls may be made,
- * for threads that claim a slot when none may be. 0: not known. */
+/* Distance from the control block at which the C library keeps a thread's number; 0: unknown. It is
+ * learned while system calls may be made, and used by threads that claim a slot when none may be
+ * made. */
 static _Atomic int32_t tid_distance;
 
 static uint32_t tid_at(int32_t distance)
@@ -90,7 +90,7 @@ static void learn_tid_distance(uint32_t tid)
         return;
     }
     for (int32_t at = 4; at < PAGE_BYTES; at += 4) {
-        /* Behind the block first, which is where it lies on x86-64. */
+        /* Search above the block first: x86-64 has the number there. */
         const bool is_behind = at + 4 <= PAGE_BYTES - in_page;
         if (is_behind && tid_at(at) == tid) {
             atomic_store_explicit(&tid_distance, at, memory_order_relaxed);
@@ -105,7 +105,7 @@ static void learn_tid_distance(uint32_t tid)
     }
 }
 
-/* 0: not known. */
+/* Returns the thread's number, read from its control block; 0: unknown. */
 static uint32_t tid_without_call(void)
 {
     const uint64_t block = sj_arch_thread_pointer();
@@ -115,8 +115,8 @@ static uint32_t tid_without_call(void)
     return is_readable ? tid_at(known) : 0;
 }
 
-/* Slots are prepared when they are first claimed: 512 of them take 32 pages, which a short process
- * would spend a tenth of its time on. */
+/* Prepares a slot when it is first claimed. All 512 slots take 32 pages: preparing them at the
+ * start would take a tenth of a short process's time. */
 static void prepare_slot(sj_thread_slot *slot)
 {
     sj_arena_header *arena = sj_recorder.arena;
@@ -188,7 +188,8 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
     return true;
 }
 
-/* Gives memory to the next page of slots; false: there are no more, or it has none. */
+/* Allocates memory for the next page of slots. Returns false if all slots have memory or the file
+ * system is full. */
 static bool back_more_slots(sj_recorder_thread *self)
 {
     uint64_t counts = atomic_load_explicit(&sj_recorder.slot_counts, memory_order_acquire);

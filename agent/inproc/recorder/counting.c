@@ -1,9 +1,8 @@
 /* Design notes
- *
- * The cursor of a thread that writes short records may stand in the middle of a place. Who wants a
- * whole one takes what is left of it, too, in the same instruction, and fills that up: so every
- * word is written by the one who took it, whatever handlers do in between, and places are complete
- * as soon as anything follows them. */
+ * |The cursor of a thread that writes short records may stand within a 16-byte place. A thread that
+ * reserves a whole record takes the rest of this place, too, in the same instruction, and writes
+ * fillers into it. So each word is written by the probe that reserved it, whatever signal handlers
+ * do in between. A place is complete as soon as a record follows it. */
 #include "agent/inproc/recorder/internal.h"
 
 bool sj_recorder_counts_calls(void)

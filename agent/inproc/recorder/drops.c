@@ -1,15 +1,15 @@
 /* Design notes
- *
- * The window holds the dropped records in order. Counting it follows the thread's own stack: a call
- * that began and ended among them is gone, the entry of one that is open stays at the start of the
- * window and moves into the next chunk. So the recorder loses calls, and not the place among their
- * callers of those that follow. What the window does not show (records of other stacks, of runtimes
- * without addresses, without clock, of handlers in the slow path) makes that knowledge unsure. */
+ * |The window holds the dropped records in order. Counting them follows the thread's own stack. A
+ * call that began and ended among them is lost. The entry of an open call stays at the start of the
+ * window and moves into the next chunk. So the recorder loses calls, but later calls keep their
+ * callers.
+ * |This knowledge is unsure if the window does not show everything. It does not show records of
+ * other stacks, of runtimes without addresses, without a clock, or of handlers in the slow path. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
-/* Memory that nobody reads, with room for one chunk at an aligned address. Shared by all threads
- * that cannot or must not record. */
+/* The trash area, which is never read. It holds one chunk at an aligned address. All threads that
+ * cannot or must not record share it. */
 static uint8_t void_room[2 * SJ_CHUNK_BYTES];
 
 enum { KEPT_RECORDS = SJ_DISCARD_RECORDS / 2 };
@@ -30,7 +30,8 @@ void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t e
     sj_recorder_add(&self->slot->dropped_events, events);
 }
 
-/* The words of a place with short records, if all of them are written. */
+/* Counts and zeroes the short records of a place. Returns false if one of them is not yet
+ * written. */
 static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
 {
     uint64_t entered = 0;
@@ -51,7 +52,7 @@ static bool count_shorts(uint64_t record, uint64_t *calls, uint64_t *events)
     return true;
 }
 
-/* Zeroes a place: what is left of a time or a stack would look like short records. */
+/* Zeroes a place, because the rest of a time or a stack would look like short records. */
 static void zero_place(uint64_t record)
 {
     atomic_store_explicit((_Atomic uint32_t *)(record + 12), 0, memory_order_relaxed);
@@ -67,14 +68,14 @@ static void move_place(uint64_t to, uint64_t from)
     for (uint32_t i = 0; i + 1 < SJ_SHORTS; i++) {
         ((volatile uint32_t *)to)[i] = words[i];
     }
-    /* A tag other than 0 means a complete record. */
+    /* A nonzero tag marks a complete record. */
     atomic_store_explicit((_Atomic uint32_t *)(to + 12), tag, memory_order_release);
     if (to != from) {
         zero_place(from);
     }
 }
 
-/* One look through a window. */
+/* One pass over a window. */
 typedef struct window_count {
     sj_recorder_thread *self;
     uint64_t start;
@@ -94,7 +95,7 @@ static void count_place(window_count *window, uint64_t record, uint32_t tag)
     zero_place(record);
 }
 
-/* The calls at `stack` and below have ended. */
+/* Ends the calls at `stack` and below. */
 static void end_calls(window_count *window, uint64_t stack)
 {
     sj_recorder_open_calls *open = &window->self->open;
@@ -111,7 +112,7 @@ static void end_calls(window_count *window, uint64_t stack)
     open->ended_stack = open->ended_stack > stack ? open->ended_stack : stack;
 }
 
-/* Keeps a record behind those that are kept, or counts it. */
+/* Keeps a record behind those that are kept already, or counts it. */
 static void keep_record(window_count *window, uint64_t place, uint64_t stack, uint32_t tag)
 {
     sj_recorder_open_calls *open = &window->self->open;
@@ -124,7 +125,8 @@ static void keep_record(window_count *window, uint64_t place, uint64_t stack, ui
     count_place(window, place, tag);
 }
 
-/* The call that has jumped has ended for good: what it jumped to is among the dropped records. */
+/* Ends the call that has made a tail call, if there is one: the entry of its callee is among the
+ * dropped records. */
 static void land(window_count *window)
 {
     sj_recorder_open_calls *open = &window->self->open;
@@ -170,8 +172,8 @@ static void follow_record(window_count *window, uint64_t place, uint32_t tag)
     count_place(window, place, tag);
 }
 
-/* A place that is not written yet belongs to a probe that was interrupted: its record comes out of
- * order, behind all that the window keeps. */
+/* Gives up all kept entries. A place that is not yet written belongs to an interrupted probe, whose
+ * record comes out of order behind everything that the window keeps. */
 static void keep_nothing(window_count *window)
 {
     sj_recorder_open_calls *open = &window->self->open;
@@ -226,11 +228,11 @@ uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64
         sj_recorder_put(address, ticks, 0, sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_STACK_KNOWN));
         address += SJ_RECORD_BYTES;
     }
-    if (open->has_jumped) { /* right in front of the entry of what it jumped to */
+    if (open->has_jumped) { /* directly before the callee's entry */
         move_place(address, kept);
         address += SJ_RECORD_BYTES;
     }
-    if (open->kept > 0) { /* there is no place that waits for its record, so all is free again */
+    if (open->kept > 0) { /* no place waits for its record, so the whole window is free again */
         self->window_low = window_start(self);
     }
     self->open = (sj_recorder_open_calls){.kept = 0};

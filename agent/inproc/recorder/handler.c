@@ -1,24 +1,20 @@
 /* Design notes
- *
- * Whether a thread runs a signal handler is read off its stack: the kernel leaves there, as the
- * handler's return address, the restorer that sigaction was given, and gives the restorers when
- * asked for the actions; behind it lies the frame that the kernel made. Where no restorers are in
- * use, a word that the kernel writes into every such frame takes their place. A stack that is not
- * the thread's own (alternate signal stacks, coroutines) makes the thread drop instead of wait,
- * which is the safe side.
- *
- * Frames of handlers that have returned stay on the stack, in live frames that do not overwrite
- * them; so do those of inferior calls. A handler that runs has its own signal blocked beside those
- * that were blocked before, which the frame says. So a frame with the thread's present mask is a
- * remainder, unless some handler may be interrupted by its own signal (SA_NODEFER). A handler that
- * unblocks its signal itself waits as any function does.
- *
- * A fault of the thread's own comes at an instruction of the program's, never in the recorder: its
- * handler may wait as any function may. HotSpot lives on such faults, and what its handler leaves
- * behind in frames that live long kept the thread from waiting.
- *
- * A handler that forks (as PostgreSQL's main process starts others) leaves its frame on the child's
- * stack for good. It interrupted nothing of the child's, which waits in spite of it. */
+ * |The recorder reads from a thread's stack whether the thread runs a signal handler. The kernel
+ * leaves the restorer that was passed to sigaction there, as the handler's return address. It
+ * returns the restorers when asked for the actions. The frame that the kernel made follows that
+ * address. Where no restorers are in use, the recorder searches for a word that the kernel writes
+ * into every such frame. On a stack that is not its own (alternate signal stack, coroutine) a
+ * thread drops instead of waiting, which is safe. |Frames of handlers that have returned, and of
+ * inferior calls, may stay on the stack within live frames that do not overwrite them. A running
+ * handler has its own signal blocked, in addition to the signals that were blocked before. The
+ * frame holds the earlier mask. So a frame with the thread's present mask is a remainder, unless
+ * some handler may be interrupted by its own signal (SA_NODEFER). A handler that unblocks its
+ * signal itself waits like any function. |A fault that the thread raised itself comes from an
+ * instruction of the program, never from the recorder. Its handler may wait like any function.
+ * HotSpot relies on such faults. Its handler leaves remainders in long-lived frames, which kept the
+ * thread from waiting. |A handler that forks (PostgreSQL's main process starts processes so) leaves
+ * its frame on the child's stack for good. The handler interrupted no code of the child. So the
+ * child ignores the frame and waits. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -52,7 +48,7 @@ static uint32_t collect_marks(uint64_t *marks)
 
 #else
 
-/* Collects the distinct restorers; MAX_MARKS + 1 when there are more. */
+/* Collects the distinct restorers. Returns MAX_MARKS + 1 if there are more. */
 static uint32_t collect_marks(uint64_t *restorers)
 {
     uint32_t count = 0;
@@ -77,8 +73,8 @@ static uint32_t collect_marks(uint64_t *restorers)
 
 #endif
 
-/* A part of the stack, copied by the kernel: whatever another thread protects or unmaps meanwhile,
- * reading it cannot fault. */
+/* Sizes of a part of the stack. The kernel copies it, so reading cannot fault if another thread
+ * protects or unmaps the stack meanwhile. */
 enum {
     PART_BYTES = 1024,
     BYTES_BEFORE = SJ_ARCH_SIGNAL_WORDS_BEFORE * 8,
@@ -100,8 +96,8 @@ static bool copy_stack(uint64_t address, uint64_t *words, uint64_t bytes)
     return got == (long)bytes;
 }
 
-/* Whether a frame is that of a handler of the thread's own fault. The kernel says so in frames of
- * handlers that asked for it only. */
+/* True if a frame belongs to a handler of the thread's own fault. The kernel writes the siginfo
+ * only for handlers that asked for it. */
 static bool is_own_fault(const uint64_t *words)
 {
     const sj_arch_signal signal = sj_arch_frame_signal(words);
@@ -124,7 +120,8 @@ static bool is_any_undeferred(void)
     return false;
 }
 
-/* Whether the handler of a frame has returned: no more signals are blocked than before it. */
+/* True if the handler of a frame has returned: the same signals are blocked as before the
+ * handler. */
 static bool is_remainder(const uint64_t *words)
 {
     uint64_t mask = 0;
@@ -137,8 +134,8 @@ static bool is_frame(const uint64_t *words, uint64_t at)
     return sj_arch_is_signal_frame(words, at) && !is_own_fault(words) && !is_remainder(words);
 }
 
-/* Looks for a handler's frame from `from` up to `high`, at most PART_BYTES further, and returns
- * where it is, SJ_UNKNOWN_HANDLER, or 0. That at `known` is passed. */
+/* Searches for a handler's frame from `from` up to `high`, PART_BYTES at most. Skips the frame at
+ * `known`. Returns the frame's address, SJ_UNKNOWN_HANDLER, or 0 if there is none. */
 static uint64_t find_frame(uint64_t from, uint64_t high, const uint64_t *marks, uint32_t count,
                            uint64_t known)
 {

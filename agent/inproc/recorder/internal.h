@@ -1,45 +1,47 @@
-/* What the recorder's own files share. */
+/* Internal header of the recorder; not included outside this folder. */
 #ifndef SJ_AGENT_INPROC_RECORDER_INTERNAL_H
 #define SJ_AGENT_INPROC_RECORDER_INTERNAL_H
 
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-/* What a forked child finds wiped, with or without our fork handlers. */
+/* A page that the kernel zeroes in a forked child, with or without our fork handlers. */
 typedef struct sj_fork_page {
-    _Atomic uint32_t usable_mask; /* SJ_USABLE_MASK; the probes' test of an address goes by it */
+    _Atomic uint32_t usable_mask; /* SJ_USABLE_MASK; the probes test reserved addresses with it */
     _Atomic uint32_t is_own;      /* 1 */
 } sj_fork_page;
 
-/* The process-wide state, written by sj_recorder_start only. */
+/* The process-wide state. sj_recorder_start sets it; fields that change later are atomic. */
 typedef struct sj_recorder_state {
     _Atomic uint32_t armed;
-    sj_fork_page *fork_page; /* the kernel zeroes it in a forked child */
-    uint32_t owner_pid;      /* if it does not: the process that records; else 0 */
-    sj_arena_header *arena;  /* base of the mapping */
+    sj_fork_page *fork_page; /* zeroed by the kernel in a forked child */
+    /* process that records, where the kernel does not zero the fork page (emulators); else 0 */
+    uint32_t owner_pid;
+    sj_arena_header *arena; /* base of the mapping */
     uint64_t arena_bytes;
-    bool follows_forks;           /* forked children are to be recorded */
-    const char *directory;        /* its file's */
+    bool follows_forks;           /* whether forked children are recorded */
+    const char *directory;        /* directory of the arena's file */
     _Atomic uint64_t slot_counts; /* sj_recorder_slot_counts */
-    _Atomic uint32_t has_marks;   /* the pages of marks have memory */
+    _Atomic uint32_t has_marks;   /* 1 if the pages of the marks have memory */
     sj_thread_slot *slots;
-    _Atomic uint32_t next_slot;       /* where the search for a free one begins */
-    _Atomic uint32_t is_confined;     /* forked from a process that was: no arena says so here */
+    _Atomic uint32_t next_slot; /* where the search for a free slot begins */
+    /* used without an arena: a child was forked from a confined process */
+    _Atomic uint32_t is_confined;
     const uint8_t *counted_functions; /* in the arena; NULL: no calls are counted */
     _Atomic uint32_t calling;         /* threads between sj_recorder_begin_calls and _end_calls */
 } sj_recorder_state;
 
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
 
-/* sj_recorder_usable: a reserved address can hold a record. The same test as in the stubs: none can
- * in a forked child that has not noticed it yet. */
+/* True if a reserved address can hold a record. Probes make the same test. False for every address
+ * in a forked child whose recorder has not yet noticed the fork. */
 static inline bool sj_recorder_usable(uint64_t address)
 {
     return (address & atomic_load_explicit(sj_recorder_usable_mask, memory_order_relaxed)) != 0;
 }
 
-/* sj_recorder_slot_counts joins two counts that change together: slots in front whose chunks are
- * mapped, and those of them whose own pages have memory. */
+/* Joins two counts that must change together. `most`: the leading slots whose chunks are mapped.
+ * `backed`: those of them whose own pages have memory. */
 static inline uint64_t sj_recorder_slot_counts(uint32_t most, uint32_t backed)
 {
     return (uint64_t)most << 32 | backed;
@@ -55,7 +57,7 @@ static inline uint32_t sj_recorder_backed_of(uint64_t slot_counts)
     return (uint32_t)slot_counts;
 }
 
-/* sj_recorder_slots_backed returns how many slots in front may be touched. */
+/* Returns how many leading slots may be accessed. */
 static inline uint32_t sj_recorder_slots_backed(void)
 {
     const uint64_t counts = atomic_load_explicit(&sj_recorder.slot_counts, memory_order_acquire);
@@ -64,125 +66,128 @@ static inline uint32_t sj_recorder_slots_backed(void)
     return backed < most ? backed : most;
 }
 
-/* sj_recorder_unmap_arena unmaps the arena, and leaves alone what was given back of it before. */
+/* Unmaps the arena, except for the part that sj_recorder_limit_space has unmapped before. */
 void sj_recorder_unmap_arena(void) __attribute__((visibility("hidden")));
 
-/* sj_recorder_add counts, for readers that need no order. */
+/* Adds to a counter, without ordering other memory accesses. */
 static inline void sj_recorder_add(_Atomic uint64_t *counter, uint64_t count)
 {
     atomic_fetch_add_explicit(counter, count, memory_order_relaxed);
 }
 
-/* sj_recorder_is_forked: this process inherited the recorder by a fork without our fork handlers. A
- * vfork child shares its parent's memory and is not one. */
+/* True if this process inherited the recorder by a fork that ran none of our fork handlers. A vfork
+ * child shares its parent's memory; the result there is false. */
 static inline bool sj_recorder_is_forked(void)
 {
     return atomic_load_explicit(&sj_recorder.fork_page->is_own, memory_order_relaxed) == 0 ||
            (sj_recorder.owner_pid != 0 && sj_recorder.owner_pid != sj_sys_pid());
 }
 
-/* sj_recorder_has_forked is true in the child of a fork that a signal handler has made since the
- * thread's `forks` was this. Makes a system call in emulators only. Async-signal-safe. */
+/* True in the child of a fork that a signal handler made since the thread's `forks` had this value.
+ * Makes a system call in emulators only. Async-signal-safe. */
 static inline bool sj_recorder_has_forked(const sj_recorder_thread *self, uint32_t forks)
 {
     return self->forks != forks || sj_recorder_is_forked();
 }
 
-/* Bounds of a stack; 0, 0: unknown. */
+/* Bounds of a stack, low to high; 0, 0: unknown. */
 typedef struct sj_stack_bounds {
     uint64_t low;
     uint64_t high;
-    bool is_own; /* it is the thread's, not a coroutine's or a handler's: as far as is known */
+    /* as far as is known, the stack is the thread's own, not that of a coroutine or a signal
+     * handler */
+    bool is_own;
 } sj_stack_bounds;
 
-/* sj_recorder_find_stack finds the bounds of the stack that the calling thread runs on. */
+/* Returns the bounds of the stack that the calling thread runs on. May make system calls. */
 sj_stack_bounds sj_recorder_find_stack(void);
 
-/* sj_recorder_back_pages gives at most SJ_CHUNK_BYTES of the arena their memory; false: there is
- * none left. Makes a system call. */
+/* Allocates the memory of at most SJ_CHUNK_BYTES of the arena. Returns false if the file system is
+ * full. Makes a system call. */
 bool sj_recorder_back_pages(void *address, uint64_t bytes);
 
-/* sj_recorder_back does so for a thread that has `chunks` chunks with memory: where little is left,
- * a thread that has some gets no more. Counts what it refuses, and refuses for some milliseconds
- * from then on. Where no call may be made, true as long as nothing was refused. */
+/* Like sj_recorder_back_pages, for a thread that has `chunks` chunks with memory. If little memory
+ * is left, a thread that has chunks gets no further one.
+ * |Counts each refusal. After a refusal, refuses without a system call for some milliseconds.
+ * In a confined process, makes no system call and returns true unless the arena is marked as
+ * full. */
 bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, uint32_t chunks);
 
-/* sj_recorder_claim gives the calling thread a slot; false when none is free. */
+/* Gives the calling thread a slot. Returns false if all slots are in use. */
 bool sj_recorder_claim(sj_recorder_thread *self);
 
-/* sj_recorder_forget_wait takes the calling thread out of the counters of a wait that a signal
- * handler has left by longjmp. */
+/* Removes the calling thread from the counters of a wait that a signal handler has left by
+ * longjmp. */
 void sj_recorder_forget_wait(sj_recorder_thread *self);
 
-/* sj_recorder_wait_for_slot waits, as the policy allows, for a slot whose thread has ended; true
- * when the calling thread has got one. False in the child of a handler that forked meanwhile. */
+/* Waits, as the policy allows, for the slot of a thread that has ended. Returns true if the calling
+ * thread has got a slot. Returns false in the child of a handler that forked during the wait. */
 bool sj_recorder_wait_for_slot(sj_recorder_thread *self);
 
-/* sj_recorder_find_handler finds the innermost frame of a handler on the stack of the calling
- * thread, but for that at `known`, and returns where it is; 0: none; SJ_UNKNOWN_HANDLER: the stack
- * cannot be looked through. Makes system calls. */
+/* Returns the address of the innermost signal handler's frame on `stack`, the calling thread's
+ * stack. Skips the frame at `known`. Returns 0 if there is none, SJ_UNKNOWN_HANDLER if the stack
+ * cannot be searched. Makes system calls. */
 #define SJ_UNKNOWN_HANDLER UINT64_MAX
 uint64_t sj_recorder_find_handler(sj_stack_bounds stack, uint64_t known);
 
-/* sj_recorder_wait waits for a free chunk for as long as the policy allows; true when there is one.
- * False in the child of a handler that forked meanwhile: sj_recorder_has_forked tells. */
+/* Waits for a free chunk, for as long as the policy allows. Returns true if there is one. Returns
+ * false in the child of a handler that forked during the wait; see sj_recorder_has_forked. */
 bool sj_recorder_wait(sj_recorder_thread *self);
 
-/* sj_recorder_count_window counts and zeroes the discarded records of the thread, except for the
- * entries of calls that are open: it keeps those, as many as half of the window holds. */
+/* Counts and zeroes the records in the thread's discard window. Keeps the entries of calls that are
+ * still open, in at most half of the window. */
 void sj_recorder_count_window(sj_recorder_thread *self);
 
-/* sj_recorder_put_open writes at `address`, behind the notes about dropped records (`has_dropped`:
- * there are some), what is known of the open calls; returns the end. Empties the window of kept
- * entries. */
+/* Writes what is known of the open calls at `address`, behind the notes about dropped records.
+ * `has_dropped`: there are such notes. Returns the end of what it wrote. Removes the kept entries
+ * from the window. */
 uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
                               bool has_dropped);
 
-/* sj_recorder_arm_window points the cursor into the thread's discard window; false when it has no
- * room (a probe was interrupted on its last record): the current record is dropped alone. */
+/* Points the cursor into the thread's discard window. Returns false if the window has no memory or
+ * is full because a probe was interrupted on its last record. The caller then drops the current
+ * record alone. */
 bool sj_recorder_arm_window(sj_recorder_thread *self);
 
-/* sj_recorder_arm_void points the cursor at the last `records` records of memory that nobody
- * reads. */
+/* Points the cursor at the last `records` records of a trash area, which is never read. */
 void sj_recorder_arm_void(sj_recorder_thread *self, uint32_t records);
 
-/* sj_recorder_count_drop counts events into the thread's totals and into its next notes. The thread
- * has a slot. */
+/* Adds dropped calls and events to the thread's totals and to its next notes. The thread has a
+ * slot. */
 void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t events);
 
-/* sj_recorder_advance_aligned is sj_recorder_advance for a thread that writes short records. */
+/* Like sj_recorder_advance, for a thread that writes short records. */
 uint64_t sj_recorder_advance_aligned(sj_recorder_thread *self, uint64_t bytes);
 
-/* sj_recorder_advance moves the cursor behind so many bytes of whole records and returns where they
- * begin. */
+/* Moves the cursor by `bytes`, a multiple of a record's size, and returns where they begin. */
 static inline uint64_t sj_recorder_advance(sj_recorder_thread *self, uint64_t bytes)
 {
     return self->counting.span == 0 ? sj_arch_reserve(&self->cursor, bytes)
                                     : sj_recorder_advance_aligned(self, bytes);
 }
 
-/* sj_recorder_begin_counting makes a thread that has claimed a slot one that counts calls, if the
- * recording does; sj_recorder_end_counting makes it one that does not. sj_recorder_forget_place
- * makes its next record a whole one. */
+/* sj_recorder_begin_counting enables call counting for a thread that has a slot, if the recording
+ * counts calls. sj_recorder_end_counting disables it. sj_recorder_forget_place makes the thread's
+ * next record a whole one. */
 void sj_recorder_begin_counting(sj_recorder_thread *self);
 void sj_recorder_end_counting(sj_recorder_thread *self);
 void sj_recorder_forget_place(sj_recorder_thread *self);
 
-/* sj_recorder_reserve gives the calling thread a record to write outside of a probe. */
+/* Returns the address of a record that the calling thread writes outside of a probe. May wait. */
 static inline uint64_t sj_recorder_reserve(uint32_t tag)
 {
     const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
     return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
 }
 
-/* sj_recorder_reserve_at_once is that for a thread that must not wait. */
+/* Like sj_recorder_reserve, but never waits. */
 static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
 {
     const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
     return sj_recorder_usable(address) ? address : sj_recorder_slow_at_once(tag);
 }
 
-/* sj_recorder_put_value writes a record of a value; its tag is that of an SJ_RECORD_VALUE. */
+/* Writes the record of a value. `tag` is that of an SJ_RECORD_VALUE. */
 static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t descriptor,
                                          sj_record_part part, uint64_t value)
 {
@@ -191,11 +196,11 @@ static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t d
     words[0] = (uint32_t)value;
     words[1] = (uint32_t)(value >> 32);
     words[2] = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | part | (uint32_t)descriptor << 24;
-    /* A tag other than 0 means a complete record. */
+    /* A nonzero tag marks a complete record. */
     atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
 }
 
-/* sj_recorder_put writes a whole record. */
+/* Writes a whole record. */
 static inline void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
 {
     volatile uint8_t *record = (volatile uint8_t *)address;
@@ -203,7 +208,7 @@ static inline void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t st
     *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
     *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
     *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
-    /* A tag other than 0 means a complete record. */
+    /* A nonzero tag marks a complete record. */
     atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
 }
 

@@ -4,7 +4,7 @@
 
 __thread _Atomic uint64_t *sj_recorder_memory_place __attribute__((tls_model("initial-exec")));
 
-/* What the thread counts where it may not write its slot. */
+/* Counters of a thread that may not write to a slot. */
 static __thread _Atomic uint64_t own[SJ_SLOT_MEMORY]
     __attribute__((tls_model("initial-exec"))) = {1, 1, 1, 1};
 

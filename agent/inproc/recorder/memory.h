@@ -1,5 +1,5 @@
-/* What each thread has allocated and freed since the counting began, as far as the entries of the
- * allocator count it (agent/inproc/heap_guard/counting.c). */
+/* Counts what each thread has allocated and freed since counting began, as far as the allocator's
+ * entries count it (agent/inproc/heap_guard/counting.c). */
 #ifndef SJ_AGENT_INPROC_RECORDER_MEMORY_H
 #define SJ_AGENT_INPROC_RECORDER_MEMORY_H
 
@@ -10,21 +10,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The calling thread's counters, in the order of sj_slot_memory and each one more than the number:
- * those of its slot, or its own where it has none or is forking; NULL: to be found. */
+/* The calling thread's counters, indexed by sj_slot_memory; each holds the count plus 1. They are
+ * those of the thread's slot. Without a slot, and during a fork, they are the thread's own. NULL:
+ * not yet found. */
 extern __thread _Atomic uint64_t *sj_recorder_memory_place
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
 
-/* Copied counters. */
+/* A copy of a thread's counters. */
 typedef struct sj_memory_counters {
     uint64_t counters[SJ_SLOT_MEMORY];
 } sj_memory_counters;
 
-/* Leads to 1 as long as the entries count; otherwise, and when NULL, nothing is recorded of what
- * calls allocate. */
+/* Points to 1 while the allocator's entries count. If it points to 0 or is NULL, the recorder
+ * records nothing of what calls allocate. */
 extern _Atomic uint32_t *_Atomic sj_recorder_counts_memory __attribute__((visibility("hidden")));
 
-/* sj_recorder_is_counting_memory returns whether the entries count at present. */
+/* True if the allocator's entries count at present. */
 static inline bool sj_recorder_is_counting_memory(void)
 {
     const _Atomic uint32_t *counts =
@@ -32,11 +33,11 @@ static inline bool sj_recorder_is_counting_memory(void)
     return counts != NULL && atomic_load_explicit(counts, memory_order_relaxed) != 0;
 }
 
-/* Leads to 0 where slots are not this process's: in a child that was forked without our handlers,
- * and when nothing is recorded. */
+/* Points to 0 if the slots belong to another process or nothing is recorded. The former is so in a
+ * child that was forked without our fork handlers. */
 extern const _Atomic uint32_t *sj_recorder_owns_slots __attribute__((visibility("hidden")));
 
-/* sj_recorder_find_memory returns where the calling thread counts. */
+/* Returns the counters that the calling thread writes. */
 _Atomic uint64_t *sj_recorder_find_memory(void) __attribute__((visibility("hidden")));
 
 static inline _Atomic uint64_t *sj_recorder_memory(void)
@@ -47,8 +48,8 @@ static inline _Atomic uint64_t *sj_recorder_memory(void)
     return __builtin_expect(is_found, 1) ? place : sj_recorder_find_memory();
 }
 
-/* sj_recorder_count_memory counts one operation on so many bytes, the first of its two counters
- * given. Only the thread writes them. */
+/* Counts one operation on `bytes` bytes. `first` is the operation's counter; the counter of its
+ * bytes follows. Only the counters' own thread may call it. */
 static inline void sj_recorder_count_memory(_Atomic uint64_t *memory, sj_slot_memory first,
                                             uint64_t bytes)
 {
@@ -78,8 +79,8 @@ static inline void sj_recorder_restore_memory(const sj_memory_counters *copy)
     }
 }
 
-/* sj_recorder_begin_showing_memory lets the calling thread count in its slot;
- * sj_recorder_end_showing_memory takes the counters out of it. */
+/* sj_recorder_begin_showing_memory makes the calling thread count in its slot.
+ * sj_recorder_end_showing_memory moves the counters back into the thread's own memory. */
 void sj_recorder_begin_showing_memory(void) __attribute__((visibility("hidden")));
 void sj_recorder_end_showing_memory(void) __attribute__((visibility("hidden")));
 

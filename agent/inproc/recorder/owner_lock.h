@@ -1,5 +1,5 @@
-/* A lock that its owner does not wait for: a signal handler that interrupts the owner is refused.
- * Zeroed is free. Async-signal-safe. */
+/* A lock that its owner cannot wait for: a signal handler that interrupts the owner gets an error.
+ * Zeroed means free. Async-signal-safe. */
 #ifndef SJ_AGENT_INPROC_RECORDER_OWNER_LOCK_H
 #define SJ_AGENT_INPROC_RECORDER_OWNER_LOCK_H
 
@@ -11,7 +11,7 @@
 
 typedef _Atomic uint32_t sj_owner_lock; /* tid; 0: free */
 
-/* sj_owner_lock_take waits for other threads; false: this thread has it already. */
+/* Locks; waits for other threads. Returns false if this thread holds the lock already. */
 static inline bool sj_owner_lock_take(sj_owner_lock *lock)
 {
     const uint32_t self = sj_sys_tid();

@@ -10,7 +10,7 @@
 
 enum { PAGE_BYTES = 4096, PAGES = SJ_CHUNK_BYTES / PAGE_BYTES };
 
-/* Older kernels give a page of a shared file its memory when it is read. */
+/* Reads one byte of each page. Kernels before 5.14 thereby allocate a page of a shared file. */
 static long read_pages(const uint8_t *address, uint64_t bytes)
 {
     uint8_t read[PAGES];
@@ -31,6 +31,7 @@ bool sj_recorder_back_pages(void *address, uint64_t bytes)
     if (status == -EINVAL) {
         status = read_pages(address, bytes);
     }
-    /* An emulator or a filter may know neither call; then nothing is known. */
+    /* An emulator or a filter may support neither call. Then the result is unknown, and counts as
+     * success. */
     return status >= 0 || status == -ENOSYS || status == -EPERM;
 }

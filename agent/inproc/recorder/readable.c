@@ -1,8 +1,7 @@
 /* Design notes
- *
- * Libraries are left out: they can be unloaded by another thread. So is the program's data: it may
- * be given back or protected. Of a stack that is not the thread's own (a coroutine's, a signal
- * handler's) nothing is known. */
+ * |Libraries are left out, because another thread may unload them. The program's writable data is
+ * left out, because it may be unmapped or protected. Nothing is known of a stack that is not the
+ * thread's own, such as that of a coroutine or a signal handler. */
 #include "agent/inproc/recorder/readable.h"
 
 #include "agent/inproc/recorder/internal.h"
@@ -12,7 +11,7 @@
 
 enum { RANGES = 8 };
 
-static sj_stack_bounds ranges[RANGES]; /* low to high, of the program */
+static sj_stack_bounds ranges[RANGES]; /* low to high, of the program's segments */
 static uint32_t range_count;
 
 void sj_recorder_note_program(void)
@@ -39,7 +38,7 @@ void sj_recorder_note_program(void)
     }
 }
 
-/* own_stack returns the slot of a thread that is on its own stack at `here`, or NULL. */
+/* Returns the calling thread's slot if `here` lies on its own stack, else NULL. */
 static const sj_thread_slot *own_stack(uint64_t here)
 {
     const sj_thread_slot *slot = sj_recorder_self.slot;

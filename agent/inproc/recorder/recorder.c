@@ -1,10 +1,8 @@
 /* Design notes
- *
- * The arena is one sparse file, mapped shared at an address aligned to a chunk; backing.c gives its
- * pages memory. A page that the
- * kernel wipes on fork distinguishes a forked child from its parent without a system call. A vfork
- * child, which shares its parent's memory and thread, rightly sees the parent's value.
- */
+ * |The arena is one sparse file, mapped shared at an address aligned to a chunk. backing.c
+ * allocates memory for its pages. A page that the kernel zeroes on fork distinguishes a forked
+ * child from its parent without a system call. A vfork child shares its parent's memory and thread,
+ * so it rightly sees the parent's value. */
 #include "agent/inproc/recorder/recorder.h"
 
 #include "agent/inproc/recorder/address_space.h"
@@ -37,7 +35,7 @@ _Atomic uint32_t *sj_recorder_usable_mask = &constant_mask;
 static const _Atomic uint32_t owns_none;
 const _Atomic uint32_t *sj_recorder_owns_slots = &owns_none;
 
-/* Creates the file and maps it with chunks aligned; `*base` is the mapping. */
+/* Creates the file and maps it so that chunks are aligned; `*base` is the mapping. */
 static sj_status map_arena(const char *directory, const char *name, uint64_t bytes, uint8_t **base)
 {
     if (!sj_sys_may_write(bytes)) {
@@ -70,8 +68,9 @@ static sj_status map_arena(const char *directory, const char *name, uint64_t byt
     return status;
 }
 
-/* Emulators accept the advice and ignore it; a kernel refuses it for a shared file. Emulators also
- * treat a vfork as a fork, so there the pid identifies a child. */
+/* True if the kernel ignores MADV_WIPEONFORK. Emulators accept it and ignore it; a kernel refuses
+ * it for a shared file. Emulators also treat a vfork as a fork, so the pid identifies a child
+ * there. */
 static bool is_advice_ignored(void *shared)
 {
     return SJ_SYS(SYS_madvise, shared, 4096, MADV_WIPEONFORK, 0, 0, 0) == 0;
@@ -83,7 +82,7 @@ static void own_fork_page(void)
     atomic_store(&sj_recorder.fork_page->is_own, 1);
 }
 
-/* A page at the address that probes can name, else anywhere. */
+/* Allocates a page at the address that probes can encode, or elsewhere if that is taken. */
 static void *allocate_fork_page(void)
 {
     void *wanted = (void *)(uintptr_t)SJ_FORK_PAGE_ADDRESS;
@@ -115,8 +114,7 @@ static sj_status map_fork_page(void *shared)
     return SJ_OK;
 }
 
-/* Gives memory to what is written in any case: the header, and which functions' calls are counted.
- */
+/* Allocates memory for what is always written: the header, and the bitmap of counted functions. */
 static sj_status back_arena(uint8_t *base, const sj_link_welcome *welcome)
 {
     enum { PAGE_BYTES = 4096 };
@@ -213,7 +211,8 @@ bool sj_recorder_may_call(void)
 
 bool sj_recorder_begin_calls(void)
 {
-    /* Both in one order with sj_recorder_confine: it sees this thread, or this one its word. */
+    /* Sequentially consistent with sj_recorder_confine: either it sees this thread, or this thread
+     * sees that the process is confined. */
     atomic_fetch_add(&sj_recorder.calling, 1);
     if (!sj_recorder_may_call()) {
         atomic_fetch_sub(&sj_recorder.calling, 1);
@@ -239,11 +238,12 @@ void sj_recorder_confine(void)
     }
 }
 
-/* A thread that is gone has no clock, and keeps what it had said before. */
+/* Stores the CPU time of a thread. A thread that has ended has no clock; its slot keeps the earlier
+ * value. */
 static void record_thread_cpu(sj_thread_slot *slot)
 {
     struct timespec used;
-    /* The number of a thread's own clock, as the kernel makes it (pthread_getcpuclockid). */
+    /* The number of a thread's own clock, as the kernel encodes it (pthread_getcpuclockid). */
     const int64_t clock = (int64_t)(int32_t)(~slot->tid << 3 | 6);
     if (SJ_SYS(SYS_clock_gettime, clock, (long)(uintptr_t)&used, 0, 0, 0, 0) == 0) {
         const uint64_t cpu_ns = (uint64_t)used.tv_sec * NS_PER_S + (uint64_t)used.tv_nsec;
@@ -269,8 +269,8 @@ void sj_recorder_count_thread(uint32_t tid, const uint64_t *allocated_bytes)
     }
 }
 
-/* A signal 0 to a thread that is gone fails; one that is just ending may still be found, and then
- * its calls are recorded as open, which they were. */
+/* Marks the threads that have ended: signal 0 to them fails. A thread that is just ending may still
+ * be found; its calls are then recorded as open, which they were. */
 static void record_ended_threads(void)
 {
     const int64_t pid = SJ_SYS(SYS_getpid, 0, 0, 0, 0, 0, 0);
@@ -288,7 +288,7 @@ static void record_ended_threads(void)
     }
 }
 
-/* The name of another thread could only be read with a descriptor, which a fork could inherit. */
+/* Reading another thread's name would take a descriptor, which a fork could inherit. */
 static void record_own_name(void)
 {
     sj_thread_slot *slot = sj_recorder_self.slot;
@@ -437,7 +437,8 @@ void sj_recorder_unpark(void)
     self->busy = 0;
 }
 
-/* find_forking_handler: where the parent could not make calls, neither can this process. */
+/* Returns the frame of the handler that called fork, or 0. If the parent was confined, this process
+ * may make no system call either. */
 static uint64_t find_forking_handler(const sj_recorder_thread *self)
 {
     if (self->slot == NULL || !sj_recorder_may_call()) {
@@ -459,9 +460,9 @@ void sj_recorder_after_fork(void)
     atomic_store(&sj_recorder.is_confined, may_call ? 0 : 1);
     atomic_store(&sj_recorder.armed, 0);
     atomic_store(&sj_recorder.calling, 0);
-    sj_recorder_end_counting(self); /* its bytes are in the arena */
+    sj_recorder_end_counting(self); /* the bitmap of counted functions is in the arena */
     if (sj_recorder.arena != NULL) {
-        /* A wait that a handler has forked in reads it until the child leaves that. */
+        /* If a handler forked during a wait, the wait reads the arena until the child leaves it. */
         if (may_call && self->wait_at == 0) {
             sj_recorder_unmap_arena();
         }

@@ -1,24 +1,19 @@
 /* Design notes
- *
- * The slow path owns the thread while `busy` is set. Probes in signal handlers that interrupt it
- * find either a cursor that has room (they record) or one without: they count the record as dropped
- * and set the cursor to 0, so that it can never advance out of a header. Hence a cursor without
- * room means that its chunk is full, whatever its value.
- *
- * A thread that finds no chunk free goes on into its discard window at full speed, and checks again
- * each time the window is full. Counting is exact: a record that was reserved but not yet
- * written when the window is counted (its probe was interrupted) stays, is counted next time, and
- * the window is armed behind it.
- *
- * A thread waits while it still has room: with its last chunk open and not `busy`, so that signal
- * handlers record. They may run the whole slow path there. Buffers of few chunks have no such
- * chunk to spare: half of the room would stay unused.
- *
- * A handler that runs during a wait may fork. When its child returns from the handler, the slow
- * path is the parent's: the child leaves it and begins its own.
- *
- * A thread without a slot has no window. All its probes come here, so that each of its records is
- * counted at once: it may end after any of them. */
+ * |The slow path owns the thread while `busy` is set. A probe in a signal handler that interrupts
+ * it records if the cursor has space. Otherwise the probe counts the record as dropped and sets the
+ * cursor to 0, so that the cursor never advances out of a chunk's header. Hence a cursor without
+ * space means that its chunk is full, whatever its value.
+ * |A thread that finds no free chunk continues in its discard window at full speed. It checks again
+ * each time the window is full. Counting is exact. A record may be reserved but not yet written
+ * when the window is counted, because its probe was interrupted. Such a record stays and is counted
+ * next time, and the window is armed behind it.
+ * |A thread waits while it still has space: its last chunk is open and it is not `busy`, so that
+ * signal handlers record. They may run the whole slow path there. Buffers of few chunks have no
+ * such spare chunk, because half of their memory would stay unused.
+ * |A handler that runs during a wait may fork. When its child returns from the handler, the slow
+ * path belongs to the parent. The child leaves it and begins its own. |A thread without a slot has
+ * no window. All its probes take the slow path, so that each record is counted at once: the thread
+ * may end after any of them. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -26,14 +21,15 @@
 
 enum { OFF_RECORDS = SJ_CHUNK_RECORDS, MAX_NOTES = 3, SPARE_FROM_CHUNKS = 4 };
 
-/* Counts a record of a thread that has no slot. */
+/* Counts a record of a thread without a slot. */
 static void count_refused(uint32_t tag)
 {
     sj_recorder_add(&sj_recorder.arena->calls_refused, sj_record_calls(tag));
     sj_recorder_add(&sj_recorder.arena->events_refused, 1);
 }
 
-/* A signal handler's probe found no room while the slow path runs beneath it. */
+/* Drops the record of a signal handler's probe that found no space while the interrupted code runs
+ * the slow path. */
 static uint64_t drop_nested(sj_recorder_thread *self, uint32_t tag)
 {
     if (!sj_recorder_usable(self->cursor)) {
@@ -53,7 +49,7 @@ static uint64_t drop_nested(sj_recorder_thread *self, uint32_t tag)
     return (uint64_t)(uintptr_t)&self->trash;
 }
 
-/* Moves the counts of handlers to the thread's own. */
+/* Adds what signal handlers have counted to the thread's own counts. */
 static void collect_nested(sj_recorder_thread *self)
 {
     const uint64_t counted = atomic_exchange_explicit(&self->nested, 0, memory_order_relaxed);
@@ -62,8 +58,8 @@ static void collect_nested(sj_recorder_thread *self)
     self->open.is_unsure |= counted != 0;
 }
 
-/* Writes the thread's pending notes at `address`, and returns their end: at most MAX_NOTES records
- * and, behind a window, the entries that it kept. */
+/* Writes the thread's pending notes at `address` and returns their end. Writes at most MAX_NOTES
+ * records and, after a discard window, the entries that it kept. */
 static uint64_t put_notes(sj_recorder_thread *self, uint64_t address)
 {
     const uint64_t ticks = sj_arch_ticks();
@@ -101,7 +97,8 @@ static sj_chunk_header *chunk_at(const sj_thread_slot *slot, uint32_t number)
     return (sj_chunk_header *)((uint8_t *)sj_recorder.arena + offset);
 }
 
-/* A free chunk that has memory, else one that gets it; SJ_ARENA_MAX_CHUNKS: none. */
+/* Returns a free chunk that has memory, or else one that gets memory. Returns SJ_ARENA_MAX_CHUNKS
+ * if there is none. */
 static uint32_t find_chunk(sj_recorder_thread *self)
 {
     sj_thread_slot *slot = self->slot;
@@ -127,7 +124,7 @@ static uint32_t find_chunk(sj_recorder_thread *self)
     return number;
 }
 
-/* Takes a free chunk, writes the notes into it and points the cursor behind them. */
+/* Claims a free chunk, writes the notes into it and points the cursor behind them. */
 static bool open_chunk(sj_recorder_thread *self)
 {
     sj_thread_slot *slot = self->slot;
@@ -155,7 +152,7 @@ static bool open_chunk(sj_recorder_thread *self)
     return true;
 }
 
-/* Finishes what the cursor pointed to. */
+/* Closes the chunk or counts the window that the cursor pointed to. */
 static void close_mode(sj_recorder_thread *self)
 {
     if (self->mode == SJ_MODE_CHUNK) {
@@ -166,7 +163,8 @@ static void close_mode(sj_recorder_thread *self)
     self->mode = SJ_MODE_NEW;
 }
 
-/* Gives the thread a slot; one that found none looks again when some have come back. */
+/* Gives the thread a slot. A thread that found none searches again after some slots were
+ * recycled. */
 static bool find_slot(sj_recorder_thread *self, uint32_t forks)
 {
     /* Pairs with the consumer's release after it made a slot free. */
@@ -189,18 +187,18 @@ static bool find_slot(sj_recorder_thread *self, uint32_t forks)
     return false;
 }
 
-/* Whether the thread has opened its last chunk, and has enough of them to wait for another. */
+/* True if the thread has opened its last chunk and has enough chunks to wait for another one. */
 static bool has_opened_last(const sj_recorder_thread *self)
 {
     return sj_recorder.arena->chunks_per_thread >= SPARE_FROM_CHUNKS && !self->is_forking &&
            atomic_load_explicit(&self->slot->free_chunks, memory_order_relaxed) == 0;
 }
 
-/* Opens a chunk, waiting if the policy allows it. Handlers that filled the chunk during a wait for
- * another have left the thread without one: it tries again. */
+/* Opens a chunk; waits if the policy allows it. Handlers that fill the chunk while the thread waits
+ * for another leave it without one, so it tries again. */
 static bool open_with_spare(sj_recorder_thread *self, uint32_t forks)
 {
-    const bool may_wait = !self->wait_failed; /* a chunk resets it */
+    const bool may_wait = !self->wait_failed; /* opening a chunk resets it */
     while (open_chunk(self) || (sj_recorder_wait(self) && open_chunk(self))) {
         if (may_wait && has_opened_last(self)) {
             (void)sj_recorder_wait(self);
@@ -216,8 +214,8 @@ static bool open_with_spare(sj_recorder_thread *self, uint32_t forks)
     return false;
 }
 
-/* Finds a place for the cursor; false when the current record has to be dropped alone, or this
- * process is a child that has forked from within. */
+/* Gives the cursor a new position. Returns false if the current record must be dropped alone, or if
+ * this process is a child that was forked meanwhile. */
 static bool advance_cursor(sj_recorder_thread *self, uint32_t forks)
 {
     if (self->mode == SJ_MODE_EXEMPT) {
@@ -242,9 +240,9 @@ static bool advance_cursor(sj_recorder_thread *self, uint32_t forks)
     return has_slot && sj_recorder_arm_window(self);
 }
 
-/* Writes notes at once about what handlers dropped during the slow path. Two records are reserved
- * in one instruction, so that nothing comes between them; at a chunk's end the next chunk has the
- * notes. */
+/* Writes notes about what handlers dropped during the slow path. Two records are reserved in one
+ * instruction, so that no other record comes between them. At a chunk's end, the next chunk gets
+ * the notes. */
 static void put_nested_notes(sj_recorder_thread *self)
 {
     const uint64_t at = self->cursor & (SJ_CHUNK_BYTES - 1);
@@ -263,14 +261,15 @@ static void put_nested_notes(sj_recorder_thread *self)
     }
 }
 
-/* The fork that is under way has made this process. */
+/* True in the child of the fork that is under way. */
 static bool is_forked_child(void)
 {
     return sj_recorder_is_armed() && sj_recorder_is_forked();
 }
 
-/* A child finds out that it is one. Made by fork, it keeps what the fork handlers go by; made
- * without them, it is counted in its parent's arena, and records nothing. */
+/* Handles a fork that this process has not noticed yet. A child of fork() keeps the state that the
+ * fork handlers use. A child that was forked without them is counted in its parent's arena and
+ * records nothing. */
 static void notice_fork(sj_recorder_thread *self)
 {
     if (sj_recorder.fork_page == NULL || !sj_recorder_is_forked()) {
@@ -295,8 +294,8 @@ static void drop_one(sj_recorder_thread *self, uint32_t tag)
     }
 }
 
-/* True if a signal handler left what ran in the frame `at` by longjmp: a handler that runs above it
- * lies further down its stack, or on an alternate one. */
+/* True if a signal handler left the code with the frame `at` by longjmp. A handler that still runs
+ * on top of that code would lie further down its stack, or on an alternate one. */
 static bool has_left(const sj_recorder_thread *self, uint64_t at, uint64_t here)
 {
     stack_t alternate;
@@ -306,7 +305,7 @@ static bool has_left(const sj_recorder_thread *self, uint64_t at, uint64_t here)
            (alternate.ss_flags & SS_ONSTACK) == 0;
 }
 
-/* Makes the thread ready for a slow path where another one was left half-way. */
+/* Prepares the thread for a new slow path after another one was left half-way. */
 static void forget_slow(sj_recorder_thread *self)
 {
     if (self->chunk == NULL && self->mode == SJ_MODE_CHUNK) {
@@ -346,8 +345,7 @@ uint64_t sj_recorder_slow(uint32_t tag)
     const uint32_t forks = self->forks;
     atomic_signal_fence(memory_order_seq_cst);
     notice_fork(self);
-    /* While a fork is under way every probe takes the slow path, to find out which side it is on.
-     */
+    /* During a fork, every probe takes the slow path to find out whether it runs in the child. */
     if (self->is_forking) {
         self->cursor = is_forked_child() ? 0 : self->parked;
     }

@@ -1,5 +1,5 @@
-/* Raw system calls for code that runs inside the program: no libc, no errno, no locks, no
- * allocation. Every function returns what the kernel returns: negative errno on failure.
+/* Raw system calls for code that runs inside the program: without libc, errno, locks or allocation.
+ * Unless noted, a function returns the kernel's result: a negative errno on failure.
  * Async-signal-safe. */
 #ifndef SJ_AGENT_INPROC_RECORDER_SYS_H
 #define SJ_AGENT_INPROC_RECORDER_SYS_H
@@ -32,7 +32,7 @@ static inline long sj_sys_read(int descriptor, void *bytes, size_t count)
     return SJ_SYS(SYS_read, descriptor, bytes, count, 0, 0, 0);
 }
 
-/* sj_sys_map maps memory; sj_sys_failed: its result is an error. */
+/* sj_sys_map maps memory. sj_sys_failed returns true if its result is an error. */
 static inline void *sj_sys_map(void *address, size_t bytes, int protection, int flags,
                                int descriptor, uint64_t offset)
 {
@@ -44,7 +44,7 @@ static inline int sj_sys_failed(const void *mapped)
     return (uintptr_t)mapped >= (uintptr_t)-4095;
 }
 
-/* sj_sys_allocate maps private, zeroed, writable memory; NULL when there is none. */
+/* Maps private, zeroed, writable memory. Returns NULL if out of memory. */
 static inline void *sj_sys_allocate(size_t bytes)
 {
     void *memory =
@@ -52,8 +52,8 @@ static inline void *sj_sys_allocate(size_t bytes)
     return sj_sys_failed(memory) ? NULL : memory;
 }
 
-/* sj_sys_populate gives writable private memory its pages at once, where the kernel knows that
- * (Linux 5.14): faults take them one by one, in half as much time again. */
+/* Allocates the pages of writable private memory at once, if the kernel supports it (Linux 5.14).
+ * Allocating them by page faults takes half as much time again. */
 static inline void sj_sys_populate(void *address, size_t bytes)
 {
     enum { ADVICE_POPULATE_WRITE = 23 };
@@ -85,8 +85,7 @@ static inline uint32_t sj_sys_tid(void)
     return (uint32_t)SJ_SYS(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* sj_sys_may_write: a file may have so many bytes. Beyond RLIMIT_FSIZE the program would get a
- * SIGXFSZ. */
+/* True if a file may have `bytes` bytes. Beyond RLIMIT_FSIZE the program would get a SIGXFSZ. */
 static inline bool sj_sys_may_write(uint64_t bytes)
 {
     struct rlimit limit;
@@ -94,8 +93,8 @@ static inline bool sj_sys_may_write(uint64_t bytes)
            limit.rlim_cur >= bytes;
 }
 
-/* sj_sys_clock_ns reads a kernel clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID)
- * in nanoseconds. */
+/* Reads a kernel clock (CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_THREAD_CPUTIME_ID), in
+ * nanoseconds. */
 static inline uint64_t sj_sys_clock_ns(int clock)
 {
     struct {

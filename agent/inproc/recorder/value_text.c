@@ -8,7 +8,7 @@ enum {
     SURROGATE = 0xd800,
     LOW_SURROGATE = 0xdc00,
     SURROGATE_END = 0xe000,
-    AT_ONCE = 4 /* letters of ASCII */
+    AT_ONCE = 4 /* ASCII letters that are appended together */
 };
 
 void sj_value_text_add_bytes(sj_value_text *text, const char *bytes, uint32_t count)
@@ -47,12 +47,13 @@ void sj_value_text_add_code(sj_value_text *text, uint32_t code)
     }
 }
 
-/* Four letters of ASCII at once, none of them 0; false: they are others. */
+/* Appends four ASCII letters at once. Returns false if one of them is 0 or not ASCII. */
 static bool add_ascii(sj_value_text *text, const uint16_t *units)
 {
     const uint64_t ones = UINT64_C(0x0001000100010001);
     uint64_t word = 0;
-    __builtin_memcpy(&word, units, sizeof(word)); /* libc's may be recorded itself */
+    /* not libc's memcpy, which may be recorded itself */
+    __builtin_memcpy(&word, units, sizeof(word));
     if ((word & (ones * 0xff80)) != 0 || ((word - ones) & (ones << 15)) != 0) {
         return false;
     }
@@ -63,7 +64,7 @@ static bool add_ascii(sj_value_text *text, const uint16_t *units)
     return true;
 }
 
-/* Appends the letters of ASCII that the units begin with, as far as there is room: how many. */
+/* Appends the ASCII letters that the units begin with, as far as they fit. Returns how many. */
 static int32_t add_plain_units(sj_value_text *text, const uint16_t *units, int32_t count)
 {
     int32_t at = 0;

@@ -12,7 +12,7 @@
 
 enum { PAGE = 4096, WORD_BYTES = 8, NS_PER_S = 1000000000 };
 
-/* Of a code address, which may be signed above. */
+/* Bits of a code address; the bits above them may hold a signature. */
 #define ADDRESS_BITS ((UINT64_C(1) << SJ_MACHINE_ADDRESS_BITS) - 1)
 
 const sj_generated_values *sj_recorder_generated_values;
@@ -20,8 +20,8 @@ sj_true_return *sj_recorder_true_return;
 
 _Atomic uint32_t *_Atomic sj_recorder_counts_memory;
 
-/* Reads up to `capacity` bytes; the kernel copies a part whole or not at all, so parts end with
- * their page. */
+/* Reads up to `capacity` bytes by a system call. The kernel copies a part whole or not at all, so
+ * parts end at a page boundary. */
 static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
 {
     const size_t in_page = PAGE - (size_t)(address % PAGE);
@@ -35,8 +35,8 @@ static size_t read_memory(uint64_t address, uint8_t *bytes, size_t capacity)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* read_directly reads up to `capacity` bytes, up to a NUL if that ends them, where nothing can
- * fault; 0: it might. */
+/* Reads up to `capacity` bytes directly, or up to a NUL if `ends_at_nul`. Returns 0 if that might
+ * fault. */
 static size_t read_directly(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
 {
     const size_t readable = sj_recorder_readable(address);
@@ -50,7 +50,7 @@ static size_t read_directly(uint64_t address, uint8_t *bytes, size_t capacity, b
     return most == capacity ? most : 0;
 }
 
-/* read_safely reads up to `capacity` bytes, by a system call where that might fault. */
+/* Reads up to `capacity` bytes, by a system call if reading directly might fault. */
 static size_t read_safely(uint64_t address, uint8_t *bytes, size_t capacity, bool ends_at_nul)
 {
     size_t got = read_directly(address, bytes, capacity, ends_at_nul);
@@ -61,14 +61,15 @@ static size_t read_safely(uint64_t address, uint8_t *bytes, size_t capacity, boo
     return got;
 }
 
-/* The text that a value leads to: ended by NUL, or of a known length. */
+/* The text that a value points to: NUL-terminated, or of a known length. */
 typedef struct text_place {
     uint64_t pointer;
-    uint64_t length; /* UINT64_MAX: up to its NUL */
-    size_t most;     /* that are recorded */
+    uint64_t length; /* UINT64_MAX: NUL-terminated */
+    size_t most;     /* number of bytes to record at most */
 } text_place;
 
-/* Room for a text. No initialiser of any, which would call memset, which uses vector registers. */
+/* Buffer for a text. It is never initialised: that would call memset, which uses vector
+ * registers. */
 typedef union text_words {
     uint8_t bytes[SJ_VALUE_TEXT_BYTES];
     uint64_t words[SJ_VALUE_TEXT_BYTES / WORD_BYTES];
@@ -79,7 +80,7 @@ typedef union long_text_words {
     uint64_t words[SJ_VALUE_TEXT_MOST / WORD_BYTES];
 } long_text_words;
 
-/* follow reads the address and the length that stand at `address`. */
+/* Reads the address and the length stored at `address`. */
 static text_place follow(uint64_t address)
 {
     uint64_t words[2] = {address, 0};
@@ -89,7 +90,7 @@ static text_place follow(uint64_t address)
                                 : (text_place){.pointer = address, .length = UINT64_MAX};
 }
 
-/* put_words records what has been read of a text to `words`, whose last one is not full. */
+/* Records the part of a text that was read into `words`. Zeroes the rest of the last word. */
 static void put_words(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place,
                       size_t most, size_t got, uint64_t *words)
 {
@@ -139,8 +140,8 @@ __attribute__((noinline)) static void put_long_text(uint32_t tag, uint64_t stack
     put_text_within(tag, stack, descriptor, place, text.words, sizeof(text));
 }
 
-/* A long text takes room on the program's stack, which may be a small one: what is not known to
- * have it gets the beginning. */
+/* Records a text. A long text needs a buffer on the program's stack, which may be small. If the
+ * stack is not known to have space for it, only the beginning is recorded. */
 static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
 {
     enum { ROOM = 8 * SJ_VALUE_TEXT_MOST };
@@ -151,21 +152,21 @@ static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const tex
     }
 }
 
-/* The entry or the exit of a call: what values, and conditions of rules, are about. */
+/* The entry or the exit of a call, to which values and conditions of rules refer. */
 typedef struct moment {
     const sj_value_registers *registers;
     uint32_t shift;
     uint64_t stack;
 } moment;
 
-/* stack_words is where the words of arguments begin that are passed on the stack. */
+/* Returns where the words of arguments passed on the stack begin. */
 static const uint64_t *stack_words(uint64_t stack)
 {
     return (const uint64_t *)stack + SJ_MACHINE_CALL_PUSHES;
 }
 
-/* second_of is the register, or the word on the stack, behind that of a place: of a pair that a
- * text is passed or returned in. */
+/* Returns the second half of a pair in which a text is passed or returned: the register, or the
+ * word on the stack, after that of a place. */
 static uint64_t second_of(uint8_t place, const moment *at)
 {
     const uint32_t position = sj_value_position(place);
@@ -177,7 +178,7 @@ static uint64_t second_of(uint8_t place, const moment *at)
                                            : 0;
 }
 
-/* text_of finds the text of a place whose register is `bits`. */
+/* Returns the text of a place whose register is `bits`. */
 static text_place text_of(uint8_t place, uint64_t bits, const moment *at)
 {
     switch (sj_value_kind_of(place)) {
@@ -192,8 +193,8 @@ static text_place text_of(uint8_t place, uint64_t bits, const moment *at)
     }
 }
 
-/* `*bits` is the register, or the word on the stack, that holds the value; false if that is not
- * known. */
+/* Stores the content of the value's register, or of its word on the stack, in `*bits`. Returns
+ * false if the place is unknown. */
 static bool find_register(uint8_t descriptor, uint32_t shift, uint64_t stack,
                           const sj_value_registers *registers, uint64_t *bits)
 {
@@ -215,7 +216,7 @@ static bool find_register(uint8_t descriptor, uint32_t shift, uint64_t stack,
     return true;
 }
 
-/* set_register sets the register that a descriptor is about. */
+/* Sets the register that a descriptor refers to. */
 static void set_register(uint8_t descriptor, uint32_t shift, sj_value_registers *registers,
                          uint64_t bits)
 {
@@ -235,7 +236,7 @@ static void put_change(uint32_t tag, uint64_t stack, const sj_due_change *due)
     sj_recorder_put_value(tag, stack, due->target, SJ_PART_RULE, due->rule);
 }
 
-/* return_at_once records the whole call of a function that does not run. */
+/* Records the whole call of a function that does not run. */
 static void return_at_once(uint32_t tag, uint64_t stack, const sj_due_change *due)
 {
     const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
@@ -246,14 +247,15 @@ static void return_at_once(uint32_t tag, uint64_t stack, const sj_due_change *du
     sj_recorder_put(sj_recorder_reserve(leave), sj_arch_ticks(), stack, leave);
 }
 
-/* The kernel copies, so that an address that leads nowhere does no harm: nothing is written then,
- * and nothing said. */
+/* Writes a rule's bytes to the program's memory. The kernel copies them, so an invalid address
+ * cannot fault: then nothing is written and nothing recorded. */
 static sj_values_outcome write_bytes(uint32_t tag, uint64_t stack, uint32_t shift,
                                      const sj_due_change *due, const sj_value_registers *registers)
 {
     sj_due_change written = *due;
     uint8_t data[SJ_CHANGE_DATA_BYTES];
-    uint8_t old[SJ_CHANGE_DATA_BYTES]; /* what ends in memory that is not there is not written */
+    /* read first: bytes that would end in unmapped memory are not written */
+    uint8_t old[SJ_CHANGE_DATA_BYTES];
     const size_t bytes = sj_recorder_due_bytes(due, data);
     if (bytes == 0 || !find_register(due->target, shift, stack, registers, &written.bits) ||
         !sj_recorder_begin_calls()) {
@@ -321,7 +323,7 @@ static void put_reading(uint32_t tag, uint64_t stack, sj_cost_counter counter, b
                           SJ_PART_VALUE, reading);
 }
 
-/* put_memory records what the thread has allocated and freed so far. */
+/* Records what the thread has allocated and freed so far. */
 static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
 {
     static const sj_cost_counter counters[SJ_SLOT_MEMORY] = {
@@ -338,7 +340,7 @@ static void put_memory(uint32_t tag, uint64_t stack, bool at_entry)
     }
 }
 
-/* put_cpu records the CPU time that the thread has had so far. */
+/* Records the CPU time that the thread has used so far. */
 static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
 {
     struct timespec now;
@@ -354,7 +356,7 @@ static void put_cpu(uint32_t tag, uint64_t stack, bool at_entry)
     }
 }
 
-/* put_apart returns false where a place is one of a value. */
+/* Records a place that is not a value of the call. Returns false if it is one. */
 static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
 {
     switch (place) {
@@ -375,7 +377,8 @@ static bool put_apart(uint32_t tag, uint64_t stack, uint8_t place)
     }
 }
 
-/* By function, open addressing: an entry is written before its function. */
+/* Descriptors of exits by function: a hash table with open addressing. The descriptors are written
+ * before the function. */
 enum { RETURN_VALUES = 4096 };
 
 typedef struct return_value {
@@ -385,7 +388,7 @@ typedef struct return_value {
 
 static return_value returns[RETURN_VALUES];
 
-_Atomic uint32_t sj_return_values_count; /* the thunk looks at it */
+_Atomic uint32_t sj_return_values_count; /* read by the thunk */
 
 static uint32_t return_place(uint32_t function)
 {
@@ -428,14 +431,16 @@ static uint32_t return_values(uint32_t function)
     return 0;
 }
 
-/* Buffers that functions fill, and addresses that callers give for results, of which a function has
- * one or the other, by the stack address of their call, which no other open call has.
- * Who comes to a place later has it: what is found is checked, so that halves of two are none. */
+/* Addresses saved from entry to exit: of a buffer that the function fills, or for a memory result.
+ * A function has one or the other. The key is the stack address of the call, which no other open
+ * call has.
+ * |Two calls may share a place; the later one overwrites it. The check rejects another call's
+ * address and one that is half written. */
 enum { KEPT_BUFFERS = 4096 };
 
 typedef struct kept_buffer {
     _Atomic uint64_t pointer;
-    _Atomic uint64_t check; /* pointer, with the bits of the stack address changed */
+    _Atomic uint64_t check; /* pointer XOR stack address */
 } kept_buffer;
 
 static kept_buffer kept_buffers[KEPT_BUFFERS];
@@ -452,7 +457,7 @@ static void keep_buffer(uint64_t stack, uint64_t pointer)
     atomic_store_explicit(&place->check, pointer ^ stack, memory_order_relaxed);
 }
 
-/* take_buffer finds the buffer of a call, once. */
+/* Returns true once for a saved address of a call, and stores it in `*pointer`. */
 static bool take_buffer(uint64_t stack, uint64_t *pointer)
 {
     kept_buffer *place = buffer_place(stack);
@@ -464,8 +469,8 @@ static bool take_buffer(uint64_t stack, uint64_t *pointer)
     return true;
 }
 
-/* take_or_count finds the buffer of a call. What was kept and is no more, or was never, is counted,
- * and unreadable. */
+/* Like take_buffer. If the address was overwritten or never saved, counts a lost value and records
+ * it as unreadable. */
 static bool take_or_count(uint32_t tag, uint8_t place, uint64_t stack, uint64_t *pointer)
 {
     if (take_buffer(stack, pointer)) {
@@ -478,8 +483,8 @@ static bool take_or_count(uint32_t tag, uint8_t place, uint64_t stack, uint64_t 
     return false;
 }
 
-/* put_filled keeps the address of a buffer at the entry of a call, and records it at the exit, as
- * long as the result says. */
+/* Saves the address of a buffer at the entry of a call. At the exit, records the buffer; the result
+ * is its length. */
 static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most, const moment *at)
 {
     text_place text = {.most = most};
@@ -503,17 +508,17 @@ static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most,
     put_text(tag, at->stack, place, &text);
 }
 
-/* What the places so far have said of the text behind them. */
+/* A description of the text that follows, from the places read so far. */
 typedef struct text_size {
-    uint8_t filled; /* the next place is that of a buffer that the function fills */
+    uint8_t filled; /* the next place is a buffer that the function fills */
     size_t most;
-    uint64_t length; /* UINT64_MAX: nothing */
-    size_t words;    /* that it has, whatever they are; 0: nothing */
+    uint64_t length; /* UINT64_MAX: unknown */
+    size_t words;    /* length of the text in words, whatever they contain; 0: unknown */
     bool is_length_next;
     bool are_words_next;
 } text_size;
 
-/* take_size returns false where a place says nothing of texts. */
+/* Reads a place that describes a text. Returns false for any other place. */
 static bool take_size(uint8_t place, const moment *at, text_size *size)
 {
     uint64_t bits = 0;
@@ -547,8 +552,7 @@ static bool take_size(uint8_t place, const moment *at, text_size *size)
     return false;
 }
 
-/* read_result copies the registers that a result may be in, and returns how many of these words are
- * there. */
+/* Copies the registers that may hold a result. Returns how many of these words are available. */
 static size_t read_result(const sj_value_registers *registers, size_t count,
                           uint64_t words[SJ_RESULT_WORDS])
 {
@@ -563,7 +567,7 @@ static size_t read_result(const sj_value_registers *registers, size_t count,
                : count;
 }
 
-/* put_own_words records words of a place itself, as a text. */
+/* Records words of a place itself, as a text. */
 static void put_own_words(uint32_t tag, uint8_t place, size_t count, const moment *at)
 {
     enum { ARGUMENT_MOST = 2 };
@@ -615,8 +619,8 @@ static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *
     put_text(tag, at->stack, sj_value_descriptor(sj_value_position(place), SJ_VALUE_STRING), &text);
 }
 
-/* is_idle: the one value of a call that there is to record is nobody's. Looked at before anything
- * else, as most calls of functions meet none of the rules about them. */
+/* True if the only value of a call need not be recorded. Checked first, because most calls match
+ * none of the rules about them. */
 static bool is_idle(uint32_t function, uint32_t descriptors, uint64_t stack,
                     const sj_value_registers *registers)
 {
@@ -628,7 +632,7 @@ static bool is_idle(uint32_t function, uint32_t descriptors, uint64_t stack,
                                sj_value_narrow(sj_value_kind_of(descriptor), bits));
 }
 
-/* Where the program's function at `stack` returns to. */
+/* Returns the return address of the program's function at `stack`. */
 static uint64_t find_return(uint64_t stack)
 {
     const uint64_t at = stack + SJ_MACHINE_RETURN_WORD * sizeof(uint64_t);
@@ -671,7 +675,7 @@ static __attribute__((noinline)) uint32_t record_values(uint32_t function, uint3
             continue;
         }
         if (kind == SJ_VALUE_OBJECT && size.words <= SJ_PLACE_OWN_WORDS) {
-            continue; /* of runtimes that know what it is */
+            continue; /* only runtimes that know its type record it */
         }
         if (sj_recorder_changes != NULL &&
             sj_recorder_is_idle(id, descriptor, sj_value_narrow(kind, bits))) {
@@ -719,14 +723,15 @@ void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, ui
                           SJ_PART_VALUE, bits);
 }
 
-/* Fewer bytes than a word has. */
+/* Returns a word with the last bytes of a text, fewer than 8. */
 static uint64_t read_rest(const char *text, uint32_t count)
 {
     uint64_t word = 0;
     uint32_t at = 0;
     if ((count & 4) != 0) {
         uint32_t part;
-        __builtin_memcpy(&part, text, sizeof(part)); /* libc's may be recorded itself */
+        /* not libc's memcpy, which may be recorded itself */
+        __builtin_memcpy(&part, text, sizeof(part));
         word = part;
         at = sizeof(part);
     }

@@ -1,5 +1,5 @@
-/* Values: arguments and results of a function that a policy asks for, written by its probes in
- * front of the entry or the exit. Any thread, also in handlers. */
+/* Values: arguments and results of a function that a policy asks for. The function's probes write
+ * them before the record of the entry or the exit. Any thread; async-signal-safe. */
 #ifndef SJ_AGENT_INPROC_RECORDER_VALUES_H
 #define SJ_AGENT_INPROC_RECORDER_VALUES_H
 
@@ -7,91 +7,96 @@
 #include "proto/block/value.h"
 
 enum {
-    SJ_VALUE_SHIFT_BIT = 30, /* of the first word below: integer arguments before number 1 */
+    /* in `function` of sj_recorder_values: position of the number of integer arguments before
+     * number 1 */
+    SJ_VALUE_SHIFT_BIT = 30,
     SJ_VALUE_REGISTERS = 8
 };
 
-/* The registers that values are passed in, saved by sj_arch_values_entry. The assembly knows the
- * layout. */
+/* The registers in which values are passed, saved by sj_arch_values_entry. The assembly code
+ * depends on the layout. */
 typedef struct sj_value_registers {
     uint64_t whole[SJ_VALUE_REGISTERS];
-    uint64_t real[SJ_VALUE_REGISTERS]; /* low halves; the first is a result, too */
+    /* low halves of vector registers; the first also holds a result */
+    uint64_t real[SJ_VALUE_REGISTERS];
     uint64_t result;
-    uint64_t result_address; /* that the caller gives for a result, where no argument's register
-                                holds it (AArch64: x8); at entries only */
+    /* Address that the caller passes for a memory result, where no argument's register holds it
+     * (AArch64: x8). Valid at entries only. */
+    uint64_t result_address;
 } sj_value_registers;
 
-/* What sj_recorder_values did. The assembly knows the numbers. */
+/* The outcome of sj_recorder_values. The assembly code depends on the numbers. */
 typedef enum sj_values_outcome {
     SJ_VALUES_KEPT = 0,
-    SJ_VALUES_CHANGED = 1, /* `registers`, which the function or its caller gets */
-    SJ_VALUES_RETURN = 2   /* the same, and the function is not to run; its call is recorded */
+    SJ_VALUES_CHANGED = 1, /* `registers` has changed; the function or its caller gets it */
+    /* `registers` has changed and the function must not run; its call has been recorded */
+    SJ_VALUES_RETURN = 2
 } sj_values_outcome;
 
-/* sj_recorder_values records what the descriptors, one a byte, lowest first, ask for, and does what
- * rules make of it. Returns an sj_values_outcome. `function` is
- * its id and, in the two highest bits, the shift; `stack` the stack pointer of the records. A text
- * is read by a system call, so that an invalid pointer does no harm. Async-signal-safe;
- * errno is kept, but for a rule that sets it. */
+/* Records the values that the descriptors name, one a byte, lowest first. Then applies rules to
+ * them. `function` holds the function's id and, in its two highest bits, the shift. `stack` is the
+ * stack pointer of the records. Returns an sj_values_outcome.
+ * |Reads a text by a system call if reading it directly might fault. Async-signal-safe. Keeps
+ * errno, unless a rule sets it. */
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers);
 
-/* Values at the exits of dispatched calls, which return to a thunk that knows the function alone:
- * it gives SJ_VALUES_OF_RETURN in the place of descriptors. sj_return_values_set says which they
- * are, before calls are dispatched; 0: none. False: there is no room for another function. */
+/* Exits of dispatched calls return to a thunk that knows only the function. The thunk passes
+ * SJ_VALUES_OF_RETURN instead of descriptors. sj_return_values_set stores which values those exits
+ * record, before calls are dispatched; 0: none. It returns false if the table is full. */
 #define SJ_VALUES_OF_RETURN UINT32_MAX
 bool sj_return_values_set(uint32_t function, uint32_t descriptors);
 
-/* sj_recorder_change records that a rule has changed a value of a call; `stack` is that of the
- * call's records, SJ_MANAGED_CALL of a managed one. */
+/* Records that a rule has changed a value of a call. `stack` is the stack of the call's records;
+ * SJ_MANAGED_CALL for a managed call. */
 void sj_recorder_change(uint32_t function, uint64_t stack, const sj_due_change *due);
 
-/* sj_recorder_skip records the whole call of a function that does not run. */
+/* Records the whole call of a function that does not run. */
 void sj_recorder_skip(uint32_t function, uint64_t stack, const sj_due_change *due);
 
-/* sj_recorder_value records one value of a call, sj_recorder_text one that is a text: the first of
- * `length` bytes, at most SJ_VALUE_TEXT_BYTES of them. */
+/* sj_recorder_value records one value of a call. sj_recorder_text records a text: its first
+ * `length` bytes, at most SJ_VALUE_TEXT_BYTES. */
 void sj_recorder_value(uint32_t function, uint64_t stack, uint8_t descriptor, uint64_t bits);
 void sj_recorder_text(uint32_t function, uint64_t stack, uint8_t descriptor, const char *text,
                       uint32_t length, sj_value_note note);
 
-/* sj_recorder_cpu records the CPU time that the calling thread has had so far, for a call that it
- * enters or leaves. */
+/* Records the CPU time that the calling thread has used so far, for a call that it enters or
+ * leaves. */
 void sj_recorder_cpu(uint32_t function, uint64_t stack, bool is_entry);
 
-/* Values of generated code, of whose types and registers its runtime knows. The probes of a
- * function with a number call sj_recorder_values with that, SJ_VALUES_AT_EXIT or 0, and without
- * descriptors. */
+/* Values of generated code, whose types and registers only its runtime knows. The runtime gives
+ * such code a number. The code's probes call sj_recorder_values with this number instead of
+ * `function`, plus SJ_VALUES_AT_EXIT at exits, and without descriptors. */
 enum { SJ_VALUES_AT_EXIT = 1 << 30, SJ_VALUES_NUMBER_MASK = SJ_VALUES_AT_EXIT - 1 };
 
-/* A number in a register that its probe can record by itself. */
+/* A number in a register that a probe can record by itself. */
 typedef struct sj_plain_value {
     uint8_t descriptor;
-    uint8_t word;      /* of sj_value_registers */
-    uint8_t bytes;     /* of the register that are the number: 1, 2, 4 or 8 */
-    uint8_t is_signed; /* 1: widened by its sign */
+    uint8_t word;      /* index in sj_value_registers */
+    uint8_t bytes;     /* number of the register's bytes that hold the number: 1, 2, 4 or 8 */
+    uint8_t is_signed; /* 1: sign-extended */
 } sj_plain_value;
 
 typedef struct sj_generated_values {
-    /* The number of the code that begins at an address; 0: nothing is recorded there. */
+    /* Returns the number of the code that begins at an address; 0: its values are not recorded. */
     uint32_t (*find)(uint64_t address, bool at_exit);
-    /* Lists what the code with a number records, if all of that is plain and no rule is asked about
-     * it, and returns how many there are; else 0. */
+    /* Lists the values of the code with a number and returns how many there are. Returns 0 unless
+     * all of them are plain and no rule concerns them. */
     uint32_t (*list_plain)(uint32_t number, bool at_exit,
                            sj_plain_value values[SJ_VALUES_PER_FUNCTION]);
-    /* As sj_recorder_values; SJ_VALUES_CHANGED also where a function of the runtime was called,
-     * which may use vector registers: those of `registers` are given back then. */
+    /* Like sj_recorder_values. Also returns SJ_VALUES_CHANGED if it called a function of the
+     * runtime, which may use vector registers: the caller then restores those in `registers`. */
     sj_values_outcome (*record)(uint32_t number, bool at_exit, uint64_t stack,
                                 sj_value_registers *registers);
 } sj_generated_values;
 
-/* Set once, before any code is hooked that has numbers; NULL: there is none. */
+/* Set once, before code with numbers is hooked; NULL: there is none. */
 extern const sj_generated_values *sj_recorder_generated_values
     __attribute__((visibility("hidden")));
 
-/* Returns the program's return address of the word `word`, which lies at the address `at` of a
- * stack, where calls are dispatched: their return addresses are kept elsewhere. Any thread;
- * async-signal-safe. NULL: no call is dispatched. Set before the program's functions are hooked. */
+/* Returns the program's return address for `word`, which lies at the stack address `at`. Dispatched
+ * calls keep their return addresses elsewhere. NULL: no call is dispatched. Set before the
+ * program's functions are hooked. Any thread; async-signal-safe. */
 typedef uint64_t sj_true_return(uint64_t at, uint64_t word);
 extern sj_true_return *sj_recorder_true_return __attribute__((visibility("hidden")));
 

@@ -8,18 +8,18 @@
 enum { WAIT_SLICE_NS = 2000000, NS_PER_MS = 1000000 };
 enum { UNSEEN_BLOCK_MS = 100 };
 
-/* Counters that a thread is in while it waits. */
+/* Counters that include a thread while it waits. */
 typedef enum sj_wait_count { WAIT_CALLING = 1, WAIT_DRAIN = 2, WAIT_SLOT = 4 } sj_wait_count;
 
-/* A wait that runs. Its arena stays mapped in the child of a handler that forks meanwhile. */
+/* A running wait. Its arena stays mapped in the child of a handler that forks meanwhile. */
 typedef struct sj_wait {
     sj_arena_header *arena;
-    uint32_t forks; /* the thread's, when the wait began */
-    bool is_noted;  /* in the thread's wait_at and wait_counts */
+    uint32_t forks; /* the thread's `forks` when the wait began */
+    bool is_noted;  /* the thread's wait_at and wait_counts describe this wait */
 } sj_wait;
 
-/* True if a signal handler that ran meanwhile has forked, and this is the child: the slot and the
- * arena's counters are the parent's. */
+/* True in the child of a signal handler that forked during the wait: the slot and the arena's
+ * counters are the parent's. */
 static bool is_of_parent(const sj_recorder_thread *self, const sj_wait *wait)
 {
     return sj_recorder_has_forked(self, wait->forks);
@@ -33,7 +33,8 @@ static _Atomic uint32_t *counter_of(sj_arena_header *arena, sj_wait_count count)
     return count == WAIT_DRAIN ? &arena->drain_waiters : &arena->slot_waiters;
 }
 
-/* A wait of a handler that has interrupted another one is not noted: that one's note is needed. */
+/* Notes a wait in the thread, and returns true. Returns false in a handler that has interrupted
+ * another wait, whose note is still needed. */
 static bool note_wait(sj_recorder_thread *self)
 {
     const bool is_first = self->wait_at == 0;
@@ -75,7 +76,7 @@ void sj_recorder_forget_wait(sj_recorder_thread *self)
 static bool may_be_in_handler(sj_recorder_thread *self, sj_stack_bounds stack)
 {
     if ((uint64_t)(uintptr_t)__builtin_frame_address(0) >= self->forked_in) {
-        self->forked_in = 0; /* it has returned, too */
+        self->forked_in = 0; /* that handler has returned, too */
     }
     return sj_recorder_find_handler(stack, self->forked_in) != 0;
 }
@@ -90,8 +91,8 @@ static void sleep_until_woken(sj_arena_header *arena, uint64_t remaining_ns)
     (void)SJ_SYS(SYS_futex, word, FUTEX_WAIT, atomic_load(word), &slice, 0, 0);
 }
 
-/* How long a thread waits for a consumer. One that is not there, which may also be one that another
- * namespace of processes hides, gets some time only. */
+/* Returns how long a thread waits for the consumer. Without a visible consumer process, that is
+ * UNSEEN_BLOCK_MS at most. It is not 0, because another PID namespace may hide the consumer. */
 static uint64_t longest_wait_ns(const sj_arena_header *arena)
 {
     const uint32_t consumer = atomic_load_explicit(&arena->consumer, memory_order_relaxed);
@@ -101,7 +102,7 @@ static uint64_t longest_wait_ns(const sj_arena_header *arena)
     return (uint64_t)most_ms * NS_PER_MS;
 }
 
-/* Waits until the consumer has given back what `is_there` takes or sees. */
+/* Waits until the consumer has given back what `is_there` claims or sees. */
 static bool wait_for(sj_recorder_thread *self, bool (*is_there)(sj_recorder_thread *self),
                      const sj_wait *wait)
 {
@@ -132,7 +133,8 @@ static bool may_wait(const sj_recorder_thread *self)
            sj_recorder_may_call();
 }
 
-/* One that the thread can take: where memory is short, only those that have it come back. */
+/* True if there is a free chunk that the thread can claim. If memory is short, only chunks that
+ * have memory are given back. */
 static bool has_free_chunk(sj_recorder_thread *self)
 {
     const uint64_t free_chunks = atomic_load(&self->slot->free_chunks);
@@ -158,16 +160,17 @@ static void count_waited(sj_recorder_thread *self, uint64_t start_ticks)
 static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
 {
     const sj_stack_bounds stack = {.low = self->slot->stack_low, .high = self->slot->stack_high};
-    /* Signal handlers record into an open chunk meanwhile; a fork wants their slow path. */
+    /* Signal handlers record into an open chunk meanwhile. A fork needs their slow path. */
     const bool lends = self->mode == SJ_MODE_CHUNK && !self->is_forking;
-    const bool has_any = atomic_load(&self->slot->backed_chunks) != 0; /* else none comes back */
+    /* else no chunk is given back */
+    const bool has_any = atomic_load(&self->slot->backed_chunks) != 0;
     if (!has_any || may_be_in_handler(self, stack)) {
         return false;
     }
     const uint64_t start_ticks = sj_arch_ticks();
     const uint64_t slow_at = self->slow_at;
     if (lends) {
-        self->slow_at = 0; /* a handler may leave, and the thread is not busy then */
+        self->slow_at = 0; /* a handler may leave the wait, and the thread is not busy then */
     }
     set_busy(self, !lends);
     const bool found = wait_for(self, has_free_chunk, wait);
@@ -180,7 +183,7 @@ static bool wait_for_chunk(sj_recorder_thread *self, const sj_wait *wait)
     return found;
 }
 
-/* Whether a slot comes back soon: its thread has ended. */
+/* True if a slot will soon be free, because its thread has ended. */
 static bool is_any_ended(void)
 {
     const uint32_t pid = sj_sys_pid();
@@ -212,7 +215,7 @@ static bool wait_for_slot(sj_recorder_thread *self, const sj_wait *wait)
     return found;
 }
 
-/* begin_wait returns false if the thread may not wait. */
+/* Returns false if the thread may not wait. */
 static bool begin_wait(sj_recorder_thread *self, sj_wait *wait)
 {
     *wait = (sj_wait){.arena = sj_recorder.arena, .forks = self->forks};
@@ -223,7 +226,7 @@ static bool begin_wait(sj_recorder_thread *self, sj_wait *wait)
     return true;
 }
 
-/* What sj_recorder_after_fork has cleared is not of this wait any more. */
+/* Ends a wait, unless sj_recorder_after_fork has cleared its state. */
 static void end_wait(sj_recorder_thread *self, const sj_wait *wait)
 {
     if (self->forks != wait->forks) {

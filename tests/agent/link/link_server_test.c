@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A scripted agent against the companion's end of the link, with a real spool behind it. */
+/* A scripted agent that uses the recorder's end of the link, with a real spool. */
 typedef struct fixture {
     char directory[64];
     char spool_directory[96];
@@ -21,9 +21,9 @@ typedef struct fixture {
     sj_link_server *server;
     uint64_t joined;
     char arena_name[64];
-    char mark[300]; /* the last one, with its kind */
+    char mark[300]; /* the last mark, with its kind */
     char document[300];
-    sj_status verdict; /* on documents */
+    sj_status verdict; /* the reply to documents */
 } fixture;
 
 static sj_status note_joined(void *context, const sj_link_process *process)
@@ -52,7 +52,7 @@ static sj_status take_document(void *context, sj_slice document, int fd)
     return f->verdict;
 }
 
-/* start makes registry and server. If a plan is made ahead, plans are late after an hour. */
+/* Creates registry and server. With `ahead`, plans time out only after an hour. */
 static void start(fixture *f, sj_plan_ahead *ahead)
 {
     const sj_registry_options registry = {.writer = f->writer,
@@ -126,7 +126,7 @@ static void say(int fd, uint16_t version, uint16_t type, const void *payload, si
                      sj_writer_used(&writer));
 }
 
-/* hear returns the type of the answer, 0 when the server closed the connection. */
+/* Returns the type of the reply; 0 if the server closed the connection. */
 static int hear(int fd, void *payload, size_t capacity)
 {
     uint8_t packet[8192];
@@ -218,7 +218,7 @@ static void test_system_libraries_and_unplannable_files_are_skipped(void **state
     close(fd);
 }
 
-/* The plan of the FIFO has no end before the test gives it a writer. */
+/* Reading the FIFO blocks the planner until the test opens a writer. */
 static void a_process_that_waits_for_a_plan_holds_up_no_other(void **state)
 {
     fixture *f = *state;
@@ -240,11 +240,11 @@ static void a_process_that_waits_for_a_plan_holds_up_no_other(void **state)
         say_hello(fds[i], (uint32_t)getpid() + i, SJ_OCCASION_START, "1.0.arena");
         assert_int_equal(hear(fds[i], &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
     }
-    /* The server answers clients from the last to the first. */
+    /* The server handles clients from the last to the first. */
     send_module(fds[2], fifo, true);
     send_module(fds[1], fifo, true);
     assert_int_equal(say_module(fds[0], "/proc/self/exe", true, &plan, sizeof(plan)), SJ_LINK_PLAN);
-    close(fds[1]); /* a process that ends while it waits */
+    close(fds[1]); /* this process ends while it waits */
     const int writer = open(fifo, O_RDWR | O_CLOEXEC);
     assert_int_equal(hear(fds[2], &skip, sizeof(skip)), SJ_LINK_SKIP);
     assert_int_equal(skip.reason, SJ_SKIP_MODULE);
@@ -262,7 +262,7 @@ static int ask_about(int fd, uint16_t type, const char *path, void *answer, size
     return hear(fd, answer, capacity);
 }
 
-/* is_hooked returns whether the plan at `path` hooks a function; gives its place in the plan. */
+/* True if the plan at `path` hooks a function. Writes the function's place in the plan. */
 static bool is_hooked(const char *path, const char *name, uint32_t *place)
 {
     sj_plan plan = {0};
@@ -307,8 +307,8 @@ static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
     assert_int_not_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
     memset(&answer, 0, sizeof(answer));
     assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
-    /* Ids of their own, behind those of the functions; the same ones when they are asked for again.
-     */
+    /* Imports get their own ids after those of the functions, and the same ids when requested
+     * again. */
     const uint32_t first = answer.plan.first_function;
     assert_int_equal(first, states.count);
     uint32_t place = 0;
@@ -349,7 +349,7 @@ static void test_a_review_gives_what_has_no_hooks_yet(void **state)
     assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
     assert_true(is_hooked(answer.path, "main", &place));
     assert_false(is_hooked(answer.path, "tear_down", &place));
-    /* Nobody has changed anything. */
+    /* The selection has not changed. */
     assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
                      SJ_LINK_SKIP);
 
@@ -426,7 +426,7 @@ static void test_bad_packets_cost_the_connection_and_nothing_else(void **state)
     close(fd);
     sj_link_server_get_counters(f->server, &counters);
     assert_int_equal(counters.bad_packets, bad + 3);
-    /* The next agent is served as if nothing had been. */
+    /* The next agent is served normally. */
     fd = connect_agent(f);
     say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_DLOPEN, "1.0.arena");
     assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
@@ -485,7 +485,7 @@ static void test_policies_are_handed_over_and_answered(void **state)
     f->verdict = SJ_EUNSUPPORTED;
     assert_int_equal(say_policy(f, "{}", told, sizeof(told)), SJ_LINK_REFUSED);
     assert_int_equal(say_policy(f, "", told, sizeof(told)), 0);
-    /* The present one is not known here. */
+    /* This server has no function that shows the policy. */
     const int fd = connect_agent(f);
     say(fd, SJ_LINK_VERSION, SJ_LINK_POLICY_ASK, NULL, 0, "");
     assert_int_equal(hear(fd, NULL, 0), SJ_LINK_REFUSED);

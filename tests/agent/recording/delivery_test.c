@@ -1,4 +1,5 @@
-/* Delivered is what the collector has: not what waits for it, and not what was put aside. */
+/* A recording is delivered once the collector has all frames: none waits to be sent, none was put
+ * aside. */
 #include "agent/recording/pipeline.h"
 #include "agent/recording/recording_state.h"
 #include "agent/uplink/spool_aside.h"

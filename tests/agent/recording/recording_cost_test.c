@@ -25,7 +25,7 @@ static void a_factor_beyond_four_is_said_as_it_is(void **state)
     assert_false(at_least);
     const sj_recording_cost watched = {.cpu_ns = 1000, .watch_cpu_ns = 950};
     assert_true(sj_recording_cost_times(&watched, &at_least) == 20.0);
-    assert_true(at_least); /* monitors cannot measure all */
+    assert_true(at_least); /* the monitors measure only part of the cost */
     const sj_recording_cost beyond = {.cpu_ns = 1000, .watch_cpu_ns = 1200};
     assert_in_range((uint64_t)(10 * sj_recording_cost_times(&beyond, &at_least)), 330, 336);
     assert_true(at_least);
@@ -43,7 +43,7 @@ static void what_is_not_known_is_not_estimated(void **state)
     assert_false(at_least);
 }
 
-/* Pairs of 40 ns by the loop, and what programs had for each pair. */
+/* A pair costs 40 ns in a loop. The cases are the CPU times that programs had for each pair. */
 static void probes_take_the_likeliest_part_of_what_is_left(void **state)
 {
     (void)state;
@@ -51,9 +51,9 @@ static void probes_take_the_likeliest_part_of_what_is_left(void **state)
     static const struct {
         uint64_t pair_ns, least_ns, most_ns;
     } cases[] = {
-        {1000, 39, 42}, /* the price says all */
-        {51, 37, 43},   /* a program does something itself */
-        {34, 23, 28},   /* and probes are cheaper than they were in the loop */
+        {1000, 39, 42}, /* the measured cost decides */
+        {51, 37, 43},   /* the difference to the loop is the program's own time */
+        {34, 23, 28},   /* the probes cost less than in the loop */
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         sj_recording_cost cost = {.cpu_ns = cases[i].pair_ns * PAIRS + 27,

@@ -1,4 +1,5 @@
-/* A session whose recorder was killed: who may finish it, and what of it is brought home. */
+/* Recovery of a session whose recorder was killed: which process may finish it, and what it
+ * delivers. */
 #include "agent/recording/recovery.h"
 
 #include "agent/host/clock.h"
@@ -21,7 +22,7 @@ static const sj_session_id id = {.bytes = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12
 
 typedef struct fixture {
     char root[64];
-    char path[128]; /* of the .to file */
+    char path[128]; /* path of the .to file */
     fake_arena arena;
     fake_thread thread;
 } fixture;
@@ -50,7 +51,7 @@ static int tear_down(void **state)
     return system(command);
 }
 
-/* The pid of a process that has ended. */
+/* Returns the pid of a process that has ended. */
 static pid_t end_process(void)
 {
     const pid_t child = fork();
@@ -61,7 +62,7 @@ static pid_t end_process(void)
     return child;
 }
 
-/* announce spools the frame that a session begins with; what is in it recovery does not read. */
+/* Spools the first frame of a session. Recovery does not read its content. */
 static void announce(const fixture *f)
 {
     char directory[128];
@@ -81,7 +82,7 @@ static void announce(const fixture *f)
     sj_spool_close(spool);
 }
 
-/* What the recorder left: a journal that knows one process, and calls in its arena. */
+/* Writes what a killed recorder leaves: a journal with one process, and calls in its arena. */
 static void leave(fixture *f)
 {
     sj_journal journal;
@@ -100,8 +101,8 @@ static void leave(fixture *f)
     }
 }
 
-/* ... and a block that was on its way to the spool, `is_stored` there or not: two calls that the
- * arena does not have any more. */
+/* Also leaves a block that was being written to the spool, `is_stored` or not. It has two calls
+ * that are no longer in the arena. */
 static void leave_block(fixture *f, bool is_stored)
 {
     sj_journal journal;
@@ -145,7 +146,7 @@ static void the_session_of_a_living_recorder_is_not_claimed(void **state)
     assert_int_equal(sj_recovery_claim_session(f->path, &claim), SJ_ENOTFOUND);
 }
 
-/* Opens a copy of what was spooled; returns the end of the session, which the caller frees. */
+/* Opens a copy of the spool. Returns the end of the session, which the caller frees. */
 static Sojourn__SessionEnd *read_end(const fixture *f, test_session **opened)
 {
     test_session *session = *opened = test_session_open(0);
@@ -175,7 +176,7 @@ static void read_back(const fixture *f)
     test_session_close(session);
 }
 
-/* The recorder is killed between a block and the note that it is in the spool. */
+/* The recorder was killed between writing a block and recording that the spool has it. */
 static void a_block_on_its_way_is_lost_only_if_it_is_not_stored(void **state)
 {
     fixture *f = *state;
@@ -212,11 +213,11 @@ static void what_the_arenas_hold_is_sent_and_the_session_ended(void **state)
     assert_int_not_equal(access(f->arena.directory, F_OK), 0);
     read_back(f);
     assert_int_equal(sj_recovery_all(f->root, &count, &error), SJ_OK);
-    assert_int_equal(count, 0); /* once */
+    assert_int_equal(count, 0); /* recovery happens only once */
     assert_int_equal(mkdir(f->arena.directory, 0700), 0);
 }
 
-/* recover_nothing: what is left is a journal that knows this rate, and the spool's folder. */
+/* Runs recovery on a journal with this clock rate and an empty spool. It must recover nothing. */
 static void recover_nothing(const fixture *f, double ns_per_tick)
 {
     sj_journal journal;
@@ -239,8 +240,8 @@ static void a_session_that_was_never_announced_is_removed(void **state)
     recover_nothing(*state, 0);
 }
 
-/* The recorder was killed between noting the rate of its clock and the session's first frame: an
- * end alone would be refused by the collector for ever. */
+/* The recorder was killed after it stored its clock rate and before the session's first frame. The
+ * collector would refuse a session end without a start. */
 static void a_session_without_a_frame_gets_no_end(void **state)
 {
     const fixture *f = *state;
@@ -249,7 +250,7 @@ static void a_session_without_a_frame_gets_no_end(void **state)
     sj_spool *spool = NULL;
     sj_error error = {0};
     snprintf(directory, sizeof(directory), "%s/%s", f->root, name);
-    recover_nothing(f, 1); /* before there was a spool */
+    recover_nothing(f, 1); /* the spool does not exist yet */
     assert_int_equal(sj_spool_open(&options, &spool, &error), SJ_OK);
     sj_spool_close(spool);
     recover_nothing(f, 1);

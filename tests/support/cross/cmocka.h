@@ -1,4 +1,4 @@
-/* What the agent's tests use of cmocka, for machines that no cmocka is installed for. */
+/* The part of cmocka's interface that the agent's tests use, for machines without cmocka. */
 #ifndef SJ_TESTS_SUPPORT_CROSS_CMOCKA_H
 #define SJ_TESTS_SUPPORT_CROSS_CMOCKA_H
 

@@ -1,13 +1,13 @@
 /* Design notes
  *
- * The frame is what the kernel lays on a stack for a signal handler: return address (the restorer),
- * ucontext with all registers and the signal mask, and the vector state. The function that is
- * called returns to the restorer, whose rt_sigreturn puts everything back when the tracer is gone.
- * A tracer that is there learns of the end by the entry into that system call, which it then skips
- * and puts everything back itself: rt_sigreturn would end sleeps with a time limit (EINTR).
+ * The call uses the frame that the kernel writes for a signal handler. It holds the return address
+ * (the restorer), a ucontext with all registers and the signal mask, and the vector state. The
+ * called function returns to the restorer. If the tracer is gone, the restorer's rt_sigreturn
+ * restores the thread. A living tracer sees the thread enter rt_sigreturn, skips it, and restores
+ * the thread itself: rt_sigreturn would end timed sleeps with EINTR.
  *
- * A thread that was inside of a system call is sent back to the instruction that makes it, as the
- * kernel does itself for a signal without handler. */
+ * A thread that was inside a system call is sent back to the instruction that makes it. The kernel
+ * does the same for a signal without a handler. */
 #include "agent/ptrace/arch.h"
 
 #include <cpuid.h>
@@ -27,32 +27,34 @@ enum {
     VECTOR_ALIGNMENT = 64,
     VECTOR_MAX_BYTES = 32 * 1024,
     TEXT_MAX_BYTES = 4200,
-    SOFTWARE_OFFSET = 464, /* of the bytes in the legacy area that are the kernel's */
+    SOFTWARE_OFFSET = 464, /* in the legacy area: bytes that the kernel uses itself */
     HEADER_OFFSET = 512,
     STATE_LEAF = 0xd,
-    NO_CORE_MS = 1000,         /* so long others stay stopped for a thread that is only not run */
-    MATRIX_FEATURES = 3 << 17, /* tiles, which a thread has room for only when it asked */
-    FRAME_FLAGS = 7            /* vector state, stack segment, strictly restored */
+    NO_CORE_MS = 1000, /* how long other threads stay stopped for a thread that only gets no core */
+    /* tile registers; a thread has memory for them only if it asked for it */
+    MATRIX_FEATURES = 3 << 17,
+    FRAME_FLAGS = 7 /* vector state, stack segment, strict restore */
 };
 
-/* Outcomes of an interrupted system call, kernel-internal numbers that never reach programs. */
+/* Results of an interrupted system call. These numbers are internal to the kernel and never reach
+ * programs. */
 enum { RESTART_SYS = 512, RESTART_NO_INTERRUPT = 513, RESTART_NO_HAND = 514, RESTART_BLOCK = 516 };
 
 typedef struct vector_state {
-    uint8_t bytes[VECTOR_MAX_BYTES]; /* as rt_sigreturn takes it */
+    uint8_t bytes[VECTOR_MAX_BYTES]; /* in the layout that rt_sigreturn expects */
     size_t size;
-    uint8_t original[VECTOR_MAX_BYTES]; /* as ptrace takes it */
+    uint8_t original[VECTOR_MAX_BYTES]; /* in the layout that ptrace expects */
     size_t original_size;
 } vector_state;
 
-/* What a thread is put back to. */
+/* The state that a thread gets back after the call. */
 typedef struct thread_context {
     struct user_regs_struct registers;
     uint64_t mask;
     vector_state *vector;
 } thread_context;
 
-/* The kernel's struct _fpx_sw_bytes: says to rt_sigreturn what the vector state holds. */
+/* The kernel's struct _fpx_sw_bytes. It tells rt_sigreturn what the vector state holds. */
 typedef struct software_bytes {
     uint32_t magic;
     uint32_t extended_size;
@@ -65,7 +67,7 @@ typedef struct signal_frame {
     uint64_t restorer;
     uint64_t flags;
     uint64_t link;
-    uint64_t stack_pointer; /* of the alternate stack */
+    uint64_t stack_pointer; /* describes the alternate stack */
     uint64_t stack_flags;
     uint64_t stack_size;
     gregset_t registers;
@@ -74,7 +76,7 @@ typedef struct signal_frame {
     uint64_t signal_mask;
 } signal_frame;
 
-/* state_bytes is how much room the features take in the uncompacted layout. */
+/* Returns how many bytes the features take in the uncompacted layout. */
 static uint32_t state_bytes(uint64_t features)
 {
     uint32_t end = HEADER_OFFSET + 64;
@@ -91,7 +93,7 @@ static uint32_t state_bytes(uint64_t features)
     return end;
 }
 
-/* read_vector reads the vector state and makes it what rt_sigreturn takes. */
+/* Reads the vector state and converts it to what rt_sigreturn expects. */
 static sj_status read_vector(pid_t tid, vector_state *state)
 {
     struct iovec room = {.iov_base = state->bytes, .iov_len = sizeof(state->bytes) - 64};
@@ -123,7 +125,7 @@ static sj_status read_vector(pid_t tid, vector_state *state)
     return SJ_OK;
 }
 
-/* rewind_syscall sends a thread back to the system call that it was stopped in. */
+/* Sends a thread back to the system call that it was stopped in. */
 static void rewind_syscall(struct user_regs_struct *now)
 {
     enum { SYSCALL_BYTES = 2 };
@@ -141,7 +143,7 @@ static void rewind_syscall(struct user_regs_struct *now)
         now->rax = SYS_restart_syscall;
         now->rip -= SYSCALL_BYTES;
         break;
-    default: /* it was over already */
+    default: /* the system call had already ended */
         break;
     }
     now->orig_rax = UINT64_MAX;
@@ -152,7 +154,8 @@ static void fill_frame(const struct user_regs_struct *now, uint64_t mask, uint64
 {
     *frame = (signal_frame){.restorer = restorer,
                             .flags = FRAME_FLAGS,
-                            /* Not valid, so that the alternate stack stays as it is. */
+                            /* An invalid value, so that rt_sigreturn does not change the alternate
+                             * stack. */
                             .stack_flags = 0x7fff,
                             .vector = vector,
                             .signal_mask = mask};
@@ -178,8 +181,8 @@ static void fill_frame(const struct user_regs_struct *now, uint64_t mask, uint64
     to[REG_CSGSFS] = (greg_t)(now->cs & 0xffff) | (greg_t)((now->ss & 0xffff) << 48);
 }
 
-/* lay_frame writes everything below the thread's stack pointer; `*call` becomes the registers of
- * the call. */
+/* Writes the text, the vector state and the frame below the thread's stack pointer. Stores the
+ * registers for the call in `*call`. */
 static sj_status lay_frame(const sj_tracee *target, const struct user_regs_struct *now,
                            vector_state *vector, uint64_t mask, const sj_inferior_call *wanted,
                            struct user_regs_struct *call)
@@ -202,14 +205,14 @@ static sj_status lay_frame(const sj_tracee *target, const struct user_regs_struc
     at = (at - vector->size) & ~(uint64_t)(VECTOR_ALIGNMENT - 1);
     SJ_TRY(sj_tracee_write(target, at, vector->bytes, vector->size));
     fill_frame(now, mask, wanted->restorer, at, &frame);
-    /* The function sees the stack as after a call instruction. */
+    /* The function must see the stack as it is after a call instruction. */
     at = ((at - sizeof(frame)) & ~UINT64_C(15)) - sizeof(uint64_t);
     SJ_TRY(sj_tracee_write(target, at, &frame, sizeof(frame)));
     call->rsp = at;
     call->rip = wanted->function;
     call->rax = 0;
     call->orig_rax = UINT64_MAX;
-    call->eflags &= ~UINT64_C(0x500); /* no direction, no single steps */
+    call->eflags &= ~UINT64_C(0x500); /* clears the direction flag and the single-step flag */
     return SJ_OK;
 }
 
@@ -219,7 +222,7 @@ static bool is_crash(int signal)
            signal == SIGSYS || signal == SIGABRT;
 }
 
-/* put_back brings a thread to where it was; the registers last, which make it so. */
+/* Restores a thread. The registers come last, because they make the thread leave the frame. */
 static sj_status put_back(pid_t tid, thread_context *context)
 {
     struct iovec room = {.iov_base = context->vector->original,
@@ -231,8 +234,8 @@ static sj_status put_back(pid_t tid, thread_context *context)
     return done ? SJ_OK : SJ_ECLOSED;
 }
 
-/* await_stop waits for the thread's next stop. It may need what another holds that is stopped; one
- * that is only not given a core does not. */
+/* Waits for the thread's next stop. If the thread sleeps, it may need what another stopped thread
+ * holds, so the others are resumed. A thread that only gets no core does not need them. */
 static sj_status await_stop(sj_tracee *target, size_t *thread, const sj_inferior_call *call,
                             int timeout_ms, int *wait_status)
 {
@@ -251,8 +254,8 @@ static sj_status await_stop(sj_tracee *target, size_t *thread, const sj_inferior
     return sj_tracee_wait(target, *thread, timeout_ms, wait_status);
 }
 
-/* await_return lets the thread run until it is back where it was. `*is_to_stop`: the process was
- * stopped meanwhile, by the one signal that cannot be held back. */
+/* Lets the thread run until it is back where it was. Sets `*is_to_stop` if the process was stopped
+ * meanwhile by SIGSTOP, the one signal that cannot be blocked. */
 static sj_status await_return(sj_tracee *target, size_t thread, const sj_inferior_call *call,
                               uint64_t frame, thread_context *before, int timeout_ms,
                               bool *is_to_stop)
@@ -305,7 +308,7 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
     SJ_TRY(read_vector(tid, vector));
     rewind_syscall(&before.registers);
     SJ_TRY(lay_frame(target, &before.registers, vector, before.mask, call, &registers));
-    /* The registers first: from then on the frame brings the mask back whatever happens. */
+    /* Sets the registers first: from then on the frame restores the signal mask in every case. */
     if (ptrace(PTRACE_SETOPTIONS, tid, NULL, (void *)options) != 0 ||
         ptrace(PTRACE_SETREGS, tid, NULL, &registers) != 0 ||
         ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(held), &held) != 0) {
@@ -315,7 +318,8 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
     const sj_status status =
         await_return(target, thread, call, registers.rsp, &before, timeout_ms, &is_to_stop);
     if (status == SJ_OK || status == SJ_EIO) {
-        /* The thread has left the frame: without this word nothing takes it for a handler's. */
+        /* The thread has left the frame. Clears its return address, so that no stack scan takes the
+         * frame for a handler's. */
         const uint64_t none = 0;
         (void)!sj_tracee_write(target, registers.rsp, &none, sizeof(none));
     }
@@ -323,8 +327,8 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
         (void)kill(target->pid, SIGSTOP);
     }
     if (status == SJ_OK) {
-        /* Deeper calls of the thread's keep what is there: the agent would take it for the frame of
-         * a handler that runs. */
+        /* Later, deeper calls of the thread may leave the word in place. The agent would then take
+         * it for the frame of a running handler. */
         const uint64_t none = 0;
         (void)!sj_tracee_write(target, registers.rsp, &none, sizeof(none));
     }

@@ -15,7 +15,7 @@ enum {
     OPCODE_JMP32 = 0xe9,
     OPCODE_JMP8 = 0xeb,
     RIP_IN_UCONTEXT = 168,
-    SEGMENTS_IN_UCONTEXT = 184, /* 16 bits each: cs, gs, fs, ss */
+    SEGMENTS_IN_UCONTEXT = 184, /* four fields of 16 bits: cs, gs, fs, ss */
     RESTORER_BYTES = 9
 };
 
@@ -86,7 +86,8 @@ static bool is_of_agent(const sj_signal_returns *returns, uint64_t pc)
     return returns->of_agent != 0 && pc - returns->of_agent < SJ_SIGNAL_RETURN_BYTES;
 }
 
-/* The kernel writes these segments into each context; a restorer may be anybody's. */
+/* The kernel writes these segment values into each context. They also identify contexts whose
+ * restorer is unknown. */
 static bool has_segments(uint64_t word)
 {
     return (word & CS_AND_SS_BITS) == USER_CS_AND_SS;

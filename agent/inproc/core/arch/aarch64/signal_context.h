@@ -1,5 +1,5 @@
-/* What a signal's frame says of the interrupted thread, and room of the frame's that the kernel
- * does not read: behind the last record of extended registers. */
+/* Reads and writes the interrupted thread's state in a signal's frame. Finds space in the frame
+ * that the kernel does not read: behind the last record of extended registers. */
 #ifndef SJ_AGENT_INPROC_CORE_ARCH_AARCH64_SIGNAL_CONTEXT_H
 #define SJ_AGENT_INPROC_CORE_ARCH_AARCH64_SIGNAL_CONTEXT_H
 
@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* The kernel's ucontext: words of it, and the bytes of the records. */
+/* The kernel's ucontext: indexes of words, and the range of the records in bytes. */
 enum {
     SJ_CONTEXT_FIRST = 184 / 8,
     SJ_CONTEXT_LINK = SJ_CONTEXT_FIRST + 30,
@@ -34,7 +34,7 @@ static inline void sj_context_set(void *frame, const sj_stub_state *state)
     words[SJ_CONTEXT_LINK] = state->link;
 }
 
-/* The fault address stands before 31 registers and the stack pointer. */
+/* The fault address precedes 31 registers and the stack pointer. */
 static inline void sj_context_set_fault(void *frame, uint64_t address)
 {
     uint64_t *words = frame;
@@ -54,7 +54,7 @@ static inline void sj_context_set_all(void *frame, const uint64_t registers[SJ_N
                      SJ_NATIVE_REGISTERS * sizeof(*registers));
 }
 
-/* sj_context_saved returns that room; NULL: the frame has none. */
+/* Returns the space that the kernel does not read, or NULL if the frame has none. */
 static inline sj_saved_context *sj_context_saved(void *frame)
 {
     uint8_t *records = (uint8_t *)frame + SJ_CONTEXT_RECORDS_AT;

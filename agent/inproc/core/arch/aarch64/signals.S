@@ -1,4 +1,5 @@
-/* Signals on AArch64: gates in front of the program's handlers, and the way back from these. */
+/* Signals on AArch64: gates in front of the program's handlers, and the return from these
+ * handlers. */
     .text
 
 /* The kernel's frame: siginfo, then the context. */
@@ -6,9 +7,9 @@
 #define CONTEXT_REGISTERS 184
 #define CONTEXT_PC 440
 
-/* Eight gates of 16 bytes. In: w0 signal, x30 return address, and at the stack pointer the kernel's
- * frame. x1 and x2 hold its siginfo and context with SA_SIGINFO only, else what the interrupted code
- * had there. The program's handler gets the same. */
+/* Eight gates of 16 bytes. In: w0 signal, x30 return address, and the kernel's frame at the stack
+ * pointer. x1 and x2 contain its siginfo and context only with SA_SIGINFO. Otherwise they contain
+ * the interrupted code's values. The program's handler gets the same registers. */
     .globl sj_arch_signal_gates
     .hidden sj_arch_signal_gates
     .type sj_arch_signal_gates, %function
@@ -46,13 +47,13 @@ sj_arch_signal_gates:
     .cfi_endproc
     .size sj_arch_signal_gates, . - sj_arch_signal_gates
 
-/* Where the kernel's frame, at the stack pointer, keeps the register of a DWARF number. 96 is the
- * number of libgcc's for the place where an interrupted thread goes on. */
+/* Describes where the kernel's frame, at the stack pointer, saves the register of a DWARF number.
+ * 96 is libgcc's number for the address at which an interrupted thread continues. */
 .macro KEPT number, offset
     .cfi_escape 0x10, \number, 3, 0x8f, (\offset & 0x7f) | 0x80, \offset >> 7
 .endm
 
-/* The restorer, which a handler returns to. Unwinders look at the instruction in front of a return
+/* The restorer, to which a handler returns. Unwinders look at the instruction before a return
  * address. */
     .p2align 4
     .cfi_startproc
@@ -79,8 +80,9 @@ sj_arch_signal_return:
     .cfi_endproc
     .size sj_arch_signal_return, . - sj_arch_signal_return
 
-/* In the place of the system call: its arguments are in their registers. It keeps what system calls
- * keep, all but x0, and flags that compiled code does not rely on. */
+/* Replaces the system call. The call's arguments are in their registers. It keeps the registers
+ * that system calls keep, all except x0. It may change the flags, on which compiled code does not
+ * rely. */
     .globl sj_arch_action_entry
     .hidden sj_arch_action_entry
     .type sj_arch_action_entry, %function
@@ -109,7 +111,7 @@ sj_arch_action_entry:
     ldp x3, x4, [sp, #32]
     ldp x1, x2, [sp, #16]
     ldp x29, x30, [sp], #176
-    adrp x8, sj_arch_action_resume /* it held the number of the call */
+    adrp x8, sj_arch_action_resume /* it contained the number of the call */
     ldr x8, [x8, #:lo12:sj_arch_action_resume]
     br x8
     .size sj_arch_action_entry, . - sj_arch_action_entry

@@ -1,10 +1,10 @@
-/* Trampolines for AArch64: between patched places of the C library and of modules and the agent. */
+/* Trampolines for AArch64: between the agent and patched places of the C library and of modules. */
     .text
 
 #include "agent/inproc/hooks/arch/aarch64/keep_registers.inc"
 
-/* Stands in for the loader's empty debug hook, an ordinary function of the C ABI: the vector
- * registers are dead there, the general ones are kept all the same but x16 and x17, which belong to
+/* Replaces the loader's empty debug hook, an ordinary function of the C ABI. The vector registers
+ * are dead there. The general registers are kept all the same, except x16 and x17, which belong to
  * the linker at every call. */
     .globl sj_arch_state_entry
     .hidden sj_arch_state_entry
@@ -24,7 +24,8 @@ sj_arch_state_entry:
     .cfi_endproc
     .size sj_arch_state_entry, . - sj_arch_state_entry
 
-/* A function of the C ABI with the arguments of a constructor; x16 is the record of the true one. */
+/* A function of the C ABI with the arguments of a constructor. x16 is the record of the module's
+ * own initialisation function. */
     .globl sj_arch_init_entry
     .hidden sj_arch_init_entry
     .type sj_arch_init_entry, %function
@@ -63,7 +64,7 @@ sj_arch_exec_entry:
     br x16
     .size sj_arch_exec_entry, . - sj_arch_exec_entry
 
-/* In front of an execveat, whose arguments are where the kernel has them. */
+/* Runs before an execveat. Its arguments are in the registers in which the kernel expects them. */
 .macro EXECAT_ENTRY name, resume
     .globl \name
     .hidden \name
@@ -90,8 +91,8 @@ sj_arch_exec_entry:
     EXECAT_ENTRY sj_arch_execveat_entry, sj_arch_execveat_resume
     EXECAT_ENTRY sj_arch_fexecve_entry, sj_arch_fexecve_resume
 
-/* In front of a prlimit64, whose resource and limit are where the kernel has them; so is the process,
- * unless it is the calling one. */
+/* Runs before a prlimit64. Its resource and limit are in the registers in which the kernel expects
+ * them. So is the process, unless it is the calling one. */
 .macro LIMIT_ENTRY name, resume, process
     .globl \name
     .hidden \name
@@ -118,7 +119,7 @@ sj_arch_exec_entry:
     LIMIT_ENTRY sj_arch_setrlimit_entry, sj_arch_setrlimit_resume, xzr
     LIMIT_ENTRY sj_arch_prlimit_entry, sj_arch_prlimit_resume, x0
 
-/* Never led to: sj_arch_find_inner_call finds nothing here. */
+/* Not used: sj_arch_find_inner_call finds nothing on this machine. */
     .globl sj_arch_prctl_entry
     .hidden sj_arch_prctl_entry
     .type sj_arch_prctl_entry, %function

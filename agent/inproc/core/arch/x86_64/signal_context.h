@@ -1,5 +1,5 @@
-/* What a signal's frame says of the interrupted thread, and room of the frame's that the kernel
- * does not read. */
+/* Reads and writes the interrupted thread's state in a signal's frame. Finds space in the frame
+ * that the kernel does not read. */
 #ifndef SJ_AGENT_INPROC_CORE_ARCH_X86_64_SIGNAL_CONTEXT_H
 #define SJ_AGENT_INPROC_CORE_ARCH_X86_64_SIGNAL_CONTEXT_H
 
@@ -29,7 +29,7 @@ static inline void sj_context_set_fault(void *frame, uint64_t address)
     context->uc_mcontext.gregs[REG_CR2] = (greg_t)address;
 }
 
-/* Where the kernel keeps the register of each DWARF number. */
+/* The kernel's index for the register of each DWARF number. */
 static const uint8_t sj_context_order[SJ_NATIVE_REGISTERS] = {
     REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
     REG_R9,  REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP};
@@ -50,7 +50,7 @@ static inline void sj_context_set_all(void *frame, const uint64_t registers[SJ_N
     }
 }
 
-/* sj_context_saved returns that room; NULL: the frame has none. */
+/* Returns the space that the kernel does not read, or NULL if the frame has none. */
 static inline sj_saved_context *sj_context_saved(void *frame)
 {
     enum { RESERVED_BYTES = 64 };

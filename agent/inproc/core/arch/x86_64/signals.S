@@ -1,8 +1,9 @@
-/* Signals on x86-64: gates in front of the program's handlers, and the way back from these. */
+/* Signals on x86-64: gates in front of the program's handlers, and the return from these
+ * handlers. */
     .text
 
 /* Eight gates of 16 bytes. In: %edi signal, %rsi siginfo, %rdx context, (%rsp) return address. The
- * program's handler gets the same; nothing else means anything to it. */
+ * program's handler gets the same registers, and uses no others. */
     .globl sj_arch_signal_gates
     .hidden sj_arch_signal_gates
     .type sj_arch_signal_gates, @function
@@ -38,8 +39,8 @@ sj_arch_signal_gates:
     .cfi_endproc
     .size sj_arch_signal_gates, . - sj_arch_signal_gates
 
-/* Where the kernel's frame keeps the register of a DWARF number, from the context on, by which
- * register finds that: 0x77 %rsp, 0x73 %rbx. */
+/* Describes where the kernel's frame saves the register of a DWARF number, as an offset in the
+ * context. `base` is the register that points to the context: 0x77 is %rsp, 0x73 %rbx. */
 .macro KEPT base, number, offset
     .cfi_escape 0x10, \number, 3, \base, (\offset & 0x7f) | 0x80, \offset >> 7
 .endm
@@ -65,8 +66,8 @@ sj_arch_signal_gates:
     KEPT \base, 16, 168
 .endm
 
-/* The restorer, which a handler returns to: the stack pointer is that of the context. Unwinders
- * look at the byte in front of a return address. */
+/* The restorer, to which a handler returns. The stack pointer then points to the context. Unwinders
+ * look at the byte before a return address. */
     .p2align 4
     .cfi_startproc
     .cfi_signal_frame
@@ -89,8 +90,9 @@ sj_arch_signal_return:
     .cfi_endproc
     .size sj_arch_signal_return, . - sj_arch_signal_return
 
-/* In the place of the system call: its arguments are in their registers. It keeps what system calls
- * keep. For unwinders it is a frame that has interrupted the C library in front of the place. */
+/* Replaces the system call. The call's arguments are in their registers. It keeps the registers
+ * that system calls keep. Unwinders see a frame that has interrupted the C library before the
+ * system call. */
     .globl sj_arch_action_entry
     .hidden sj_arch_action_entry
     .type sj_arch_action_entry, @function

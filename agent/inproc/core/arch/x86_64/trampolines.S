@@ -1,8 +1,8 @@
-/* Trampolines for x86-64: between patched places of the C library and of modules and the agent. */
+/* Trampolines for x86-64: between the agent and patched places of the C library and of modules. */
     .text
 
-/* Stands in for the loader's empty debug hook, an ordinary function of the C ABI: the vector
- * registers and the flags are dead there, the general registers are kept all the same. */
+/* Replaces the loader's empty debug hook, an ordinary function of the C ABI. The vector registers
+ * and the flags are dead there. The general registers are kept all the same. */
     .globl sj_arch_state_entry
     .hidden sj_arch_state_entry
     .type sj_arch_state_entry, @function
@@ -52,7 +52,7 @@ sj_arch_exec_entry:
     jmp *sj_arch_exec_resume(%rip)
     .size sj_arch_exec_entry, . - sj_arch_exec_entry
 
-/* In front of an execveat, whose arguments are where the kernel has them. */
+/* Runs before an execveat. Its arguments are in the registers in which the kernel expects them. */
 .macro EXECAT_ENTRY name, resume
     .globl \name
     .hidden \name
@@ -83,8 +83,9 @@ sj_arch_exec_entry:
     EXECAT_ENTRY sj_arch_execveat_entry, sj_arch_execveat_resume
     EXECAT_ENTRY sj_arch_fexecve_entry, sj_arch_fexecve_resume
 
-/* In front of a prlimit64, whose resource and limit are where the kernel has them; so is the process,
- * unless it is the calling one. Keeps everything but %rcx and %r11, which system calls lose. */
+/* Runs before a prlimit64. Its resource and limit are in the registers in which the kernel expects
+ * them. So is the process, unless it is the calling one. Keeps all registers except %rcx and %r11,
+ * which system calls lose. */
 .macro LIMIT_ENTRY name, resume, process
     .globl \name
     .hidden \name
@@ -119,8 +120,8 @@ sj_arch_exec_entry:
     LIMIT_ENTRY sj_arch_setrlimit_entry, sj_arch_setrlimit_resume, $0
     LIMIT_ENTRY sj_arch_prlimit_entry, sj_arch_prlimit_resume, %edi
 
-/* A function of the C ABI with the arguments of a constructor; %r11 is the record of the true
- * one. */
+/* A function of the C ABI with the arguments of a constructor. %r11 is the record of the module's
+ * own initialisation function. */
     .globl sj_arch_init_entry
     .hidden sj_arch_init_entry
     .type sj_arch_init_entry, @function
@@ -140,8 +141,9 @@ sj_arch_init_entry:
     jmp *8(%r11) /* sj_dispatch_record: target */
     .size sj_arch_init_entry, . - sj_arch_init_entry
 
-/* Calls sj_filters_on_call with %rax and the first arguments of a system call; everything is kept
- * but the flags, which are those of its answer, and %rcx and %r11, which system calls lose. */
+/* Calls sj_filters_on_call with %rax and the first arguments of a system call. Keeps all registers
+ * except %rcx and %r11, which system calls lose. The zero flag is set if the call must not be
+ * made. */
 .macro ASK_ABOUT_CALL
     lea -128(%rsp), %rsp
     push %rax

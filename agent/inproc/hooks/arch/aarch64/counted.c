@@ -1,7 +1,7 @@
-/* Probes where calls may be counted (calls.clock of the policy): each calls code that it shares
- * with the others of its module (record_code.S). A short record takes few instructions besides
- * those that find a place for it and say whether it may be short, which inline would be in each
- * probe. */
+/* Probes for functions whose calls may be counted (calls.clock of the policy). Each probe calls
+ * code that it shares with the other probes of its module (record_code.S). A short record takes few
+ * instructions. But finding a place for it and checking whether it may be short takes more, which
+ * inline code would repeat in each probe. */
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/arch/aarch64/record_code.h"
@@ -51,7 +51,8 @@ static uint64_t find_own(void)
     return (uint64_t)(uintptr_t)&sj_recorder_self - thread_pointer;
 }
 
-/* Around the slow path the return address lies in the frame, else in the link register. */
+/* Emits the shared code. Around the slow path the return address lies in the frame, otherwise in
+ * the link register. */
 static void emit_code(sj_code_emitter *emitter)
 {
     const struct {
@@ -72,7 +73,7 @@ static void emit_code(sj_code_emitter *emitter)
 
 void sj_code_emit_shared(sj_code_emitter *emitter)
 {
-    emitter->holds_addresses = true; /* inline probes and the words do */
+    emitter->holds_addresses = true; /* inline probes and the words contain addresses */
     if (!emitter->counts_calls) {
         return;
     }

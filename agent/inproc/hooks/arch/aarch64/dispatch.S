@@ -1,22 +1,22 @@
-/* Dispatch hooks for AArch64: entry of a dispatched call, and the thunk that it returns to. The
- * contract is in agent/inproc/hooks/dispatch.h; offsets are those of its structures.
+/* Dispatch hooks for AArch64: the entry of a dispatched call, and the thunk to which it returns.
+ * The contract is in agent/inproc/hooks/dispatch.h. Offsets are those of its structures.
  *
- * There is no word of stack that holds the return address at entry: the slot is that of the stack
- * pointer. It belongs to one call only, because a function that calls again has saved x30 on the
- * stack before, and so has moved the stack pointer. x9 to x15 and x17 are lost: no call passes
- * anything in them. */
+ * At entry the stack does not hold the return address, so the slot is that of the stack pointer. It
+ * belongs to one call only: a function that calls again has saved x30 on the stack before, and so
+ * has moved the stack pointer. x9 to x15 and x17 are lost, because no call passes anything in
+ * them. */
 
 #define TARGET 8
 #define ENTER_TAG 16
 #define LEAVE_TAG 20
 #define REGION_SHIFT 30
 #define STACK_TAIL_CALL 1
-#define RESERVE_BYTES 368 /* ends with room for all registers, as keep_registers.inc says */
+#define RESERVE_BYTES 368 /* the end has space for all registers, see keep_registers.inc */
 
     .text
 
-/* Records the tag in w12 at `above` bytes over the stack pointer; x13 to x15 and x17 are lost. A
- * slot is reserved as emit.c says. */
+/* Records the tag in w12 with the stack address `above` bytes above the stack pointer. x13 to x15
+ * and x17 are lost. emit.c explains how a slot is reserved. */
     .macro record above=0
     mrs x13, cntvct_el0
     mrs x14, tpidr_el0
@@ -53,8 +53,8 @@
     stlr x17, [x15]
     .endm
 
-/* x10 = address of the slot entry of `above` bytes over the stack pointer; \missing when it has no
- * region. */
+/* Sets x10 to the address of the slot entry `above` bytes above the stack pointer. Jumps to
+ * \missing if there is no region for it. */
     .macro find_slot missing above=0
     add x9, sp, #\above
     adrp x11, sj_return_regions
@@ -91,8 +91,8 @@ sj_arch_dispatch_entry:
     ldr x17, [x16, #TARGET]
     br x17
 
-/* A recorded call ends by jumping to another: its exit is recorded before the other's entry, and
- * both return through one slot. */
+/* A recorded call ends by jumping to another function. Its exit is recorded before the other call's
+ * entry. Both return through one slot. */
 .Ltail_call:
     ldr w12, [x10, #8]
     record above=STACK_TAIL_CALL
@@ -131,10 +131,11 @@ sj_arch_dispatch_entry:
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
 
-/* From the cold part of an entry's probe, which keeps x0, x1, x16 and x17 in 32 bytes of stack and
- * goes on at x30: a call that returns through the slot has jumped to a patched function. x17 is its
- * return address: the thunk's, plain or signed by one of the keys with the stack pointer; the true
- * one is signed alike. */
+/* The cold part of an entry's probe calls this, if a call that returns through the slot has jumped
+ * to a patched function. The probe keeps x0, x1, x16 and x17 in 32 bytes of stack. The code
+ * continues at the address in x30. x17 is the function's return address: the thunk's address, plain
+ * or signed by one of the keys with the stack pointer. The true return address is signed in the
+ * same way. */
     .globl sj_arch_jump_entry
     .hidden sj_arch_jump_entry
     .type sj_arch_jump_entry, %function
@@ -180,13 +181,14 @@ sj_arch_jump_entry:
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry
 
-/* The thunk begins a block of 64 bytes, so that its unwind information finds the block, and in it
- * the distance to the table, from the value that x30 has on return: the thunk's own address, which
- * a callee may have left signed where it kept it. Before the return address is restored:
- *   CFA = sp - 8: not sp, which is the CFA of the frame below, and the unwinder of libgcc distinguishes
- *         frames apart by their CFA;
- *   sp of the caller = CFA + 8;
- *   the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2. */
+/* The thunk begins a block of 64 bytes. Its unwind information finds the block, and in it the
+ * distance to the table. It starts from the value that x30 has on return: the thunk's own address,
+ * which a callee may have left signed where it saved it. Before the return address is restored, the
+ * rules are:
+ *    CFA = sp - 8: not sp, which is the CFA of the frame below. The unwinder of libgcc distinguishes
+ *          frames by their CFA.
+ *    sp of the caller = CFA + 8
+ *    the return address lies at regions[sp >> 30] + (sp & 0x3fffffff) * 2 */
     .p2align 6
     .globl sj_arch_return_block
     .hidden sj_arch_return_block
@@ -229,8 +231,8 @@ sj_arch_return_thunk_restored:
 .Lrecord:
     record
     ret
-.Lvalues: /* some calls' results are recorded, which rules may set; w12 is kept */
-    sub sp, sp, #48 /* as a stub saves them */
+.Lvalues: /* Some calls' results are recorded, and rules may set them. w12 is kept. */
+    sub sp, sp, #48 /* saves the same registers as a stub */
     .cfi_adjust_cfa_offset 48
     stp x0, x1, [sp, #32]
     stp x16, x17, [sp, #16]

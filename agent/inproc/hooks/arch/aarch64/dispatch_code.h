@@ -1,19 +1,19 @@
-/* What the code of dispatched calls and of slow paths does to the stack. */
+/* How the code of dispatched calls and of slow paths changes the stack. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_DISPATCH_CODE_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_DISPATCH_CODE_H
 
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/native_frame.h"
 
-/* Where rooms for registers begin, in bytes below the stack pointer of the frame's place. A word
- * above each keeps the stack aligned. */
+/* Start of the space for registers, in bytes below the stack pointer of the frame's place. A word
+ * above the space keeps the stack aligned. */
 enum {
     SJ_ENTRY_ROOM_DISTANCE = 8 + SJ_NATIVE_REGISTERS * 8,
     SJ_DISPATCH_ROOM_DISTANCE = SJ_ENTRY_ROOM_DISTANCE
 };
 
-/* sj_jump_leave changes the registers from those behind the frame of sj_arch_jump_entry to those of
- * the stub that it goes on in, with the program's return address. `first`: unused. */
+/* Changes the registers behind the frame of sj_arch_jump_entry to those of the stub where it
+ * continues. They then contain the program's return address. `first` is unused. */
 static inline void sj_jump_leave(uint64_t registers[SJ_NATIVE_REGISTERS], const uint64_t *first)
 {
     enum { STUB_BYTES = 32 };

@@ -1,19 +1,19 @@
 /* Design notes
  *
- * Probes are inline: a call would lose the link register. Where calls are counted they call code
- * that they share (counted.c) and save that, too.
+ * Probes are inline, because a call would overwrite the link register. If calls are counted, probes
+ * call code that they share (counted.c), and save the link register.
  *
- * There is no red zone here: a probe moves the stack pointer and saves four registers. It
- * touches no flags. The clock is read before the slot is reserved, so that slots are in the
- * order of their events even if a signal handler interrupts the probe.
+ * There is no red zone here: a probe moves the stack pointer and saves four registers. It does not
+ * touch the flags. The clock is read before the slot is reserved. So slots are in the order of
+ * their events even if a signal handler interrupts the probe.
  *
- * A slot is reserved by an exclusive load and store. Every return from an exception, so also the
- * return from a signal handler, clears the exclusive monitor: when a handler ran in between, the
- * store fails and the load is made again. The cursor has one thread only, so nothing else makes it
- * fail, and processors without the LSE instructions need no other path.
+ * A slot is reserved by an exclusive load and store. Every return from an exception clears the
+ * exclusive monitor, and so does the return from a signal handler. If a handler ran in between, the
+ * store fails and the load is repeated. The cursor belongs to one thread, so nothing else makes the
+ * store fail. Processors without the LSE instructions need no other path.
  *
- * The last eight bytes of a record, which hold its tag, are stored with release: the drain reads
- * the tag first and on this machine only that keeps the order. */
+ * The last eight bytes of a record, which contain its tag, are stored with release. The drain reads
+ * the tag first, and on this machine only a release store keeps that order. */
 #include "agent/abi/aarch64_words.h"
 #include "agent/abi/plan.h"
 #include "agent/abi/record.h"
@@ -46,7 +46,8 @@ enum {
     CONDITION_ALWAYS = 14
 };
 
-/* Of the frames that probes make: what they save, and around calls the frame and link registers. */
+/* Frames of probes: bytes for the saved registers, and around calls for the frame and link
+ * registers. */
 enum { SAVED_BYTES = 32, LINK_BYTES = 16, SHARED_FRAME_BYTES = 64 };
 
 uint16_t sj_arch_machine(void)
@@ -69,7 +70,7 @@ void sj_code_emit_bytes(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t
     }
 }
 
-/* A branch from `at` to `target`. */
+/* Returns a branch from `at` to `target`. */
 static uint32_t branch_word(uint64_t at, uint64_t target, bool *too_far)
 {
     const int64_t distance = (int64_t)(target - at);
@@ -85,7 +86,7 @@ static void put_branch(sj_code_emitter *emitter, uint64_t *at, uint64_t target, 
     put_word(at, emitter->measuring, word | link);
 }
 
-/* adrp and add: the address of `target` in a register, flags untouched. */
+/* Emits adrp and add: they load the address of `target` into a register and keep the flags. */
 static void put_page(sj_code_emitter *emitter, uint32_t reg, uint64_t target)
 {
     const int64_t pages =
@@ -128,14 +129,14 @@ static uint32_t cursor_offset(void)
         }                                                                                          \
     } while (0)
 
-/* The tag in w1. */
+/* Emits the tag into w1. */
 static void put_tag(sj_code_emitter *emitter, uint64_t *at, uint32_t tag)
 {
     EMIT(at, WORD_MOVZ_W1 | (tag & 0xffff) << 5, WORD_MOVK_W1 | (tag >> 16) << 5);
 }
 
-/* The slow part: passes the tag in w1, returns with the record in x0, and reads the clock again,
- * because the thread may have waited. */
+/* Emits the slow part. It passes the tag in w1, gets the record in x0, and reads the clock again,
+ * because the thread may have waited. Returns its address. */
 static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t back)
 {
     const uint64_t start = emitter->cold_at;
@@ -152,7 +153,7 @@ static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t 
     return start;
 }
 
-/* A slot: its address in x0; x1, x16 are lost. */
+/* Emits the reservation of a slot, with its address in x0. x1 and x16 are lost. */
 static void emit_reserve(sj_code_emitter *emitter, uint32_t tag)
 {
     uint64_t *at = &emitter->at;
@@ -185,8 +186,8 @@ static void emit_restore(sj_code_emitter *emitter)
     sj_code_note_stack(emitter, &emitter->at, 0);
 }
 
-/* If the call that jumps here returns to the thunk, its exit is recorded first. The function may
- * have signed the address already. */
+/* Emits a check for a dispatched call that has jumped here, which returns to the thunk. The exit of
+ * that call is recorded first. The function may have signed the return address already. */
 static void emit_dispatch_check(sj_code_emitter *emitter)
 {
     enum { WORD_MOVZ_X16 = 0xd2800010, WORD_MOVK_16 = 0xf2a00010, WORD_MOVK_32 = 0xf2c00010 };
@@ -226,10 +227,10 @@ static void emit_record(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 
 uint32_t sj_arch_thread_offset(void)
 {
-    return 0; /* no stub is used again */
+    return 0; /* ready stubs are not used on this machine */
 }
 
-/* A call of a shared part, which gets `passed` in x16. */
+/* Emits a call of a shared part, which gets `passed` in x16. */
 static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint64_t passed)
 {
     uint64_t *at = &emitter->at;
@@ -249,7 +250,7 @@ static void emit_shared_call(sj_code_emitter *emitter, sj_shared_part part, uint
     sj_code_note_stack(emitter, at, 0);
 }
 
-/* An exit; `mark` is SJ_STACK_TAIL_CALL or 0. */
+/* Emits an exit. `mark` is SJ_STACK_TAIL_CALL or 0. */
 static void emit_shared_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     const uint32_t function = tag & SJ_RECORD_FUNCTION_MASK;
@@ -285,7 +286,8 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
     emit_restore(emitter);
 }
 
-/* A jump to what is not emitted yet if w0 is not `word`: where it stands, for land. w1 is lost. */
+/* Emits a forward jump that is taken if w0 is not `word`. Returns its address, for land. w1 is
+ * lost. */
 static uint64_t emit_unless(sj_code_emitter *emitter, uint32_t word)
 {
     uint64_t *at = &emitter->at;
@@ -301,7 +303,7 @@ static void land(const sj_code_emitter *emitter, uint64_t jump)
     put_word(&jump, emitter->measuring, UINT32_C(0x35000001) | words << 5); /* cbnz w1 */
 }
 
-/* Steps over a landing instruction at x17. */
+/* Emits code that steps over a landing instruction at x17. */
 static void emit_landing(sj_code_emitter *emitter, uint32_t word)
 {
     uint64_t *at = &emitter->at;
@@ -311,7 +313,7 @@ static void emit_landing(sj_code_emitter *emitter, uint32_t word)
     land(emitter, is_other);
 }
 
-/* The end of an exit, behind emit_save; `mark` is SJ_STACK_TAIL_CALL or 0. */
+/* Emits the end of an exit, behind emit_save. `mark` is SJ_STACK_TAIL_CALL or 0. */
 static void emit_jump_end(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
 {
     if (emitter->counts_calls) {
@@ -323,8 +325,8 @@ static void emit_jump_end(sj_code_emitter *emitter, uint32_t tag, uint32_t mark)
     }
 }
 
-/* A call by a null pointer faults at its own address, as without a probe: leaves room for the
- * branch to where its text is not read, and returns its place. */
+/* Leaves space for a branch that avoids reading the text at a null pointer, and returns its
+ * address. A call through a null pointer then faults at its own address, as without a probe. */
 static uint64_t emit_null_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -334,9 +336,9 @@ static uint64_t emit_null_check(sj_code_emitter *emitter)
     return *at - SJ_WORD_BYTES;
 }
 
-/* An exit by a jump to the address in x17, behind emit_save; both are recorded and restored. The
- * text says whether the function there is hooked: its entry is a branch to a stub that begins with
- * emit_save or emit_shared_call. */
+/* Emits an exit by a jump to the address in x17, behind emit_save, and restores the registers. The
+ * text shows whether the function there is hooked. If so, its entry is a branch to a stub that
+ * begins with emit_save or emit_shared_call. */
 static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
 {
     enum { WORD_PACIASP = 0xd503233f };
@@ -375,7 +377,7 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
 void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t jump_register)
 {
     enum { WORD_LOAD_X17 = 0xf94003f1, WORD_MOV_X17 = 0xaa0003f1 };
-    static const uint8_t saved_at[] = {16, 17, 0, 1}; /* emit_save */
+    static const uint8_t saved_at[] = {16, 17, 0, 1}; /* see emit_save */
     uint64_t *at = &emitter->at;
     emit_save(emitter);
     uint32_t word = WORD_MOV_X17 | jump_register << 16;
@@ -479,7 +481,8 @@ void sj_code_emit_jump(sj_code_emitter *emitter, uint64_t target)
     put_branch(emitter, &emitter->at, target, 0);
 }
 
-/* A conditional branch reaches 1 MiB at most: the opposite condition steps over a far one. */
+/* Emits a conditional branch. It reaches at most 1 MiB, so the opposite condition steps over a
+ * branch to a farther target. */
 static void put_branch_if(sj_code_emitter *emitter, uint32_t opposite, uint64_t target)
 {
     put_word(&emitter->at, emitter->measuring, opposite);
@@ -532,7 +535,8 @@ void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint3
         put_page(emitter, reg, target);
         break;
     case SJ_WORD_LITERAL: {
-        /* ldr w, ldr x and ldrsw with an offset of 0, by the two bits of the literal form. */
+        /* ldr w, ldr x and ldrsw with an offset of 0, indexed by the two bits of the literal
+         * form. */
         static const uint32_t loads[] = {0xb9400000, 0xf9400000, 0xb9800000};
         put_address(emitter, reg, target);
         put_word(&emitter->at, emitter->measuring, loads[word >> 30] | reg << 5 | reg);
@@ -622,7 +626,8 @@ int32_t sj_arch_find_limit_call(uint64_t address)
 
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
 {
-    (void)address; /* no instruction of them takes the clock away; the recorder looks for filters */
+    /* no instruction in the probes makes the clock unavailable; the recorder checks for filters */
+    (void)address;
     (void)is_prctl;
     return -1;
 }

@@ -1,11 +1,12 @@
-/* From generated machine code into C for AArch64. That C is built -mgeneral-regs-only and
- * calls nothing of libc on the slow path, so the vector state needs no saving there. */
+/* Entries from generated machine code into C for AArch64. That C code is built with
+ * -mgeneral-regs-only. On the slow path it does not call libc. So the vector state need not be
+ * saved there. */
     .text
 
 #include "agent/inproc/hooks/arch/aarch64/keep_registers.inc"
 
-/* In: w1 tag. Out: x0 address of the record. Keeps everything but x0, x1, x16 and x17, which the
- * stub has saved. */
+/* In: w1 tag. Out: x0 address of the record. Keeps all registers except x0, x1, x16 and x17, which
+ * the stub has saved. */
     .globl sj_arch_slow_entry
     .hidden sj_arch_slow_entry
     .type sj_arch_slow_entry, %function
@@ -21,8 +22,9 @@ sj_arch_slow_entry:
     .cfi_endproc
     .size sj_arch_slow_entry, . - sj_arch_slow_entry
 
-/* In: w0 function, w1 descriptors; above the stack pointer what the stub has saved: x29 and x30,
- * x16 and x17, x0 and x1, and then the stack address of the records. Keeps all other registers. */
+/* In: w0 function, w1 descriptors. Above the stack pointer lie the registers that the stub has
+ * saved: x29 and x30, x16 and x17, x0 and x1. The stack address of the records follows. Keeps all
+ * other registers. */
     .globl sj_arch_values_entry
     .hidden sj_arch_values_entry
     .type sj_arch_values_entry, %function
@@ -53,7 +55,8 @@ sj_arch_values_entry:
     ret
     .cfi_restore_state
 .Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
-    ldr x16, [x29, #KEPT_BYTES + 32] /* argument 1 and the result are one register: what was set counts */
+    /* argument 1 and the result share a register: the value that a rule has set counts */
+    ldr x16, [x29, #KEPT_BYTES + 32]
     ldr x17, [sp, #128]
     ldr x1, [sp]
     cmp x17, x16

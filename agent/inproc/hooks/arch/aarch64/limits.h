@@ -8,11 +8,12 @@
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(65536)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xd65f03c052800000) /* mov w0, #0; ret */
 
-/* A copy may be several instructions. */
+/* A copied instruction may become several instructions. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_FIXED
 
-/* Numbers of registers in unwind tables, and whether a table may say where in memory the place is:
- * libgcc knows no size of the program counter, so it cannot read one. */
+/* Numbers of registers in unwind tables, and whether a table may give the place as a word in
+ * memory. It may not here: libgcc does not know the size of the program counter, so it cannot read
+ * one. */
 enum {
     SJ_ARCH_UNWIND_STACK = 31,
     SJ_ARCH_UNWIND_PLACE = 32,

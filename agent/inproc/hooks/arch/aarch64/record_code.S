@@ -1,15 +1,16 @@
-/* Code that probes share where calls are counted: sj_code_emit_shared copies it in front of the
- * stubs of a module and sets the words at its end.
+/* Code that probes share if calls are counted. sj_code_emit_shared copies it in front of the stubs
+ * of a module and sets the words at its end.
  *
- * A stub has made a frame of SJ_FRAME_BYTES with x16 and x30 in front, and calls a part with the
- * function, or the tag of a record, in x16. The rest of the frame:
+ * A stub has made a frame of SJ_FRAME_BYTES, whose first words are x16 and x30. It calls a part
+ * with the function, or the tag of a record, in x16. The rest of the frame:
  *   16 x17, x0, x1, x2 of the program
  *   48 the clock; around the slow path x16, and the part's return address
- * x17 is the thread's data, which its cursor begins. No flags are touched, no register but these.
+ * x17 points to the thread's data, which begins with its cursor. The code changes only these
+ * registers, and no flags.
  *
- * Most calls of a counted function leave a short record without a clock; what is rare lies behind
- * that: calls that are timed, frames that no short record reaches, a full chunk. What the order of
- * clock, reservation and place is for: recorder/counting.c and emit.c. */
+ * Most calls of a counted function leave a short record without a clock. Rare cases lie behind that
+ * code: calls that are timed, frames that no short record reaches, a full chunk.
+ * recorder/counting.c and emit.c explain the order of clock, reservation and place. */
 #include "agent/inproc/hooks/arch/aarch64/record_code.h"
 
     .macro save
@@ -23,15 +24,15 @@
     ret
     .endm
 
-/* x0 is lost. */
+/* Loads the address of the thread's data into x17. x0 is lost. */
     .macro find_own
     mrs x17, tpidr_el0
     ldr x0, sj_record_code_words
     add x17, x17, x0
     .endm
 
-/* To \elsewhere unless x1 lies on the thread's own stack; x0 and x2 are lost. Addresses have no bit
- * 63, so that it is the sign of a difference. */
+/* Jumps to \elsewhere unless x1 lies on the thread's own stack. x0 and x2 are lost. Bit 63 of an
+ * address is 0, so bit 63 of a difference is its sign. */
     .macro unless_own_stack elsewhere
     ldr x0, [x17, #SJ_OWN_LOW]
     sub x0, x1, x0
@@ -41,7 +42,7 @@
     tbz x2, #63, \elsewhere
     .endm
 
-/* To \far unless a short record reaches x1; x0 is lost. */
+/* Jumps to \far unless a short record reaches x1. x0 is lost. */
     .macro unless_near far
     ldr x0, [x17, #SJ_OWN_REACH]
     sub x0, x1, x0
@@ -49,8 +50,8 @@
     cbnz x0, \far
     .endm
 
-/* To \timed if the function's calls are timed, to \sample if this one is to be, or may be; x0 is
- * lost. */
+/* Jumps to \timed if the function's calls are timed. Jumps to \sample if this entry is to be timed,
+ * or if this exit may be. x0 is lost. */
     .macro unless_counted kind, timed, sample
     ldr x0, [x17, #SJ_OWN_FUNCTIONS]
     ldrb w0, [x0, x16]
@@ -66,16 +67,17 @@
     .endif
     .endm
 
-/* The stack pointer of the open timed call number w2 from 1, taken from x1, into x0. */
+/* Subtracts the stack pointer of the open timed call number w2 (from 1) from x1, into x0. */
     .macro compare_sample
     add x0, x17, x2, lsl #3
     ldr x0, [x0, #SJ_OWN_SAMPLES - 8]
     sub x0, x1, x0
     .endm
 
-/* One call is timed after 1 to 64 counted ones, each as likely: a generator of the thread's says
- * which. It is noted among the open ones, so that its exit is timed, too; those of frames that are
- * gone are forgotten. With too many of them it is counted. */
+/* Starts timing a call. After 1 to 64 counted calls one is timed. The thread's random generator
+ * chooses the number, each equally likely. The call becomes an open timed call, so that its exit is
+ * timed, too. Open calls of frames that are gone are removed. If too many are open, the call is
+ * counted. */
     .macro sample_enter counted, timed
     ldr w0, [x17, #SJ_OWN_RANDOM]
     eor w0, w0, w0, lsl #13
@@ -98,7 +100,8 @@
     b \timed
     .endm
 
-/* The exit of a call that is timed, if it is the innermost of those; others have ended. */
+/* Times the exit if its call is the innermost open timed call. Open calls of frames that are gone
+ * are removed. */
     .macro sample_leave counted, timed
     ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
 1:  compare_sample
@@ -110,7 +113,8 @@
     b \counted
     .endm
 
-/* The same by a tail call: the frame keeps its place, so that the chain is timed to its end. */
+/* Like sample_leave for a tail call. The frame stays in the list, so that the chain of tail calls
+ * is timed to its end. */
     .macro sample_tail counted, timed
     ldr w2, [x17, #SJ_OWN_OPEN_SAMPLES]
 1:  compare_sample
@@ -122,7 +126,7 @@
     b \counted
     .endm
 
-/* The tag of a whole record from the function. */
+/* Makes the tag of a full record from the function. */
     .macro make_tag kind
     .ifnc \kind, enter
     orr x16, x16, #(1 << SJ_LEAVE_BIT)
@@ -159,7 +163,8 @@ sj_record_code_\kind:
     cbnz x2, .Lovertaken_\kind
     stlr w1, [x0]
     give_back
-.Lovertaken_\kind: /* a handler came in between; short records are completed against its own */
+/* a handler ran in between, and short records are completed with its stack address */
+.Lovertaken_\kind:
     movz w2, #SJ_ENTER_MARK, lsl #16
     stlr w2, [x0]
     and x16, x1, #0xffff
@@ -174,7 +179,7 @@ sj_record_code_\kind:
 .Lcounted_\kind:
     unless_near .Luntimed_\kind
     b .Lshort_\kind
-.Lfar_\kind: /* on another stack than its own, a thread's calls are timed */
+.Lfar_\kind: /* a thread's calls on another stack than its own are timed */
     unless_own_stack .Ltimed_\kind
     unless_counted \kind, .Ltimed_\kind, .Lsample_\kind
 .Luntimed_\kind:
@@ -184,8 +189,8 @@ sj_record_code_\kind:
     b .Lwhole
     .endm
 
-/* A place for a whole record, in x1; what short records have begun is filled up. x0 and x2 are
- * lost. */
+/* Reserves a place for a full record, with its address in x1. Fills up a slot that short records
+ * have begun. x0 and x2 are lost. */
     .macro reserve slow
     str xzr, [x17, #SJ_OWN_REACH]
 1:  ldxr x0, [x17]
@@ -207,8 +212,8 @@ sj_record_code_\kind:
     cbz x2, \slow
     .endm
 
-/* Passes the tag in w1, returns with the record there. From \frame on to the end, the return
- * address lies where SJ_RETURN_AT says. */
+/* Calls the slow path with the tag in w1 and gets the record there. From \frame to the end, the
+ * return address lies at SJ_RETURN_AT. */
     .macro call_slow frame
     stp x16, x30, [sp, #(SJ_RETURN_AT - 8)]
     .globl \frame, \frame\()_end
@@ -233,7 +238,7 @@ sj_record_code:
     .p2align 6
     counted_part tail, SJ_TAIL_MARK
 
-/* A record with the tag in w16, and SJ_UNTIMED_BIT if it is one without a clock; SJ_TAIL_BIT marks
+/* Writes a full record with the tag in w16. SJ_UNTIMED_BIT means without a clock. SJ_TAIL_BIT marks
  * an exit as a tail call. */
     .p2align 6
     .globl sj_record_code_whole
@@ -264,7 +269,7 @@ sj_record_code_whole:
     ldr x0, [x17]
     sub x0, x0, x16
     cbz x0, .Lelsewhere
-    str xzr, [x17, #SJ_OWN_REACH] /* a handler's record came behind this one */
+    str xzr, [x17, #SJ_OWN_REACH] /* a handler's record follows this one */
 .Lelsewhere:
     give_back
 .Lslow: /* the clock is read again, because the thread may have waited */
@@ -273,8 +278,8 @@ sj_record_code_whole:
     mrs x2, cntvct_el0
     b .Lstore
 
-/* An entry with the tag in w16; in front of it the first word of the object in x0, unless that
- * cannot be one. */
+/* Records an entry with the tag in w16. Before it, records the first word of the object in x0,
+ * unless x0 cannot be an object. */
     .globl sj_record_code_receiver
     .hidden sj_record_code_receiver
 sj_record_code_receiver:
@@ -301,7 +306,7 @@ sj_record_code_receiver:
     call_slow sj_record_code_slow_value
     b .Lvalue
 
-/* Where the thread's data lies from the thread pointer, and the address of the slow path. */
+/* The offset of the thread's data from the thread pointer, and the address of the slow path. */
     .p2align 3
     .globl sj_record_code_words
     .hidden sj_record_code_words

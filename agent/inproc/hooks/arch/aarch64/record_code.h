@@ -1,5 +1,5 @@
-/* What record_code.S knows of the recorder's data of a thread (recorder.h), of records (record.h)
- * and of the frame that a probe makes; counted.c checks it. */
+/* Constants for record_code.S: the recorder's data of a thread (recorder.h), records (record.h),
+ * and the frame of a probe. counted.c checks them. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_RECORD_CODE_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_AARCH64_RECORD_CODE_H
 
@@ -15,13 +15,13 @@
 #define SJ_MOST_SAMPLES_BIT 3 /* SJ_OPEN_SAMPLES */
 #define SJ_REACH_BIT 13       /* SJ_SHORT_REACH_BYTES */
 #define SJ_ENTER_MARK 0xa000  /* upper half of SJ_SHORT_FILLER */
-#define SJ_LEAVE_MARK 0xb000  /* the same of an exit */
-#define SJ_TAIL_MARK 0xf000   /* and by a tail call: of SJ_SHORT_TAIL_CALL */
-#define SJ_LEAVE_BIT 30       /* of a tag */
-#define SJ_TAIL_BIT 32        /* SJ_STACK_TAIL_CALL, above a tag */
-#define SJ_UNTIMED_BIT 33     /* SJ_STACK_UNTIMED, likewise */
+#define SJ_LEAVE_MARK 0xb000  /* the same for an exit */
+#define SJ_TAIL_MARK 0xf000   /* upper half of SJ_SHORT_TAIL_CALL */
+#define SJ_LEAVE_BIT 30       /* bit of a tag */
+#define SJ_TAIL_BIT 32        /* SJ_STACK_TAIL_CALL, in the word above a tag */
+#define SJ_UNTIMED_BIT 33     /* SJ_STACK_UNTIMED, in the word above a tag */
 
 #define SJ_FRAME_BYTES 64
-#define SJ_RETURN_AT 56 /* in it, around the slow path */
+#define SJ_RETURN_AT 56 /* offset in the frame, around the slow path */
 
 #endif

@@ -1,4 +1,5 @@
-/* DWARF has no number for the program counter here, by which an expression could find its entry. */
+/* DWARF has no number for the program counter of AArch64, which an expression would need to find
+ * its entry. */
 #include "agent/inproc/hooks/unwind_table.h"
 
 uint32_t sj_unwind_table_write(const void *area, uint8_t *at)

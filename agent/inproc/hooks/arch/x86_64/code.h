@@ -1,4 +1,4 @@
-/* What the files that write probes for x86-64 share. Not for others. */
+/* Declarations that the files with x86-64 probes share. Other files do not include it. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_CODE_H
 
@@ -11,7 +11,7 @@
 
 enum { OPCODE_JMP32 = 0xe9, OPCODE_JMP8 = 0xeb, OPCODE_INT3 = 0xcc };
 
-/* Inlined, so that constant counts become plain stores: a large program has 100,000 probes to be
+/* Inlined, so that constant counts become plain stores. A large program has 100,000 probes that are
  * written before it starts. */
 static inline void put_bytes(uint64_t *at, bool measuring, const void *bytes, uint32_t count)
 {
@@ -54,14 +54,14 @@ static inline uint32_t cursor_offset(void)
     return offset_of(&sj_recorder_self.cursor);
 }
 
-/* An instruction whose operand is a word of the thread's, at its end. */
+/* Emits an instruction that ends with the offset of a member of the thread's data. */
 #define EMIT_OWN(at, word, ...)                                                                    \
     do {                                                                                           \
         EMIT((at), __VA_ARGS__);                                                                   \
         put_32((at), emitter->measuring, offset_of(&sj_recorder_self.word));                       \
     } while (0)
 
-/* A jump to what is not emitted yet: where its distance stands, for land. */
+/* Emits a forward jump and returns the address of its displacement, for land. */
 static inline uint64_t emit_forward(sj_code_emitter *emitter, uint64_t *at, uint8_t condition)
 {
     EMIT(at, 0x0f, condition);
@@ -74,7 +74,8 @@ static inline void land(sj_code_emitter *emitter, uint64_t field, uint64_t targe
     put_displacement(emitter, &field, target);
 }
 
-/* A test of the reserved address in %ecx (or %eax): zero if no record can be there. */
+/* Emits a test of the reserved address in %ecx (or %eax). The result is zero if no record can be
+ * there. */
 static inline void emit_usable_test(sj_code_emitter *emitter, uint64_t *at, bool is_rax)
 {
     const uint64_t mask = (uint64_t)(uintptr_t)sj_recorder_usable_mask;
@@ -93,65 +94,68 @@ static inline void emit_usable_test(sj_code_emitter *emitter, uint64_t *at, bool
 enum { VALUE_BITS = SJ_RECORD_VALUE << (SJ_RECORD_FUNCTION_BITS - 24) };
 _Static_assert(SJ_RECORD_ENTER == 0, "the tag of an entry is the number of its function");
 
-/* In a slow part: steps over the red zone, passes the tag in %rax, returns with the record in %rcx.
- */
+/* Emits, in a slow part, a call of the slow path. It steps over the red zone, passes the tag in
+ * %rax, and gets the record in %rcx. */
 void sj_code_emit_slow_call(sj_code_emitter *emitter);
 
-/* The slow part: passes the tag, and reads the clock again, because the thread may have waited. It
- * goes on with what is emitted next. */
+/* Emits the slow part. It passes the tag, and reads the clock again, because the thread may have
+ * waited. It continues at the code that is emitted next. */
 void sj_code_emit_slow_part(sj_code_emitter *emitter, bool is_value);
 
-/* Saves what a probe uses: %rax, %rcx, %rdx and, where they matter, the flags. The probe's return
- * address lies at (%rsp) and its tag at -8(%rsp): the function's stack pointer is 8 above. Seen
- * from there, all this ends at -48; sj_arch_jump_entry goes on below. */
+/* Saves the registers that a probe uses: %rax, %rcx, %rdx and, unless emitter->frees_flags, the
+ * flags. The probe's return address lies at (%rsp) and its tag at -8(%rsp). The function's stack
+ * pointer is 8 above %rsp. Relative to it, the saved registers end at -48; sj_arch_jump_entry uses
+ * the space below. */
 void sj_code_emit_save(sj_code_emitter *emitter);
 
-/* The same in two steps: %rdx comes second. */
+/* sj_code_emit_save in two steps; the second one saves %rdx. */
 void sj_code_emit_save_two(sj_code_emitter *emitter);
 void sj_code_emit_save_third(sj_code_emitter *emitter, uint64_t *at);
 
-/* `at`: in the main line or in a slow part. sj_code_emit_restore returns, too. */
+/* Restore the registers, `at` in the main line or in a slow part. sj_code_emit_restore returns,
+ * too. */
 void sj_code_emit_give_back(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_give_back_two(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_give_back_third(sj_code_emitter *emitter, uint64_t *at);
 void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at);
 
-/* The address of a slot in %rcx, and the carry flag clear; without a slot, a jump to the slow part
- * that is emitted next. The clock in %rdx:%rax is kept. */
+/* Reserves a slot. Its address is in %rcx, and the carry flag is clear. If there is no slot, it
+ * jumps to the slow part that is emitted next. The clock in %rdx:%rax is kept. */
 void sj_code_emit_try(sj_code_emitter *emitter);
 
-/* A slot for a value, or for an entry or exit: its address in %rcx. */
+/* Reserves a slot for a value, or for an entry or exit. Its address is in %rcx. */
 void sj_code_emit_reserve(sj_code_emitter *emitter, bool is_value);
 
-/* For the entry at %rcx: fetches what will be written a dozen calls later. Beyond the arena it does
- * nothing. */
+/* Prefetches, for the entry at %rcx, the memory that will be written about a dozen calls later.
+ * Does nothing beyond the arena. */
 void sj_code_emit_fetch(sj_code_emitter *emitter);
 
-/* Where short records are written: makes that they may lie around this entry or exit, if it is on
- * the thread's own stack. Behind the reservation: a handler in between goes by the place before.
- * %rax is lost; the carry flag is clear then. */
+/* Used if short records are written. It lets short records lie around this entry or exit, if that
+ * is on the thread's own stack. It comes after the reservation: a handler in between uses the
+ * previous place. %rax is lost. The carry flag is clear afterwards. */
 void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at);
 
-/* In the place of a mark: it lies where SJ_OPERATION_JUMP_LEAVE has the address jumped to. */
+/* Value of `mark` if the mark is in memory, where SJ_OPERATION_JUMP_LEAVE has stored the jump's
+ * target. */
 enum { STORED_MARK = 0xff, TARGET_AT = (8 - SJ_JUMP_TARGET_BELOW) & 0xff };
 
-/* An entry or an exit with the clock; `mark` is added to the stack address. */
+/* Records an entry or an exit with the clock. `mark` is added to the stack address. */
 void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark);
 
-/* Begins a part that probes share, at an address of its own; sj_code_emit_save comes next. */
+/* Begins a part that probes share, at its own address. sj_code_emit_save comes next. */
 void sj_code_begin_part(sj_code_emitter *emitter, sj_shared_part part);
 
-/* The two records of a tail call with one clock, and the return of SJ_SHARED_TAIL_CALL; behind
- * sj_code_emit_save. */
+/* Writes the two records of a tail call with one clock value, and returns from SJ_SHARED_TAIL_CALL.
+ * It comes after sj_code_emit_save. */
 void sj_code_emit_tail_call_records(sj_code_emitter *emitter);
 
-/* The part SJ_SHARED_JUMP_LEAVE. */
+/* Emits the part SJ_SHARED_JUMP_LEAVE. */
 void sj_code_emit_jump_leave_part(sj_code_emitter *emitter);
 
-/* The part SJ_SHARED_COUNTED_JUMP_LEAVE, behind the exits that it goes on to. */
+/* Emits the part SJ_SHARED_COUNTED_JUMP_LEAVE, after the exits at which it continues. */
 void sj_code_emit_counted_jump_leave_part(sj_code_emitter *emitter);
 
-/* The parts of functions whose calls may be counted. */
+/* Emits the parts for functions whose calls may be counted. */
 void sj_code_emit_counted_parts(sj_code_emitter *emitter);
 
 #endif

@@ -1,7 +1,7 @@
-/* Probes of functions whose calls may be counted (calls.clock of the policy): most of their records
- * are short and without a clock. Short, too, is what the probe may cost: it uses two registers
- * until a rare way needs a third, and these ways lie elsewhere: a call that is timed, a record that
- * cannot be short because of where its frame lies, a chunk that is full. */
+/* Probes of functions whose calls may be counted (calls.clock of the policy). Most of their records
+ * are short and have no clock. Such a probe has to be cheap. It uses two registers, and a third one
+ * only in rare cases. The code for rare cases lies elsewhere: a call that is timed, a frame that a
+ * short record cannot reach, a full chunk. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 
 #define LEAVE_TAG ((uint32_t)SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS)
@@ -12,15 +12,15 @@ enum {
     WORDS_IN_REACH = SJ_SHORT_REACH_BYTES / SJ_STACK_ALIGNMENT
 };
 
-/* A part that is written, and where its rare ways go on. */
+/* A part that is being written, and the target of its rare cases. */
 typedef struct counted_part {
     bool enters;
     uint8_t mark;   /* added to the stack address: 0, or SJ_STACK_TAIL_CALL */
-    uint64_t timed; /* behind the saving of %rdx: the record with a clock */
+    uint64_t timed; /* address of the code that records with a clock, behind the saving of %rdx */
 } counted_part;
 
-/* Jumps if the stack pointer lies where no short record can, or is no multiple of 8. %rax is lost.
- */
+/* Jumps if no short record can reach the stack pointer, or if it is not a multiple of 8. %rax is
+ * lost. */
 static uint64_t emit_reach_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -42,7 +42,7 @@ static uint64_t emit_counted_check(sj_code_emitter *emitter, uint64_t *at, bool 
     return emit_forward(emitter, at, 0x84); /* je */
 }
 
-/* Jumps if this entry is to be timed, or this exit may be. */
+/* Jumps if this entry is to be timed, or if this exit may be. */
 static uint64_t emit_sample_check(sj_code_emitter *emitter, uint64_t *at, bool enters)
 {
     if (enters) {
@@ -55,7 +55,7 @@ static uint64_t emit_sample_check(sj_code_emitter *emitter, uint64_t *at, bool e
     return emit_forward(emitter, at, 0x85); /* jne */
 }
 
-/* The bits of the stack in a short record, into %eax. */
+/* Puts the stack bits of a short record into %eax. */
 static void emit_stack_bits(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -65,7 +65,7 @@ static void emit_stack_bits(sj_code_emitter *emitter)
     EMIT(at, 0xc1, 0xe0, STACK_SHIFT); /* shl $13, %eax */
 }
 
-/* The same with the tag at -8(%rsp) and a mark: the short record, into %eax. */
+/* Puts a short record into %eax: the stack bits, the tag at -8(%rsp) and a mark. */
 static void emit_tagged_stack_bits(sj_code_emitter *emitter, uint32_t mark)
 {
     uint64_t *at = &emitter->at;
@@ -75,7 +75,8 @@ static void emit_tagged_stack_bits(sj_code_emitter *emitter, uint32_t mark)
     put_32(at, emitter->measuring, mark);
 }
 
-/* A place for `bytes` of short records: its address in %rcx. Jumps if the first has none. */
+/* Reserves `bytes` for short records, with their address in %rcx. Jumps if the chunk cannot hold
+ * the first record. */
 static uint64_t emit_short_try(sj_code_emitter *emitter, uint8_t bytes)
 {
     uint64_t *at = &emitter->at;
@@ -100,7 +101,7 @@ static void emit_jump_to_timed(sj_code_emitter *emitter, const counted_part *par
     put_displacement(emitter, at, part->timed);
 }
 
-/* Compares the stack pointer in %rax with the innermost timed call but for %rdx. */
+/* Compares the stack pointer in %rax with that of the open timed call number %rdx (from 1). */
 static void emit_compare_sample(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->cold_at;
@@ -108,9 +109,10 @@ static void emit_compare_sample(sj_code_emitter *emitter)
     put_32(at, emitter->measuring, offset_of(&sj_recorder_self.counting.samples[0]) - 8);
 }
 
-/* One call is timed after 1 to 64 counted ones, each as likely: a generator of the thread's says
- * which. It is noted among the open ones, so that its exit is timed, too; those of frames that are
- * gone are forgotten. With too many of them it goes on at `counted`. */
+/* Starts timing a call. After 1 to 64 counted calls one is timed. The thread's random generator
+ * chooses the number, each equally likely. The call becomes an open timed call, so that its exit is
+ * timed, too. Open calls of frames that are gone are removed. If too many are open, the code
+ * continues at `counted`. */
 static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
 {
     uint64_t *at = &emitter->cold_at;
@@ -145,8 +147,9 @@ static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint
     emit_jump_back(emitter, counted);
 }
 
-/* Finds the call of this frame among the timed ones, some of which are open: a jump to where it is
- * the innermost, in %rdx. Those of frames that are gone are forgotten. */
+/* Finds the open timed call of this frame, with its number in %rdx. At least one call must be open.
+ * Open calls of frames that are gone are removed. Returns the jump that is taken if the call is
+ * found. */
 static uint64_t emit_find_sample(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->cold_at;
@@ -164,8 +167,9 @@ static uint64_t emit_find_sample(sj_code_emitter *emitter)
     return is_found;
 }
 
-/* The exit of a call that is timed, if it is the innermost of those; others have ended. By a tail
- * call the frame keeps its place, so that the chain is timed to its end. */
+/* Times the exit if its call is the innermost open timed call. Open calls of frames that are gone
+ * are removed. At a tail call the frame stays in the list, so that the chain of tail calls is timed
+ * to its end. */
 static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, uint64_t counted)
 {
     uint64_t *at = &emitter->cold_at;
@@ -191,8 +195,9 @@ static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, ui
     }
 }
 
-/* The end of a probe that could not be short: a whole record without a clock. `full_field`: a jump
- * by one that has reserved no place in the chunk. */
+/* Emits the end of a probe that could not write a short record: a full record without a clock.
+ * `full_field` is the jump of a probe that found no space in the chunk. Returns the code's
+ * address. */
 static uint64_t emit_untimed_record(sj_code_emitter *emitter, const counted_part *part,
                                     uint64_t full_field)
 {
@@ -217,7 +222,8 @@ static uint64_t emit_untimed_record(sj_code_emitter *emitter, const counted_part
     return start;
 }
 
-/* A frame out of reach. On another stack than the thread's own it is timed. */
+/* Emits the code for a frame that short records do not reach. A call on another stack than the
+ * thread's own is timed. */
 static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_t far_field,
                      uint64_t untimed)
 {
@@ -248,9 +254,10 @@ static void emit_word_of_filler(sj_code_emitter *emitter, uint8_t offset)
     put_32(at, emitter->measuring, SJ_SHORT_FILLER);
 }
 
-/* A handler came between the look at the reach and the reservation, and short records are completed
- * against one of its own: what was reserved is filled up, and the call gets a whole record at
- * `target`. The second word may lie behind the end of the chunk. */
+/* Emits the code for a handler that ran between the check of the reach and the reservation. Short
+ * records would be completed with the handler's stack address. So the reserved words become
+ * fillers, and the call gets a full record at `target`. The second word may lie behind the end of
+ * the chunk. */
 static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t bytes, uint64_t target)
 {
     uint64_t *at = &emitter->cold_at;
@@ -267,7 +274,7 @@ static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t byt
     put_displacement(emitter, at, target);
 }
 
-/* What makes a short record of a tag and the bits of the stack. */
+/* Returns the sum that turns a tag and stack bits into a short record. */
 static uint32_t short_mark(bool enters, uint8_t stack_mark)
 {
     if (enters) {
@@ -278,8 +285,8 @@ static uint32_t short_mark(bool enters, uint8_t stack_mark)
            LEAVE_TAG;
 }
 
-/* A probe of a function whose calls may be counted: a short record in most of them. `stack_mark`:
- * of an exit, SJ_STACK_TAIL_CALL or 0. */
+/* Emits a probe of a function whose calls may be counted, which usually writes a short record.
+ * `stack_mark` of an exit is SJ_STACK_TAIL_CALL or 0. */
 static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_part, bool enters,
                               uint8_t stack_mark)
 {
@@ -308,9 +315,9 @@ static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_pa
     emit_far(emitter, &part, is_far, untimed);
 }
 
-/* A tail call between two functions whose calls are counted: two short records, unless the call
- * that ends is one of those that are timed. The frame keeps its place among these, so that the call
- * that begins is timed to its end, too. */
+/* Emits a tail call between two functions whose calls are counted. It writes two short records,
+ * unless the call that ends is timed. Then the frame stays in the list of timed calls, so that the
+ * call that begins is timed to its end, too. */
 static void emit_counted_tail_call_part(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;

@@ -1,5 +1,5 @@
-/* Dispatch hooks for x86-64: entry of a dispatched call, and the thunk that it returns to.
- * The contract is in agent/inproc/hooks/dispatch.h; offsets are those of its structures. */
+/* Dispatch hooks for x86-64: the entry of a dispatched call, and the thunk to which it returns. The
+ * contract is in agent/inproc/hooks/dispatch.h. Offsets are those of its structures. */
 
 #define TARGET 8
 #define ENTER_TAG 16
@@ -8,16 +8,16 @@
 #define REGION_MASK 0x3fffffff
 #define STACK_TAIL_CALL 1
 #define FUNCTION_MASK 0x3fffffff /* SJ_RECORD_FUNCTION_MASK */
-#define FETCH_BYTES_AHEAD 512 /* as in emit.c */
+#define FETCH_BYTES_AHEAD 512 /* see record_code.c */
 
 #include "agent/inproc/hooks/arch/x86_64/frames.inc"
 
     .text
 
-/* Records at (%rsp): the tag is in `tag` (register or memory), `wide` is the same as 64 bits to
- * push. %rax, %rcx, %rdx and `scratch` are lost. The slow path steps over the red zone, where
- * registers are saved. `mark` is added to the stack address; `enters`: the next records' memory is
- * fetched. */
+/* Writes a record with the stack address (%rsp). `tag` (register or memory) contains the tag, and
+ * `wide` is the same as 64 bits to push. %rax, %rcx, %rdx and `scratch` are lost. The slow path
+ * steps over the red zone, where registers are saved. `mark` is added to the stack address. If
+ * `enters`, the memory for the next records is prefetched. */
 .macro RECORD tag, wide, scratch, mark=0, enters=0
     rdtsc
     mov $16, %ecx
@@ -49,7 +49,8 @@
     mov %eax, 12(%rcx)
 .endm
 
-/* %rdx = address of the slot entry of the word at (%rsp); \missing when it has no region. */
+/* Sets %rdx to the address of the slot entry for the word at (%rsp). Jumps to \missing if there is
+ * no region for it. */
 .macro FIND_SLOT scratch, missing
     mov %rsp, %rdx
     shr $REGION_SHIFT, %rdx
@@ -69,10 +70,10 @@
     mov -32(%rsp), %r10
 .endm
 
-/* The processor predicts where a function returns to from the calls that it has seen. So the target
- * is called from right in front of the thunk, which puts the thunk's address where the return address
- * was, and the thunk leaves by a return to the true one. Where a call jumped to this one, the thunk's
- * address has been called before: the target is jumped to. */
+/* The processor predicts a function's return address from the calls that it has seen. So the target
+ * is called from the instruction right before the thunk. That call puts the thunk's address where
+ * the return address was. The thunk leaves by a return to the true address. If a call jumped to
+ * this one, the thunk's address has been pushed before. Then the target is jumped to. */
     .globl sj_arch_dispatch_entry
     .hidden sj_arch_dispatch_entry
     .type sj_arch_dispatch_entry, @function
@@ -98,8 +99,8 @@ sj_arch_dispatch_entry:
     jmp .Lblock
     .cfi_adjust_cfa_offset 8
 
-/* A recorded call ends by jumping to another: its exit is recorded before the other's entry, and
- * both return through one slot. */
+/* A recorded call ends by jumping to another function. Its exit is recorded before the other call's
+ * entry. Both return through one slot. */
 .Ltail_call:
     mov %rdx, -40(%rsp)
     mov %r9, -48(%rsp)
@@ -144,9 +145,9 @@ sj_arch_dispatch_entry:
     .cfi_endproc
     .size sj_arch_dispatch_entry, . - sj_arch_dispatch_entry
 
-/* From the cold part of an entry's probe, which keeps %rax, %rcx, %rdx and the flags in the red
- * zone, down to -48(%rsp), and goes on at %rdx: a call that returns through the slot has jumped
- * to a patched function. */
+/* The cold part of an entry's probe jumps here, if a call that returns through the slot has jumped
+ * to a patched function. The probe keeps %rax, %rcx, %rdx and the flags in the red zone, down to
+ * -48(%rsp). The code continues at the address in %rdx. */
     .globl sj_arch_jump_entry
     .hidden sj_arch_jump_entry
     .type sj_arch_jump_entry, @function
@@ -167,13 +168,13 @@ sj_arch_jump_entry:
     .cfi_endproc
     .size sj_arch_jump_entry, . - sj_arch_jump_entry
 
-/* The thunk, and the call in front of it, lie in a block of 64 bytes, so that its unwind information
- * finds the block, and in it the distance to the table, from any program counter inside. Before the
- * return address is restored:
- *   CFA = %rsp - 8, the address of the slot: not %rsp, which is the CFA of the frame below, and the
- *         unwinder of libgcc distinguishes frames by their CFA;
- *   %rsp of the caller = CFA + 8;
- *   the return address lies at regions[CFA >> 30] + (CFA & 0x3fffffff) * 2. */
+/* The thunk, and the call before it, lie in a block of 64 bytes. Its unwind information finds the
+ * block from any program counter inside, and in it the distance to the table. Before the return
+ * address is restored, the rules are:
+ *   CFA = %rsp - 8, the address of the slot: not %rsp, which is the CFA of the frame below. The
+ *         unwinder of libgcc distinguishes frames by their CFA.
+ *   %rsp of the caller = CFA + 8
+ *   the return address lies at regions[CFA >> 30] + (CFA & 0x3fffffff) * 2 */
     .p2align 6
     .globl sj_arch_return_block
     .hidden sj_arch_return_block
@@ -224,7 +225,7 @@ sj_arch_return_thunk_restored:
     mov %r8, %rax
     mov %r9, %rdx
     ret
-.Lvalues: /* some calls' results are recorded, which rules may set */
+.Lvalues: /* some calls' results are recorded, and rules may set them */
     mov %r8, %rax
     mov %r9, %rdx
     mov %esi, %r10d

@@ -1,4 +1,4 @@
-/* What the code of dispatched calls and of slow paths does to the stack. */
+/* How the code of dispatched calls and of slow paths changes the stack. */
 #ifndef SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_DISPATCH_CODE_H
 #define SJ_AGENT_INPROC_HOOKS_ARCH_X86_64_DISPATCH_CODE_H
 
@@ -6,16 +6,17 @@
 
 #include <stddef.h>
 
-/* Where rooms for registers begin, in bytes below the stack pointer of the frame's place. Above
- * them lie the return address and the flags, or what an entry of a dispatched call has saved. */
+/* Start of the space for registers, in bytes below the stack pointer of the frame's place. Above
+ * the space lie the return address and the flags, or the registers that an entry of a dispatched
+ * call has saved. */
 enum {
     SJ_ENTRY_ROOM_DISTANCE = 16 + SJ_NATIVE_REGISTERS * 8,
     SJ_DISPATCH_ROOM_DISTANCE = 160 + SJ_NATIVE_REGISTERS * 8
 };
 
-/* sj_jump_leave changes the registers from those behind the frame of sj_arch_jump_entry to those of
- * the stub that it goes on in. `first` are the registers that it was interrupted with in front of
- * its first instruction; NULL: it was interrupted behind that. Reads the stack. */
+/* Changes the registers behind the frame of sj_arch_jump_entry to those of the stub where it
+ * continues. `first` are the registers at its first instruction, if it was interrupted there, else
+ * NULL. Reads the stack. */
 static inline void sj_jump_leave(uint64_t registers[SJ_NATIVE_REGISTERS], const uint64_t *first)
 {
     enum { RDX = 1, RETURN_BYTES = 8, KEPT_BELOW = 56 };

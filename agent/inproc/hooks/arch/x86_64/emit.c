@@ -32,7 +32,8 @@ uint32_t sj_arch_thread_offset(void)
     return cursor_offset();
 }
 
-/* If the call that jumps here returns to the thunk, its exit is recorded first. */
+/* Emits a check for a dispatched call that has jumped here, which returns to the thunk. The exit of
+ * that call is recorded first. */
 static void emit_dispatch_check(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -57,7 +58,8 @@ static void emit_dispatch_check(sj_code_emitter *emitter)
     put_displacement(emitter, cold_at, *at);
 }
 
-/* In front of the record, one of the first word of the object in %rdi (or %rsi), if it is one. */
+/* Before the entry record, emits a value record with the first word of the object in %rdi (or
+ * %rsi). Skips values that cannot be an object. */
 static void emit_receiver(sj_code_emitter *emitter, bool is_second)
 {
     uint64_t *at = &emitter->at;
@@ -121,7 +123,7 @@ void sj_code_emit_shared(sj_code_emitter *emitter)
 
 enum { PROBE_BYTES = 13 };
 
-/* PROBE_BYTES of code. */
+/* Emits the call of a probe, which takes PROBE_BYTES. */
 static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part part)
 {
     uint64_t *at = &emitter->at;
@@ -131,8 +133,8 @@ static void emit_call(sj_code_emitter *emitter, uint32_t tag, sj_shared_part par
     put_displacement(emitter, at, emitter->shared[part]);
 }
 
-/* The slow part of a slot, as sj_code_emit_slow_part has it, for code that nothing has called: the
- * tag is known. */
+/* Emits the slow part of a slot for an inline probe. It has no caller, so the tag is an immediate;
+ * otherwise like sj_code_emit_slow_part. */
 static void emit_inline_slow_part(sj_code_emitter *emitter, uint32_t tag, bool reads_clock)
 {
     uint64_t *at = &emitter->cold_at;
@@ -195,7 +197,8 @@ void sj_code_emit_jump_leave(sj_code_emitter *emitter, uint32_t tag, uint32_t ju
 
 bool sj_arch_has_tail_call_entries(const sj_code_emitter *emitter)
 {
-    /* Else each entry checks for dispatched calls, or begins with what is no plain probe. */
+    /* With a thunk, each entry checks for dispatched calls. An inline stub does not begin with a
+     * plain probe. */
     return emitter->thunk == 0 && !emitter->is_inline;
 }
 
@@ -207,7 +210,7 @@ void sj_code_emit_tail_call_exit(sj_code_emitter *emitter, uint32_t leave_tag, u
     sj_code_emit_jump(emitter, entry);
 }
 
-/* Skips `distance` bytes if the four bytes at an address are not these. */
+/* Emits code that skips `distance` bytes if the four bytes at an address differ from these. */
 static void emit_compare(sj_code_emitter *emitter, uint64_t address, const uint8_t bytes[4],
                          uint8_t distance)
 {
@@ -260,7 +263,7 @@ void sj_code_emit_receiver_probe(sj_code_emitter *emitter, uint32_t function, ui
               receiver == 2 ? SJ_SHARED_SECOND_RECEIVER : SJ_SHARED_FIRST_RECEIVER);
 }
 
-/* Touches the stack as far down as values reach, and keeps the flags. */
+/* Emits a read of the stack as far down as the recording of values reaches, and keeps the flags. */
 static void emit_touch(sj_code_emitter *emitter, int32_t frame_bytes)
 {
     uint64_t *at = &emitter->at;
@@ -291,7 +294,8 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
     sj_code_note_stack(emitter, at, 0);
 }
 
-/* Of sj_value_registers: loads what a register held in front of sj_code_emit_save into %rax. */
+/* Loads the word of sj_value_registers, with the register's value before sj_code_emit_save, into
+ * %rax. */
 static void emit_load(sj_code_emitter *emitter, uint32_t word)
 {
     enum { RDX = 2, RCX = 3, REALS = SJ_VALUE_REGISTERS, RESULT = 2 * SJ_VALUE_REGISTERS };
@@ -315,7 +319,7 @@ static void emit_load(sj_code_emitter *emitter, uint32_t word)
     }
 }
 
-/* Widens what is in %rax to 64 bits. */
+/* Widens the value in %rax to 64 bits. */
 static void emit_widen(sj_code_emitter *emitter, uint32_t bytes, bool is_signed)
 {
     uint64_t *at = &emitter->at;
@@ -330,7 +334,7 @@ static void emit_widen(sj_code_emitter *emitter, uint32_t bytes, bool is_signed)
     }
 }
 
-/* Does as sj_value_narrow with what is in %rax. */
+/* Does the work of sj_value_narrow on %rax. */
 static void emit_narrow(sj_code_emitter *emitter, uint32_t kind)
 {
     uint64_t *at = &emitter->at;
@@ -403,8 +407,8 @@ void sj_code_emit_jump_if(sj_code_emitter *emitter, uint32_t condition, uint64_t
     put_displacement(emitter, &emitter->at, target);
 }
 
-/* By a distance, so that the code may lie elsewhere. What calls keeps nothing below the stack
- * pointer. */
+/* Uses a relative address, so that the code may lie elsewhere. The caller keeps nothing below the
+ * stack pointer here. */
 void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
 {
     uint64_t *at = &emitter->at;
@@ -416,7 +420,7 @@ void sj_code_emit_push_return(sj_code_emitter *emitter, uint64_t address)
     put_displacement(emitter, at, address);
     EMIT(at, 0x48, 0x89, 0x44, 0x24, 0x08); /* mov %rax, 8(%rsp) */
     EMIT(at, 0x58);                         /* pop %rax */
-    sj_code_note_stack(emitter, at, 8);     /* the call's jump comes next */
+    sj_code_note_stack(emitter, at, 8);     /* the jump of the call comes next */
 }
 
 void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint32_t count,
@@ -432,7 +436,7 @@ void sj_code_emit_relative(sj_code_emitter *emitter, const uint8_t *bytes, uint3
     put_32(&field, emitter->measuring, (uint32_t)distance);
 }
 
-/* Writes a 32-bit displacement that ends at `address` + `end`. */
+/* Writes a 32-bit displacement that ends at `address` + `end`. Returns false if it does not fit. */
 static bool set_displacement(uint64_t address, uint64_t target, uint8_t *bytes, uint32_t end)
 {
     const int64_t distance = (int64_t)(target - (address + end));
@@ -482,7 +486,7 @@ static bool is_padding(uint8_t byte)
     return false;
 }
 
-/* Bytes of the landing instruction that a function may begin with. */
+/* Returns the size of the landing instruction with which a function may begin. */
 static int32_t landing_bytes(const uint8_t *code)
 {
     int32_t bytes = sizeof(endbr64);

@@ -1,12 +1,13 @@
-/* From generated machine code into C for x86-64. That C is built -mgeneral-regs-only and
- * calls nothing of libc on the slow path, so the vector state needs no saving there. */
+/* Entries from generated machine code into C for x86-64. That C code is built with
+ * -mgeneral-regs-only. On the slow path it does not call libc. So the vector state need not be
+ * saved there. */
 #include "agent/inproc/hooks/arch/x86_64/frames.inc"
 
     .text
 
-/* Sets the status flags and the direction as %eax, of pushfq, has them; %eax and %edx are lost. Not
- * by popfq: where a debugger steps, pushfq has saved the trap flag, too, and that must not come back
- * after the debugger has gone. */
+/* Sets the status flags and the direction flag to those in %eax, which came from pushfq. %eax and
+ * %edx are lost. popfq is not used: if a debugger steps, pushfq has saved the trap flag, which must
+ * not return after the debugger has gone. */
 .macro GIVE_FLAGS
     test $0x400, %eax
     jz 1f
@@ -27,8 +28,8 @@
     .cfi_adjust_cfa_offset ROOM
 .endm
 
-/* In: (%rsp) return address, 8(%rsp) tag. Out: %rcx address of the record. Keeps everything but
- * %rax, %rcx and %rdx, which the stub has saved. */
+/* In: (%rsp) return address, 8(%rsp) tag. Out: %rcx address of the record. Keeps all registers
+ * except %rax, %rcx and %rdx, which the stub has saved. */
     .globl sj_arch_slow_entry
     .hidden sj_arch_slow_entry
     .type sj_arch_slow_entry, @function
@@ -83,8 +84,8 @@ sj_arch_slow_entry:
 .endm
 
 /* In, above the return address: the function, the descriptors, the 152 bytes that the stub stepped
- * over, and the stack address of the records. Keeps everything; the vector registers are only
- * read, as the C code is built without them. */
+ * over, and the stack address of the records. Keeps every register. The vector registers are only
+ * read, because the C code is built without them. */
     .globl sj_arch_values_entry
     .hidden sj_arch_values_entry
     .type sj_arch_values_entry, @function
@@ -167,7 +168,7 @@ sj_arch_values_entry:
     cmp $2, %eax /* SJ_VALUES_RETURN */
     jne .Lvalues_keep
     POP_VALUES
-    lea ROOM + 184(%rsp), %rsp /* to the address that the function would return to */
+    lea ROOM + 184(%rsp), %rsp /* points to the address that the function would return to */
     .cfi_def_cfa_offset 8
     ret
     .cfi_endproc

@@ -1,20 +1,21 @@
 /* Design notes
  *
- * An exit by a jump through a register or memory, or to a function that may read the flags, ends
- * its call as a tail call if the function jumped to is hooked at that moment. Functions are hooked
- * and unhooked by changes of the text alone, so the text says it: the patch of an entry is a jump,
- * which may lead to another one in an island, to a stub that begins with the probe of an entry. A
- * call of code that uses the red zone, which such a probe begins like, is written by no compiler.
+ * Some exits jump through a register or memory, or to a function that may read the flags. Such an
+ * exit ends its call as a tail call if the target function is hooked at that moment. Functions are
+ * hooked and unhooked only by changes of the text, so this code reads the text. The patch of an
+ * entry is a jump to a stub, possibly through another jump in an island. The stub begins with the
+ * probe of an entry. Compilers never write that beginning: it stores into the red zone and then
+ * calls.
  *
- * What lies at the address would be executed next. Of what is behind the last 16 bytes of a page
- * nothing is read, because the next page need not be there. */
+ * The bytes at the target would be executed next, so they can be read. The last 16 bytes of a page
+ * are different: the check does not read from there on, because the next page may be missing. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 
 enum { MOST_CHECKS = 24 };
 
 typedef struct check {
     sj_code_emitter *emitter;
-    uint64_t failed[MOST_CHECKS]; /* jumps to where the exit is not marked */
+    uint64_t failed[MOST_CHECKS]; /* jumps to the code that does not mark the exit */
     unsigned count;
 } check;
 
@@ -23,7 +24,8 @@ static void fail_if(check *self, uint8_t condition)
     self->failed[self->count++] = emit_forward(self->emitter, &self->emitter->at, condition);
 }
 
-/* A call by a null pointer faults at its own address, as without a probe. */
+/* Fails for targets below 64 KiB, whose text is not read. So a call through a null pointer faults
+ * at its own address, as without a probe. */
 static void emit_null_check(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;
@@ -53,7 +55,7 @@ static void emit_landing(check *self)
     EMIT(at, 0x48, 0x83, 0xc1, 0x04);             /* add $4, %rcx */
 }
 
-/* Goes on from the linkage table's jump to what its slot holds. */
+/* Follows the linkage table's jump to the address in its slot. */
 static void emit_linkage(check *self)
 {
     sj_code_emitter *emitter = self->emitter;
@@ -87,7 +89,7 @@ static void emit_jumps(check *self)
     emit_page_check(self);
 }
 
-/* What a stub of an entry begins with: `movl $tag, -16(%rsp)` and a call, or the recording of
+/* Checks the start of an entry's stub: `movl $tag, -16(%rsp)` and a call, or the recording of
  * values. */
 static void emit_stub_check(check *self)
 {
@@ -110,7 +112,7 @@ static void emit_stub_check(check *self)
     land(emitter, has_values, *at);
 }
 
-/* Where what follows is executed, the function jumped to is hooked. The mark is 0. */
+/* Sets the mark to 0. Code behind these checks runs only if the target function is hooked. */
 static void emit_checks(check *self)
 {
     const sj_code_emitter *emitter = self->emitter;

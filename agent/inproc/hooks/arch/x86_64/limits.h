@@ -8,15 +8,15 @@
 #define SJ_ARCH_PAGE_MULTIPLE UINT64_C(4096)
 #define SJ_ARCH_RETURN_ZERO_CODE UINT64_C(0xccccccccccc3c031) /* xor %eax, %eax; ret */
 
-/* Copies are as long as what they are copies of, or one instruction. */
+/* Copies are as long as their originals, or a single instruction. */
 #define SJ_ARCH_MOVED_KIND SJ_STUB_COPY
 
-/* Numbers of registers in unwind tables, and whether a table may say where in memory the place is.
- */
+/* Numbers of registers in unwind tables, and whether a table may give the place as a word in
+ * memory. */
 enum {
     SJ_ARCH_UNWIND_STACK = 7,
     SJ_ARCH_UNWIND_PLACE = 16,
-    SJ_ARCH_UNWIND_LINK = 0, /* there is none */
+    SJ_ARCH_UNWIND_LINK = 0, /* this machine has no link register */
     SJ_ARCH_UNWIND_PLACE_IN_MEMORY = 1
 };
 

@@ -1,26 +1,27 @@
 /* Design notes
  *
- * rdtsc dominates a probe: as long as a probe is short, its other instructions cost nothing, a call
- * included. So all probes of a module share one piece of code, to which each passes its tag. With
- * inline probes the stubs of a large program were five times as large, and no faster.
+ * rdtsc dominates a probe. As long as a probe is short, its other instructions cost nothing, even a
+ * call. So all probes of a module share one piece of code, to which each passes its tag. With
+ * inline probes the stubs of a large program were five times as large, and not faster.
  *
  * The shared code keeps the registers that it uses and the flags below the stack pointer, in the
- * red zone, which is dead at function entries and exits and which signal handlers do not touch. The
- * clock is read before the slot is reserved, so that slots are in the order of their events even if
- * a signal handler interrupts the probe. Flags go through lahf/seto and back through add/sahf, much
- * cheaper than pushf/popf.
+ * red zone. The red zone is dead at function entries and exits, and signal handlers do not touch
+ * it. The clock is read before the slot is reserved. So slots are in the order of their events even
+ * if a signal handler interrupts the probe. Flags are saved by lahf and seto, and restored by add
+ * and sahf, much cheaper than pushf and popf.
  *
- * A forked child inherits the place in its parent's arena. The mask that a reserved address is
- * tested with lies in a page that the kernel wipes then, and so the test sends the child to the
- * slow path; it costs no instruction.
+ * A forked child inherits the place in its parent's arena. The mask for the test of a reserved
+ * address lies in a page that the kernel wipes at a fork. So the test sends the child to the slow
+ * path, without another instruction.
  *
- * Before the slow path the stack is touched as far down as its C code reaches. Where the program's
- * stack ends there, the fault is one of the stub's, which a handler sees at the function's own
- * place; in the C code it would be none that OCaml, say, turns into an exception.
+ * Before the slow path, the probe touches the stack as far down as its C code reaches. If the
+ * program's stack ends there, the fault occurs in the stub, and a handler sees it at the function's
+ * own place. A fault in the C code would not be one that OCaml, for example, turns into an
+ * exception.
  *
- * The memory that records go to lies in the drain's cache or in none, and a program that calls a
- * lot fills lines faster than they come: entries fetch theirs ahead of time. Exits need not, as a
- * line holds four records. */
+ * The memory for records lies in the drain's cache or in none. A program that calls often fills
+ * lines faster than they arrive, so entries prefetch them. Exits do not need to, because a line
+ * holds four records. */
 #include "agent/inproc/hooks/arch/x86_64/code.h"
 #include "agent/inproc/hooks/stub_notes.h"
 
@@ -102,7 +103,7 @@ void sj_code_emit_restore(sj_code_emitter *emitter, uint64_t *at)
     EMIT(at, 0xc3); /* ret */
 }
 
-/* The rest of a place that short records have begun, from %rax to %rcx, is filled up. */
+/* Fills the rest of a slot that short records have begun, from %rax to %rcx, with fillers. */
 static void emit_filler(sj_code_emitter *emitter, uint64_t back)
 {
     uint64_t *at = &emitter->cold_at;
@@ -117,8 +118,8 @@ static void emit_filler(sj_code_emitter *emitter, uint64_t back)
     put_displacement(emitter, at, back);
 }
 
-/* sj_code_emit_try where short records are written: see recorder/counting.c. The clock in %rdx:%rax
- * is kept below what sj_code_emit_save has saved. */
+/* The variant of sj_code_emit_try for short records, see recorder/counting.c. The clock in
+ * %rdx:%rax is kept below the words that sj_code_emit_save has saved. */
 static void emit_aligned_try(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;
@@ -218,13 +219,13 @@ void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)
     sj_code_emit_keep_place(emitter, at);
 }
 
-/* Where the tags of the two records lie, from the stack pointer on. */
+/* Places of the tags of the two records, relative to the stack pointer. */
 typedef enum tail_call_tag {
     LEAVE_TAG_AT = 0xf8 /* -8 */,
     ENTER_TAG_AT = 0xfc /* -4 */
 } tail_call_tag;
 
-/* One of two records with the clock in %rdx:%rax, both of which are kept. %rsi is lost. */
+/* Writes one of two records. Keeps the clock in %rdx:%rax. %rsi is lost. */
 static void emit_tail_call_record(sj_code_emitter *emitter, uint64_t *at, tail_call_tag tag_at)
 {
     const uint8_t stack_at = tag_at == LEAVE_TAG_AT ? 8 + SJ_STACK_TAIL_CALL : 8;
@@ -246,9 +247,9 @@ static void emit_tail_call_end(sj_code_emitter *emitter, uint64_t *at, bool is_a
     sj_code_emit_restore(emitter, at);
 }
 
-/* Records an exit and an entry and returns with the carry flag clear. Without room for both it
- * records the exit alone and returns with the flag set: the thread may have waited, so its caller
- * has to check the callee again. */
+/* Records an exit and an entry and returns with the carry flag clear. If the chunk cannot hold
+ * both, it records only the exit and returns with the flag set. Then the thread may have waited, so
+ * the caller checks the callee again. */
 void sj_code_emit_tail_call_records(sj_code_emitter *emitter)
 {
     uint64_t *at = &emitter->at;

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A description for each stub would be as large as the stubs, and made at each start. DWARF's
- * expressions have loops and read memory: two of them search the map, one for the stack pointer of
- * the interrupted code and one for its place. The search is that of abi/stub_map.c: of `count`
- * entries from `entry` on, take the half that holds the key. */
+ * A description for each stub would be as large as the stubs, and would be made at each start.
+ * DWARF's expressions have loops and read memory. Two of them search the map, one for the stack
+ * pointer of the interrupted code and one for its place. The search is that of abi/stub_map.c: of
+ * `count` entries from `entry` on, take the half that contains the key. */
 #include "agent/inproc/hooks/unwind_table.h"
 
 #include "agent/abi/stub_map.h"
@@ -34,7 +34,7 @@ enum {
     OP_LE = 0x2c,
     OP_SKIP = 0x2f,
     OP_LIT0 = 0x30,
-    OP_STACK_POINTER = 0x77, /* breg7, and an offset of one byte */
+    OP_STACK_POINTER = 0x77, /* breg7, with an offset of one byte */
     OP_COUNTER = 0x80,       /* breg16 */
     OP_DEREF_SIZE = 0x94,
     CFA_EXPRESSION = 0x0f,
@@ -77,7 +77,8 @@ static void put_address(table_writer *writer, uint64_t address)
     put(writer, &address, sizeof(address));
 }
 
-/* A jump (OP_BRA, OP_SKIP) to a place that is set by land, or is known. */
+/* Writes a jump (OP_BRA, OP_SKIP) and returns its end. Pass that to land, which sets the
+ * distance. */
 static uint8_t *put_jump(table_writer *writer, uint8_t operation)
 {
     PUT(operation, 0, 0);
@@ -90,7 +91,7 @@ static void land(uint8_t *jump, const uint8_t *to)
     memcpy(jump - sizeof(distance), &distance, sizeof(distance));
 }
 
-/* Leaves the key of the program counter and the address of its entry. */
+/* Leaves the key of the program counter and the address of its entry on the stack. */
 static void put_search(table_writer *writer)
 {
     PUT(OP_COUNTER, 0);
@@ -115,7 +116,7 @@ static void put_search(table_writer *writer)
     PUT(OP_DROP);
 }
 
-/* From an entry: where the stack pointer is without what a probe has put there. */
+/* From an entry, computes the stack pointer of the interrupted code. */
 static void put_stack(table_writer *writer)
 {
     PUT(OP_DEREF_SIZE, 4, OP_CONST1, STACK_MASK, OP_AND, OP_LIT0 + WORD_SHIFT, OP_SHL);
@@ -127,7 +128,7 @@ static void put_place_word(table_writer *writer)
     PUT(OP_PLUS_CONST, PLACE_AT, OP_DEREF_SIZE, 4);
 }
 
-/* From the word of a place: whether it is of a kind. */
+/* From the word of a place, computes whether the place is of a kind. */
 static void put_is_kind(table_writer *writer, sj_stub_kind kind)
 {
     PUT(OP_CONST1, SJ_STUB_KIND_SHIFT, OP_SHR, (uint8_t)(OP_LIT0 + kind), OP_EQ);
@@ -140,7 +141,7 @@ static void put_stack_expression(table_writer *writer)
     put_stack(writer);
     PUT(OP_SWAP);
     put_place_word(writer);
-    put_is_kind(writer, SJ_STUB_CALLED); /* above its return address */
+    put_is_kind(writer, SJ_STUB_CALLED); /* above the return address */
     PUT(OP_LIT0 + WORD_SHIFT, OP_SHL, OP_PLUS);
 }
 
@@ -169,7 +170,7 @@ static void put_place_expression(table_writer *writer)
     land(end, writer->at);
 }
 
-/* Writes an expression behind its length, which takes two bytes. */
+/* Writes an expression, preceded by its length of two bytes. */
 static void put_expression(table_writer *writer, void (*expression)(table_writer *writer))
 {
     enum { SEVEN_BITS = 7, MORE = 0x80, LOW = 0x7f };
@@ -181,7 +182,7 @@ static void put_expression(table_writer *writer, void (*expression)(table_writer
     length[1] = (uint8_t)(bytes >> SEVEN_BITS);
 }
 
-/* Sets the length of an entry of .eh_frame, whole words. */
+/* Sets the length of an entry of .eh_frame, in whole words. */
 static void end_entry(table_writer *writer, uint8_t *length)
 {
     while ((uintptr_t)writer->at % sizeof(uint64_t) != 0) {

@@ -1,12 +1,12 @@
-/* Machine-dependent primitives of the recorder for AArch64 Linux: one file of this name per
- * architecture. No function here touches errno, vector registers or libc. */
+/* Machine-dependent primitives of the recorder for AArch64 Linux. Each architecture has one file of
+ * this name. The functions use no errno, no vector registers and no libc. */
 #ifndef SJ_AGENT_INPROC_RECORDER_ARCH_AARCH64_SYS_CALL_H
 #define SJ_AGENT_INPROC_RECORDER_ARCH_AARCH64_SYS_CALL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_sys_call6 enters the kernel; the result is negative errno on failure. Async-signal-safe. */
+/* Makes a system call. Returns a negative errno on failure. Async-signal-safe. */
 static inline long sj_sys_call6(long number, long a, long b, long c, long d, long e, long f)
 {
     register long x8 __asm__("x8") = number;
@@ -23,7 +23,7 @@ static inline long sj_sys_call6(long number, long a, long b, long c, long d, lon
     return x0;
 }
 
-/* sj_arch_ticks reads the raw clock. */
+/* Reads the raw clock. */
 static inline uint64_t sj_arch_ticks(void)
 {
     uint64_t ticks;
@@ -31,9 +31,9 @@ static inline uint64_t sj_arch_ticks(void)
     return ticks;
 }
 
-/* sj_arch_extended copies a long double: of the argument in the vector register `position` from 1,
- * or with 0 of the result. The recorder is built without vector registers, so that they are still
- * the program's. */
+/* Copies a long double from a vector register. `position`: number of the argument's register, from
+ * 1; 0: the result. The recorder is built without vector registers, so they still hold the
+ * program's values. */
 static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
 {
     enum { REGISTERS = 8 };
@@ -53,7 +53,7 @@ static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
     return true;
 }
 
-/* sj_arch_ticks_hz is the rate that the machine claims for its clock; 0: it does not say. */
+/* Returns the clock's rate as the machine states it, in Hz; 0: the machine does not state it. */
 static inline uint64_t sj_arch_ticks_hz(void)
 {
     uint64_t hz;
@@ -61,9 +61,8 @@ static inline uint64_t sj_arch_ticks_hz(void)
     return hz;
 }
 
-/* sj_arch_reserve adds `bytes` to the calling thread's cursor and returns its old value. A signal
- * handler runs before or after it: one in between clears the exclusive monitor on its return, and
- * the reservation starts again. */
+/* Adds `bytes` to the calling thread's cursor and returns its old value. A signal handler that
+ * interrupts it clears the exclusive monitor on its return, so the reservation starts again. */
 static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
 {
     uint64_t old;
@@ -79,12 +78,12 @@ static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
     return old;
 }
 
-/* No restorer marks a handler's frame here; what does is the header of the vector registers that
- * the kernel saves in every frame. */
+/* First word of the header of the saved vector registers, which the kernel writes into every frame
+ * of a handler. It marks such a frame here, where no restorer does. */
 #define SJ_ARCH_SIGNAL_WORD UINT64_C(0x0000021046508001)
 
-/* sj_arch_thread_pointer is the address of the thread's control block, which on the stacks that a C
- * library makes lies above all frames. */
+/* Returns the address of the thread's control block. On stacks that a C library makes, it lies
+ * above all frames. */
 static inline uint64_t sj_arch_thread_pointer(void)
 {
     uint64_t pointer;
@@ -92,9 +91,10 @@ static inline uint64_t sj_arch_thread_pointer(void)
     return pointer;
 }
 
-/* sj_arch_is_signal_frame returns whether the word at `at` belongs to a frame that the kernel made:
- * before it lie the stack pointer that was interrupted, which is further out, an instruction's
- * address, and the state of a 64-bit program. `words` is a copy of the stack around `at`. */
+/* True if the word at `at` belongs to a handler's frame that the kernel made. In such a frame,
+ * three values precede the word. They are the interrupted stack pointer, which lies further out, an
+ * instruction's address, and the state of a 64-bit program. `words` is a copy of the stack around
+ * `at`. */
 enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 53, SJ_ARCH_SIGNAL_WORDS_BEHIND = 0 };
 
 static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
@@ -107,21 +107,21 @@ static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
            (words[STATE] & MODE_BITS) == 0 && words[STATE] >> 32 == 0;
 }
 
-/* sj_arch_frame_mask returns the signals that were blocked when the handler of a frame began. */
+/* Returns the signals that were blocked when the handler of a frame began. */
 static inline uint64_t sj_arch_frame_mask(const uint64_t *words)
 {
     enum { MASK = -53 };
     return words[MASK];
 }
 
-/* The signal that a handler's frame is of, and the si_code it came with. */
+/* The signal of a handler's frame, and its si_code. */
 typedef struct sj_arch_signal {
-    uint32_t number; /* 0: not known */
+    uint32_t number; /* 0: unknown */
     int32_t code;
 } sj_arch_signal;
 
-/* sj_arch_frame_signal: the siginfo lies too far below the word that marks a frame to be copied
- * with it. */
+/* Returns an unknown signal: the siginfo lies too far below the word that marks a frame to be
+ * copied with it. */
 static inline sj_arch_signal sj_arch_frame_signal(const uint64_t *words)
 {
     (void)words;

@@ -1,12 +1,12 @@
-/* Machine-dependent primitives of the recorder for x86-64 Linux: one file of this name per
- * architecture. No function here touches errno, vector registers or libc. */
+/* Machine-dependent primitives of the recorder for x86-64 Linux. Each architecture has one file of
+ * this name. The functions use no errno, no vector registers and no libc. */
 #ifndef SJ_AGENT_INPROC_RECORDER_ARCH_X86_64_SYS_CALL_H
 #define SJ_AGENT_INPROC_RECORDER_ARCH_X86_64_SYS_CALL_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_sys_call6 enters the kernel; the result is negative errno on failure. Async-signal-safe. */
+/* Makes a system call. Returns a negative errno on failure. Async-signal-safe. */
 static inline long sj_sys_call6(long number, long a, long b, long c, long d, long e, long f)
 {
     register long r10 __asm__("r10") = d;
@@ -20,7 +20,7 @@ static inline long sj_sys_call6(long number, long a, long b, long c, long d, lon
     return result;
 }
 
-/* sj_arch_ticks reads the raw clock. */
+/* Reads the raw clock. */
 static inline uint64_t sj_arch_ticks(void)
 {
     uint32_t low;
@@ -29,9 +29,9 @@ static inline uint64_t sj_arch_ticks(void)
     return (uint64_t)high << 32 | low;
 }
 
-/* sj_arch_extended copies the top of the x87's stack, a long double that a function returns
- * (`position` 0; no argument is in a register); false: the stack is empty. Nothing of the x87 is
- * changed. */
+/* Copies the top of the x87 stack: a long double that a function returns. Returns false if the
+ * stack is empty or `position` is not 0, because no argument is passed in an x87 register. Does not
+ * change the x87 state. */
 static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
 {
     enum { TAGS = 4, TOP = 0x38, FIRST = 32, SAVED_BYTES = 512 };
@@ -45,22 +45,22 @@ static inline bool sj_arch_extended(uint32_t position, uint64_t words[2])
     return true;
 }
 
-/* sj_arch_ticks_hz is the rate that the machine claims for its clock; 0: it does not say. */
+/* Returns the clock's rate as the machine states it, in Hz; 0: the machine does not state it. */
 static inline uint64_t sj_arch_ticks_hz(void)
 {
     return 0;
 }
 
-/* sj_arch_reserve adds `bytes` to the calling thread's cursor and returns its old value, in one
- * instruction: a signal handler runs before or after it, never in between. */
+/* Adds `bytes` to the calling thread's cursor and returns its old value, in one instruction. A
+ * signal handler runs before or after it, never in between. */
 static inline uint64_t sj_arch_reserve(uint64_t *cursor, uint64_t bytes)
 {
     __asm__ volatile("xaddq %0, %1" : "+r"(bytes), "+m"(*cursor) : : "memory", "cc");
     return bytes;
 }
 
-/* sj_arch_thread_pointer is the address of the thread's control block, which on the stacks that a C
- * library makes lies above all frames. */
+/* Returns the address of the thread's control block. On stacks that a C library makes, it lies
+ * above all frames. */
 static inline uint64_t sj_arch_thread_pointer(void)
 {
     uint64_t pointer;
@@ -68,9 +68,9 @@ static inline uint64_t sj_arch_thread_pointer(void)
     return pointer;
 }
 
-/* sj_arch_is_signal_frame returns whether a handler's return address belongs to a frame that the
- * kernel made: behind it lies a ucontext without successor and with the user code segment. `words`
- * is a copy of the stack around that address, `at`. */
+/* True if a handler's return address at `at` belongs to a frame that the kernel made. In such a
+ * frame a ucontext without successor and with the user code segment follows it. `words` is a copy
+ * of the stack around `at`. */
 enum { SJ_ARCH_SIGNAL_WORDS_BEFORE = 0, SJ_ARCH_SIGNAL_WORDS_BEHIND = 41 };
 
 static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
@@ -80,21 +80,20 @@ static inline bool sj_arch_is_signal_frame(const uint64_t *words, uint64_t at)
     return words[FLAGS] <= FLAG_BITS && words[LINK] == 0 && (words[SEGMENTS] & 0xffff) == USER_CODE;
 }
 
-/* sj_arch_frame_mask returns the signals that were blocked when the handler of a frame began. */
+/* Returns the signals that were blocked when the handler of a frame began. */
 static inline uint64_t sj_arch_frame_mask(const uint64_t *words)
 {
     enum { MASK = 38 };
     return words[MASK];
 }
 
-/* The signal that a handler's frame is of, and the si_code it came with. */
+/* The signal of a handler's frame, and its si_code. */
 typedef struct sj_arch_signal {
-    uint32_t number; /* 0: not known */
+    uint32_t number; /* 0: unknown */
     int32_t code;
 } sj_arch_signal;
 
-/* sj_arch_frame_signal reads a frame's siginfo, which the kernel wrote if the handler has
- * SA_SIGINFO. */
+/* Reads a frame's siginfo. The kernel wrote it only if the handler has SA_SIGINFO. */
 static inline sj_arch_signal sj_arch_frame_signal(const uint64_t *words)
 {
     enum { NUMBER = 39, CODE = 40 };
