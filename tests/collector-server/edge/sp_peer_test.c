@@ -201,7 +201,7 @@ static void who_is_no_req_is_hung_up_on(void **state)
     (void)state;
     static const uint8_t wrong[][17] = {
         {0, 'S', 'P', 0, 0, 0x31, 0, 0},                            /* a REP */
-        {0, 'S', 'P', 1, 0, 0x30, 0, 0},                            /* of another version */
+        {0, 'S', 'P', 1, 0, 0x30, 0, 0},                            /* another version */
         {'G', 'E', 'T', ' ', '/'},                                  /* HTTP */
         {0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0}, /* no space for a return path */
         {0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 1, 0}, /* 1 MB and one byte */
