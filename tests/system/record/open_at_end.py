@@ -17,8 +17,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import check, check_accounts, check_sums, children, json_rows, main, wait_for
 
-SPUN_NS = {"small": 2 * 200_000, "work": 20_000_000 + 2 * 200_000}  # a round of `loop`, without small
-ROUND_NS = 2_000_000  # of `loop`, without small
+SPUN_NS = {"small": 2 * 200_000, "work": 20_000_000 + 2 * 200_000}  # the least time that each function runs
+ROUND_NS = 2_000_000  # a round of `loop`, without small
 ROUNDED_NS = 3  # each time is rounded
 EXITS = {"main": (1, 1), "work": (1, 1), "small": (2, 0)}  # calls, and how many of them are open
 
