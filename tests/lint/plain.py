@@ -22,10 +22,11 @@ REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "ag
              "collector-server/export", "collector-server/fleet", "collector-server/forward", "collector-server/http",
              "collector-server/ingest", "collector-server/maintenance", "collector-server/query",
              "collector-server/sojournd", "collector-server/store", "docs", "proto", "tests/agent/assembler",
-             "tests/agent/attach", "tests/agent/daemon", "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm",
-             "tests/agent/inproc/objc", "tests/agent/link", "tests/agent/livepatch", "tests/agent/planner",
-             "tests/agent/policy", "tests/agent/recording", "tests/agent/runtimes", "tests/agent/uplink", "tests/docs",
-             "tests/fuzz", "tests/lint", "tests/samples", "tests/support", "tests/system/zombies", "tests/web",
+             "tests/agent/attach", "tests/agent/daemon", "tests/agent/drain", "tests/agent/inproc",
+             "tests/agent/inproc/heap_guard", "tests/agent/inproc/jvm", "tests/agent/inproc/objc", "tests/agent/link",
+             "tests/agent/livepatch", "tests/agent/planner", "tests/agent/policy", "tests/agent/recording",
+             "tests/agent/runtimes", "tests/agent/uplink", "tests/collector-server", "tests/docs", "tests/fuzz",
+             "tests/lint", "tests/samples", "tests/support", "tests/system", "tests/system/zombies", "tests/web",
              "web-static")
 C_LIKE = (".c", ".h", ".S", ".cpp", ".m", ".ts", ".tsx", ".mjs", ".proto")
 ENDINGS = (*C_LIKE, ".py", ".sh", ".sql", ".cmake", ".md")

@@ -1,5 +1,5 @@
-/* Which records the call filter passes on to the assembler, and what it reports of functions that
- * were unhooked. The assembler is replaced by a list. */
+/* Tests which records the call filter passes to the assembler, and what it reports about unhooked
+ * functions. A list replaces the assembler. */
 #include "agent/assembler/untimed_entry.h"
 #include "agent/drain/call_filter.h"
 
@@ -21,9 +21,9 @@ enum {
 
 static sj_record passed[MOST];
 static size_t passed_count;
-static size_t gap_at[MOST]; /* records that were passed before it */
+static size_t gap_at[MOST]; /* records that were passed before the gap */
 static size_t gap_count;
-static uint32_t open_function; /* of the assembler; 0: none */
+static uint32_t open_function; /* innermost open function of the assembler; 0: none */
 
 sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *records, size_t count,
                                    uint64_t now_ticks);
@@ -33,7 +33,7 @@ sj_status __wrap_sj_assembler_feed(sj_assembler *assembler, const sj_record *rec
     (void)assembler;
     (void)now_ticks;
     assert_true(passed_count + count <= MOST);
-    if (count > 0) { /* NULL when there are none */
+    if (count > 0) { /* list is NULL if it is empty */
         memcpy(passed + passed_count, records, count * sizeof(*records));
     }
     passed_count += count;
@@ -75,7 +75,7 @@ void __wrap_sj_assembler_visit_open(const sj_assembler *assembler,
     (void)context;
 }
 
-static uint64_t oldest_ticks; /* of what the triggers heard of */
+static uint64_t oldest_ticks; /* latest value that the triggers received */
 
 uint32_t __wrap_sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
                                     uint64_t now_ticks, uint64_t thread);
@@ -245,7 +245,7 @@ static void assert_value(size_t index, uint32_t function, uint64_t bits)
     assert_int_equal(sj_record_value(&passed[index]), bits);
 }
 
-/* Each call of INNER has a value and a result, as has that of OUTER around them. */
+/* Each call of INNER has a value and a result. So has the call of OUTER around them. */
 static void call_with_values(fixture *f, uint64_t count, uint64_t inner_ticks)
 {
     uint64_t ticks = 100;
@@ -290,7 +290,7 @@ static void values_go_with_calls_that_are_long_enough(void **state)
     assert_passed(5, SJ_RECORD_LEAVE, INNER);
 }
 
-/* A handler that is kept out interrupts a call between its value and its entry. */
+/* A handler whose call is dropped interrupts another call between its value and its entry. */
 static void values_wait_for_their_own_call(void **state)
 {
     fixture *f = *state;
@@ -331,7 +331,7 @@ static void an_unwanted_thread_passes_nothing(void **state)
     assert_int_equal(passed_count, 4);
 }
 
-/* OUTER ends by a jump to INNER, which goes on to 1000. */
+/* OUTER ends by a jump to INNER, which runs until 1000. */
 static void jump_to_inner(fixture *f)
 {
     enter(f, 100, OUTER, STACK);
@@ -343,7 +343,7 @@ static void jump_to_inner(fixture *f)
 static void a_call_that_jumps_lasts_as_long_as_the_one_jumped_to(void **state)
 {
     fixture *f = *state;
-    ask(f, 895); /* more than INNER takes */
+    ask(f, 895); /* longer than INNER runs */
     jump_to_inner(f);
     assert_int_equal(passed_count, 2);
     assert_passed(0, SJ_RECORD_ENTER, OUTER);
@@ -396,7 +396,7 @@ static void chains_of_any_length_need_few_calls(void **state)
 {
     enum { JUMPS = 100000, STATES = 50 };
     fixture *f = *state;
-    ask(f, 5000); /* longer than any but the first of the chain */
+    ask(f, 5000); /* longer than all calls of the chain but the first */
     enter(f, 1, OUTER, STACK);
     uint32_t at = OUTER;
     for (uint32_t i = 1; i <= JUMPS; i++) {
@@ -429,7 +429,7 @@ static void a_call_that_is_held_back_at_the_end_passes(void **state)
     assert_int_equal(passed_count, 1);
 }
 
-/* OUTER calls INNER, which an exception leaves after so many ticks. */
+/* OUTER calls INNER, which an exception leaves after `inner_ticks`. */
 static void throw_in_inner(fixture *f, uint64_t inner_ticks)
 {
     enter(f, 100, OUTER, STACK);
@@ -459,7 +459,7 @@ static void a_call_that_an_exception_leaves_ends_with_the_runtime_above_it(void 
     enter(f, 100, OUTER, STACK);
     enter(f, 110, INNER, STACK - 16);
     enter(f, 120, UNWINDS, STACK - 64);
-    leave(f, 130, INNER, SJ_MANAGED_PASSED); /* written after UNWINDS, if that was held */
+    leave(f, 130, INNER, SJ_MANAGED_PASSED); /* written after UNWINDS, if that was held back */
     leave(f, 140, UNWINDS, STACK - 64);
     leave(f, 150, OUTER, STACK);
     assert_passed(passed_count - 2, SJ_RECORD_LEAVE, UNWINDS);
@@ -474,7 +474,7 @@ static void an_unhooked_open_call_is_a_gap_where_it_was_unhooked(void **state)
     open_function = OUTER;
     sj_unhooked_set_add(f->unhooked, &function, 1, 105);
     enter(f, 104, INNER, STACK - 16);
-    assert_int_equal(gap_count, 0); /* its moment is still to come */
+    assert_int_equal(gap_count, 0); /* the time of the gap has not been reached yet */
     leave(f, 106, INNER, STACK - 16);
     assert_int_equal(gap_count, 1);
     assert_int_equal(gap_at[0], 2);
@@ -492,10 +492,10 @@ static void a_late_entry_of_an_unhooked_function_is_a_gap(void **state)
     open_function = OUTER;
     enter(f, 107, OUTER, STACK);
     assert_int_equal(gap_count, 1);
-    assert_int_equal(gap_at[0], 2); /* behind the entry */
+    assert_int_equal(gap_at[0], 2); /* after the entry */
 }
 
-/* Values have no time: they stand with the record behind them, before the change or after it. */
+/* Values have no time. They belong to the record behind them, before or after the change. */
 static void a_change_is_not_between_values_and_their_call(void **state)
 {
     static const uint32_t function = OUTER;
@@ -515,10 +515,10 @@ static void a_change_is_not_between_values_and_their_call(void **state)
     assert_int_equal(gap_at[0], 3);
 }
 
-/* Its end may have been on its way while the records were read. */
+/* The exit may have been written while the records were read. */
 static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
 {
-    static int some_triggers; /* the functions that take them are replaced */
+    static int some_triggers; /* stubs replace the functions that use the triggers */
     fixture *f = *state;
     sj_error error = {0};
     sj_trigger *trigger = &f->policy.triggers[f->policy.trigger_count++];
@@ -535,7 +535,7 @@ static void an_open_call_is_as_old_as_it_was_at_the_watch_before(void **state)
     assert_int_equal(oldest_ticks, 0);
     sj_call_filter_watch(&f->filter, 700);
     assert_int_equal(oldest_ticks, 300);
-    leave(f, 650, OUTER, STACK); /* 550 long */
+    leave(f, 650, OUTER, STACK); /* 550 ticks long */
     sj_call_filter_watch(&f->filter, 1000);
     assert_int_equal(oldest_ticks, 300);
     sj_pattern_free(&trigger->subject);

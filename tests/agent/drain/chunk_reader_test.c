@@ -78,7 +78,7 @@ static uint64_t read_at(fixture *f, sj_read_mode mode, uint64_t now_ns)
     return count;
 }
 
-/* The assembler holds the newest record back until it knows that nothing older comes. */
+/* The assembler holds the newest record back until it knows that no older record follows. */
 static void flush(fixture *f)
 {
     assert_int_equal(sj_assembler_flush(f->assembler, sj_clock_ticks() + 1000000), SJ_OK);
@@ -172,7 +172,7 @@ static void test_old_hole_counts_as_torn_and_its_chunk_is_kept(void **state)
     assert_int_equal(read_at(f, SJ_READ_ALL, SJ_TORN_NS), 0);
     assert_int_equal(read_at(f, SJ_READ_ALL, SJ_TORN_NS + 1), SJ_CHUNK_RECORDS);
     assert_int_equal(f->reader.torn, 1);
-    /* The first chunk is closed and read, and still not given back. */
+    /* The first chunk is closed and read, but not freed yet. */
     assert_int_equal(free_chunks(f) & 1, 0);
     fake_record_write(hole, hole_ticks, SJ_RECORD_ENTER, FUNCTION, STACK);
     (void)read_at(f, SJ_READ_ALL, SJ_TORN_NS + 2);
@@ -200,7 +200,8 @@ static void test_last_read_counts_holes_at_once_and_passes_missing_chunks(void *
     (void)fake_thread_reserve(&f->thread);
     (void)fake_thread_reserve(&f->thread);
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_LEAVE, FUNCTION, STACK));
-    /* A chunk was taken and its thread killed before it had a number; then another one. */
+    /* A thread claimed a chunk and was killed before the chunk had a number. Then a thread claimed
+     * another chunk. */
     sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, 0);
     atomic_fetch_add(&slot->chunk_sequence, 1);
     f->thread.next = SJ_CHUNK_RECORDS;
@@ -226,7 +227,7 @@ static const sj_thread_slot *slot(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0);
 }
 
-/* What recovery has to report after a recorder was killed. */
+/* Recovery reports these drops after a recorder was killed. */
 static void test_drops_that_were_read_and_not_sent_are_unsent(void **state)
 {
     fixture *f = *state;
@@ -259,7 +260,7 @@ static void test_torn_records_are_unsent(void **state)
     assert_int_equal(slot(f)->cursor.unsent, 2 + 1 + 2);
 }
 
-/* The recorder was killed while it sent a block that ends where a chunk does. */
+/* The recorder was killed while it sent a block that ends where a chunk ends. */
 static void test_resuming_behind_the_end_of_a_chunk_reads_it_not_again(void **state)
 {
     fixture *f = *state;
@@ -273,8 +274,7 @@ static void test_resuming_behind_the_end_of_a_chunk_reads_it_not_again(void **st
     assert_int_equal(read_at(f, SJ_READ_LAST, 1), 2);
 }
 
-/* Records go on being written while the reader reads, on processors whose clocks differ a little.
- */
+/* A thread writes records while the reader reads. Their processors' clocks differ a little. */
 static void test_records_newer_than_the_readers_clock_keep_their_order(void **state)
 {
     fixture *f = *state;
@@ -299,7 +299,7 @@ static uint64_t allocated_bytes(const fixture *f)
     return (uint64_t)status.st_blocks * 512;
 }
 
-/* Pages that a thread never wrote, of its last chunk and of its window, stay unallocated. */
+/* Pages that a thread never wrote, in its last chunk and in its window, stay unallocated. */
 static void test_reading_what_a_short_thread_left_allocates_nothing(void **state)
 {
     fixture *f = *state;
@@ -314,7 +314,7 @@ static void test_reading_what_a_short_thread_left_allocates_nothing(void **state
     assert_true(allocated_bytes(f) <= before);
 }
 
-/* Behind pages that were never written there may be others that were. */
+/* Written pages may follow pages that were never written. */
 static void test_records_behind_unwritten_pages_are_read(void **state)
 {
     fixture *f = *state;
@@ -362,7 +362,7 @@ static void test_files_that_are_no_arena_are_refused(void **state)
     sj_arena_view view;
     sj_arena_header *header = sj_arena_view_header(&f->arena.view);
     assert_int_equal(sj_arena_view_open("/dev/shm/sj-no-such-arena", &view), SJ_EAGAIN);
-    /* What an earlier version left says nothing about slots, so that all are looked at. */
+    /* An arena of an earlier version has no count of slots, so the reader visits all slots. */
     assert_int_equal(sj_arena_view_slots_begun(&f->arena.view), 1);
     header->version = SJ_ARENA_FIRST_VERSION;
     assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_OK);
@@ -375,7 +375,7 @@ static void test_files_that_are_no_arena_are_refused(void **state)
     sj_arena_view_close(&view);
     header->max_threads = SJ_ARENA_MAX_THREADS + 1;
     assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_ECORRUPT);
-    /* Larger than the file. */
+    /* This is larger than the file. */
     header->max_threads = 100;
     assert_int_equal(sj_arena_view_open(f->arena.path, &view), SJ_ECORRUPT);
     header->version = SJ_ARENA_VERSION + 1;

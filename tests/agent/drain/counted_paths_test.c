@@ -1,6 +1,6 @@
-/* Random programs whose calls are counted in part: from the records in the arena to call paths,
- * counts and callers are those of a recording with every clock, and so are the times of paths whose
- * calls are all timed. */
+/* Runs random programs whose calls are counted in part. Call paths, counts and callers, computed
+ * from the records in the arena, equal those of a recording that times every call. So do the times
+ * of paths whose calls are all timed. */
 #include "agent/drain/untimed_records.h"
 #include "proto/callgraph/callgraph.h"
 #include "tests/agent/drain/record_places.h"
@@ -19,10 +19,10 @@ enum {
     SEEDS = 24
 };
 
-/* What the probes of a thread have written. */
+/* The records that the probes of a thread have written. */
 typedef struct thread_places {
     record_places places;
-    uint64_t whole_stack; /* of the last whole record */
+    uint64_t whole_stack; /* stack address of the last whole record */
 } thread_places;
 
 static void put_whole_at(thread_places *to, const sj_record *record, uint64_t stack)
@@ -49,7 +49,7 @@ static void put_untimed(thread_places *to, const sj_record *record)
                               (tag & SJ_RECORD_FUNCTION_MASK));
 }
 
-/* What probes write that count the calls of functions up to `counted`. */
+/* Writes the records of probes that count the calls of functions up to `counted`. */
 static void write_places(const call_trace *trace, uint32_t counted, uint64_t *random,
                          thread_places *to)
 {
@@ -72,7 +72,7 @@ static void write_places(const call_trace *trace, uint32_t counted, uint64_t *ra
     }
 }
 
-/* The same trace, of whole records with the times that they are given. */
+/* Returns the trace as whole records, with the times that the decoder gives them. */
 static call_trace count_calls(const call_trace *trace, uint32_t counted, uint64_t seed)
 {
     uint64_t random = seed;
@@ -131,7 +131,7 @@ static sj_callgraph *make_graph(const call_trace *trace, uint32_t block_events)
     return graph;
 }
 
-/* `is_exact`: no exception ends a timed call at a moment that is an estimate. */
+/* `is_exact`: no exception ends a timed call at an estimated time. */
 static void compare_paths(const sj_callgraph *exact, const sj_callgraph *found, uint32_t counted,
                           bool is_exact)
 {

@@ -1,4 +1,4 @@
-/* A drain whose steps fail, at any allocation: each record is sent or reported as lost, once. */
+/* Steps of a drain fail at any allocation. Each record is sent or reported as lost, once. */
 #include "agent/drain/drain.h"
 #include "agent/drain/process_drain.h"
 #include "agent/host/clock.h"
@@ -20,11 +20,11 @@ enum {
     THREADS = 2,
     CHUNKS = 2,
     DEPTH = 5,
-    TREES = 4, /* of DEPTH calls each, for each thread and each step */
+    TREES = 4, /* trees of DEPTH calls each, for each thread and each step */
     STEPS = 3,
-    STEP_NS = 25000000, /* after which all is looked at again */
+    STEP_NS = 25000000, /* time between two full checks */
     DROPPED_CALLS = 3,
-    OPEN_CALLS = 2 /* at attach */
+    OPEN_CALLS = 2 /* calls open at the attach */
 };
 
 typedef enum shortage { ONCE, LASTING } shortage;
@@ -37,12 +37,12 @@ typedef struct fixture {
     sj_registry *registry;
     sj_function_rules *rules;
     sj_drain *drain;
-    uint64_t calls; /* that the program recorded or dropped */
+    uint64_t calls; /* calls that the program recorded or dropped */
     uint64_t events;
 } fixture;
 
 static atomic_bool next_poll_fails;
-static _Atomic uint64_t passed_ns; /* of the drain's time, by the test */
+static _Atomic uint64_t passed_ns; /* time that the test adds to the drain's clock */
 
 uint64_t __real_sj_clock_ns(clockid_t clock);
 uint64_t __wrap_sj_clock_ns(clockid_t clock);
@@ -95,7 +95,8 @@ static void set_up(fixture *f, pid_t pid, const sj_policy *policy, bool threadle
     for (uint32_t i = 0; i < THREADS; i++) {
         fake_thread_start(&f->threads[i], &f->arena, i, (uint32_t)pid);
         f->threads[i].ticks = ticks;
-        sj_arena_view_slot(&f->arena.view, i)->start_ticks = ticks; /* none succeeds the other */
+        /* none of the threads succeeds another */
+        sj_arena_view_slot(&f->arena.view, i)->start_ticks = ticks;
     }
     if (policy != NULL) {
         assert_int_equal(sj_function_rules_new(policy, &f->rules), SJ_OK);
@@ -142,7 +143,7 @@ static void record(fixture *f, fake_thread *thread)
     f->events += TREES * DEPTH * 2;
 }
 
-/* Lets the thread drop whole calls, and put a note of them into its stream or not. */
+/* Lets the thread drop whole calls, with or without a note in its stream. */
 static void drop(fixture *f, fake_thread *thread, bool notes)
 {
     sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, thread->slot);
@@ -157,7 +158,7 @@ static void drop(fixture *f, fake_thread *thread, bool notes)
     }
 }
 
-/* A thread reserves a place that it never writes. */
+/* A thread reserves a slot for a record and never writes it. */
 static void tear(fixture *f, fake_thread *thread)
 {
     assert_non_null(fake_thread_reserve(thread));
@@ -169,7 +170,8 @@ static void attach(fixture *f, pid_t pid)
     const sj_open_call_at_attach calls[OPEN_CALLS] = {
         {.tid = pid, .function = FUNCTION, .stack = STACK + 64},
         {.tid = pid, .function = FUNCTION, .stack = STACK + 32}};
-    const uint64_t ticks = f->threads[0].ticks; /* or the other thread would succeed this one */
+    /* otherwise the other thread would succeed this one */
+    const uint64_t ticks = f->threads[0].ticks;
     assert_int_equal(sj_drain_preopen(f->drain, pid, calls, OPEN_CALLS, ticks), SJ_OK);
     assert_true(fake_thread_put(&f->threads[0], SJ_RECORD_LEAVE, FUNCTION, STACK + 32));
     assert_true(fake_thread_put(&f->threads[0], SJ_RECORD_LEAVE, FUNCTION, STACK + 64));
@@ -202,7 +204,7 @@ static void record_all(fixture *f)
     record(f, &f->threads[1]);
 }
 
-/* Returns whether an allocation failed; adds 1 to `*failures` if a step did. */
+/* True if an allocation failed. Adds 1 to `*failures` if a step failed. */
 static bool run(uint64_t n, shortage kind, bool has_ended, const sj_policy *policy,
                 unsigned *failures)
 {
@@ -269,7 +271,8 @@ static void nor_does_a_profile(void **state)
     sj_policy_free(&policy);
 }
 
-/* The thread of the drain ends with the recording only: what is recorded meanwhile is sent. */
+/* The drain's thread ends only with the recording, so records written after the failure are
+ * sent. */
 static void what_is_recorded_after_the_failure_is_sent(void **state)
 {
     fixture f;

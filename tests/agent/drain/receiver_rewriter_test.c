@@ -1,4 +1,5 @@
-/* Values of receivers find their entries, whatever comes between, and exits go by their entries. */
+/* Values of receivers find their entries, whatever comes between. Exits use the function of their
+ * entries. */
 #include "agent/drain/receiver_rewriter.h"
 
 #include "tests/support/check.h"
@@ -8,7 +9,8 @@
 enum { METHOD = 7, OTHER = 8, INHERITED = 100, RECORDS = 64 };
 enum { ISA = 0x5000, OTHER_ISA = 0x6000 };
 
-/* A reader that has learned: METHOD on ISA is INHERITED, OTHER on ISA is one more. */
+/* Returns a rewriter that has learned: METHOD on ISA is INHERITED, OTHER on ISA is one more
+ * function. */
 static sj_receiver_rewriter make_receivers(void)
 {
     sj_receiver_rewriter receivers = {0};
@@ -39,7 +41,7 @@ static sj_record make_record(sj_record_kind kind, uint32_t function, uint64_t fi
 #define LEAVE(function, stack) make_record(SJ_RECORD_LEAVE, (function), 1, (stack))
 #define DROPPED() make_record(SJ_RECORD_NOTE, SJ_NOTE_DROPPED_EVENTS, 1, 5)
 
-/* What comes out: a letter a record (E, L, N) and its function. */
+/* Returns the output: a letter for each record (E, L, N) and its function. */
 static const char *translate(sj_receiver_rewriter *receivers, const sj_record *records,
                              uint32_t count)
 {
@@ -76,7 +78,7 @@ static void test_entry_and_exit_take_the_receivers_function(void **state)
     sj_receiver_rewriter_deinit(&receivers);
 }
 
-/* The linker leads look-ups of names here: the method on OTHER_ISA is inherited, too. */
+/* The linker replaces look-ups of names by this: the method on OTHER_ISA is inherited, too. */
 sj_status __wrap_sj_registry_add_receivers(sj_registry *registry, uint64_t process,
                                            sj_receiver_pair *pairs, size_t count,
                                            uint64_t now_ticks);
@@ -93,7 +95,7 @@ sj_status __wrap_sj_registry_add_receivers(sj_registry *registry, uint64_t proce
     return SJ_OK;
 }
 
-/* Its hooks are those of the method that it stands for. */
+/* The function has the hooks of the method that it represents. */
 static void test_a_receivers_function_is_free_when_its_method_is(void **state)
 {
     static const uint32_t method = METHOD;
@@ -135,7 +137,8 @@ static void test_a_handler_that_never_comes_back(void **state)
 {
     sj_receiver_rewriter receivers = make_receivers();
     (void)state;
-    /* It left by longjmp before its own entry, and the call that it interrupted is gone, too. */
+    /* The handler left by longjmp before its own entry, and the call that it interrupted is gone,
+     * too. */
     EXPECT(&receivers, "E7", VALUE(METHOD, ISA, 0x800), VALUE(OTHER, ISA, 0x600),
            ENTER(METHOD, 0x900));
     EXPECT(&receivers, "E100 L100", ENTER(METHOD, 0x800), LEAVE(METHOD, 0x800));

@@ -1,4 +1,4 @@
-/* Places of a chunk as probes fill them: whole records, and four short ones to a place. */
+/* Record slots of a chunk as probes fill them: whole records, and four short ones in a slot. */
 #ifndef SJ_TESTS_AGENT_DRAIN_RECORD_PLACES_H
 #define SJ_TESTS_AGENT_DRAIN_RECORD_PLACES_H
 
@@ -8,9 +8,9 @@
 #include <string.h>
 
 typedef struct record_places {
-    sj_record *list; /* as large as the test needs */
-    size_t count;    /* begun ones */
-    uint32_t part;   /* of the last: 0, it is complete */
+    sj_record *list; /* allocated by the test */
+    size_t count;    /* slots in use, with the last one */
+    uint32_t part;   /* short records in the last slot; 0: the slot is complete */
 } record_places;
 
 static inline void put_word(record_places *to, uint32_t word)

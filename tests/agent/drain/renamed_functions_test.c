@@ -1,19 +1,20 @@
-/* Records go by the name that their function had when the call was entered, and exits and values by
- * that of their entry. */
+/* Entries get the name that their function had at that time. Exits and values get the name of their
+ * entry. */
 #include "agent/drain/renamed_functions.h"
 
 #include "tests/support/check.h"
 
 enum { PROCESS = 3, METHOD = 7, PUT_IN = 100, RECORDS = 64 };
 
-/* The registry's list: METHOD is PUT_IN from 10 on, itself from 20 on, another process's is not. */
+/* The registry's list: METHOD is PUT_IN from 10 on, itself from 20 on. The change of another
+ * process does not apply. */
 static const sj_renamed_function renamed_list[] = {
     {.process = PROCESS, .ticks = 10, .function = METHOD, .named = PUT_IN},
     {.process = PROCESS + 1, .ticks = 11, .function = METHOD, .named = PUT_IN + 1},
     {.process = PROCESS, .ticks = 20, .function = METHOD, .named = METHOD}};
 static size_t known_count;
 
-/* The linker leads look-ups of changes here. */
+/* The linker replaces look-ups of changes by this. */
 size_t __wrap_sj_registry_renamed_count(const sj_registry *registry);
 size_t __wrap_sj_registry_renamed_count(const sj_registry *registry)
 {
@@ -56,7 +57,7 @@ static sj_renamed_functions make_renamed(void)
     return (sj_renamed_functions){.registry = (sj_registry *)(void *)&registry, .process = PROCESS};
 }
 
-/* What comes out: a letter a record (E, L, N, V) and its function. */
+/* Returns the output: a letter for each record (E, L, N, V) and its function. */
 static const char *translate(sj_renamed_functions *renamed, const sj_record *records,
                              uint32_t count)
 {

@@ -1,6 +1,6 @@
-/* What of a thread's records is read and not yet sent, when blocks are refused: what a recorder
- * that was killed then leaves to be counted as lost. And what becomes of calls whose function is
- * unhooked while they are open, or under way. */
+/* Tests the records of a thread that are read but not sent, because blocks are refused: a killed
+ * recorder leaves them to be counted as lost. Also tests calls whose function is unhooked while
+ * they are open, or while their entry is being written. */
 #include "agent/drain/thread_drain.h"
 #include "agent/host/clock.h"
 
@@ -25,19 +25,19 @@ typedef struct fixture {
     sj_journal_data journal;
     sj_process_drain process;
     sj_thread_drain *drained;
-    uint64_t start; /* of the tests' clocks */
+    uint64_t start; /* start of the clocks of the tests */
 } fixture;
 
-static uint32_t told_step;     /* of the clock, to the assembler */
+static uint32_t told_step;     /* clock step that the assembler got */
 static unsigned offered;       /* blocks with events */
-static unsigned first_refused; /* the blocks that are, by number */
+static unsigned first_refused; /* number of the first refused block */
 static unsigned last_refused;
-static unsigned pauses;               /* gaps that say so */
-static const sj_thread_slot *watched; /* noted when a block is offered: what a kill leaves */
+static unsigned pauses;               /* gaps with the reason "paused" */
+static const sj_thread_slot *watched; /* copied at each offer: the state after a kill */
 static sj_thread_slot left_slot;
-static unsigned pause_event; /* the event in front of which the last one lies */
+static unsigned pause_event; /* number of the event behind the last such gap */
 
-/* The linker leads the thread's calls here: blocks are short, and refused when the test says so. */
+/* The linker replaces the thread's calls by these: blocks are short, and refused on demand. */
 sj_status __real_sj_assembler_new(const sj_assembler_options *options,
                                   const sj_assembler_sink *sink, sj_assembler **assembler);
 sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
@@ -131,7 +131,8 @@ static uint64_t unsent(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0)->cursor.unsent;
 }
 
-/* Calls that go ever deeper, and an exit of the outermost one only: the others end without. */
+/* Writes calls that nest ever deeper, and an exit of the outermost call only. The others end
+ * without an exit. */
 static void unwind(fixture *f)
 {
     for (uint64_t i = 0; i < DEPTH; i++) {
@@ -146,7 +147,7 @@ static void read_all(fixture *f)
     assert_int_equal(sj_thread_drain_read(f->drained, SJ_READ_ALL, 1, &records), SJ_OK);
 }
 
-/* Blocks 1 and 2 are entries, 3 half endings, 4 all endings, 5 endings and the exit. */
+/* Blocks 1 and 2 hold entries, 3 half endings, 4 all endings, 5 endings and the exit. */
 static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
 {
     fixture *f = *state;
@@ -156,12 +157,12 @@ static void endings_of_refused_blocks_are_no_records_of_the_next(void **state)
     assert_true(fake_thread_call(&f->thread, FUNCTION));
     read_all(f);
     assert_int_equal(offered, 5);
-    assert_int_equal(unsent(f), 2); /* the call, in no block as yet */
+    assert_int_equal(unsent(f), 2); /* the call is in no block yet */
     assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
     assert_int_equal(unsent(f), 0);
 }
 
-/* Reads with what was left in the slot, when so many blocks of the session are in the spool. */
+/* Resumes from the state in the slot, with `stored_blocks` blocks of the session in the spool. */
 static uint64_t unsent_after_kill(fixture *f, uint64_t stored_blocks)
 {
     sj_thread_slot *slot = sj_arena_view_slot(&f->arena.view, 0);
@@ -173,7 +174,7 @@ static uint64_t unsent_after_kill(fixture *f, uint64_t stored_blocks)
     return unsent(f);
 }
 
-/* The recorder is killed while a block goes to the spool: what is there is not lost. */
+/* The recorder is killed while a block is written to the spool. A stored block is not lost. */
 static void a_block_that_is_stored_is_not_lost_by_a_kill(void **state)
 {
     fixture *f = *state;
@@ -190,7 +191,7 @@ static void a_block_that_is_stored_is_not_lost_by_a_kill(void **state)
     assert_int_equal(unsent_after_kill(f, number - 1), now + BLOCK_EVENTS);
     assert_int_equal(unsent_after_kill(f, number), now);
     left_slot = settled;
-    assert_int_equal(unsent_after_kill(f, number + 1), now); /* once */
+    assert_int_equal(unsent_after_kill(f, number + 1), now); /* counted once */
 }
 
 static uint64_t frames(const fixture *f)
@@ -200,7 +201,7 @@ static uint64_t frames(const fixture *f)
     return counters.appended_frames;
 }
 
-/* Beside its blocks, a thread that ends soon takes one frame, and one that lives another. */
+/* A short thread sends one frame besides its blocks, a thread that lives on sends another one. */
 static void a_short_thread_takes_one_frame(void **state)
 {
     fixture *f = *state;
@@ -234,7 +235,7 @@ static void check_name(const fixture *f, const char *given, const char *wanted)
     assert_string_equal(f->drained->name, wanted);
 }
 
-/* The thread of the arena is this one from here on. */
+/* From here on the thread of the arena is this thread. */
 static void a_name_that_a_thread_gets_later_is_told(void **state)
 {
     fixture *f = *state;
@@ -243,7 +244,7 @@ static void a_name_that_a_thread_gets_later_is_told(void **state)
     assert_int_equal(sj_thread_drain_announce(f->drained), SJ_OK);
     f->drained->next_name_ns = 0;
     check_name(f, "worker-1", "worker-1");
-    f->drained->next_name_ns = UINT64_MAX; /* it is not looked at yet */
+    f->drained->next_name_ns = UINT64_MAX; /* the name is not checked yet */
     check_name(f, "worker-2", "worker-1");
     f->drained->next_name_ns = 0;
     check_name(f, "worker-3", "worker-3");
@@ -252,12 +253,12 @@ static void a_name_that_a_thread_gets_later_is_told(void **state)
     check_name(f, "successor", "worker-3");
     f->drained->next_name_ns = 0;
     f->process.tracked.program.inode--;
-    f->shared.options.salvage = true; /* the number may be another's */
+    f->shared.options.salvage = true; /* the number may belong to another thread by now */
     check_name(f, "stranger", "worker-3");
     sj_tracked_process_close(&f->process.tracked);
 }
 
-/* A name, what the thread then does, and how many calls are kept of it since, and open. */
+/* Names the thread, enters or leaves, and checks how many calls are kept and open since. */
 static void check_chosen(fixture *f, const char *name, bool enters, bool leaves, uint64_t calls,
                          uint64_t open)
 {
@@ -281,7 +282,7 @@ static void check_chosen(fixture *f, const char *name, bool enters, bool leaves,
     assert_int_equal(counters.orphan_exits, 0);
 }
 
-/* Also of calls that are open as it does. */
+/* The new name also applies to calls that are open at that time. */
 static void a_thread_that_renames_itself_is_chosen_by_its_new_name(void **state)
 {
     static const char text[] = "{\"policy\": 1, \"calls\": {\"threads\": [\"worker*\"]}}";
@@ -317,7 +318,7 @@ static void the_last_name_of_a_thread_is_told(void **state)
     assert_int_equal(sj_thread_drain_announce(f->drained), SJ_OK);
     f->drained->next_name_ns = UINT64_MAX;
     check_name(f, "worker", "fake");
-    f->process.is_finishing = true; /* the program goes on, the recording ends */
+    f->process.is_finishing = true; /* the recording ends, and the program keeps running */
     check_name(f, "at the end", "at the end");
     f->process.is_gone = true;
     check_name(f, "stranger", "at the end");
@@ -347,7 +348,7 @@ static void nor_are_they_counted_twice(void **state)
     assert_int_equal(unsent(f), 2);
 }
 
-/* Entries and exits without a clock, in one place of the arena. */
+/* Writes entries and exits without a clock into one slot of the arena. */
 static void put_shorts(fixture *f, uint32_t count)
 {
     sj_record *place = fake_thread_reserve(&f->thread);
@@ -369,7 +370,7 @@ static uint64_t unsent_calls(const fixture *f)
     return sj_arena_view_slot(&f->arena.view, 0)->unsent_calls;
 }
 
-/* Nor has the gap of a later block said so. */
+/* The gap of a later block has not reported them either. */
 static void calls_of_refused_blocks_are_not_sent(void **state)
 {
     enum { CALLS = BLOCK_EVENTS / 2 + 1 };
@@ -386,7 +387,7 @@ static void calls_of_refused_blocks_are_not_sent(void **state)
     assert_int_equal(unsent(f), 2 * CALLS);
 }
 
-/* They wait for the time of a later record, so no flush brings them to a block. */
+/* These calls wait for the time of a later record, so a flush does not put them into a block. */
 static void counted_calls_of_an_idle_thread_are_unsent(void **state)
 {
     fixture *f = *state;
@@ -405,8 +406,8 @@ static void counted_calls_of_an_idle_thread_are_unsent(void **state)
     assert_int_equal(unsent_calls(f), 0);
 }
 
-/* As after a recorder was killed: the whole record that they are decoded against was read already.
- */
+/* This is the state after a recorder was killed: it had already read the whole record that these
+ * need for decoding. */
 static void counted_calls_that_nothing_is_known_of_are_lost_calls(void **state)
 {
     fixture *f = *state;
@@ -445,7 +446,7 @@ sj_status __wrap_sj_registry_end_process(sj_registry *registry, uint64_t process
     return SJ_OK;
 }
 
-/* As after `detach`: its threads go on, and what they have written last fills no place. */
+/* This is the state after `detach`: the threads keep running, and the last slot is not full. */
 static void a_place_filled_in_part_is_read_of_a_process_that_goes_on(void **state)
 {
     fixture *f = *state;
@@ -465,7 +466,7 @@ static void a_place_filled_in_part_is_read_of_a_process_that_goes_on(void **stat
     sj_process_drain_free(process);
 }
 
-/* A process joins while every call is timed, and another policy asks for counts. */
+/* A process joins while every call is timed, and a later policy asks for counts. */
 static bool is_counted_after_a_change(fixture *f, bool may_count)
 {
     static const sj_policy exact = {.counts_calls = false};
@@ -511,7 +512,7 @@ static void receivers_tell_whose_hooks_are_theirs(void **state)
     assert_ptr_equal(f->drained->reader.receivers.freed, f->process.freed);
 }
 
-/* Two calls of FUNCTION, one in the other; FUNCTION + 1 is unhooked at 1,500. */
+/* Writes two nested calls of FUNCTION. FUNCTION + 1 is unhooked at 1,500. */
 static void free_next_function(fixture *f)
 {
     static const uint32_t freed = FUNCTION + 1;
@@ -529,7 +530,7 @@ static void end_calls(fixture *f)
     assert_int_equal(sj_thread_drain_flush(f->drained), SJ_OK);
 }
 
-/* Its end will not be seen. */
+/* The exit of this call will not be recorded. */
 static void an_entry_under_way_when_its_function_is_set_free_is_followed_by_a_gap(void **state)
 {
     fixture *f = *state;
@@ -553,7 +554,7 @@ static void so_is_one_at_the_moment_of_an_exit(void **state)
     assert_int_equal(pause_event, 4);
 }
 
-/* A signal handler's call comes first: the clock of the entry was read before the change. */
+/* The handler's call comes first, because the clock of the entry was read before the change. */
 static void so_is_one_that_a_handler_interrupted(void **state)
 {
     fixture *f = *state;
@@ -568,7 +569,7 @@ static void so_is_one_that_a_handler_interrupted(void **state)
     assert_int_equal(pause_event, 5);
 }
 
-/* Calls shorter than some time are not stored; what is held back until then gets its gap, too. */
+/* Calls shorter than the minimum are not stored. Calls that are held back get their gap, too. */
 static void so_is_one_that_is_held_back(void **state)
 {
     static const sj_policy policy = {.minimum_ns = 5000};
@@ -589,7 +590,7 @@ static void so_is_one_that_is_held_back(void **state)
     sj_function_rules_free(rules.rules);
 }
 
-/* What a recorder that is killed then has read, and nobody can read again. */
+/* A recorder that is killed has read these records, and no other process can read them again. */
 static void open_calls_that_are_held_back_are_unsent(void **state)
 {
     static const sj_policy policy = {.minimum_ns = 5000};
@@ -597,7 +598,7 @@ static void open_calls_that_are_held_back_are_unsent(void **state)
     sj_call_filter_rules rules = {.policy = &policy, .minimum_ticks = 5000};
     assert_int_equal(sj_function_rules_new(&policy, &rules.rules), SJ_OK);
     assert_int_equal(sj_call_filter_set(&f->drained->reader.filter, &rules, 1), SJ_OK);
-    f->thread.ticks = sj_clock_ticks() + ((uint64_t)1 << 40); /* no call grows old by itself */
+    f->thread.ticks = sj_clock_ticks() + ((uint64_t)1 << 40); /* no call ages by itself */
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK));
     assert_true(fake_thread_put(&f->thread, SJ_RECORD_ENTER, FUNCTION, STACK - 16));
     read_all(f);
@@ -642,7 +643,7 @@ static void a_call_between_two_changes_is_whole(void **state)
     assert_int_equal(pauses, 0);
 }
 
-/* Each change has its own moment: this call ended after the first. */
+/* Each change has its own time. This call ended after the first change. */
 static void calls_that_end_between_two_changes_are_behind_the_first(void **state)
 {
     static const uint32_t other = FUNCTION + 2;
@@ -662,7 +663,7 @@ static void calls_that_end_between_two_changes_are_behind_the_first(void **state
     assert_int_equal(pause_event, 2);
 }
 
-/* Longer ago than half of what a record's clock can hold. */
+/* The change is older than half the range of a record's clock. */
 static void a_change_of_long_ago_is_noted(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;
@@ -682,7 +683,7 @@ static void a_change_of_long_ago_is_noted(void **state)
     assert_int_equal(pause_event, 2);
 }
 
-/* A value has no time; the record that it belongs to is still to come. */
+/* A value has no time. The record that it belongs to follows later. */
 static void values_alone_do_not_come_after_a_change(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;
@@ -699,8 +700,8 @@ static void values_alone_do_not_come_after_a_change(void **state)
     assert_int_equal(pauses, 0);
 }
 
-/* What was open when the program was attached to has no record: it may end before the thread's
- * first one, unseen. */
+/* Calls that were open at the attach have no records. They may end, unseen, before the thread's
+ * first record. */
 static void calls_open_from_before_are_behind_changes_since(void **state)
 {
     static const uint32_t freed = FUNCTION + 1;

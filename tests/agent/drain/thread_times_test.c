@@ -1,5 +1,5 @@
-/* Steps of threads: they follow each other, rest is one step, and a tid that was given to another
- * thread makes none. */
+/* Steps of threads follow each other, and rest is one step. A tid that now belongs to another
+ * thread makes no step. */
 #include "agent/drain/thread_times.h"
 #include "tests/support/check.h"
 
@@ -7,7 +7,7 @@
 
 enum { THREAD = 7, FIRST_NS = 1000 };
 
-/* What send does is shown by system.waits. */
+/* system.waits tests how steps are sent. */
 static sj_thread_times times;
 
 static void check_step(uint32_t at, uint64_t from_ns, uint64_t length_ns, uint64_t cpu_ns,
@@ -33,10 +33,10 @@ static void steps_follow_each_other(void **state)
     sj_thread_clock clock = {0};
     times = (sj_thread_times){0};
     assert_false(note(&clock, FIRST_NS, 50, 5));
-    assert_int_equal(times.count, 0); /* what was before is not known */
+    assert_int_equal(times.count, 0); /* the time before the first sample is unknown */
     assert_false(note(&clock, FIRST_NS + 100, 110, 10));
     check_step(0, FIRST_NS, 100, 60, 5);
-    /* three looks that show nothing are one step, which ends where the last of them was */
+    /* three samples without activity are one step, which ends at the last of them */
     for (uint64_t look = 200; look <= 400; look += 100) {
         assert_false(note(&clock, FIRST_NS + look, 110, 10));
         assert_int_equal(times.count, 1);
@@ -54,8 +54,8 @@ static void steps_follow_each_other(void **state)
     assert_int_equal(times.ready_ns, 5);
 }
 
-/* 900 of 1,000 ns of a wait for a processor were before the first look: no part is more than the
- * whole. */
+/* 900 of 1,000 ns of a wait for a processor were before the first sample. A part is never more than
+ * the whole. */
 static void a_wait_that_began_before_the_first_look_counts_from_there(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void another_thread_makes_no_step(void **state)
     check_step(0, FIRST_NS + 100, 100, 1, 0);
 }
 
-/* Memory may change where the kernel has not counted time yet. */
+/* Memory may change while the kernel has not counted time yet. */
 static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
     counters.memory[SJ_SLOT_ALLOCATIONS] = 12;
     counters.memory[SJ_SLOT_ALLOCATED_BYTES] = 1500;
     assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 100, &counters));
-    counters.memory[SJ_SLOT_ALLOCATIONS] = 11; /* an entry had counted for another */
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 11; /* counted by an entry for another call */
     assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 200, &counters));
     check_step(0, FIRST_NS, 100, 0, 0);
     assert_true(times.steps[0].used.has_memory);
@@ -100,7 +100,7 @@ static void memory_belongs_to_the_step_in_which_it_was_counted(void **state)
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_ALLOCATED_BYTES], 500);
     assert_int_equal(times.steps[0].used.memory[SJ_SLOT_FREES], 0);
     assert_int_equal(times.count, 1);
-    counters.memory[SJ_SLOT_ALLOCATIONS] = 14; /* one of them is what was taken back */
+    counters.memory[SJ_SLOT_ALLOCATIONS] = 14; /* one of them is the corrected one */
     assert_false(sj_thread_times_note(&times, &clock, THREAD, FIRST_NS + 300, &counters));
     check_step(1, FIRST_NS + 100, 100, 0, 0);
     assert_int_equal(times.steps[1].used.memory[SJ_SLOT_ALLOCATIONS], 0);
@@ -131,7 +131,7 @@ static void a_full_list_says_so(void **state)
         noted++;
     }
     assert_in_range(times.count, SJ_THREAD_STEPS - 2, SJ_THREAD_STEPS);
-    /* Without being sent, further steps are left out; the sums are those of what is kept. */
+    /* If steps are not sent, further steps are dropped. The sums are those of the kept steps. */
     for (int i = 0; i < 5; i++) {
         now_ns += 100;
         (void)note(&clock, now_ns, ++noted, 0);

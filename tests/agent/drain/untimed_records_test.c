@@ -1,4 +1,5 @@
-/* Records without a clock: what is known of them stays exact, and what is not lies where it can. */
+/* Records without a clock: known times stay exact, and estimated times lie where they are
+ * possible. */
 #include "agent/assembler/untimed_entry.h"
 #include "agent/drain/untimed_records.h"
 #include "tests/agent/drain/record_places.h"
@@ -25,10 +26,10 @@ static sj_record make_record(uint64_t ticks, sj_record_kind kind, uint32_t funct
     return record;
 }
 
-/* As in arenas of version 3. */
+/* set for arenas of version 3 */
 static bool has_distances;
 
-/* `stack` may be marked as that of a tail call. */
+/* `stack` may be marked as the stack of a tail call. */
 static uint32_t make_short(bool is_exit, uint32_t function, uint64_t stack)
 {
     const uint64_t from = has_distances ? sj_short_base(STACK_LOW) : 0;
@@ -65,7 +66,8 @@ static void put_exit(uint64_t ticks, const running_call *call, uint64_t mark)
     const uint64_t stack = call->stack | mark;
     is_untimed[exact_count] = call->is_untimed;
     exact[exact_count++] = make_record(ticks, SJ_RECORD_LEAVE, call->function, stack);
-    if (call->is_untimed && rand() % 20 == 0) { /* out of reach, or at the end of a chunk */
+    /* the next record is out of reach, or the chunk is full */
+    if (call->is_untimed && rand() % 20 == 0) {
         put_whole(&mixed,
                   make_record(0, SJ_RECORD_LEAVE, call->function, stack | SJ_STACK_UNTIMED));
     } else if (call->is_untimed) {
@@ -75,7 +77,7 @@ static void put_exit(uint64_t ticks, const running_call *call, uint64_t mark)
     }
 }
 
-/* A thread's first record is a whole one. */
+/* The first record of a thread is a whole one. */
 static running_call make_call(uint64_t stack, uint32_t counted)
 {
     const uint32_t function = 1 + (uint32_t)rand() % FUNCTIONS;
@@ -84,8 +86,8 @@ static running_call make_call(uint64_t stack, uint32_t counted)
                           .is_untimed = exact_count != 0 && function <= counted && rand() % 8 != 0};
 }
 
-/* A random program: calls, their exits, some by tail calls, and some that exceptions leave. Of its
- * calls of functions up to `counted` about one in eight is timed; each keeps what it was at its
+/* Runs a random program: calls, their exits, some tail calls, and some calls that exceptions leave.
+ * About one in eight calls of functions up to `counted` is timed. Each call keeps the kind of its
  * entry. */
 static void run_program(unsigned seed, uint32_t counted)
 {
@@ -106,7 +108,7 @@ static void run_program(unsigned seed, uint32_t counted)
             put_entry(ticks, &calls[depth++]);
             continue;
         }
-        depth -= depth > 3 && rand() % 50 == 0 ? 2 : 1; /* two: the inner one has no exit */
+        depth -= depth > 3 && rand() % 50 == 0 ? 2 : 1; /* two calls: the inner one has no exit */
         const bool tail_calls = rand() % 5 == 0;
         put_exit(ticks, &calls[depth], tail_calls ? SJ_STACK_TAIL_CALL : 0);
         if (tail_calls) {
@@ -120,7 +122,7 @@ static void run_program(unsigned seed, uint32_t counted)
 
 static sj_record got[MOST_RECORDS];
 
-/* Takes the places in portions, as a drain does. */
+/* Reads the slots in portions, as a drain does. */
 static size_t take_all(sj_untimed_records *untimed)
 {
     size_t count = 0;
@@ -141,7 +143,7 @@ static size_t take_all(sj_untimed_records *untimed)
     return count;
 }
 
-/* So counts, callers and totals of timed calls are those of an exact recording. */
+/* So counts, callers and totals of timed calls equal those of an exact recording. */
 static void order_stacks_and_known_times_are_exact(void **state)
 {
     (void)state;
@@ -171,7 +173,7 @@ static void order_stacks_and_known_times_are_exact(void **state)
     has_distances = false;
 }
 
-/* An arena of which only what is decided is looked at. */
+/* An arena of which the test reads only the decisions. */
 static uint8_t arena[8 * SJ_CHUNK_BYTES];
 static uint8_t *counted;
 
@@ -220,7 +222,7 @@ static void short_functions_with_many_calls_are_counted(void **state)
     }
     assert_int_equal(counted[5], 0);
     sj_call_timing_free(timing);
-    assert_int_equal(counted[3], 0); /* nobody would read what nobody times */
+    assert_int_equal(counted[3], 0); /* statistics without a reader are not kept */
 }
 
 static void what_turns_long_is_timed_again(void **state)
@@ -248,8 +250,8 @@ static void what_turns_long_is_timed_again(void **state)
     sj_call_timing_free(timing);
 }
 
-/* Gives ENTER 1, the short calls of 2 and LEAVE 1, `length` ticks apart; returns what the calls of
- * 2 last altogether. */
+/* Writes ENTER 1, the short calls of 2 and LEAVE 1, `length` ticks apart. Returns the total
+ * duration of the calls of 2. */
 static uint64_t time_between(sj_call_timing *timing, uint32_t calls, uint64_t length)
 {
     const uint64_t stack = sj_short_base(STACK_LOW) + 64 * 1024;
@@ -291,7 +293,7 @@ static void the_clock_of_a_timed_call_is_no_part_of_others(void **state)
     sj_call_timing_free(timing);
 }
 
-/* As of a thread that the system let wait for another: one of 512 calls says 100 us. */
+/* The system made the thread wait for another one: one of 512 calls takes 100 us. */
 static void a_call_that_was_interrupted_says_little(void **state)
 {
     (void)state;
@@ -303,7 +305,7 @@ static void a_call_that_was_interrupted_says_little(void **state)
     sj_call_timing_free(timing);
 }
 
-/* A wait for the drain, of 800 of the 1000 ticks: what was called before it had 200, of which a
+/* The thread waits for the drain for 800 of the 1000 ticks. The calls before it had 200, of which a
  * timed call that contains the wait has 100. */
 static void waits_for_the_drain_are_no_part_of_calls(void **state)
 {
@@ -335,7 +337,7 @@ static void calls_that_may_have_been_long_put_their_function_back_on_the_clock(v
     (void)state;
     sj_call_timing *timing = new_timing();
     add_calls(timing, 2, 40, 512);
-    for (int i = 0; i < 3; i++) { /* each time once, as a thread is interrupted */
+    for (int i = 0; i < 3; i++) { /* a different time each, as if the thread was interrupted */
         (void)time_between(timing, 10, SJ_LATE_CALL_NS);
         assert_int_equal(counted[2], 1);
         (void)time_between(timing, 10, SJ_LATE_CALL_NS - 1);
@@ -367,7 +369,7 @@ static void short_records_behind_what_is_missing_are_counted_as_lost(void **stat
     sj_untimed_records_free(untimed);
 }
 
-/* As of a function that goes off the clock while it is open. */
+/* The function loses its clock while it is open. */
 static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
 {
     (void)state;
@@ -377,7 +379,8 @@ static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
     mixed.part = 0;
     put_whole(&mixed, make_record(100, SJ_RECORD_ENTER, 1, stack));
     put_whole(&mixed, make_record(110, SJ_RECORD_ENTER, 2, stack - FRAME));
-    put_whole(&mixed, make_record(120, SJ_RECORD_ENTER, 3, stack - 2 * FRAME)); /* has no exit */
+    /* this call has no exit */
+    put_whole(&mixed, make_record(120, SJ_RECORD_ENTER, 3, stack - 2 * FRAME));
     put_word(&mixed, make_short(true, 2, stack - FRAME));
     put_word(&mixed, make_short(false, 2, stack - FRAME));
     put_word(&mixed, make_short(true, 2, stack - FRAME));
@@ -416,7 +419,7 @@ static void what_waits_can_be_settled(void **state)
     sj_untimed_records_free(untimed);
 }
 
-/* As a program may write them on purpose: none of the times that they wait for ever comes. */
+/* A program may write such records on purpose. The times that they wait for never come. */
 static void what_waits_has_a_bound(void **state)
 {
     (void)state;

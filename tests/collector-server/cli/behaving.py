@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""No surprise behind what people type: small files, files of others, databases that are gone, full disks,
-tags, piped SQL, and messages without the program's insides.
+"""Tests what users meet: small files, files of other users, missing databases, full disks, tags, piped SQL, and
+messages without internal words.
 
 behaving.py BUILD_FOLDER
 """
@@ -37,7 +37,7 @@ def the_smallest_database_is_small(sojourn):
 
 
 def files_of_others_are_read(sojourn, database):
-    """Somebody else's file in a folder that one may not write to."""
+    """A file of another user is in a folder without write permission."""
     folder = sojourn.path("others")
     os.mkdir(folder)
     there = shutil.copy(database, folder)
@@ -105,7 +105,7 @@ def what_is_asked_wrongly_is_said(sojourn, database):
 
 
 def totals_are_told_apart(sojourn, program):
-    """Of a profile no single calls are known: what asks for them says so instead of showing none."""
+    """A profile has no single calls. Commands that need them say so instead of showing none."""
     database = sojourn.path("profile.db")
     say(sojourn, ["record", "-q", "--profile", "-o", database, "--", program], check=True)
     calls = sojourn.sql(database, "SELECT sum(calls) AS n FROM profiles")[0]["n"]
@@ -120,11 +120,11 @@ def totals_are_told_apart(sojourn, program):
 
 
 def builds_of_two_names_are_told(sojourn, program, database):
-    """Functions of programs with two names have nothing in common; those of builds in two folders have."""
+    """Functions of programs with two names do not match. Functions of builds in two folders do."""
     os.mkdir(sojourn.path("new"))
     other, same = sojourn.path("other"), sojourn.path(os.path.join("new", os.path.basename(program)))
     for name, copy, level in (("other", other, "-O1"), ("same", same, "-O0")):
-        build_sample(sojourn, "cli/nothing.c", level, program=copy) # other builds
+        build_sample(sojourn, "cli/nothing.c", level, program=copy)  # these are other builds
         say(sojourn, ["record", "-q", "--name", name, "-o", database, "--", copy], check=True)
     for name, is_told in (("other", True), ("same", False)):
         done = say(sojourn, ["diff", "1", f"name:{name}", database])
@@ -132,7 +132,7 @@ def builds_of_two_names_are_told(sojourn, program, database):
 
 
 def tables_are_listed(sojourn, database):
-    """Every table function of schema/README.md is one that .tables lists."""
+    """.tables lists every table function of schema/README.md."""
     shown = say(sojourn, ["sql", "--csv", database], input=".tables\n", check=True).stdout
     for name in ("siblings", "sequence", "contains", "intervals_intersect", "concurrency", "coverage", "histogram", "call_tree",
                  "open_paths", "open_now", "open_before"):
@@ -140,7 +140,7 @@ def tables_are_listed(sojourn, database):
 
 
 def a_database_that_is_gone(sojourn):
-    """flush of a killed recorder's session whose folder is gone, too: it ends, and says where all is."""
+    """flush of a killed recorder's session, whose folder is gone, too, ends and says where the data is."""
     folder = sojourn.path("gone")
     os.mkdir(folder)
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", os.path.join(folder, "x.db"), "--",
@@ -149,15 +149,15 @@ def a_database_that_is_gone(sojourn):
     recorder.stdout.readline()
     recorder.kill()
     recorder.wait()
-    os.killpg(recorder.pid, signal.SIGKILL) # the program
+    os.killpg(recorder.pid, signal.SIGKILL)  # kills the program
     shutil.rmtree(folder)
     done = say(sojourn, ["flush", "--wait", "1s"])
     check(done.returncode == 1 and "/spool/" in done.stderr and folder in done.stderr and "1 kept" in done.stdout, f"{done}")
 
 
 def a_full_disk(sojourn):
-    """record into a disk that gets full ends after --wait, says so while it waits, and where the spool is;
-    flush brings it when there is room."""
+    """record into a disk that gets full ends after --wait. While it waits, it says so and names the spool. flush
+    delivers the session when there is space again."""
     disk = sojourn.path("disk")
     os.mkdir(disk)
     done = subprocess.run(["unshare", "-m", "sh", os.path.join(SAMPLES, "cli", "fills_disk.sh"), disk, sojourn.program], cwd=sojourn.path("."), env=sojourn.environment,
@@ -166,7 +166,8 @@ def a_full_disk(sojourn):
 
 
 def refused_for_good(sojourn):
-    """Frames that no collector takes are no delivery: flush and doctor name them until their folder is gone."""
+    """Frames that a collector refuses for good do not count as delivered. flush and doctor name them until their
+    folder is gone."""
     root, name, golden = sojourn.path("refusing"), "0123456789abcdef" * 2, "../../proto/golden/v1_frames.bin"
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), golden), "rb") as file:
         left, frames = file.read(), []
@@ -226,7 +227,7 @@ def messages_are_about_what_was_typed(sojourn, program, database):
 
 
 def an_absent_process_is_told_apart(sojourn):
-    """attach ends with 3 where the process is not there, not where anything else is missing."""
+    """attach exits with 3 if the process does not exist, and with another code if anything else is missing."""
     with subprocess.Popen(["sleep", "60"]) as process:
         done = say(sojourn, ["attach", "--agent", sojourn.path("missing.so"), str(process.pid)])
         process.kill()
@@ -236,7 +237,7 @@ def an_absent_process_is_told_apart(sojourn):
 
 
 def durations_are_written_alike(sojourn, database):
-    """Three digits and a unit, in every table."""
+    """Durations have three digits and a unit, in every table."""
     alike = re.compile(r"^-?(\d{1,3} ns|\d\.\d\d (us|ms|s)|\d\d\.\d (us|ms|s)|\d{3} (us|ms|s)|\d+ min \d\d s|\d+ h \d\d min)$")
     for words in (["report"], ["tree", "--all"], ["replay"], ["sessions"], ["report", "--waiting"]):
         shown = say(sojourn, [*words, database], check=True).stdout.replace("of calls of 40 ms", "")

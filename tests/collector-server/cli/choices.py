@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What report, tree and flame say of some calls - of a thread, a window, a phase, of some functions,
-of their callers - is what the rows of `calls` add up to.
+"""The figures of report, tree and flame for some calls - of a thread, a window, a phase, of some functions, of
+their callers - equal sums over the rows of `calls`.
 
 choices.py BUILD_FOLDER
 """
@@ -21,7 +21,7 @@ def rows_of(sojourn, *arguments):
 
 
 class Calls:
-    """The calls of a session, and sums over some of them, made here."""
+    """The calls of a session, and sums over some of them that the test computes."""
 
     def __init__(self, sojourn, database):
         sql = ("SELECT c.*, f.name, t.number AS thread FROM calls c JOIN functions f USING "
@@ -62,7 +62,8 @@ class Calls:
 
 
 def close(left, right, count):
-    """Sums are made of ticks and rounded once, those here of nanoseconds: one off a call."""
+    """True if the sums agree. The product's sums are made of ticks and rounded once, the test's of nanoseconds, so
+    each call may differ by one."""
     return abs(left - right) <= count + 1
 
 
@@ -92,7 +93,7 @@ def tree_agrees(sojourn, database, calls, options, chosen):
     counted = {path: figures for path, figures in found.items() if figures[0]}
     check(set(counted) == set(expected), f"{options}: {set(counted) ^ set(expected)}")
     for path, (count, total) in counted.items():
-        # a path is as long as what was called below it, which a window may show more of
+        # a path lasts as long as the calls below it, and a window may show more of these
         check(count == expected[path][0] and total >= expected[path][1] - count,
               f"{options}: {path}: {count, total} is not {expected[path]}")
 
@@ -167,13 +168,13 @@ def texts(sojourn, database):
         for window in (["--from", "2s", "--to", "1s"], ["--to=1s", "--from=2s"]):
             done = sojourn.run([command, *window, database], capture_output=True, text=True)
             check(done.returncode == 2 and "before --from" in done.stderr, f"{command} {window}: {done}")
-        # the last of each counts
+        # the last of each option counts
         done = sojourn.run([command, "--from=1s", "--to=0s", "--to=2s", database], capture_output=True, text=True)
         check("before --from" not in done.stderr, f"{command}: {done}")
 
 
 def recursion(sojourn, samples):
-    """A mean is that of all calls, also of those within calls of the same function."""
+    """The mean covers all calls, also those within calls of the same function."""
     database = sojourn.path("recursion.db")
     done = sojourn.run(["record", "-q", "-o", database, "--", os.path.join(samples, "s_recursion")], capture_output=True, text=True)
     check(done.returncode == 0, f"record: {done}")
@@ -190,7 +191,7 @@ def recursion(sojourn, samples):
 
 
 def open_calls(sojourn):
-    """Calls that are open at the end are counted as calls; the header says how many there are."""
+    """Calls that are open at the end count as calls. The header gives their number."""
     database, program = sojourn.path("open.db"), build_sample(sojourn, "cli/aborts.c", "-O2")
     done = sojourn.run(["record", "-q", "-o", database, "--", program], capture_output=True, text=True)
     check(os.path.exists(database), f"record: {done}")
@@ -209,7 +210,7 @@ def open_calls(sojourn):
 
 
 def own_output(sojourn, database):
-    """A database is not overwritten by what is asked of it."""
+    """A command does not overwrite the database that it reads."""
     link = sojourn.path("link.svg")
     os.link(database, link)
     with open(database, "rb") as file:

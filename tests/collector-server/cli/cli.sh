@@ -1,7 +1,7 @@
-# The command line itself: help, versions, wrong use, suggestions, exit codes.
+# The command line itself: help, versions, wrong usage, suggestions, exit codes.
 . "$(dirname "$0")/../../system/support/lib.sh"
 
-# says EXIT STREAM WORDS COMMAND...: what a command says on one stream; nothing on the other
+# says EXIT STREAM WORDS COMMAND...: checks that a command prints WORDS on one stream, and nothing on the other
 says() {
     code=$1
     stream=$2
@@ -81,7 +81,7 @@ says 0 1 "^jank$" "$sojourn" policy list
 says 3 2 "shipped policies: $("$sojourn" policy list | sed ':next; N; $!b next; s/\n/, /g'))" \
     "$sojourn" policy check nothing.json
 
-# bench: runs of one name in one database; options of record are handed on; a failing run ends it.
+# bench: runs of one name go into one database, options of record are passed on, and a failing run ends it.
 "$sojourn" bench -n 3 --warmup 1 -o bench.db --name plain -- sh -c 'echo out' >bench.txt 2>error.txt || fail "bench: $(cat error.txt)"
 "$sojourn" bench --runs=2 --name profiled --profile -o bench.db -- sh -c 'echo out' >>bench.txt 2>error.txt ||
     fail "bench with an option of record: $(cat error.txt)"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What `sojourn record` prints at the end: at most twelve lines with the functions that took the most
-time, the innermost calls of a crash, the uses of freed memory and a command that answers.
+"""Tests the end of `sojourn record`: at most twelve lines with the functions that took the most time, the innermost
+calls of a crash, the uses of freed memory, and a command for more.
 
 closing_lines.py BUILD_FOLDER
 """
@@ -18,7 +18,7 @@ FUNCTION = re.compile(r"^  (?:most time|         ) +([0-9.]+) % +\S+ \S+ self +(
 
 def record(sojourn, database, command, *options):
     done = sojourn.run(["record", "-o", database, *options, "--", *command], capture_output=True, text=True)
-    # A slow machine may say first what it waits for.
+    # On a slow machine the command may first print what it waits for.
     lines = [line for line in done.stderr.splitlines() if not line.startswith("sojourn: waiting for ")]
     check(lines and lines[0].startswith("sojourn: session "), f"{command}: {done.stderr}")
     check(len(lines) <= 12, f"{len(lines)} lines:\n{done.stderr}")

@@ -1,6 +1,5 @@
-/* `sojourn ui` as a process: what it prints, serves, and how it ends. The three functions that a
- * command calls for its messages are this program's own, so that what they are given can be seen.
- */
+/* `sojourn ui` as a process: its output, its pages, and its end. This program defines the three
+ * functions that a command calls for its messages, so that the test sees their arguments. */
 #include "collector-server/cli/command.h"
 #include "collector-server/fleet/secret.h"
 #include "tests/collector-server/http/fixture.h"
@@ -89,8 +88,9 @@ static void files_that_cannot_be_shown_are_reported_apart(void **state)
 typedef struct running_ui {
     char path[64];
     char token[SJ_SECRET_TEXT_BYTES];
-    const char *display; /* NULL: it opens no browser */
-    const char *folder;  /* of the browser's command, and of what it was told */
+    const char *display; /* NULL: it does not open a browser */
+    /* folder of the browser's command, and of the address that the browser got */
+    const char *folder;
     pid_t child;
     unsigned port;
 } running_ui;
@@ -143,9 +143,9 @@ static void make_file(running_ui *ui)
     sqlite3_close(fixture_create(ui->path, 0));
 }
 
-static char last_answer[2048]; /* the beginning */
+static char last_answer[2048]; /* the beginning of it */
 
-/* The status of the answer to a request; the request says "Connection: close". */
+/* Returns the status of the answer to a request. The request says "Connection: close". */
 static int ask(const running_ui *ui, const char *request)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ui->port)};
@@ -178,7 +178,7 @@ static void it_prints_its_address_serves_and_ends_with_ctrl_c(void **state)
     unlink(ui.path);
 }
 
-/* A browser that keeps what it is given: the mode of the page and its text. */
+/* The browser keeps its arguments: the mode of the page and its text. */
 static void a_browser_opens_a_page_of_this_user_only(void **state)
 {
     (void)state;
@@ -255,11 +255,11 @@ static void only_who_has_the_token_reads_and_changes_the_file(void **state)
     assert_int_equal(health(&ui, ""), 401);
     assert_int_equal(health(&ui, header), 200);
     assert_int_equal(pin(&ui, "guess"), 401);
-    assert_non_null(strstr(last_answer, "sojourn ui")); /* where the right one is */
+    assert_non_null(strstr(last_answer, "sojourn ui")); /* names the right address */
     assert_int_equal(pin(&ui, first), 202);
     end_ui(&ui);
     start_ui(&ui);
-    assert_string_not_equal(first, ui.token); /* it was of that run */
+    assert_string_not_equal(first, ui.token); /* the old token belonged to the first run */
     assert_int_equal(health(&ui, header), 401);
     assert_int_equal(pin(&ui, first), 401);
     end_ui(&ui);
@@ -280,7 +280,7 @@ static void the_collectors_token_is_another(void **state)
     start_ui(&ui);
     assert_int_equal(pin(&ui, token), 401);
     end_ui(&ui);
-    assert_int_equal(unlink(path), 0); /* it was left */
+    assert_int_equal(unlink(path), 0); /* the file was left */
     unlink(ui.path);
 }
 

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/../../system/support/lib.sh"
 "$sojourn" completion bash >completion.bash || fail "completion bash: $?"
 
-# complete WORDS...: what bash offers for the last word
+# complete WORDS...: prints what bash offers for the last word
 complete() {
     bash -c '. ./completion.bash; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _sojourn; printf "%s\n" "${COMPREPLY[@]}"' \
         bash "$@"
@@ -15,7 +15,7 @@ commands=0
 for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
     "$sojourn" "$command" --help >help.txt
     shown=$(grep -o '^ \{2,6\}\(-[a-z], \)\?--[a-z-]*' help.txt | grep -o '\-\-[a-z-]*' | sort)
-    # help is a command without options of its own
+    # help is a command without its own options
     [ "$command" = help ] || equal "options of $command" "$shown" "$(complete sojourn "$command" -- | sort)"
     commands=$((commands + 1))
 done
@@ -39,7 +39,7 @@ complete sojourn attach "$$" | grep -qx "$$" || fail "process $$ is not offered"
 "$sojourn" completion --words nonsense 2>error.txt
 equal "another kind of words" 2 "$?"
 
-# fish completes by itself what its script says.
+# The script's completions work in fish itself.
 "$sojourn" completion fish >completion.fish || fail "completion fish: $?"
 fishes() {
     fish --no-config -c "source completion.fish; complete -C '$1'" | cut -f 1
@@ -51,7 +51,7 @@ for command in $("$sojourn" help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
 done
 fishes "sojourn report --session " | grep -qx last || fail "fish offers no sessions"
 
-# zsh is asked what the script hands to its own functions.
+# zsh is asked for the arguments that the script passes to zsh's functions.
 "$sojourn" completion zsh >_sojourn || fail "completion zsh: $?"
 zshes() {
     zsh -f -c 'compdef() { :; }; . ./_sojourn

@@ -1,4 +1,4 @@
-/* The list of devices: the last takeover of each, and how its work grows. */
+/* The list of devices: the last takeover of each, and the growth of its work. */
 #include "collector-server/cli/device_list.h"
 #include "collector-server/store/database.h"
 #include "tests/support/check.h"
@@ -28,7 +28,7 @@ static sqlite3 *make_database(char path[64])
     return database;
 }
 
-/* Steps of SQLite's machine, which are the same on every machine. */
+/* Counts steps of SQLite's virtual machine, which are the same on every machine. */
 static void the_list_grows_with_devices_and_events(void **state)
 {
     char path[64];

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Names that devices send cannot paint the terminal of who reads about stalls, zombies and threads.
+"""Names that devices send cannot print control sequences on the terminal of a user who reads about stalls, zombies
+and threads.
 
 device_texts.py BUILD_FOLDER
 """

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every example of README, of the help, of the manual pages of `sojourn` and of the console blocks in docs/ is
-run: none is wrong use, and those that need nothing but a recording succeed.
+"""Runs every example of README, of the help, of the manual pages of `sojourn` and of the console blocks in docs/.
+None is wrong usage, and those that need only a recording succeed.
 
 examples.py BUILD_FOLDER SOURCE_FOLDER APP
 """
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
                                 "support"))
 from sojourn_testing import check, main, wait_for
 
-# Not run here: other tests do, or they begin a program that is not ours.
+# These do not run here: other tests run them, or they start a program that is not ours.
 ELSEWHERE = {
     "./check": "the suite itself",
     "./quickstart": "installs packages",
@@ -29,10 +29,10 @@ ELSEWHERE = {
     "SOJOURN_DIRECT=": "system.direct",
     "sojourn device ": "system.fleet_control, with devices",
 }
-# Those that need nothing but a program or a recording; others may miss a server, a device.
+# These need only a program or a recording. Others may miss a server or a device.
 NEED_NOTHING_ELSE = (r"sojourn (--version|version|record|attach|bench|report|tree|replay|flame|export|"
                      r"sessions|completion|functions|verify|ps|policy check|policy show)\b")
-# What ends otherwise than with 0 here, because of the names in it: why, and with what.
+# These end with another code than 0 here, because of the names in them: the reason, and the code.
 OTHERWISE = {
     r"doctor": ({0, 1}, "what it finds depends on the machine"),
     r"sojourn mark|trigger": ({0, 1, 3}, "names a session, or a trigger, of another machine"),
@@ -83,7 +83,7 @@ def in_readme(source):
 
 
 def in_docs(source):
-    """The commands of console blocks: docs.* run the others."""
+    """Returns the commands of console blocks. docs.* run the others."""
     for page in glob.glob(os.path.join(source, "docs", "*.md")):
         with open(page, encoding="utf-8") as file:
             for block in re.findall(r"^```console\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL):
@@ -101,7 +101,7 @@ def gather(sojourn, source):
 
 
 class World:
-    """A folder with the files of the examples, and programs that run."""
+    """A folder with the files of the examples, and running programs."""
 
     def __init__(self, sojourn, app):
         self.sojourn = sojourn
@@ -131,7 +131,7 @@ class World:
         check(done.returncode == 0, f"{words}: {done}")
 
     def start(self, *words):
-        """A program that runs until the end, when it has said that it is ready."""
+        """Starts a program that runs until the end of the test, and waits until it says that it is ready."""
         child = subprocess.Popen(words, cwd=self.folder, env=self.environment, text=True,
                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                                  start_new_session=True)
@@ -157,9 +157,9 @@ def run_ui(world, line):
 
 
 def run_line(world, line, app):
-    """Runs one example, with what is alive here in the places of what it names. What is wrong."""
+    """Runs one example, with existing things in place of those that it names. Returns what is wrong."""
     text = line.replace("--for 30s", "--for 100ms").replace("--wait 60", "--wait 1")
-    if "sojourn attach" in text and "--for" not in text:  # would go on until Ctrl-C
+    if "sojourn attach" in text and "--for" not in text:  # the command would run until Ctrl-C
         text = text.replace("sojourn attach", "sojourn attach --for 100ms")
     text = re.sub(r"--port \d+", "--port 0", text)
     text = text.replace("tcp://collector:7654", "tcp://127.0.0.1:1 --wait 0")

@@ -1,4 +1,5 @@
-/* The program of the examples: it has what their names name. `serve`: until it is ended. */
+/* The program of the examples, with the functions that they name. `serve`: runs until it is
+ * ended. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

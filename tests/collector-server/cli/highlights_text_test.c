@@ -1,4 +1,4 @@
-/* The lines about functions: ~ stands in front of those self times that are estimates. */
+/* The lines about functions: ~ precedes self times that are estimates. */
 #include "collector-server/cli/highlights_text.h"
 #include "tests/support/check.h"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""What each command writes with --json has the shape that schema/commands.schema.json says, and every
-command with --json is in it.
+"""The --json output of each command has the shape of schema/commands.schema.json, and the schema has every command
+with --json.
 
 json_shapes.py BUILD_FOLDER SCHEMA_FILE
 """
@@ -40,7 +40,7 @@ def has_shape(done, schema, name):
 
 
 def checks(sojourn, schema, mistakes):
-    """Both forms, and every verdict that an exit code is."""
+    """Tests both forms, and every verdict that has an exit code."""
     database = sojourn.path("bench.db")
     for count, code, verdict in ((2, 5, "inconclusive"), (4, 0, "no_regression")):
         sojourn.run(["bench", "-n", str(count), "--name", f"n{count}", "-o", database, "--", "/bin/true"], capture_output=True)
@@ -72,7 +72,7 @@ def a_changed_policy(sojourn, schema, program):
 
 
 def a_stall(sojourn, schema, database):
-    """One that a watch reported, in the middle of the longest call."""
+    """Tests a stall that a watch reported, in the middle of the longest call."""
     call = sojourn.sql(database, "SELECT session_id, start_ns, end_ns, tid FROM calls JOIN threads USING (session_id, thread_id) "
                        "WHERE end_ns > 0 ORDER BY duration_ns DESC LIMIT 1")[0]
     half = (call["end_ns"] - call["start_ns"]) // 2
@@ -89,7 +89,7 @@ def a_stall(sojourn, schema, database):
 
 
 def what_was_done(sojourn, shapes, database, program):
-    """Commands that change something say what; forward's are looked at where a cluster runs."""
+    """Commands that change something report the change. The tests with a cluster check those of forward."""
     def run(name, *words):
         done = sojourn.run([name, "--json", *words], capture_output=True, text=True)
         check(done.returncode == 0, f"{name} {words}: {done}")
@@ -111,7 +111,7 @@ def what_was_done(sojourn, shapes, database, program):
 
 
 def whole_ids_and_numbers(name, rows):
-    """No text for people: no duration with its unit, no calendar, no id that is cut."""
+    """Checks that there is no text for people: no duration with its unit, no calendar date, no shortened id."""
     people = re.compile(r"^(\d+(\.\d+)? ?(ns|us|ms|s|min|h|B|kB|KB|MB|MiB|GiB)|\d{4}-\d\d-\d\d.*)$")
     found = [(key, value) for row in rows for key, value in row.items() if isinstance(value, str) and people.match(value)]
     check(name == "doctor" or not found, f"{name} has texts for people: {found[:5]}")
@@ -163,4 +163,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # it writes figures of its own into databases
+    main(test, checks_sums=False)  # the test writes its own figures into databases

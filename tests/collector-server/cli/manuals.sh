@@ -1,4 +1,4 @@
-# Every manual page is sound, and every option of a command is in its page.
+# Every manual page is valid, and every option of a command is in its page.
 . "$(dirname "$0")/../../system/support/lib.sh"
 root=$2
 
@@ -37,7 +37,7 @@ sed -n -e 's/^\.Ss "\?\([^"]*\).*/\1/p' -e '/^\.It .*Fl -/p' "$root/collector-se
 diff groups.txt sections.txt >differing.txt || fail "sojourn-record.1 has other groups than the help: $(cat differing.txt)"
 equal "options to begin with" 10 "$(sed -n '2,/^[A-Z]/p' groups.txt | grep -c '^  ')"
 
-# The table of exit codes in sojourn(1) has each code of command.h, and what they are is so.
+# The table of exit codes in sojourn(1) has each code of command.h, and commands return the codes as described.
 codes=$(sed -n 's/^ *SJ_EXIT_[A-Z_]* = \([0-9]*\).*/\1/p' "$root/collector-server/cli/command.h")
 [ "$(echo "$codes" | wc -l)" -ge 8 ] || fail "exit codes are not found in command.h"
 for code in $codes; do

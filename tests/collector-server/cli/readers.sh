@@ -1,12 +1,12 @@
-# Readers change nothing: a recording that ended stays one file, an empty file is refused, a file of
-# an older version is read through a copy. And every command takes its database as --database and,
-# where it has room for one, as its last argument.
+# Readers change nothing: a recording that ended stays one file, an empty file is refused, and a file of an older
+# version is read through a copy. Every command takes its database as --database and, where possible, as its last
+# argument.
 . "$(dirname "$0")/../../system/support/lib.sh"
 
 "$sojourn" record -o run.db -- sh -c 'true' >record.txt 2>&1 || fail "record: $(cat record.txt)"
 equal "files of a recording that ended" "run.db" "$(ls run.db*)"
 
-# unchanged FILE: the file is as it was, and nothing beside it
+# unchanged FILE: checks that the file is the same, and has no new files beside it
 unchanged() {
     equal "$1" "$(cat "$1.sum")" "$(sha256sum <"$1")"
     equal "files beside $1" "$1" "$(ls -- "$1" "$1"-* 2>/dev/null)"
@@ -67,7 +67,7 @@ for command in "report development.db" "tree -d development.db" "sessions -d dev
     unchanged development.db
 done
 
-# A made-up later version, to which run.db is an older one.
+# This is a made-up later version, for which run.db is an older one.
 next=$build/tests/sojourn-next
 sha256sum <older.db >older.db.sum
 mkdir temporary

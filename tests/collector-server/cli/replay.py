@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`sojourn replay` prints the calls that `calls` holds, in their order, below their callers; of a
-window, a thread, around a call; with gaps.
+"""`sojourn replay` prints the calls of `calls` in their order, below their callers: of a window, of a thread,
+around a call, and with gaps.
 
 replay.py BUILD_FOLDER
 """
@@ -90,7 +90,7 @@ def threads(sojourn, samples):
 
 
 def objects(sojourn, database, calls):
-    """--json: the same calls with every figure, and gaps."""
+    """--json prints the same calls with every figure, and gaps."""
     done = sojourn.run(["replay", "--json", database], capture_output=True, text=True)
     check(done.returncode == 0, f"--json: {done}")
     rows = [row for row in json_rows(done.stdout) if row["type"] == "call"]
@@ -106,7 +106,7 @@ def objects(sojourn, database, calls):
 
 
 def follows(sojourn):
-    """--follow prints what a recording stores while it goes on, each call once, and ends with it."""
+    """--follow prints what a running recording stores, each call once, and ends with it."""
     database = sojourn.path("followed.db")
     loop = "while (1) { $x = join(',', 1 .. 20); select(undef, undef, undef, 0.005) }"
     recording = subprocess.Popen([sojourn.program, "record", "-o", database, "--", "perl", "-e", loop],

@@ -1,4 +1,4 @@
-/* Of part of a session, single calls are read only for columns that need them. */
+/* For a part of a session, single calls are read only for columns that need them. */
 #include "collector-server/cli/report_table.h"
 #include "tests/support/check.h"
 

@@ -1,11 +1,12 @@
-/* What is said of a wait while a recording leaves its processes, and of what was lost. */
+/* Tests the messages about a wait while a recording detaches from its processes, and about
+ * losses. */
 #include "collector-server/cli/report_text.h"
 #include "tests/support/check.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* What standard error gets; the caller frees it. */
+/* Returns what is written to standard error. The caller frees it. */
 static char *say(sj_report_text *text, sj_recording_phase phase)
 {
     const sj_recording_progress progress = {.phase = phase};
@@ -35,7 +36,7 @@ static void a_wait_for_the_budget_is_said_once(void **state)
 {
     sj_report_text text = {0};
     (void)state;
-    assert_said(&text, NULL); /* it is short so far */
+    assert_said(&text, NULL); /* the wait is short so far */
     assert_true(text.waiting_for_budget_ns > 1);
     text.waiting_for_budget_ns = 1; /* since the machine's start */
     assert_said(&text, "waiting for the JVM");
@@ -49,7 +50,7 @@ static void nothing_is_said_with_quiet(void **state)
     assert_said(&text, NULL);
 }
 
-/* What is said of a summary; the caller frees it. */
+/* Returns the text about a summary. The caller frees it. */
 static char *summarize(const sj_recording_summary *summary)
 {
     sj_report_text text = {.quiet = true, .target = "there"};
@@ -76,7 +77,7 @@ static char *summarize_drops(uint64_t dropped, uint64_t of_handlers)
     return summarize(&summary);
 }
 
-/* What was refused for good cannot be sent later, and is not said to be. */
+/* Frames that were refused for good cannot be sent later, and the text does not promise it. */
 static void what_was_refused_is_told_from_what_waits(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What commands print: golden screens on a pseudo-terminal of 60, 100 and 200 columns, and without a
-terminal; colours; the pager.
+"""Compares the output of commands with golden screens: on a pseudo-terminal of 60, 100 and 200 columns, and without
+a terminal. Also tests colours and the pager.
 
-screens.py BUILD_FOLDER MIGRATIONS_FOLDER GOLDEN_RECORDING   (SJ_GOLDEN=write writes them anew)
+screens.py BUILD_FOLDER MIGRATIONS_FOLDER GOLDEN_RECORDING (SJ_GOLDEN=write writes the screens again)
 """
 import fcntl
 import glob
@@ -33,7 +33,7 @@ NAMES = ["main", "start_the_server", "run_event_loop(int, char**)", "dispatch", 
 
 
 def make_database(path, migrations):
-    """A session whose main thread is a chain of callees down to LONG, which calls the others."""
+    """Makes a session whose main thread is a chain of callees down to LONG, which calls the others."""
     connection = sqlite3.connect(path)
     for step in sorted(glob.glob(os.path.join(migrations, "*.sql"))):
         with open(step, encoding="utf-8") as file:
@@ -86,8 +86,8 @@ def add_function(connection, number):
 
 
 def on_terminal(sojourn, arguments, columns, rows=20, **environment):
-    """What a terminal gets, and the exit code. This process keeps the terminal open and writes the
-    end mark itself, after the program: what is read up to there is all of it."""
+    """Returns what a terminal receives, and the exit code. This process keeps the terminal open and writes an end
+    mark after the program, so that everything up to the mark is read."""
     controller, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     program = subprocess.Popen(
@@ -141,11 +141,12 @@ def screens_are_golden(sojourn, database):
                           ("tree-callers", ["tree", "--callers", "helper_9"])):
         everywhere(sojourn, name, [*command, database])
     everywhere(sojourn, "report-self", ["report", "--sort", "self", "--limit", "3", "--columns",
-                                        "share,self,calls,module,function", database], fits=False) # as asked for
+                                        # in the requested order
+                                        "share,self,calls,module,function", database], fits=False)
 
 
 def everywhere(sojourn, name, command, fits=True, codes=(0,)):
-    """The golden screens of a command, in every width and without a terminal."""
+    """Compares a command with its golden screens in every width, and without a terminal."""
     for columns in (60, 100, 200):
         screen, code = on_terminal(sojourn, command, columns, SOJOURN_PAGER="", NO_COLOR="1")
         check(code in codes, f"{name}: {code}: {screen}")
@@ -157,7 +158,7 @@ def everywhere(sojourn, name, command, fits=True, codes=(0,)):
 
 
 def replay_is_golden(sojourn, recording):
-    """Calls of a recording that is kept as it was, at version 1 of the schema."""
+    """Prints the calls of a stored recording, at version 1 of the schema."""
     database = sojourn.path("replay.db")
     connection = sqlite3.connect(database)
     with open(recording, encoding="utf-8") as file:
@@ -177,7 +178,7 @@ def replay_is_golden(sojourn, recording):
 
 
 def make_comparison(path, migrations):
-    """Eight sessions called before and eight called after, in which helper_9 takes three times as long."""
+    """Makes eight sessions called before and eight called after. In the latter helper_9 takes three times as long."""
     make_database(path, migrations)
     connection = sqlite3.connect(path)
     for number in range(2, 18):
@@ -186,7 +187,7 @@ def make_comparison(path, migrations):
                command="./server --port 8080", name=name, started_realtime_ns=START + number * 60_000_000_000,
                ended_realtime_ns=START + number * 60_000_000_000 + 2_500_000_000, started_ticks=0,
                tick_ns_numerator=1, tick_ns_denominator=1, stored_calls=123456 * number, stored_bytes=1000 * number)
-        # The path of helper_9, and what is above it, takes longer in sessions called after.
+        # The path of helper_9, and the paths above it, take longer in sessions called after.
         connection.execute(
             "INSERT INTO call_paths (path_id, session_id, parent_path_id, function_id, depth, calls, total_ns, self_ns, min_ns, "
             "max_ns, unwound, untrusted, recursive, state) SELECT path_id + (?1 << 32), ?1, parent_path_id + (?1 << 32), "
@@ -199,7 +200,7 @@ def make_comparison(path, migrations):
 
 
 def add_finding(connection):
-    """A use of freed memory, with its stacks."""
+    """Adds a use of freed memory, with its stacks."""
     insert(connection, "reports", report_id=100, session_id=2, number=7, at_ns=900_000_000, process_number=1,
            monitor="zombies", kind="use_after_free", payload="{}")
     insert(connection, "zombies", zombie_id=1, fingerprint="f", kind="use_after_free", used_in=LONG, freed_in="handle_request",
@@ -214,7 +215,8 @@ def add_finding(connection):
 
 
 def tables_are_golden(sojourn, migrations):
-    """Sessions, devices, findings, and comparisons of one session a side, which cannot know, and of eight."""
+    """Tests sessions, devices, findings, and comparisons: of one session a side, which has no verdict, and of
+    eight."""
     database = sojourn.path("compare.db")
     make_comparison(database, migrations)
     for name, command in (("sessions", ["sessions"]), ("diff-two", ["diff", "2", "10"]),
@@ -228,9 +230,10 @@ def tables_are_golden(sojourn, migrations):
 
 
 def without_figures(screen):
-    """What a recording prints, with what differs from run to run replaced: numbers by 0, and names of
-    functions."""
-    screen = re.sub(r"sojourn: waiting for .*\n( {9}\S.*\n)*(\.\.\. .*)?", "", screen) # of a loaded machine
+    """Returns the output of a recording without what differs from run to run: numbers become 0, and functions'
+    names are replaced."""
+    # only a loaded machine prints this
+    screen = re.sub(r"sojourn: waiting for .*\n( {9}\S.*\n)*(\.\.\. .*)?", "", screen)
     screen = re.sub(r"[0-9a-f]{32}", "0" * 32, re.sub(r"/\S*/", "", screen))
     screen = re.sub(r"calls  [0-9]+ (each|to [0-9]+)", "calls  0 each", screen)
     screen = re.sub(r"(calls  )[^\d\s].*", r"\1function", screen)
@@ -240,11 +243,11 @@ def without_figures(screen):
     return re.sub(r" *[0-9]+(\.[0-9]+)?", " 0", screen)
 
 
-INDENT = " " * 13 # of what goes on from the line before
+INDENT = " " * 13  # indents a line that continues the previous one
 
 
 def unbroken(lines, columns):
-    """The lines as they were before they were broken, each where its next word had no room."""
+    """Joins the lines that were broken because their next word did not fit."""
     whole = []
     for before, line in zip([""] + lines, lines):
         if not line.startswith(INDENT) or line[len(INDENT):len(INDENT) + 1] == " " or FUNCTION_LINE.match(line):
@@ -257,8 +260,8 @@ def unbroken(lines, columns):
 
 
 def recordings_are_golden(sojourn):
-    """The end of a recording and a bench: on a terminal lines are broken to fit, whatever the program left of
-    a line stays, and no more than 12 lines are printed where they are not broken."""
+    """Tests the end of a recording and a bench. On a terminal, lines are broken to fit, the program's unfinished
+    line stays, and there are at most 12 lines before breaking."""
     os.chdir(sojourn.path("."))
     database = "recorded.db"
     crash = ["--", "/usr/bin/perl", "-e", "print 'unended'; $| = 1; kill 11, $$"]
@@ -267,7 +270,7 @@ def recordings_are_golden(sojourn):
                           ("bench", ["bench", "-n", "2", "--name", "before", *fine])):
         for columns in (60, 100, 200):
             screen, _ = on_terminal(sojourn, [command[0], "-o", database, *command[1:]], columns, NO_COLOR="1")
-            # What the terminal shows of a line is what came behind the last return to its begin.
+            # The terminal shows only the part of a line behind the last carriage return.
             lines = [re.sub(r"\x1b\[K", "", line.rsplit("\r", 1)[-1]) for line in screen.split("\n")]
             check(all(len(line) <= columns for line in lines), f"wider than {columns}:\n{screen}")
             check("crash" not in name or screen.startswith("unended" + " " * columns + "\r\x1b[K"), f"the program's line: {screen!r}")
@@ -279,7 +282,7 @@ def recordings_are_golden(sojourn):
 
 
 def the_most_costly_are_left(sojourn, database):
-    """Whatever is asked for, all of it comes when asked for all."""
+    """Commands that show the most costly rows show all rows on request."""
     for options in (["--all"], ["--limit", "40"]):
         screen, _ = on_terminal(sojourn, ["report", *options, database], 100, SOJOURN_PAGER="")
         check("helper_39" in screen and "more functions" not in screen, f"not all:\n{screen}")
@@ -361,4 +364,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # it writes figures of its own into databases
+    main(test, checks_sums=False)  # the test writes its own figures into databases

@@ -1,11 +1,11 @@
-/* What a traced program or a device says reaches a terminal as characters only. */
+/* Text from a traced program or a device reaches a terminal as characters only. */
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/text_width.h"
 #include "tests/support/check.h"
 
 #include <stdlib.h>
 
-/* What is written of a text, cleaned and as the name of a function, is the same. */
+/* The text is shown the same, cleaned and as the name of a function. */
 static void check_shown(const char *text, size_t bytes, const char *shown)
 {
     char *written = NULL;
@@ -51,7 +51,7 @@ static void bytes_that_are_not_utf8_are_not_shown(void **state)
                "?31mred??");                                 /* CSI as one byte */
     check_text("\xc3", "?");                                 /* cut */
     check_text("\xe2\x82.", "??.");                          /* cut, and more behind it */
-    check_text("\xe0\x82\x9b \xf0\x80\x82\x9b", "??? ????"); /* CSI, longer than it has to be */
+    check_text("\xe0\x82\x9b \xf0\x80\x82\x9b", "??? ????"); /* CSI, longer than necessary */
     check_text("\xed\xa0\x80 \xf4\x90\x80\x80", "??? ????"); /* a surrogate, behind the last one */
     check_shown("a\xc3\xa4", 2, "a?");
     check_shown("abc", 2, "ab");

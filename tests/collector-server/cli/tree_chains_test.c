@@ -1,9 +1,9 @@
-/* Which callers of a tree are folded into one line: chains of only callees, and nothing that has
- * siblings or takes time itself. */
+/* Tests which callers of a tree are folded into one line: chains of only callees. Callers with
+ * siblings or with self time are not folded. */
 #include "collector-server/cli/tree_chains.h"
 #include "tests/support/check.h"
 
-/* Paths depth first, each with the share of all time that it spends itself. */
+/* Paths depth first, each with the share of all time that is its self time. */
 typedef struct tree_row {
     int64_t depth;
     double self_share;
@@ -40,7 +40,7 @@ static void chains_of_only_callees_are_folded(void **state)
     check_tree(rows, sizeof(rows) / sizeof(rows[0]), 0.1); /* one link alone is not folded */
 }
 
-/* The first of two callees has an only callee; that one is a link, and the first is none. */
+/* The first of two callees has an only callee. That callee is a link, and the first is not. */
 static void a_call_with_siblings_is_not_folded(void **state)
 {
     (void)state;

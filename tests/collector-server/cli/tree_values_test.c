@@ -1,5 +1,5 @@
-/* Which calls had the same values: all bytes of long ones count, of which a line shows the
- * beginning. */
+/* Tests which calls have the same values. All bytes of long values count, although a line shows
+ * only their beginning. */
 #include "collector-server/cli/tree_values.h"
 #include "tests/support/check.h"
 
@@ -30,7 +30,7 @@ static sqlite3 *new_database(void)
     return database;
 }
 
-/* A call with an argument and a result that are SQL. */
+/* Adds a call with an argument and a result, which are given as SQL. */
 static void add_call(sqlite3 *database, int call_id, const char *argument, const char *result)
 {
     char *sql = sqlite3_mprintf("INSERT INTO calls VALUES (1, %d, NULL, 7, 10);"
@@ -41,7 +41,7 @@ static void add_call(sqlite3 *database, int call_id, const char *argument, const
     sqlite3_free(sql);
 }
 
-/* A text of `unit`, as SQL, that only its end tells from others. */
+/* Returns a text of repeated `unit`, as SQL, that differs from others only in its end. */
 static char *long_text(const char *unit, char end)
 {
     return sqlite3_mprintf("replace(hex(zeroblob(%d)), '00', '%s') || '%c'", LONG_BYTES, unit, end);
@@ -79,7 +79,7 @@ static void long_values_are_told_apart(void **state)
     sqlite3_close(database);
 }
 
-/* Whatever bytes stand in front: nothing of a character is left when its end is cut off. */
+/* Whatever bytes precede: if the end of a character is cut off, none of it is left. */
 static void text_is_cut_between_characters(void **state)
 {
     static const char *const units[] = {"\xe2\x82\xac", "a\xe2\x82\xac", "aa\xe2\x82\xac"};

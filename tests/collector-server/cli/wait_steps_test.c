@@ -1,5 +1,5 @@
-/* How steps of threads bound a part of their time: never more than is certain, whatever a device
- * says. */
+/* Steps of threads bound a part of their time. The bound is never more than is certain, whatever a
+ * device reports. */
 #include "collector-server/cli/wait_steps.h"
 #include "tests/support/check.h"
 
@@ -47,15 +47,15 @@ static void parts_are_certain(void **state)
     check_bound(&steps, 11, 20, 120, 0, 100);
     check_bound(&steps, 11, 50, 90, 0, 40); /* within one step */
     check_bound(&steps, 11, 10, 130, 15,
-                100); /* of the first 10 ms no wait is certain, 5 ms work are */
+                100); /* the first 10 ms have no certain wait, and 5 ms of work */
     check_bound(&steps, 11, 0, 10, 5, 0);
     check_bound(&steps, 12, 50, 60, 0, 0);    /* either is possible */
-    check_bound(&steps, 12, 0, 1000, 10, 10); /* what was not looked at is not divided */
-    check_bound(&steps, 12, 100, 1000, 0, 0); /* behind all steps */
-    check_bound(&steps, 12, 0, 50, 0, 0);     /* before them */
-    check_bound(&steps, 13, 0, 1000, 0, 0);   /* a thread without any */
+    check_bound(&steps, 12, 0, 1000, 10, 10); /* time without samples is not divided */
+    check_bound(&steps, 12, 100, 1000, 0, 0); /* after all steps */
+    check_bound(&steps, 12, 0, 50, 0, 0);     /* before all steps */
+    check_bound(&steps, 13, 0, 1000, 0, 0);   /* a thread without steps */
     sj_wait_steps_deinit(&steps);
-    /* Of a step in the middle that works and waits both are added up. */
+    /* For a step in the middle that works and waits, both are added up. */
     read_steps("(1, 1, 0, 20000000, 20000000), (1, 1, 20000000, 120000000, 30000000), "
                "(1, 1, 120000000, 220000000, 60000000), (1, 1, 220000000, 240000000, 0)",
                &steps);

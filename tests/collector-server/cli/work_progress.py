@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Work of more than a second shows on a terminal how much is done and how long the rest will take, and
-leaves nothing of it behind; elsewhere it shows nothing.
+"""Work of more than a second shows on a terminal how much is done and how long the rest will take, and leaves
+nothing of it behind. Without a terminal it shows nothing.
 
 work_progress.py BUILD_FOLDER
 """
@@ -19,13 +19,14 @@ from sojourn_testing import check, main, wait_for
 
 LOOP = "my $x = 0; for my $i (1 .. $ARGV[0]) { $x = ($x + $i * 3) % 1000003; $x ^= 5 if $i & 1 }"
 PROGRAM = ["perl", "-e", LOOP, "200000"]
-LONGER = ["perl", "-e", LOOP, "1000000"] # blocks are only copied: what the disk does, goes on in a stopped process
+# This recording is longer, because some commands only copy blocks, and the disk works while they are stopped.
+LONGER = ["perl", "-e", LOOP, "1000000"]
 
 
 def commands_over_sessions(sojourn):
     database, copy, others = (sojourn.path(name) for name in ("run.db", "copy.db", "others.db"))
     longer = sojourn.path("longer.db")
-    compiler = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip() # large
+    compiler = subprocess.check_output(["gcc", "-print-prog-name=cc1"], text=True).strip()  # a large program
     for program, into in ((PROGRAM, database), (LONGER, longer)):
         done, _ = sojourn.record(program, into, ["--block-ms", "10"])
         check(done.returncode == 0, f"record: {done}")
@@ -76,7 +77,7 @@ def collector(sojourn, port, database):
 
 
 def a_slow_collector(sojourn):
-    """What record waits for at its end, and what flush delivers."""
+    """Tests the wait of record at its end, and the delivery by flush."""
     port = free_port()
     options = ["record", "--collector", f"tcp://127.0.0.1:{port}"]
     away = sojourn.run([*options, "--wait", "0", "--", *PROGRAM], capture_output=True, text=True)

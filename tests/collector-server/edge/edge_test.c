@@ -1,4 +1,5 @@
-/* The edge with peers that do their worst: what they took comes back, and others are served. */
+/* The edge with peers that attack it: memory and slots that they used are freed, and other peers
+ * are served. */
 #include "collector-server/edge/edge.h"
 #include "tests/support/check.h"
 
@@ -19,8 +20,8 @@ typedef struct fixture {
     char url[96];
     char path[80];
     atomic_int taken;
-    atomic_bool is_full; /* nothing is taken */
-    atomic_bool is_mute; /* nothing is answered; the last message is kept */
+    atomic_bool is_full; /* no message is accepted */
+    atomic_bool is_mute; /* no message is answered; the last message is kept */
     atomic_bool binds;   /* every sender is a device */
     atomic_int answer_bytes;
     sj_edge_message last;
@@ -28,7 +29,7 @@ typedef struct fixture {
 
 static fixture *test;
 
-/* Answers with the first four bytes of the question, or with as many zeroes as the test wants. */
+/* Replies with the first four bytes of the request, or with as many zeroes as the test wants. */
 static sj_edge_verdict take(void *context, sj_edge_message *message)
 {
     static const uint8_t zeroes[1 << 16];
@@ -79,7 +80,7 @@ static int tear_down(void **state)
     sj_edge_stop(test->edge);
     const bool is_left = access(test->path, F_OK) == 0;
     free(*state);
-    return is_left; /* the socket file goes with the edge */
+    return is_left; /* the socket file is removed with the edge */
 }
 
 static int connect_peer(void)
@@ -92,7 +93,7 @@ static int connect_peer(void)
     return peer;
 }
 
-/* A peer may be hung up on at any byte. */
+/* The edge may close a peer's connection at any byte. */
 static void say(int peer, const void *bytes, size_t size)
 {
     const ssize_t sent = send(peer, bytes, size, MSG_NOSIGNAL);
@@ -106,7 +107,7 @@ static void ask(int peer, uint32_t what)
     say(peer, question, sizeof(question));
 }
 
-/* Reads exactly so much; false: the edge has hung up. */
+/* Reads exactly `size` bytes. Returns false if the edge has closed the connection. */
 static bool read_bytes(int peer, uint8_t *bytes, size_t size)
 {
     size_t at = 0;
@@ -130,7 +131,8 @@ static bool is_hung_up(int peer)
     return true;
 }
 
-/* What a good peer does: greets, asks, and has its own question back. */
+/* Does what a good peer does: greets, asks, and gets its own question back. Returns false if that
+ * fails. */
 static bool is_served(int peer, uint32_t what)
 {
     uint8_t answer[8 + 1 + 8 + 4 + 4];
@@ -144,7 +146,7 @@ static sj_edge_counters wait_for(bool (*holds)(const sj_edge_counters *))
     sj_edge_counters counters = {0};
     for (int i = 0; i < PATIENCE_MS / 10; i++) {
         sj_edge_get_counters(test->edge, &counters);
-        assert_true(counters.reading_bytes <= SIZE_MAX / 2); /* else it has gone below zero */
+        assert_true(counters.reading_bytes <= SIZE_MAX / 2); /* otherwise it went below zero */
         if (holds(&counters)) {
             return counters;
         }
@@ -254,7 +256,7 @@ static void a_device_has_so_many_connections(void **state)
         assert_int_equal(read_bytes(peers[i], answer, sizeof(answer)), i < 2);
     }
     close(peers[0]);
-    for (int tries = 0;; tries++) { /* its place is free again */
+    for (int tries = 0;; tries++) { /* until its slot is free again */
         close(peers[2]);
         peers[2] = connect_peer();
         if (is_served(peers[2], 2)) {
@@ -330,7 +332,7 @@ static void who_finds_the_taker_full_is_served_later(void **state)
         ask(peers[i], i);
     }
     const int beside = connect_peer();
-    assert_true(read_bytes(beside, answer, 8)); /* the edge itself goes on */
+    assert_true(read_bytes(beside, answer, 8)); /* the edge itself still works */
     assert_int_equal(test->taken, 0);
     test->is_full = false;
     sj_edge_go_on(test->edge);
@@ -344,7 +346,7 @@ static void who_finds_the_taker_full_is_served_later(void **state)
     (void)wait_for(is_empty);
 }
 
-/* The taker has had so many messages. */
+/* Waits until the edge has delivered `count` messages. */
 static void wait_for_taken(int count)
 {
     for (int i = 0; i < PATIENCE_MS && test->taken < count; i++) {
@@ -353,7 +355,7 @@ static void wait_for_taken(int count)
     assert_int_equal(test->taken, count);
 }
 
-/* Half of a message of `size` bytes, or the rest of it. */
+/* Sends half of a message of `size` bytes, or the rest of it. */
 static void say_half(int peer, size_t size, bool is_rest)
 {
     uint8_t *bytes = calloc(1, size + 9);
@@ -379,7 +381,8 @@ static void so_many_messages_wait_for_answers(void **state)
         static const uint8_t question[17] = {1, 0, 0, 0, 0, 0, 0, 0, 8, 0x80, 0, 0, 1};
         memcpy(questions + (size_t)i * 17, question, 17);
     }
-    for (int binds = 0; binds < 2; binds++) { /* a stranger has one, a device so many */
+    /* a stranger may have one message pending, a device PENDING */
+    for (int binds = 0; binds < 2; binds++) {
         const int peer = connect_peer();
         const int before = test->taken;
         const int most = binds != 0 ? PENDING : 1;
@@ -387,7 +390,7 @@ static void so_many_messages_wait_for_answers(void **state)
         say(peer, greeting, sizeof(greeting));
         say(peer, questions, sizeof(questions));
         wait_for_taken(before + most);
-        const int other = connect_peer(); /* comes after all of them */
+        const int other = connect_peer(); /* this one comes after all of them */
         say(other, greeting, sizeof(greeting));
         ask(other, 1);
         wait_for_taken(before + most + 1);
@@ -413,7 +416,7 @@ static void a_strangers_long_message_is_dropped_and_answered(void **state)
     assert_true(read_bytes(peer, answer, sizeof(answer)));
     assert_true(test->last.is_cut);
     assert_int_equal(test->last.body.size, 0);
-    for (int i = 0; i < 12; i++) { /* more than a stranger may send in all */
+    for (int i = 0; i < 12; i++) { /* more than a stranger may send in total */
         say_half(peer, 8192, false);
         say_half(peer, 8192, true);
     }
@@ -436,8 +439,8 @@ static void a_message_longer_than_any_is_hung_up_on(void **state)
     (void)wait_for(is_empty);
 }
 
-/* Together they announce more than there is room for: devices wait for each other, and all of them
- * are served in the end; strangers are hung up on. */
+/* Together the messages announce more than the limit. Devices wait for each other, and all of them
+ * are served. Strangers' connections are closed. */
 static void what_is_being_read_is_bounded(void **state)
 {
     (void)state;
@@ -473,7 +476,7 @@ static void what_is_being_read_is_bounded(void **state)
     (void)wait_for(is_empty);
 }
 
-/* While devices hold all connections newcomers wait; devices do not make way. */
+/* While devices hold all connections newcomers wait. Devices do not make way. */
 static void newcomers_wait_for_a_place(void **state)
 {
     (void)state;
@@ -525,7 +528,7 @@ static void an_answer_to_one_that_is_gone_is_dropped(void **state)
     sj_edge_flush(test->edge);
     (void)wait_for(has_late);
     test->is_mute = false;
-    const int other = connect_peer(); /* has its slot, and not its answer */
+    const int other = connect_peer(); /* has its slot, but no answer yet */
     assert_true(is_served(other, 10));
     close(other);
 }
@@ -569,7 +572,7 @@ static void an_address_that_is_taken_is_refused(void **state)
     assert_int_equal(sj_edge_start(&bare, &other, &error), SJ_EINVAL);
     assert_non_null(strstr(error.text, "certificate"));
     const int peer = connect_peer();
-    assert_true(is_served(peer, 3)); /* the first one listens on */
+    assert_true(is_served(peer, 3)); /* the first edge still listens */
     close(peer);
 }
 

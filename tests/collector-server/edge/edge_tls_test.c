@@ -1,5 +1,5 @@
-/* The edge over TLS and TCP, IPv4 and IPv6, with peers that misuse it: half handshakes, cleartext,
- * renegotiation, key updates, records of one byte, old versions. Others are served meanwhile. */
+/* The edge over TLS and TCP, IPv4 and IPv6. Peers misuse it by half handshakes, cleartext,
+ * renegotiation, key updates, records of one byte and old versions. Others are served meanwhile. */
 #include "collector-server/edge/edge.h"
 #include "collector-server/fleet/certificate.h"
 #include "tests/support/check.h"
@@ -37,7 +37,7 @@ static sj_edge_verdict take(void *context, sj_edge_message *message)
     return SJ_EDGE_TAKEN;
 }
 
-/* Listens at a port that is free; false: this machine has no such addresses. */
+/* Listens at a free port. Returns false if this machine has no such addresses. */
 static bool start(const char *scheme, int family)
 {
     const char *host = family == AF_INET6 ? "[::1]" : "127.0.0.1";
@@ -144,7 +144,7 @@ static void tls_open(tls_peer *peer, const char *versions)
     gnutls_record_set_timeout(peer->session, PATIENCE_MS);
 }
 
-/* What GnuTLS says of the handshake. */
+/* Returns GnuTLS' status of the handshake. */
 static int tls_shake(const tls_peer *peer)
 {
     int result;
@@ -213,8 +213,8 @@ static void both_versions_of_tls_are_spoken_and_no_older_one(void **state)
     (void)wait_for_nobody();
 }
 
-/* A second handshake on a connection costs the server as much as a first, and no sender needs it.
- */
+/* A second handshake on a connection costs the server as much as a first, and no sender needs
+ * it. */
 static void who_wants_to_negotiate_anew_is_hung_up_on(void **state)
 {
     (void)state;
@@ -224,7 +224,7 @@ static void who_wants_to_negotiate_anew_is_hung_up_on(void **state)
         tls_open(&peer, "NORMAL:-VERS-ALL:+VERS-TLS1.2");
         assert_int_equal(tls_shake(&peer), 0);
         assert_true(tls_greet(&peer) && tls_ask(&peer));
-        assert_int_not_equal(tls_shake(&peer), 0); /* over TLS 1.2: a renegotiation */
+        assert_int_not_equal(tls_shake(&peer), 0); /* over TLS 1.2 this is a renegotiation */
         assert_true(is_hung_up(peer.socket));
         tls_close(&peer);
     }
@@ -232,7 +232,7 @@ static void who_wants_to_negotiate_anew_is_hung_up_on(void **state)
     (void)wait_for_nobody();
 }
 
-/* TLS 1.3 has key updates instead: a few are served, a flood of them ends the connection. */
+/* TLS 1.3 has key updates instead. A few are served, a flood of them ends the connection. */
 static void key_updates_without_end_end_the_connection(void **state)
 {
     (void)state;
@@ -246,13 +246,13 @@ static void key_updates_without_end_end_the_connection(void **state)
     assert_true(tls_ask(&peer));
     for (int i = 0; i < MANY && gnutls_session_key_update(peer.session, GNUTLS_KU_PEER) == 0; i++) {
     }
-    (void)tls_ask(&peer); /* served or not: it is this peer's own affair */
+    (void)tls_ask(&peer); /* served or not: only this peer is affected */
     check_somebody_is_served("NORMAL");
     tls_close(&peer);
     (void)wait_for_nobody();
 }
 
-/* Many messages in one record, and a message of one byte a record. */
+/* Sends many messages in one record, and a message in records of one byte. */
 static void records_may_have_any_length(void **state)
 {
     (void)state;
@@ -278,7 +278,8 @@ static void records_may_have_any_length(void **state)
     (void)wait_for_nobody();
 }
 
-/* A handshake that stops at each of its bytes; what has not begun TLS within its time goes. */
+/* Stops handshakes at each of their bytes. A connection that has not begun TLS in time is
+ * closed. */
 static void half_handshakes_and_cleartext_leave_nothing(void **state)
 {
     (void)state;
@@ -301,7 +302,7 @@ static void half_handshakes_and_cleartext_leave_nothing(void **state)
     (void)wait_for_nobody();
 }
 
-/* With TLS in the middle of each thing that it does. */
+/* The edge stops while TLS is in the middle of each of its steps. */
 static void it_stops_with_tls_under_way(void **state)
 {
     (void)state;
@@ -341,7 +342,7 @@ static bool is_served(int peer)
     return recv(peer, answer, sizeof(answer), MSG_WAITALL) == (ssize_t)sizeof(answer);
 }
 
-/* A crowd from one /64 has its share, and keeps nobody out who means it. */
+/* Many peers from one /64 have its share, and do not keep other peers out. */
 static void a_crowd_of_one_network_of_ipv6_has_its_share(void **state)
 {
     (void)state;
@@ -379,7 +380,7 @@ static void tls_is_spoken_over_ipv6(void **state)
 
 /* ---- one address ---- */
 
-/* Who has begun to speak is not displaced by a crowd of its address that is silent. */
+/* A peer that has begun to send is not displaced by silent peers of its address. */
 static void a_silent_crowd_displaces_itself(void **state)
 {
     (void)state;
@@ -396,7 +397,7 @@ static void a_silent_crowd_displaces_itself(void **state)
     for (int i = 0; i < CROWD; i++) {
         crowd[i] = connect_peer();
     }
-    /* Once those at its beginning are gone, as many have come since as there are places. */
+    /* Once the first peers are closed, as many have come since as there are slots. */
     assert_true(is_hung_up(crowd[0]));
     assert_true(is_hung_up(crowd[40]));
     (void)!send(good, question, sizeof(question), MSG_NOSIGNAL);
@@ -408,8 +409,8 @@ static void a_silent_crowd_displaces_itself(void **state)
     (void)wait_for_nobody();
 }
 
-/* One lost packet is no reason to hang up on a device that has nothing to say: what ends a silent
- * connection has to outlast several probes. */
+/* One lost packet does not end the connection of a device without data. The timeout of a silent
+ * connection must outlast several probes. */
 static void an_idle_connection_outlasts_a_lost_probe(void **state)
 {
     (void)state;
@@ -420,7 +421,8 @@ static void an_idle_connection_outlasts_a_lost_probe(void **state)
     assert_true(is_served(peer));
     assert_int_equal(getsockname(peer, (struct sockaddr *)&own, &size), 0);
     int found = -1;
-    for (int i = 3; i < 1024 && found < 0; i++) { /* the edge's end of it is in this process */
+    /* the edge's end of the connection is in this process */
+    for (int i = 3; i < 1024 && found < 0; i++) {
         struct sockaddr_in other = {0};
         size = sizeof(other);
         if (getpeername(i, (struct sockaddr *)&other, &size) == 0 && other.sin_family == AF_INET &&
@@ -440,7 +442,8 @@ static void an_idle_connection_outlasts_a_lost_probe(void **state)
     close(peer);
 }
 
-/* A crowd that comes on and on from an address, and good peers of the same one: none is refused. */
+/* New peers keep coming from an address, with good peers of the same address among them. The edge
+ * refuses no good peer. */
 static void a_crowd_refuses_no_good_peer_of_its_address(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* The wire of a REQ peer: whole messages whatever the pieces, memory as bytes come, an end for
- * everybody else. */
+/* The wire of a REQ peer: complete messages from any pieces, memory only as bytes arrive, and an
+ * end for all other peers. */
 #include "collector-server/edge/sp_peer.h"
 #include "tests/support/check.h"
 
@@ -69,7 +69,7 @@ static sj_sp_result feed_all(const sj_sp_limits *by)
     return feed(by, &bytes);
 }
 
-/* Takes the message that is whole and looks at it. */
+/* Reads the complete message and checks it. */
 static void check_message(size_t body_bytes, uint8_t fill)
 {
     sj_sp_whole whole;
@@ -147,7 +147,7 @@ static void a_long_message_may_be_read_into_its_place(void **state)
         uint8_t *place = sj_sp_peer_place(&test->peer, &test->account, false, &room, &result);
         assert_int_equal(result, SJ_SP_MORE);
         const size_t part = place == NULL ? left : room < left ? room : left;
-        if (place == NULL) { /* the last of it */
+        if (place == NULL) { /* the last part of it */
             bytes = (sj_slice){.data = from, .size = part};
             result = feed(&limits, &bytes);
         } else {
@@ -200,10 +200,10 @@ static void who_is_no_req_is_hung_up_on(void **state)
 {
     (void)state;
     static const uint8_t wrong[][17] = {
-        {0, 'S', 'P', 0, 0, 0x31, 0, 0},                               /* a REP */
-        {0, 'S', 'P', 1, 0, 0x30, 0, 0},                               /* of another version */
-        {'G', 'E', 'T', ' ', '/'},                                     /* HTTP */
-        {0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0},    /* no room for a way back */
+        {0, 'S', 'P', 0, 0, 0x31, 0, 0},                            /* a REP */
+        {0, 'S', 'P', 1, 0, 0x30, 0, 0},                            /* another version */
+        {'G', 'E', 'T', ' ', '/'},                                  /* HTTP */
+        {0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0}, /* no space for a return path */
         {0, 'S', 'P', 0, 0, 0x30, 0, 0, 0, 0, 0, 0, 0, 0x10, 0, 1, 0}, /* 1 MB and one byte */
         {0, 'S', 'P', 0, 0, 0x30, 0, 0, 0xff, 255, 255, 255, 255, 255, 255, 255}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -222,7 +222,7 @@ static void a_way_back_without_end_is_none(void **state)
     sj_sp_whole whole;
     add(greeting, sizeof(greeting));
     add(length, sizeof(length));
-    rest[36] = 0x80; /* the tenth word: one more than there may be */
+    rest[36] = 0x80; /* the tenth word: one more than allowed */
     add(rest, sizeof(rest));
     assert_int_equal(feed_all(&limits), SJ_SP_MESSAGE);
     assert_int_equal(sj_sp_peer_take(&test->peer, &whole), SJ_ECORRUPT);

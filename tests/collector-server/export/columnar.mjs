@@ -1,6 +1,6 @@
-// What `sojourn export` writes as Arrow and Parquet is what SQL says of the calls, in the eyes of
-// readers by others: apache-arrow and DuckDB. Calls that returned, threw, were cut off by the end of
-// their program, of several streams, and more than a batch of them.
+// The Arrow and Parquet files of `sojourn export` equal the rows of SQL. apache-arrow and DuckDB read
+// the files. The calls returned, threw, or were ended by the end of their program. They come from
+// several streams, and are more than one batch.
 //
 //   node columnar.mjs BUILD_FOLDER
 //

@@ -39,7 +39,7 @@ static int close_trace(void **state)
     return 0;
 }
 
-/* What an exporter writes; free it. */
+/* Returns the output of an exporter. The caller frees it. */
 static char *export_text(const char *format)
 {
     char *text = NULL;
@@ -145,7 +145,7 @@ static void bytes_that_are_no_utf8_are_replaced(void **state)
     assert_int_equal(sj_utf8_clean("", out), 0);
 }
 
-/* Values, types and costs of the call in the table `first`. */
+/* Adds values, types and costs of the call in the table `first`. */
 static const char valued_sql[] =
     "INSERT INTO reports (session_id, number, at_ns, monitor, kind, payload) SELECT 1, 1000, 0,"
     " 'values', 'types', json_object('module', number, 'functions', json_array(json_object("

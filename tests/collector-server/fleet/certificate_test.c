@@ -1,4 +1,4 @@
-/* Whose certificate and key the collector uses. */
+/* Tests whose certificate and key the collector accepts. */
 #include "collector-server/fleet/certificate.h"
 
 #include <setjmp.h>
@@ -74,7 +74,7 @@ static void what_another_user_owns_is_refused(void **state)
 {
     (void)state;
     if (geteuid() != 0) {
-        skip(); /* it cannot be given away */
+        skip(); /* this process cannot change the owner */
     }
     for (int i = 0; i < 3; i++) {
         sj_error error = {0};

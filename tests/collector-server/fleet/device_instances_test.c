@@ -1,4 +1,4 @@
-/* Which processes of a device's daemon are known, and which of their polls wait. */
+/* Tests which processes of a device's daemon are known, and which of their polls wait. */
 #include "collector-server/fleet/device_instances.h"
 #include "collector-server/fleet/parked_polls.h"
 #include "tests/support/check.h"
@@ -10,7 +10,7 @@ static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
     (void)state;
     sj_device_instances *all = sj_device_instances_new();
     assert_non_null(all);
-    for (int64_t id = DEVICES; id > 0; id--) { /* in no device's way */
+    for (int64_t id = DEVICES; id > 0; id--) { /* these affect no other device */
         assert_true(sj_device_instances_note(all, id, 1, 5).is_restart);
         assert_false(sj_device_instances_note(all, id, 1, 6).is_restart);
     }
@@ -23,7 +23,7 @@ static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
         proofs += verdict.is_proof;
         news += verdict.is_news;
     }
-    assert_int_equal(proofs, 17); /* 2 begins, 1 and 2 return once, then each poll shows it */
+    assert_int_equal(proofs, 17); /* 2 begins, 1 and 2 return once, then each poll proves it */
     assert_int_equal(news, 1);
     /* A third process of a device with a copy may be a restarted one or another copy. */
     assert_false(sj_device_instances_note(all, 7, 3, 40).is_restart);
@@ -33,7 +33,7 @@ static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
     sj_device_instances_free(all);
 }
 
-/* A daemon that is restarted again and again is no copy, however long. */
+/* A daemon that is restarted repeatedly is not a copy, however long this lasts. */
 static void restarts_prove_nothing(void **state)
 {
     (void)state;
@@ -72,7 +72,8 @@ static void a_poll_replaces_that_of_its_own_process(void **state)
     assert_true(take(&polls, 1, 3, &deadline)); /* the same process */
     assert_int_equal(deadline, 97);
     assert_false(take(&polls, 1, 3, &deadline));
-    assert_true(take(&polls, 2, 99, &deadline)); /* one too many: the one that ends first */
+    /* one too many: the poll that ends first makes way */
+    assert_true(take(&polls, 2, 99, &deadline));
     assert_int_equal(deadline, 100 - SJ_PARKED_OF_A_DEVICE_MAX + 1);
     assert_int_equal(polls.count, 2 * SJ_PARKED_OF_A_DEVICE_MAX - 2);
     sj_parked_polls_deinit(&polls);

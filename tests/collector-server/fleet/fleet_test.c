@@ -1,4 +1,5 @@
-/* The fleet's tables: who may speak, commands from their giving to their end, rules of policies. */
+/* The fleet's tables: which senders are accepted, commands from their start to their end, and rules
+ * of policies. */
 #include "collector-server/fleet/control.h"
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_commands.h"
@@ -163,7 +164,8 @@ static void a_device_is_taken_over_by_an_invitation_for_it_only(void **state)
     memcpy(tokens[1], before, sizeof(before));
     assert_int_equal(check(1, before), SJ_OK);
     assert_int_equal(sj_fleet_invite(fleet, 1, 1, invitation, &error), SJ_OK);
-    assert_int_equal(enrol(1, invitation, &namesakes, &error), SJ_EPERM); /* it is for device 1 */
+    /* the invitation is for device 1 */
+    assert_int_equal(enrol(1, invitation, &namesakes, &error), SJ_EPERM);
     memcpy(tokens[1], before, sizeof(before));
     assert_int_equal(check(1, before), SJ_OK);
     assert_int_equal(number("SELECT count(*) FROM token_events WHERE what = 'taken over'"), 0);
@@ -239,7 +241,7 @@ static void a_command_is_given_until_it_is_taken_up_and_ends_once(void **state)
     assert_int_equal(next(2, 0, &command), SJ_ENOTFOUND);
     assert_int_equal(next(1, 0, &command), SJ_OK);
     assert_int_equal(command.command_id, first);
-    assert_int_equal(next(1, 0, &command), SJ_OK); /* it was not taken up */
+    assert_int_equal(next(1, 0, &command), SJ_OK); /* the device has not acknowledged it */
     assert_int_equal(command.command_id, first);
     assert_int_equal(next(1, (uint64_t)first, &command), SJ_OK);
     assert_int_equal(command.command_id, second);
@@ -295,7 +297,7 @@ static void time_outs_say_where_a_command_was(void **state)
     assert_int_equal(next(1, 0, &command), SJ_ENOTFOUND);
 }
 
-/* An ended session, one of whose three blocks was refused for good, or is still under way. */
+/* Adds an ended session. One of its three blocks was refused for good, or has not arrived yet. */
 static void add_session(bool is_refused)
 {
     char sql[512];
@@ -327,7 +329,7 @@ static void a_job_waits_for_blocks_but_not_for_those_that_were_refused(void **st
     json_decref(progress);
 }
 
-/* What its device sent is not known: more may come. */
+/* The number of blocks that the device sent is unknown, so more may come. */
 static void a_job_does_not_end_with_a_session_that_lost_contact(void **state)
 {
     (void)state;
@@ -345,7 +347,7 @@ static void a_job_does_not_end_with_a_session_that_lost_contact(void **state)
     json_decref(progress);
 }
 
-/* Carries out what waits, as the collector's thread does, until `sql` is not 0. */
+/* Runs the pending jobs, as the collector's thread does, until `sql` is not 0. */
 static void export_until(const char *sql)
 {
     const struct timespec moment = {.tv_nsec = 10000000};
@@ -409,7 +411,7 @@ static void devices_are_named_and_those_that_cannot_be_are_refused(void **state)
     (void)state;
     (void)give("phone0", "status", "{}", SJ_OK);
     (void)give("01010101", "status", "{}", SJ_OK);
-    (void)give("phone1", "status", "{}", SJ_EINVAL); /* two are called so */
+    (void)give("phone1", "status", "{}", SJ_EINVAL); /* two devices have this name */
     (void)give("2", "status", "{}", SJ_OK);
     (void)give("0101%", "status", "{}", SJ_ENOTFOUND);
     (void)give("", "status", "{}", SJ_ENOTFOUND);
@@ -421,7 +423,7 @@ static void devices_are_named_and_those_that_cannot_be_are_refused(void **state)
     (void)give("all", "tags", "{\"tags\": {\"a'b\": \"c\"}}", SJ_EINVAL);
 }
 
-/* What the newest command `policies` of a device carries: its rules' apps and names. */
+/* Checks the newest command `policies` of a device: its rules' apps and names. */
 static void expect_rules(int64_t device, const char *wanted)
 {
     char sql[512];
@@ -454,7 +456,7 @@ static void the_nearer_rule_stands_first_and_devices_catch_up(void **state)
     const int64_t before = number("SELECT count(*) FROM commands WHERE kind = 'policies'");
     assert_int_equal(
         sj_fleet_policies_sync(fleet, 2, "old", "collector", 1000, &command_id, &error), SJ_OK);
-    assert_int_equal(command_id, 0); /* one is under way */
+    assert_int_equal(command_id, 0); /* one command is running */
     run("UPDATE commands SET state = 'timed_out' WHERE kind = 'policies'");
     assert_int_equal(
         sj_fleet_policies_sync(fleet, 2, "old", "collector", 1000, &command_id, &error), SJ_OK);

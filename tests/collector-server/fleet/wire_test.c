@@ -1,5 +1,5 @@
-/* What devices with tokens of their own, and peers without one, can say over the wire: frames that
- * are replayed, altered, or name another's device, token or session; tokens guessed at speed. */
+/* Tests what devices with their own tokens, and peers without one, can send: frames that are
+ * replayed, altered, or name another's device, token or session, and tokens guessed at speed. */
 #include "collector-server/fleet/fleet.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_service.h"
@@ -14,9 +14,9 @@
 
 enum {
     PATIENCE_S = 120,
-    HEAD_BYTES = 1 + 8 + 4, /* of SP over ipc */
+    HEAD_BYTES = 1 + 8 + 4, /* bytes before a message of SP over ipc */
     ANSWER_BYTES = 64 << 10,
-    FRAMES = 8, /* of a session that is kept */
+    FRAMES = 8, /* frames of a kept session */
     GUESSES_MAX = 20000,
     HUNG_UP = -1
 };
@@ -34,7 +34,7 @@ typedef struct fixture {
     sj_fleet_service *service;
     sj_ingest *ingest;
     device owner, other;
-    int peer; /* -1: none */
+    int peer; /* -1: no connection */
 } fixture;
 
 static fixture *test;
@@ -69,7 +69,8 @@ static void come(void)
     assert_true(read_bytes(answer, sizeof(answer)));
 }
 
-/* Asks and gives the answer's frame; false: the collector has hung up. */
+/* Sends a frame and reads the answer's frame. Returns false if the collector has closed the
+ * connection. */
 static bool ask_for(sj_slice frame, sj_frame_view *answer)
 {
     static uint8_t bytes[ANSWER_BYTES];
@@ -89,7 +90,7 @@ static bool ask_for(sj_slice frame, sj_frame_view *answer)
     return true;
 }
 
-/* The status of the ACK, or HUNG_UP. */
+/* Returns the status of the ACK, or HUNG_UP. */
 static int ask(sj_slice frame, bool *duplicate)
 {
     sj_frame_view answer;
@@ -121,7 +122,7 @@ static void name_device(const device *from, uint8_t id[16])
     id[1] = from->maker.session_tag;
 }
 
-/* A frame of one message, in the frame maker's memory. */
+/* Returns a frame of one message, in the frame maker's memory. */
 static sj_slice frame_of(device *from, uint16_t type, const ProtobufCMessage *message)
 {
     uint8_t header[1024];
@@ -148,7 +149,7 @@ static void come_as(device *from)
     expect(hello_as(from, SJ_FRAME_HELLO, from->token), SJ_OK);
 }
 
-/* A session of frames that outlive the maker's memory. */
+/* A session whose frames outlive the maker's memory. */
 typedef struct kept_session {
     sj_slice frames[FRAMES];
 } kept_session;
@@ -188,7 +189,7 @@ static void send_session(const kept_session *kept)
     }
 }
 
-/* All that the store says of sessions, for a comparison. */
+/* Reads everything that the store has about sessions, for a comparison. */
 static void read_state(char state[4096])
 {
     char *found = lab_file_ask(
@@ -266,8 +267,8 @@ static int tear_down(void **state)
 
 /* ---- what is tried ---- */
 
-/* Its own device's again: stored before. Another's, with its own token: refused for good. Nobody's:
- * nothing but "say hello". */
+/* Replayed frames of the device itself were stored before. Frames of another device, with its own
+ * token, are refused for good. Frames of no device only get "say hello". */
 static void what_is_replayed_changes_nothing(void **state)
 {
     (void)state;
@@ -295,7 +296,7 @@ static void what_is_replayed_changes_nothing(void **state)
         read_state(after);
         assert_string_equal(after, before);
     }
-    /* The SESSION names another device than its sender, which is refused before. */
+    /* The SESSION frame names another device than its sender. This is refused first. */
     lab_file_expect(&test->lab, "SELECT sum(frames), hex(sender_uuid) FROM refused_frames",
                     "7|D0020000000000000000000000000000|\n");
     sj_ingest_get_counters(test->ingest, &counters);
@@ -303,7 +304,7 @@ static void what_is_replayed_changes_nothing(void **state)
     free_session(&kept);
 }
 
-/* One byte is another, with the checksum as it was and with one that fits. */
+/* One byte is changed, with the old checksum and with a matching one. */
 static void what_is_altered_is_refused_or_its_own_affair(void **state)
 {
     (void)state;
@@ -325,7 +326,7 @@ static void what_is_altered_is_refused_or_its_own_affair(void **state)
             bytes[at] ^= 0x40;
             assert_int_not_equal(ask(kept.frames[i], &duplicate), SJ_OK);
             bytes[at] ^= 0x40;
-            if (at % 16 == 0) { /* after a hang-up, or whatever the length said */
+            if (at % 16 == 0) { /* after a closed connection, or whatever length the frame had */
                 come_as(&test->owner);
             }
         }
@@ -336,7 +337,7 @@ static void what_is_altered_is_refused_or_its_own_affair(void **state)
     free_session(&foreign);
 }
 
-/* The sender makes them whole again: what comes of it stays within what is its own. */
+/* The sender computes a matching checksum. The effects stay within the sender's own data. */
 static void what_is_altered_with_a_good_checksum_stays_its_own_affair(void **state)
 {
     (void)state;
@@ -374,7 +375,7 @@ static void what_is_altered_with_a_good_checksum_stays_its_own_affair(void **sta
     free_session(&foreign);
 }
 
-/* A poll of one process of the device's daemon; 0: of an older daemon. */
+/* Returns a poll of one process of the device's daemon. Instance 0 is an older daemon. */
 static sj_slice poll_of(device *from, const char *token, uint64_t instance, uint64_t last_command)
 {
     uint8_t id[16];
@@ -439,9 +440,10 @@ static void an_id_with_anothers_token_opens_nothing(void **state)
         expect(result_as(&test->owner, tokens[i], 1), SJ_EPERM);
         expect(fetch_as(&test->owner, tokens[i]), SJ_EPERM);
         expect(claim_as(&test->owner, tokens[i], 7, 1), SJ_EPERM);
-        expect(frame_maker_session(&test->owner.maker), SJ_EAGAIN); /* say hello first */
+        /* the sender must send HELLO first */
+        expect(frame_maker_session(&test->owner.maker), SJ_EAGAIN);
     }
-    /* From a connection that is the other device's, too; that stays what it is. */
+    /* Uses the connection of the other device, too, which keeps its identity. */
     come_as(&test->other);
     expect(poll_as(&test->owner, test->other.token), SJ_EPERM);
     expect(frame_maker_session(&test->owner.maker), SJ_EINVAL);
@@ -488,7 +490,7 @@ static void a_result_is_of_the_commands_own_device_only(void **state)
 
 enum { FIRST = 11, SECOND = 22, OLD = 0, NOTHING = 0 };
 
-/* Polls as one process of the device's daemon: the command that is given, or NOTHING. */
+/* Polls as one process of the device's daemon. Returns the command, or NOTHING. */
 static uint64_t poll_process(uint64_t instance, uint64_t last_command)
 {
     sj_frame_view answer;
@@ -510,13 +512,14 @@ static void claim(uint64_t instance, uint64_t command, sj_status wanted)
     expect(claim_as(&test->owner, test->owner.token, instance, command), wanted);
 }
 
-/* Two machines with one identity: both may be given the command, and one gets the right to it. */
+/* Two machines have one identity. Both may get the command, and one of them gets the right to run
+ * it. */
 static void a_command_is_claimed_by_one_process_only(void **state)
 {
     (void)state;
     const uint64_t command = order_one();
     come_as(&test->owner);
-    claim(FIRST, command, SJ_ENOTFOUND); /* it was given to none yet */
+    claim(FIRST, command, SJ_ENOTFOUND); /* it was given to no process yet */
     assert_int_equal(poll_process(FIRST, 0), command);
     assert_int_equal(poll_process(SECOND, 0), command);
     claim(0, command, SJ_EINVAL);
@@ -526,7 +529,7 @@ static void a_command_is_claimed_by_one_process_only(void **state)
     assert_int_equal(poll_process(FIRST, 0), NOTHING);
     assert_int_equal(poll_process(SECOND, 0), command);
     assert_int_equal(poll_process(OLD, 0), NOTHING);
-    /* The other one carries out the next command meanwhile, and ends none that is not its own. */
+    /* The other process runs the next command meanwhile, and cannot end a command of this one. */
     const uint64_t next = order_one();
     assert_int_equal(poll_process(FIRST, 0), next);
     claim(FIRST, next, SJ_OK);
@@ -542,7 +545,7 @@ static void a_command_is_claimed_by_one_process_only(void **state)
     lab_file_expect(&test->lab, states, "done|22|\ndone|11|\n");
 }
 
-/* A daemon of before claims nothing: it has the command with the answer, as it always had. */
+/* An older daemon claims nothing. It gets the command with the answer, as before. */
 static void an_older_daemon_has_a_command_with_the_answer(void **state)
 {
     (void)state;
@@ -552,7 +555,7 @@ static void an_older_daemon_has_a_command_with_the_answer(void **state)
     assert_int_equal(poll_process(OLD, 0), command);
     assert_int_equal(poll_process(FIRST, 0), NOTHING);
     claim(FIRST, command, SJ_EEXIST);
-    /* Its successor is a newer one, and has the number of the command from the file. */
+    /* Its successor is a newer daemon, and has the number of the command from the file. */
     assert_int_equal(poll_process(SECOND, command), NOTHING);
     lab_file_expect(&test->lab, "SELECT state, result LIKE '%restarted%' FROM commands",
                     "failed|1|\n");
@@ -564,8 +567,8 @@ static void two_processes_that_poll_by_turns_are_a_copy(void **state)
     static const char copies[] = "SELECT device_id FROM copied_devices";
     const uint64_t command = order_one();
     come_as(&test->owner);
-    /* A restart: the claim of the former process is void, and one late poll of it proves nothing.
-     */
+    /* After a restart, the claim of the former process is void. One late poll of it proves
+     * nothing. */
     assert_int_equal(poll_process(FIRST, 0), command);
     claim(FIRST, command, SJ_OK);
     (void)poll_process(SECOND, command);
@@ -573,7 +576,7 @@ static void two_processes_that_poll_by_turns_are_a_copy(void **state)
     (void)poll_process(FIRST, command);
     (void)poll_process(SECOND, command);
     (void)poll_process(SECOND, command);
-    for (int i = 0; i < 4; i++) { /* an update of the daemon and its undoing */
+    for (int i = 0; i < 4; i++) { /* an update of the daemon, and its undoing */
         (void)poll_process(OLD, command);
         lab_file_expect(&test->lab, copies, "");
     }
@@ -581,8 +584,8 @@ static void two_processes_that_poll_by_turns_are_a_copy(void **state)
     lab_file_expect(&test->lab, copies, "1|\n");
 }
 
-/* A guess is answered only so often; from then on it costs its connection. Who has a true one comes
- * in meanwhile, from the same address. */
+/* Guesses get a limited number of answers. Further guesses cost their connection. A device with a
+ * valid token connects meanwhile, from the same address. */
 static void guessing_gets_slow_and_keeps_nobody_out(void **state)
 {
     (void)state;
@@ -625,7 +628,7 @@ static int try_to_enrol(const char *invitation)
     return status;
 }
 
-/* Beyond so many in a second nobody's invitation is looked at; devices are served as before. */
+/* Beyond the limit in a second, no invitation is checked. Devices are served as before. */
 static void invitations_are_guessed_no_faster_than_allowed(void **state)
 {
     (void)state;

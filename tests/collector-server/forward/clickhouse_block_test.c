@@ -1,4 +1,4 @@
-/* Rows as a block of columns: names, types and values of every kind, byte by byte. */
+/* Encodes rows as a block of columns: names, types and values of every kind, byte by byte. */
 #include "collector-server/forward/clickhouse_block.h"
 
 #include <setjmp.h>
@@ -79,7 +79,7 @@ static void every_kind_of_value(void **state)
     assert_int_equal(sj_forward_prepare(database, &table, &select, NULL), SJ_OK);
     assert_int_equal(sj_forward_collect(select, &table, 0, &place, &rows, NULL), SJ_OK);
     sqlite3_finalize(select);
-    for (int again = 0; again < 2; again++) { /* a block may be made anew: it was not sent */
+    for (int again = 0; again < 2; again++) { /* a block that was not sent may be made again */
         assert_int_equal(sj_clickhouse_block_make(&block, &table, &rows), SJ_OK);
         size_t at = 0;
         for (size_t i = 0; i < block.count; i++) {

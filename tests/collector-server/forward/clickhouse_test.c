@@ -1,5 +1,5 @@
-/* What is at the other end may be anything: each answer of an HTTP server becomes one status and a
- * sentence, and none is taken for success that is not. */
+/* The other end may be any server. Each answer of an HTTP server becomes one status and a sentence,
+ * and no failure counts as success. */
 #include "collector-server/forward/clickhouse.h"
 
 #include <arpa/inet.h>
@@ -19,7 +19,7 @@ typedef struct fake_server {
     char url[64];
 } fake_server;
 
-/* serve answers one connection once its request has begun, and closes it. */
+/* Answers one connection once its request has begun, and closes it. */
 static void *serve(void *held)
 {
     fake_server *server = held;
@@ -30,7 +30,8 @@ static void *serve(void *held)
         if (write(peer, server->answer, size) == (ssize_t)size) {
             shutdown(peer, SHUT_WR);
         }
-        while (read(peer, request, sizeof(request)) > 0) { /* else the kernel resets */
+        /* otherwise the kernel resets the connection */
+        while (read(peer, request, sizeof(request)) > 0) {
         }
     }
     close(peer);
@@ -50,7 +51,7 @@ static void start(fake_server *server, const char *answer)
     assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
 }
 
-/* status_of asks for the tables' version where `answer` is all that comes. */
+/* Asks for the tables' version. `answer` is the whole response. */
 static sj_status status_of(const char *answer, sj_error *error)
 {
     fake_server server;

@@ -1,5 +1,5 @@
-/* The questions that are shipped for clusters: one for each of a lab's, in SQL that both 18.16 and
- * later servers take; and how values and patterns get into them. */
+/* The questions for clusters: one for each of a lab's, in SQL that both 18.16 and later servers
+ * accept. Also tests how values and patterns get into them. */
 #include "collector-server/forward/cluster_question.h"
 
 #include <setjmp.h>
@@ -21,13 +21,13 @@ static void every_question_of_a_lab_is_there(void **state)
         const sj_shipped_query *found = sj_cluster_question_find(queries[i].name);
         char text[512];
         assert_non_null(found);
-        if (strstr(found->text, "\nSELECT") == NULL) { /* else it says why */
+        if (strstr(found->text, "\nSELECT") == NULL) { /* otherwise the text says why */
             assert_true(sj_shipped_query_field(found, "refused", 0, text, sizeof(text)));
         }
     }
 }
 
-/* end_of returns what follows the parenthesis that begins at `at`. */
+/* Returns what follows the parenthesis that begins at `at`. */
 static const char *end_of(const char *at)
 {
     unsigned depth = 0;
@@ -44,7 +44,7 @@ static const char *end_of(const char *at)
     return at + strspn(at, " \n");
 }
 
-/* Servers from 20.1 on refuse subqueries of joins that have no name. */
+/* Servers from 20.1 on refuse unnamed subqueries of joins. */
 static void check_names(const sj_shipped_query *question)
 {
     static const char *const before[] = {"FROM (", "JOIN ("};
@@ -67,7 +67,7 @@ static void every_subquery_has_a_name(void **state)
     }
 }
 
-/* What 18.16 has not. */
+/* Version 18.16 lacks these words. */
 static void no_question_needs_a_later_server(void **state)
 {
     (void)state;

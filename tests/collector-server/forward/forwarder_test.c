@@ -1,5 +1,5 @@
-/* The forwarder counts what it has read and sent of the sessions that are owed, and owes none for
- * ever. */
+/* The forwarder counts what it has read and sent of the pending sessions, and no session stays
+ * pending for ever. */
 #include "collector-server/forward/forwarder.h"
 #include "collector-server/store/database.h"
 
@@ -30,7 +30,7 @@ static sj_status check_target(sj_forward_target *target, sj_error *error)
     return SJ_OK;
 }
 
-static uint64_t newest_there; /* what the target says */
+static uint64_t newest_there; /* newest version that the target reports */
 
 static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,
                                 sj_slice owners, uint64_t *version, sj_error *error)
@@ -126,8 +126,8 @@ static void change(const char *path, const char *sql)
     sqlite3_close(database);
 }
 
-/* give_all gives what is owed with such a choice of tables, and checks that nothing is afterwards.
- */
+/* Forwards everything pending with such a choice of tables. Checks that nothing is pending
+ * afterwards. */
 static uint64_t give_all(const char *path, const char *tables, const char *left_out)
 {
     const sj_forward_options options = {.url = "test", .tables = tables};
@@ -150,7 +150,7 @@ static uint64_t give_all(const char *path, const char *tables, const char *left_
     return sent;
 }
 
-/* Names of 400 and tags of 3,000 characters of three bytes, and text that is no UTF-8. */
+/* Names have 400 and tags 3,000 characters of three bytes, and one text is not valid UTF-8. */
 static void test_long_names_are_given_once(void **unused)
 {
     char folder[] = "/tmp/sj_forwarder_XXXXXX";
@@ -177,7 +177,7 @@ static void test_long_names_are_given_once(void **unused)
     rmdir(folder);
 }
 
-/* How many sessions were given with a version that is greater. */
+/* Returns the number of sessions that were forwarded with a greater version. */
 static int count_newer(const char *path, uint64_t version)
 {
     sqlite3 *database = NULL;
@@ -196,8 +196,8 @@ static int count_newer(const char *path, uint64_t version)
     return count;
 }
 
-/* Newer than what the target has, after this database was restored from a copy; newer than what
- * this database has given, after the target's was; whatever the clock says. */
+/* Versions are newer than the target's after this database was restored from a copy, and newer than
+ * this database's after the target was restored. The clock does not matter. */
 static void test_what_is_given_is_newer_than_what_either_side_has(void **unused)
 {
     char folder[] = "/tmp/sj_forwarder_XXXXXX";

@@ -1,4 +1,4 @@
-/* The bytes of values at their limits, and of texts of any size. */
+/* Tests the bytes of values at their limits, and of texts of any size. */
 #include "collector-server/forward/row_values.h"
 
 #include <setjmp.h>
@@ -26,7 +26,7 @@ static void numbers_are_little_endian(void **state)
     (void)state;
     sj_byte_buffer rows = {0};
     sj_byte_buffer_put_number(&rows, 0x0102030405060708, 8);
-    sj_byte_buffer_put_number(&rows, 0xffff0a0b, 2); /* the lowest bytes only */
+    sj_byte_buffer_put_number(&rows, 0xffff0a0b, 2); /* only the lowest bytes */
     sj_byte_buffer_put_number(&rows, 1, 1);
     ASSERT_BYTES(&rows, "\x08\x07\x06\x05\x04\x03\x02\x01\x0b\x0a\x01");
     sj_byte_buffer_clear(&rows);
@@ -34,7 +34,7 @@ static void numbers_are_little_endian(void **state)
     sj_byte_buffer_deinit(&rows);
 }
 
-/* Whatever room is left: the fast form writes eight bytes, and must have them. */
+/* The fast form writes eight bytes, so it must have space for them, whatever space is left. */
 static void numbers_fit_at_every_size(void **state)
 {
     (void)state;

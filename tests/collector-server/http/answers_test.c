@@ -1,4 +1,5 @@
-/* SQL over HTTP, and how answers are made: beside each other, compressed, given up for nobody. */
+/* SQL over HTTP, and how answers are made: several at once, compressed, and stopped once the client
+ * has gone. */
 #include "collector-server/http/question_worker.h"
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
@@ -212,7 +213,7 @@ static long long cancelled_answers(void)
     return read_metric("\nsojourn_http_answers_cancelled_total ");
 }
 
-/* One device must neither hide what others report nor take the metric away. */
+/* A device with false figures must not hide the reports of others or remove the metric. */
 static void a_device_that_lies_of_itself_spoils_no_metric(void **state)
 {
     (void)state;
@@ -278,7 +279,7 @@ static void a_server_that_stops_ends_what_it_is_asked(void **state)
         asked[i] = ask(ENDLESS);
     }
     json_decref(client_json(server, "/healthz", 200));
-    sj_http_stop(server); /* which waits for what runs: thirty seconds each otherwise */
+    sj_http_stop(server); /* waits for running queries, which would take thirty seconds each */
     for (int i = 0; i < SJ_ANSWER_THREADS; i++) {
         close(asked[i]);
     }

@@ -1,4 +1,4 @@
-/* A plain HTTP client for the tests: it sends whatever bytes it is given. */
+/* A plain HTTP client for the tests. It sends any bytes that it gets. */
 #ifndef SJ_TESTS_COLLECTOR_SERVER_HTTP_CLIENT_H
 #define SJ_TESTS_COLLECTOR_SERVER_HTTP_CLIENT_H
 
@@ -14,22 +14,21 @@ typedef struct client_response {
     size_t body_size;
 } client_response;
 
-/* client_connect returns a connected socket with a receive time-out of 30 s. */
+/* Returns a connected socket with a receive timeout of 30 s. */
 int client_connect(const sj_http *server);
 
-/* client_exchange sends bytes on a new connection and reads until the server closes or the
- * response's Content-Length is there. */
+/* Sends bytes on a new connection. Reads until the server closes or the response's Content-Length
+ * is complete. */
 client_response client_exchange(const sj_http *server, const char *bytes, size_t size);
 
-/* client_login is the header line that shows the server's token, "A: b\r\n". One thread; holds
- * until the next call. */
+/* Returns the header line with the server's token, "A: b\r\n". Use on one thread; valid until the
+ * next call. */
 const char *client_login(const sj_http *server);
 
-/* client_get sends a well-formed GET that shows the token, with further header lines ("A: b\r\n"
- * each; NULL: none). */
+/* Sends a well-formed GET with the token and further header lines ("A: b\r\n" each; NULL: none). */
 client_response client_get(const sj_http *server, const char *target, const char *headers);
 
-/* client_json is client_get that expects a status and parses the body (owned by the caller). */
+/* Calls client_get, expects the status and parses the body. The caller owns the result. */
 json_t *client_json(const sj_http *server, const char *target, int status);
 
 void client_free(client_response *response);

@@ -1,5 +1,5 @@
-/* Which connections are ended: those over time, and, when there are too many, the first to make
- * way. libmicrohttpd is replaced by pairs of sockets. */
+/* Tests which connections are ended: those over their time and, when there are too many, those that
+ * make way first. Pairs of sockets replace libmicrohttpd. */
 #include "collector-server/http/connection_watch.h"
 #include "tests/support/check.h"
 
@@ -13,7 +13,7 @@
 
 enum { MOST = SJ_HTTP_CONNECTIONS_MAX + 4, NS_A_S = 1000000000 };
 
-/* Names of connections, the servers' ends of their sockets, and those of their peers. */
+/* Names of the connections, the servers' ends of their sockets, and the ends of their peers. */
 static char names[MOST];
 static union MHD_ConnectionInfo infos[MOST];
 static int peers[MOST];
@@ -106,7 +106,7 @@ static void what_is_over_time_is_ended(void **state)
     sj_connection_watch_answering(watch, name_of(1), 0);
     sj_connection_watch_answering(watch, name_of(2), 1);
     sj_connection_watch_answering(watch, name_of(3), 0);
-    sj_connection_watch_answered(watch, name_of(3)); /* it may ask again */
+    sj_connection_watch_answered(watch, name_of(3)); /* the peer may send another request */
     sweep_in(SJ_HTTP_REQUEST_SECONDS / 2);
     assert_int_equal(count_ended(4), 0);
     sweep_in(SJ_HTTP_REQUEST_SECONDS + 1);
@@ -120,7 +120,8 @@ static void what_is_over_time_is_ended(void **state)
     }
 }
 
-/* Requests before responses, those before streams; of each the one that has been so for longest. */
+/* Requests make way before responses, and responses before streams. In each group the one in its
+ * state for longest goes first. */
 static void when_there_are_too_many_the_right_one_makes_way(void **state)
 {
     (void)state;
@@ -143,7 +144,7 @@ static void when_there_are_too_many_the_right_one_makes_way(void **state)
     }
 }
 
-/* They are counted once, when they are shut down or when they close by themselves. */
+/* Connections are counted once, when they are shut down or when they close by themselves. */
 static void connections_that_were_ended_leave_their_places(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ static void connections_that_were_ended_leave_their_places(void **state)
         assert_int_equal(count_ended(SJ_HTTP_CONNECTIONS_MAX), 0);
         if (round != 1) {
             sweep_in(SJ_HTTP_REQUEST_SECONDS + 1);
-            sweep_in(SJ_HTTP_REQUEST_SECONDS + 2); /* once is enough */
+            sweep_in(SJ_HTTP_REQUEST_SECONDS + 2); /* one sweep is enough */
             assert_int_equal(count_ended(SJ_HTTP_CONNECTIONS_MAX), SJ_HTTP_CONNECTIONS_MAX);
         }
         for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
@@ -163,7 +164,7 @@ static void connections_that_were_ended_leave_their_places(void **state)
     }
 }
 
-/* A connection from 2001:db8:0:NET::HOST. */
+/* Begins a connection from 2001:db8:0:NET::HOST. */
 static void begin_from(size_t number, uint8_t net, uint8_t host)
 {
     from[number] = (struct sockaddr_in6){
@@ -178,7 +179,7 @@ static void an_address_with_many_makes_way_first(void **state)
     enum { HONEST = SJ_HTTP_CONNECTIONS_OF_ADDRESS };
     (void)state;
     for (size_t i = 0; i < HONEST; i++) {
-        begin_from(i, 1, 1); /* they were there first */
+        begin_from(i, 1, 1); /* these were there first */
     }
     for (size_t i = HONEST; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
         begin_from(i, 2, (uint8_t)i);
@@ -193,7 +194,8 @@ static void an_address_with_many_makes_way_first(void **state)
         from[i] = (struct sockaddr_in6){0};
     }
     for (size_t i = 0; i < SJ_HTTP_CONNECTIONS_MAX; i++) {
-        begin_from(i, (uint8_t)(i % 8), 1); /* none has too many: the oldest goes */
+        /* no network has too many: the oldest connection goes */
+        begin_from(i, (uint8_t)(i % 8), 1);
     }
     begin_from(SJ_HTTP_CONNECTIONS_MAX, 9, 1);
     assert_true(is_ended(0));

@@ -100,7 +100,7 @@ static void a_stream_about_one_session_leaves_out_the_others(void **state)
     fixture_run(database, "UPDATE sessions SET stored_calls = 31313 WHERE session_id = 3");
     assert_true(read_until(all, "31313", PATIENCE_MS, text, sizeof(text)));
     fixture_run(database, "UPDATE sessions SET stored_calls = stored_calls + 1");
-    /* The first thing that comes is of the second change, and of session 2 alone. */
+    /* The first event belongs to the second change, and to session 2 alone. */
     assert_true(read_until(fd, "\n\n", PATIENCE_MS, text, sizeof(text)));
     assert_non_null(strstr(text, "editor --crash"));
     assert_null(strstr(text, "editor --live"));
@@ -158,13 +158,13 @@ static void a_write_that_changes_no_session_says_nothing(void **state)
     close(fd);
 }
 
-/* A place comes back a little after its stream was closed. */
+/* Opens a stream. A slot is freed a little after its stream was closed. */
 static int open_when_there_is_a_place(void)
 {
     char text[8192];
     for (int waited_ms = 0; waited_ms < PATIENCE_MS; waited_ms += SJ_EVENT_POLL_MS) {
         const int fd = open_stream();
-        /* An answer comes at once, a refusal, too. */
+        /* An answer arrives at once, and so does a refusal. */
         if (read_until(fd, "\r\n\r\n", PATIENCE_MS, text, sizeof(text)) &&
             strstr(text, " 503 ") == NULL) {
             return fd;
@@ -188,7 +188,7 @@ static void streams_are_bounded_and_places_come_back(void **state)
     for (int i = 0; i < SJ_EVENT_STREAMS_MAX; i++) {
         close(streams[i]);
     }
-    /* Nothing is written to the database: the server sees by itself that they are gone. */
+    /* Nothing is written to the database: the server itself notices that the clients are gone. */
     close(open_when_there_is_a_place());
 }
 

@@ -40,7 +40,8 @@ static void add_function(sqlite3 *database, int64_t id, int module, const char *
     sqlite3_finalize(statement);
 }
 
-/* Durations around `each_ns` in ticks: nine of ten calls take it, the tenth ten times as long. */
+/* Binds durations around `each_ns` in ticks: nine of ten calls take this long, the tenth ten times
+ * as long. */
 static void bind_histogram(sqlite3_stmt *statement, int index, int64_t calls, int64_t each_ns)
 {
     sj_histogram histogram = {0};

@@ -1,4 +1,4 @@
-/* A database as the store leaves it, filled by SQL, for the tests of HTTP and dashboard. */
+/* A database as the store writes it, filled by SQL, for the tests of HTTP and dashboard. */
 #ifndef SJ_TESTS_COLLECTOR_SERVER_HTTP_FIXTURE_H
 #define SJ_TESTS_COLLECTOR_SERVER_HTTP_FIXTURE_H
 
@@ -17,10 +17,10 @@ enum { FIXTURE_TICKS_NUMERATOR = 1, FIXTURE_TICKS_DENOMINATOR = 2 };
  * Aborts with a message on any error; the connection is the caller's to close. */
 sqlite3 *fixture_create(const char *path, unsigned extra_functions);
 
-/* fixture_add_session adds a recording session with `calls` calls; returns its id. */
+/* Adds a recording session with `calls` calls. Returns its id. */
 int64_t fixture_add_session(sqlite3 *database, const char *command, int64_t calls);
 
-/* fixture_run runs a statement or aborts. */
+/* Runs a statement. Aborts on an error. */
 void fixture_run(sqlite3 *database, const char *sql);
 
 #endif

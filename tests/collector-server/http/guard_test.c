@@ -1,4 +1,4 @@
-/* Which hosts, origins and addresses are this server's own, and whose tokens it takes. */
+/* Tests which hosts, origins and addresses belong to this server, and which tokens it accepts. */
 #include "collector-server/http/guard.h"
 #include "collector-server/http/login.h"
 #include "tests/support/check.h"
@@ -11,7 +11,7 @@
 
 enum { PORT = 42 };
 
-/* Hosts with a port behind them, if it is not NULL. */
+/* Each host is tested with and without a port. */
 static void only_the_loopback_is_ours(void **state)
 {
     static const struct {
@@ -84,7 +84,7 @@ static void write_file(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-/* The token of a file that others may read or change is known to them. */
+/* If other users may read or change a token's file, they know the token. */
 static void a_token_is_the_owners_alone(void **state)
 {
     static const mode_t modes[] = {0640, 0620, 0604, 0602, 0601, 0610, 0666};
@@ -122,7 +122,7 @@ static void a_token_is_the_owners_alone(void **state)
     rmdir(folder);
 }
 
-/* On a full disk: here, of a process that may write no file. */
+/* The test simulates a full disk by a process that may not write files. */
 static void a_token_that_could_not_be_written_is_made_anew(void **state)
 {
     char folder[] = "/tmp/sj_login_XXXXXX";
@@ -146,12 +146,12 @@ static void a_token_that_could_not_be_written_is_made_anew(void **state)
     rmdir(folder);
 }
 
-/* A link may open a page; the rest is the dashboard's own, and the user's. */
+/* A link may open a page. Everything else is for the dashboard and the user only. */
 static void other_sites_may_link_and_nothing_else(void **state)
 {
     static const struct {
         const char *site, *mode, *destination;
-        bool page, route; /* what is allowed */
+        bool page, route; /* what the guard allows */
     } requests[] = {{NULL, NULL, NULL, true, true},
                     {"same-origin", "cors", "empty", true, true},
                     {"same-origin", "navigate", "document", true, true},

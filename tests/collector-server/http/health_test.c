@@ -22,7 +22,7 @@ static sj_status check_frames(void *context, sj_error *error)
     return frames_are_refused ? sj_fail(error, SJ_EAGAIN, "the store is full") : SJ_OK;
 }
 
-/* The same by status, and never the reason, which may name a file. */
+/* Strangers read the same by status, but never the reason, which may name a file. */
 static void check_what_strangers_read(const sj_http *server)
 {
     char request[128];

@@ -1,4 +1,4 @@
-/* Peers that mean no good, or do not know better: each hurts only itself. */
+/* Hostile or faulty peers harm only themselves. */
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
@@ -147,8 +147,8 @@ static void requests_of_other_sites_are_refused(void **state)
     }
 }
 
-/* A link opens a page whole, whatever the browser has of it, and tells it where it comes from; that
- * is all that another site gets. */
+/* A link opens a whole page, whatever the browser has cached of it and wherever the link is.
+ * Another site gets nothing else. */
 static void links_of_other_sites_open_pages_only(void **state)
 {
     (void)state;
@@ -176,7 +176,7 @@ static void links_of_other_sites_open_pages_only(void **state)
     }
 }
 
-/* Every route, so that none is forgotten. */
+/* Tests every route, so that none is forgotten. */
 static void without_the_token_nothing_is_read(void **state)
 {
     (void)state;
@@ -232,7 +232,7 @@ static void a_body_is_refused_before_it_is_read(void **state)
     assert_still_well();
 }
 
-/* A proxy in front may take the other one of two. */
+/* A proxy in front of the server may choose the other reading. */
 static void requests_that_can_be_read_in_two_ways_are_refused(void **state)
 {
     (void)state;
@@ -328,7 +328,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* Feeds one byte a second; returns once the server has closed, with the time it took. */
+/* Sends one byte a second until the server closes. Returns the time that this took. */
 static uint64_t trickle_until_closed(int fd)
 {
     const uint64_t start_ms = now_ms();
@@ -355,14 +355,15 @@ static void slow_peers_lose_their_place_and_stop_nobody(void **state)
     for (int i = 0; i < 20; i++) {
         assert_still_well();
     }
-    /* Silence would be ended by the library; a byte a second must not be enough either. */
+    /* The library ends silent connections. A connection with one byte a second must end, too. */
     const uint64_t lasted_ms = trickle_until_closed(slow[0]);
     assert_true(lasted_ms >= 3000);
     assert_true(lasted_ms < 30000);
     for (int i = 1; i < SLOW; i++) {
         char byte;
         const ssize_t got = recv(slow[i], &byte, 1, 0);
-        assert_true(got == 0 || (got < 0 && errno == ECONNRESET)); /* and no time-out of ours */
+        /* the server closed, not a timeout of the test */
+        assert_true(got == 0 || (got < 0 && errno == ECONNRESET));
     }
     for (int i = 0; i < SLOW; i++) {
         close(slow[i]);
@@ -370,7 +371,7 @@ static void slow_peers_lose_their_place_and_stop_nobody(void **state)
     assert_still_well();
 }
 
-/* More slow connections than the server has places: health is answered all the same. */
+/* There are more slow connections than slots, and the server still answers health requests. */
 static void health_answers_beside_a_crowd(void **state)
 {
     (void)state;

@@ -47,7 +47,7 @@ static void other_threads_see_how_far_a_copy_is(void **state)
 static void more_copies_than_there_are_places_are_not_shown(void **state)
 {
     (void)state;
-    for (int i = 0; i < 100; i++) { /* each takes a place, and none is left */
+    for (int i = 0; i < 100; i++) { /* each takes a slot until none is free */
         sj_import_progress_watch("many");
     }
     sj_import_progress_watch("last");

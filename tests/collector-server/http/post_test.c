@@ -1,4 +1,4 @@
-/* What changes something: the token, signs of other sites, bodies. */
+/* Requests that change something: the token, marks of other sites, bodies. */
 #include "collector-server/http/import_progress.h"
 #include "collector-server/http/post.h"
 #include "tests/collector-server/http/client.h"
@@ -56,7 +56,7 @@ static int stop_server(void **state)
     return unlink(database_path);
 }
 
-/* post sends a body with the headers given ("A: b\r\n" each); the caller frees the answer. */
+/* Sends a body with the given headers ("A: b\r\n" each). The caller frees the response. */
 static client_response post(const char *target, const char *headers, const char *body)
 {
     const size_t capacity = strlen(body) + 1024;
@@ -407,7 +407,7 @@ static char *hex_of_file(const char *path, size_t *digits)
     return hex;
 }
 
-/* send_file sends a file in pieces; the import is to be finished. */
+/* Sends a file in pieces. The caller still has to finish the import. */
 static void send_file(const char *path, char import[80])
 {
     size_t digits = 0;
@@ -425,7 +425,7 @@ static void send_file(const char *path, char import[80])
     free(hex);
 }
 
-/* import_file sends a file and returns what the end of it gave. */
+/* Sends a file. Returns the response to its end. */
 static json_t *import_file(const char *path, int status)
 {
     char import[80];
@@ -433,8 +433,8 @@ static json_t *import_file(const char *path, int status)
     return import_step(status, "{\"do\": \"finish\", \"import\": \"%s\"}", import);
 }
 
-/* A fixture whose modules have all functions that they say, as a recording has, and whose sums are
- * still to be made. */
+/* Creates a fixture whose modules have all functions that they name, as in a recording, and whose
+ * sums are not made yet. */
 static sqlite3 *create_source(const char *path)
 {
     sqlite3 *source = fixture_create(path, 0);
@@ -522,7 +522,7 @@ static json_int_t imports_under_way(void)
     return under_way;
 }
 
-/* make_old_file makes a file beside the database that nobody wrote to for two days. */
+/* Makes a file beside the database that was last written two days ago. */
 static void make_old_file(char path[160], const char *name)
 {
     struct timespec times[2] = {{.tv_sec = time(NULL) - 2 * 86400}};
@@ -543,7 +543,7 @@ static void only_files_of_imports_are_counted_and_removed(void **state)
     make_old_file(foreign, "log");
     make_old_file(left, id);
     assert_int_equal(imports_under_way(), 1);
-    assert_int_equal(access(left, F_OK), 0); /* asking removes nothing */
+    assert_int_equal(access(left, F_OK), 0); /* reading removes nothing */
     json_t *begun = import_step(202, "{\"do\": \"begin\"}");
     assert_int_not_equal(access(left, F_OK), 0);
     assert_int_equal(imports_under_way(), 1);
@@ -583,7 +583,7 @@ static void an_import_leaves_nothing_beside_the_database(void **state)
     char pattern[96];
     glob_t found;
     snprintf(path, sizeof(path), "%s.source", database_path);
-    sqlite3_close(create_source(path)); /* with a log */
+    sqlite3_close(create_source(path)); /* the file has a log */
     json_decref(import_file(path, 202));
     unlink(path);
     snprintf(pattern, sizeof(pattern), "%s.import.*", database_path);
@@ -637,8 +637,8 @@ static void tags_that_are_none_are_not_imported(void **state)
     assert_int_equal(count("SELECT count(*) FROM sessions WHERE tags = '{\"imported\":\"1\"}'"), 1);
 }
 
-/* make_endless makes a file whose call paths are looked for in 5,000 modules each: 500 million rows
- * to look at. */
+/* Makes a file whose call paths are looked up in 5,000 modules each, which is 500 million rows to
+ * read. */
 static void make_endless(const char *path)
 {
     sqlite3 *source = create_source(path);
@@ -713,7 +713,7 @@ static void a_server_over_a_cluster_takes_no_changes(void **state)
     (void)state;
     sj_error error;
     sj_http *kept = server;
-    char unused = 0; /* a mirror that nothing looks into before the POST is refused */
+    char unused = 0; /* a mirror is not read before the POST is refused */
     const sj_http_options options = {.database_path = database_path,
                                      .token_path = token_path,
                                      .mirror = (struct sj_cluster_mirror *)&unused};

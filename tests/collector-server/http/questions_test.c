@@ -28,7 +28,7 @@
 
 enum { MIB = 1 << 20, QUICK_MS = 200, PATIENT_MS = 60000 };
 
-/* Small, so that a question is over them soon. */
+/* The limits are small, so that a question exceeds them soon. */
 static const sj_question_limits small = {
     .heap_bytes = 96 * MIB, .data_bytes = 256 * MIB, .file_bytes = 2 * MIB};
 
@@ -51,7 +51,7 @@ static int stop_pool(void **state)
     return unlink(database_path);
 }
 
-/* Asks `sql`; `said` gets the answer or the error's text. */
+/* Runs `sql`. `said` receives the answer or the error's text. */
 static sj_status ask_pool(sj_question_pool *asked, const char *sql, int time_ms,
                           bool (*goes_on)(void *), char *said, size_t size)
 {
@@ -79,7 +79,7 @@ static void assert_still_well(void)
     assert_non_null(strstr(said, "\"rows\":[[3]]"));
 }
 
-/* The first child of this process; 0: none. */
+/* Returns the first child of this process, or 0 if there is none. */
 static pid_t find_worker(void)
 {
     char path[64];
@@ -104,7 +104,7 @@ static void one_process_answers_one_question_after_the_other(void **state)
     assert_int_equal(find_worker(), first);
 }
 
-/* Each took more than a machine has, or would never end. */
+/* Each question would use more than a machine has, or would never end. */
 static void hostile_questions_end_with_a_sentence(void **state)
 {
     (void)state;
@@ -139,7 +139,7 @@ static void hostile_questions_end_with_a_sentence(void **state)
     }
 }
 
-/* Each file is small, and all together would not be. */
+/* Each file is small, but all together would not be. */
 static void temporary_files_are_few(void **state)
 {
     enum { TABLES = 16, SQL_BYTES = 4096 };
@@ -172,7 +172,7 @@ static bool kill_worker(void *context)
     return kill(find_worker(), SIGKILL) == 0;
 }
 
-/* As the kernel kills one that has no memory left. */
+/* The kernel kills a process this way when memory runs out. */
 static void a_process_that_ends_is_replaced(void **state)
 {
     (void)state;
@@ -189,19 +189,19 @@ static void a_process_that_ends_is_replaced(void **state)
     assert_int_not_equal(idle, before);
     assert_int_equal(kill(idle, SIGKILL), 0);
     assert_int_equal(waitid(P_PID, (id_t)idle, &ended, WEXITED | WNOWAIT), 0);
-    assert_still_well(); /* which has not harmed anybody's question */
+    assert_still_well(); /* no other question was harmed */
     assert_int_not_equal(find_worker(), idle);
 }
 
-/* Under a filter that allows no limit of files to be set; the number of what went wrong, 0:
- * nothing. */
+/* Asks under a filter that forbids to limit files. Returns the number of the step that failed, or
+ * 0. */
 static int ask_unconfinable(void)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[1])),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_NOFILE, 0, 1), /* sanitizers set others */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, RLIMIT_NOFILE, 0, 1), /* sanitizers set other limits */
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const struct sock_fprog program = {.len = sizeof(code) / sizeof(code[0]), .filter = code};
@@ -266,7 +266,7 @@ static void a_question_that_nobody_waits_for_ends(void **state)
     assert_still_well();
 }
 
-/* A process has less than 60 s and some for a question of 60 s, whatever it has used before. */
+/* A process gets a little more than 60 s for a question of 60 s, whatever it has used before. */
 static void processor_time_is_limited(void **state)
 {
     (void)state;
@@ -283,8 +283,8 @@ static bool is_refused(long result)
     return result < 0 && errno == EPERM;
 }
 
-/* The number of the first thing that a confined process may do and should not, or may not do and
- * should; 0: none. */
+/* Returns the number of the first step that a confined process can do but should not, or cannot but
+ * should, or 0. */
 static int try_what_is_forbidden(void)
 {
     sj_error error;

@@ -1,4 +1,4 @@
-/* What each resource says about the fixture's sessions. */
+/* Tests the response of each resource for the fixture's sessions. */
 #include "collector-server/fleet/command_kinds.h"
 #include "collector-server/http/assets.h"
 #include "collector-server/http/route.h"
@@ -254,7 +254,8 @@ static void quantiles_are_nanoseconds_between_minimum_and_maximum(void **state)
     json_t *body = client_json(server, "/api/v1/sessions/1/functions?search=tokenize", 200);
     const json_t *row = json_array_get(items_of(body), 0);
     assert_int_equal(json_array_size(items_of(body)), 1);
-    /* 50,000 calls: nine of ten took 20 us (40,000 ticks of half a ns), the tenth 200 us. */
+    /* The session has 50,000 calls. Nine of ten took 20 us (40,000 ticks of half a ns), the tenth
+     * 200 us. */
     assert_true(llabs(number_of(row, "p50_ns") - 20000) <= 20000 / 30);
     assert_true(llabs(number_of(row, "p95_ns") - 200000) <= 200000 / 30);
     assert_true(number_of(row, "p99_ns") <= number_of(row, "max_ns"));
@@ -445,7 +446,7 @@ static void the_timeline_comes_in_steps_as_fine_as_the_width_wants(void **state)
     json_decref(coarse);
     json_t *fine = client_json(server, "/api/v1/sessions/1/timeline?width=4000", 200);
     assert_int_equal(json_array_size(items_of(fine)), 4);
-    /* with the paths of its steps, up to the outermost calls, once each */
+    /* has the paths of its steps, up to the outermost calls, once each */
     const json_t *paths = json_object_get(fine, "paths");
     assert_int_equal(json_array_size(paths), 2);
     for (size_t i = 0; i < 2; i++) {
@@ -489,7 +490,7 @@ static void a_long_timeline_has_one_row_a_pixel_and_loses_no_call(void **state)
         end_ns = number_of(row, "end_ns");
         assert_int_equal(number_of(row, "steps"), STEPS / WIDTH);
         assert_int_equal(number_of(row, "max_depth"), 39);
-        assert_string_equal(text_of(row, "path_id"), "12884901889"); /* of the first step */
+        assert_string_equal(text_of(row, "path_id"), "12884901889"); /* path of the first step */
     }
     assert_int_equal(calls, STEPS * 3);
     json_decref(body);
@@ -633,7 +634,7 @@ static void every_field_of_a_session_and_function_is_described(void **state)
     json_decref(described);
 }
 
-/* The enumeration of kinds and the list of arguments are written twice: here they meet. */
+/* The enumeration of kinds and the list of arguments are written twice. This test compares them. */
 static void every_command_and_argument_is_described(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* What becomes of each frame of a stranger, of a device that was let in, and of the collector's own
- * programs. The edge's account of connections is replaced by a list. */
+/* Tests what happens to each frame of a stranger, of an enrolled device, and of the collector's own
+ * programs. A list replaces the edge's account of connections. */
 #include "collector-server/ingest/admission.h"
 #include "proto/base/ids.h"
 #include "tests/support/check.h"
@@ -8,7 +8,7 @@
 
 enum { GRANT = 7, FRAME_BYTES = 128, HELLO_TOKEN = 3, FLEET_TOKEN = 2, MOST_FRAMES = 100000 };
 
-static int64_t bound_grant; /* of the last sender that was bound; -1: none was */
+static int64_t bound_grant; /* grant of the last sender that was bound; -1: none was */
 static unsigned unbound;
 static bool is_revoked;
 
@@ -67,7 +67,7 @@ static sj_admission *new_admission(bool requires_tokens)
     return &made;
 }
 
-/* A frame with a device's id and such a token; `payload` bytes behind it. */
+/* Makes a frame with a device's id and the token, followed by `payload` bytes. */
 static sj_frame_view make_frame(uint16_t type, const char *token, size_t payload)
 {
     static uint8_t bytes[FRAME_BYTES];
@@ -125,7 +125,7 @@ static void strangers_show_a_token_and_send_nothing_else(void **state)
                is_hello ? SJ_ADMIT_TO_STORE : SJ_ADMIT_TO_FLEET, SJ_OK);
         assert_int_equal(bound_grant, shown[i] == SJ_FRAME_ENROL ? -1 : GRANT);
         bound_grant = -1;
-        if (shown[i] != SJ_FRAME_ENROL) { /* an enrolment's token is the fleet's to judge */
+        if (shown[i] != SJ_FRAME_ENROL) { /* the fleet judges an enrolment's token */
             expect(all, stranger(), shown[i], "bad", 0, SJ_ADMIT_REFUSE, SJ_EPERM);
             expect(all, stranger(), shown[i], "", 0, SJ_ADMIT_REFUSE, SJ_EPERM);
         }
@@ -140,7 +140,7 @@ static void devices_send_as_long_as_their_grant_is_valid(void **state)
     sj_admission *all = new_admission(true);
     expect(all, device(GRANT), SJ_FRAME_BLOCK, "", 9, SJ_ADMIT_TO_STORE, SJ_OK);
     expect(all, device(GRANT), SJ_FRAME_RESULT, "good", 9, SJ_ADMIT_TO_FLEET, SJ_OK);
-    assert_int_equal(bound_grant, -1); /* it is bound already */
+    assert_int_equal(bound_grant, -1); /* the connection is bound already */
     expect(all, device(GRANT + 1), SJ_FRAME_POLL, "good", 0, SJ_ADMIT_TO_FLEET, SJ_OK);
     assert_int_equal(bound_grant, GRANT);
     expect(all, device(0), SJ_FRAME_BLOCK, "", 9, SJ_ADMIT_REFUSE, SJ_EAGAIN);
@@ -185,7 +185,7 @@ static void a_collector_without_a_fleet_says_so(void **state)
     expect(all, stranger(), SJ_FRAME_HELLO, "good", 0, SJ_ADMIT_REFUSE, SJ_EPERM);
 }
 
-/* Frames of `type` until one has `status`; how many were there before it. */
+/* Sends frames of `type` until one gets `status`. Returns the number of frames before it. */
 static unsigned count_until(sj_admission *admission, sj_edge_message message, uint16_t type,
                             sj_status status)
 {
@@ -202,7 +202,7 @@ static unsigned count_until(sj_admission *admission, sj_edge_message message, ui
     return MOST_FRAMES;
 }
 
-/* Time goes on meanwhile, so that more may come in, though not without end. */
+/* Time passes meanwhile, so that more frames may come in, but not without limit. */
 static void an_address_that_shows_too_many_tokens_harms_itself_only(void **state)
 {
     (void)state;

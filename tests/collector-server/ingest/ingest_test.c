@@ -1,4 +1,4 @@
-/* Uplink and ingest together: everything arrives once, broken and hostile peers hurt only
+/* Uplink and ingest together: everything arrives once. Broken and hostile peers harm only
  * themselves. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/sp_channel.h"
@@ -190,14 +190,14 @@ static void a_session_arrives_whole(void **state)
     assert_int_equal(spool.acknowledged_frames, 43);
 }
 
-/* libnng's REQ and our own client without threads, over both kinds of address. */
+/* Tests libnng's REQ and Sojourn's own client without threads, over both kinds of address. */
 static void every_client_of_ours_speaks_to_the_edge(void **state)
 {
     fixture *test = *state;
     const sj_channel_kind *const kinds[] = {&sj_channel_nng, &sj_channel_sp};
     append_session(test, 1);
     for (int i = 0; i < 4; i++) {
-        for (int k = 0; k < 10; k++) { /* small ones and some that are read in their place */
+        for (int k = 0; k < 10; k++) { /* small frames, and some that are read without a copy */
             append(test, frame_maker_block(&test->maker, k % 2 == 0 ? 10 : 60000, 0));
         }
         start_uplink_over(test, kinds[i / 2], (unsigned)i % 2);
@@ -249,7 +249,7 @@ static void a_full_store_makes_senders_wait_until_there_is_room(void **state)
     assert_int_equal(sj_ingest_check(test->ingest, &problem), SJ_OK);
 }
 
-/* What was in the way goes, and no device sends any more. */
+/* The cause is gone, and no device sends any more. */
 static void a_problem_that_has_gone_is_over_without_a_frame(void **state)
 {
     fixture *test = *state;
@@ -313,7 +313,7 @@ static int connect_raw(const fixture *test, unsigned url)
     return file;
 }
 
-/* Goes away in the middle of the greeting, over TCP with a reset. */
+/* Closes the connection in the middle of the greeting, over TCP with a reset. */
 static void break_off(const fixture *test, unsigned url)
 {
     const int file = connect_raw(test, url);
@@ -333,7 +333,7 @@ static void check_listener_stands(fixture *test, unsigned url)
     for (int i = 0; i < 50; ++i) {
         break_off(test, url);
     }
-    /* the connection from before goes on, and a new one is served */
+    /* the earlier connection still works, and a new one is served */
     append(test, frame_maker_block(&test->maker, 1000, 0));
     drain(test);
     sj_uplink_stop(test->uplink);
@@ -357,7 +357,7 @@ static void who_breaks_off_hurts_no_tcp_listener(void **state)
 static void send_raw(int file, const void *bytes, size_t size)
 {
     ssize_t sent = send(file, bytes, size, MSG_NOSIGNAL);
-    (void)sent; /* the collector may hang up at any byte */
+    (void)sent; /* the collector may close the connection at any byte */
 }
 
 static void hostile_peers_hurt_only_themselves(void **state)
@@ -409,12 +409,13 @@ static void hostile_peers_hurt_only_themselves(void **state)
     }
 }
 
-/* A liar's frame is whole; what it says is not true. The log names the liar and the lie. */
+/* The frames are complete but contradict what is stored. The log names the sender and the
+ * contradiction. */
 static void lies_are_named_in_the_log(void **state)
 {
     fixture *test = *state;
     frame_maker stranger;
-    frame_maker_init(&stranger, 77); /* a session that nobody announced */
+    frame_maker_init(&stranger, 77); /* no SESSION frame announced this session */
     append_session(test, 1);
     append(test, frame_maker_block(&stranger, 500, 0));
     append(test, frame_maker_block(&test->maker, 1000, 0));
@@ -427,7 +428,7 @@ static void lies_are_named_in_the_log(void **state)
     frame_maker_deinit(&stranger);
 }
 
-/* Connections that say nothing, half a greeting, or go away within it, by the thousand. */
+/* Thousands of connections say nothing, send half a greeting, or close during it. */
 static void a_crowd_that_says_nothing_keeps_nobody_out(void **state)
 {
     enum { CROWD = 300, LONG_CROWD = 4000 };
@@ -453,11 +454,11 @@ static void a_crowd_that_says_nothing_keeps_nobody_out(void **state)
         }
     }
     append(test, frame_maker_block(&test->maker, 1000, 0));
-    drain(test); /* over the connection from before */
+    drain(test); /* over the earlier connection */
     sj_uplink_stop(test->uplink);
     append(test, frame_maker_block(&test->maker, 1000, 0));
     start_uplink(test, 1);
-    drain(test); /* over a new one, the crowd still there */
+    drain(test); /* over a new connection, while the crowd is still there */
     assert_int_equal(count_blocks(test), 4);
     for (int i = 0; i < crowd; ++i) {
         close(files[i]);
@@ -465,8 +466,8 @@ static void a_crowd_that_says_nothing_keeps_nobody_out(void **state)
     free(files);
 }
 
-/* While the database is locked the senders are held back: the queue keeps to its size, and all
- * arrives in the end. */
+/* While the database is locked the senders wait. The queue keeps its limit, and everything arrives
+ * in the end. */
 static void a_store_that_stands_still_holds_the_senders_back(void **state)
 {
     enum { QUEUE_BYTES = 64 << 10, BLOCKS = 60, MESSAGE_BYTES = 64 << 10 };
@@ -489,7 +490,7 @@ static void a_store_that_stands_still_holds_the_senders_back(void **state)
         usleep(10000);
         sj_ingest_get_counters(test->ingest, &counters);
     }
-    usleep(300000); /* time enough to overflow, were there no limit */
+    usleep(300000); /* long enough for an overflow, if there was no limit */
     assert_int_equal(sqlite3_exec(blocker, "ROLLBACK", NULL, NULL, NULL), SQLITE_OK);
     sqlite3_close(blocker);
     drain(test);
@@ -520,6 +521,6 @@ int main(void)
                                         tear_down),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    nng_fini(); /* so that a leak checker sees only what is lost */
+    nng_fini(); /* frees NNG's memory, so that a leak checker reports only real leaks */
     return failed;
 }

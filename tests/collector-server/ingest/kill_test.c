@@ -1,9 +1,9 @@
-/* kill -9 of sender and collector, in any order, at any time: what was appended to the spool is in
- * the store in the end, once. 20 rounds; SJ_LONG=1: 1,000.
+/* kill -9 of sender and collector, in any order, at any time. What was appended to the spool is
+ * stored at the end, once. 20 rounds; SJ_LONG=1: 1,000.
  *
- * The parent never touches NNG, so that its children may fork and use it. Blocks are made from a
- * fixed seed, so that a sender started again makes the same ones; `appended` counts those whose
- * append returned. */
+ * The parent never uses NNG, so that its children may fork and use it. Blocks are made from a fixed
+ * seed, so that a restarted sender makes the same blocks. `appended` counts those whose append
+ * returned. */
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/ingest/ingest.h"
@@ -48,7 +48,8 @@ static void run_collector(void)
     sj_sinks sinks = {0};
     sj_ingest *ingest = NULL;
     const char *urls[] = {url};
-    /* every other one has no memory for call graphs: sums come from the stored blocks */
+    /* Every other collector has no memory for call graphs, so that sums come from the stored
+     * blocks. */
     const sj_sink_options options = {.path = database,
                                      .create = true,
                                      .callgraph_memory_bytes = shared->collectors++ % 2,
@@ -119,7 +120,7 @@ static void kill_and_reap(pid_t child)
     int status = 0;
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status)); /* it had not ended by itself */
+    assert_true(WIFSIGNALED(status)); /* the process had not ended by itself */
 }
 
 static int64_t ask(sqlite3 *file, const char *sql)
@@ -139,7 +140,7 @@ static void check_store(void)
     const sj_sink_options options = {.path = database};
     sj_store *store = NULL;
     sj_error error = {0};
-    assert_int_equal(sj_store_open(&options, &store, &error), SJ_OK); /* makes the sums good */
+    assert_int_equal(sj_store_open(&options, &store, &error), SJ_OK); /* recomputes the sums */
     sj_store_close(store);
     assert_int_equal(sqlite3_open(database, &file), SQLITE_OK);
     assert_int_equal(ask(file, "SELECT count(*) FROM blocks"), appended);

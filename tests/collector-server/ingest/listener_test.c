@@ -1,5 +1,5 @@
-/* Answers to questions over inproc:// arrive, whatever NNG's threads do meanwhile, and a probe ends
- * when NNG does not end its socket. */
+/* Answers to requests over inproc:// arrive, whatever NNG's threads do meanwhile. A probe ends even
+ * if NNG does not end its socket. */
 #include "collector-server/ingest/listener.h"
 #include "tests/support/check.h"
 
@@ -23,7 +23,7 @@ typedef struct fixture {
     nng_aio *asking[QUESTIONS];
     nng_aio *blocking[TASKS_MAX];
     size_t tasks;          /* threads on which NNG runs callbacks */
-    pthread_mutex_t mutex; /* guards all below */
+    pthread_mutex_t mutex; /* guards all members below */
     pthread_cond_t changed;
     sj_inbound taken[QUESTIONS];
     size_t taken_count;
@@ -106,7 +106,7 @@ static void unblock_tasks(fixture *f)
     }
 }
 
-/* A question that is never sent again: a lost answer shows. */
+/* Sends a request once and never again, so that a lost answer shows. */
 static void ask(fixture *f, uint32_t number)
 {
     nng_msg *message = NULL;
@@ -170,7 +170,7 @@ static atomic_bool holds_close;
 static sem_t may_close;
 static sem_t closed;
 
-/* The linker redirects nng_close here. NNG 1.5.2 may never return from it (socket_close.c). */
+/* The linker redirects nng_close to this. NNG 1.5.2 may never return from it (socket_close.c). */
 int __real_nng_close(nng_socket socket);
 int __wrap_nng_close(nng_socket socket);
 int __wrap_nng_close(nng_socket socket)
@@ -186,7 +186,7 @@ int __wrap_nng_close(nng_socket socket)
     return result;
 }
 
-/* Answers one PING as a collector does. */
+/* Replies to one PING as a collector does. */
 static void *answer_ping(void *argument)
 {
     nng_msg *message = NULL;
@@ -224,6 +224,6 @@ int main(void)
         cmocka_unit_test(a_probe_ends_though_nng_does_not_end_its_socket),
     };
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    nng_fini(); /* so that a leak checker sees only what is lost */
+    nng_fini(); /* frees NNG's memory, so that a leak checker reports only real leaks */
     return failed;
 }

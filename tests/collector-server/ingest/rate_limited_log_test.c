@@ -1,4 +1,4 @@
-/* How many lines complaints take of the log, by address and by time. */
+/* Tests how many lines complaints add to the log, by address and by time. */
 #include "collector-server/ingest/rate_limited_log.h"
 #include "tests/support/check.h"
 
@@ -24,7 +24,7 @@ static sj_edge_peer peer_v4(unsigned number, uint16_t port)
                           .address = {10, 1, (uint8_t)(number >> 8), (uint8_t)number}};
 }
 
-/* A stranger that sends all day, from one address and many ports. */
+/* A stranger sends all day, from one address and many ports. */
 static void a_flood_takes_few_lines_and_is_counted(void **state)
 {
     sj_rate_limited_log log;
@@ -41,7 +41,7 @@ static void a_flood_takes_few_lines_and_is_counted(void **state)
     }
     assert_in_range(lines, SJ_COMPLAINTS_AT_ONCE,
                     SJ_COMPLAINTS_AT_ONCE + DAY_S / SJ_COMPLAINT_EVERY_S);
-    assert_in_range(counted, FLOOD - 100, FLOOD); /* the rest will be in the next line */
+    assert_in_range(counted, FLOOD - 100, FLOOD); /* the next line has the rest */
     const unsigned before = lines;
     const sj_edge_peer peer = peer_v4(1, 1);
     sj_complain_at(&log, &peer, "nonsense", START_S + DAY_S + SJ_COMPLAINT_EVERY_S);
@@ -72,7 +72,7 @@ static void others_are_heard_beside_a_flood(void **state)
     sj_rate_limited_log_deinit(&log);
 }
 
-/* Whoever has a network has 2^64 addresses in it. */
+/* The owner of one network has 2^64 addresses in it. */
 static void many_addresses_share_what_there_is(void **state)
 {
     sj_rate_limited_log log;
@@ -94,7 +94,7 @@ static void many_addresses_share_what_there_is(void **state)
     sj_rate_limited_log_deinit(&log);
 }
 
-/* Where a socket takes IPv6 and IPv4, IPv4 addresses come as ::ffff:10.1.x.y. */
+/* If a socket accepts IPv6 and IPv4, IPv4 addresses appear as ::ffff:10.1.x.y. */
 static void peers_of_ipv4_are_heard_on_sockets_of_both(void **state)
 {
     enum { PEERS = 40 };

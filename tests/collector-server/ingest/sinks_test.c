@@ -1,4 +1,5 @@
-/* Several sinks of one ingest: all get every frame, none is acknowledged before all have it. */
+/* Several sinks of one ingest: each gets every frame, and a frame is acknowledged only when all
+ * sinks have it. */
 #include "collector-server/ingest/sinks.h"
 
 #include <setjmp.h>
@@ -7,11 +8,11 @@
 
 #include <cmocka.h>
 
-/* A sink in memory: it counts, and fails where it is asked to. */
+/* A sink in memory, which counts, and fails on demand. */
 struct sj_sink {
     sj_status begin, apply, commit, check; /* what these return */
     unsigned in_batch, stored, rollbacks;
-    bool has_all; /* a frame stored before: the next is a duplicate */
+    bool has_all; /* the sink has every frame: the next is a duplicate */
     bool has_more;
 };
 
@@ -113,7 +114,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Sends one frame; what the sender is answered. */
+/* Sends one frame. Returns the status that the sender gets. */
 static sj_status send_one(bool *duplicate)
 {
     const sj_frame_view frame = {0};
@@ -152,10 +153,10 @@ static void a_commit_that_fails_is_made_up_by_sending_again(void **state)
     assert_int_equal(opened[2]->rollbacks, 1);
     opened[1]->commit = SJ_OK;
     assert_int_equal(send_one(&duplicate), SJ_OK);
-    assert_true(duplicate); /* as the sink of record says */
+    assert_true(duplicate); /* the sink of record says so */
     assert_int_equal(opened[1]->stored, 1);
     assert_int_equal(opened[2]->stored, 1);
-    opened[0]->commit = SJ_ECORRUPT; /* a failure to commit is never the frames' */
+    opened[0]->commit = SJ_ECORRUPT; /* a failed commit never counts as the frames' fault */
     assert_int_equal(send_one(&duplicate), SJ_EIO);
 }
 

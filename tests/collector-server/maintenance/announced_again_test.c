@@ -1,5 +1,5 @@
-/* A device announces its sessions again to a collector that was started anew. That changes nothing
- * that a person did with them meanwhile. */
+/* A device announces its sessions again to a restarted collector. This does not change what a
+ * person did with them meanwhile. */
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/store/database.h"
 #include "proto/wire/sojourn.pb-c.h"
@@ -87,7 +87,8 @@ static void a_session_that_is_being_removed_takes_nothing(void **state)
     check_refused(lab);
     lab_file_expect(lab, "SELECT state, (SELECT count(*) FROM marks) FROM sessions",
                     "removing|0|\n");
-    lab_file_run(lab, "UPDATE sessions SET state = 'recording'"); /* as an import brings it back */
+    /* an import restores this state */
+    lab_file_run(lab, "UPDATE sessions SET state = 'recording'");
     assert_int_equal(announce(lab, frame_maker_session(&lab->maker)), SJ_OK);
     assert_int_equal(announce(lab, frame_maker_mark(&lab->maker, 1)), SJ_OK);
 }

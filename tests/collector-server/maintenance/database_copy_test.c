@@ -1,5 +1,5 @@
-/* Backups are as of one moment, end while others write, and overwrite nothing; a damaged one is not
- * restored. */
+/* Backups are from one moment, complete while others write, and overwrite nothing. A damaged backup
+ * is not restored. */
 #include "collector-server/maintenance/database_copy.h"
 
 #include "collector-server/maintenance/block_move.h"
@@ -26,11 +26,11 @@ static const char lost_calls_sql[] =
     " VALUES (1, 'not_stored', 5, 5, 0, 1)";
 
 typedef struct copy_user {
-    const char *path; /* that the copy will have */
+    const char *path; /* path of the copy */
     sqlite3 *database;
 } copy_user;
 
-static lab_file *written; /* to, while a copy is made */
+static lab_file *written; /* the database that is written to during a copy */
 static int writes;
 static char found[2048];
 
@@ -113,7 +113,7 @@ static sj_status restore(const char *from, const char *to, bool accepts_damage)
     return sj_database_restore(from, to, accepts_damage, note, NULL, &copied, &error);
 }
 
-/* Between two steps of the copy: at some time a copy that began anew would end, too. */
+/* Writes between two steps of the copy. After some time a copy that restarts must end, too. */
 static void write_meanwhile(const sj_progress *progress)
 {
     (void)progress;
@@ -162,7 +162,7 @@ static void nothing_is_overwritten(void **state)
         assert_int_equal(sj_database_backup(lab->path, path, &copied, &lab->error), SJ_EEXIST);
         assert_non_null(strstr(lab->error.text, taken[i]));
         assert_int_equal(restore(lab->path, path, true), SJ_EEXIST);
-        assert_int_equal(count_files(path), 1); /* and no file of the attempt */
+        assert_int_equal(count_files(path), 1); /* no file of the attempt is left */
         struct stat about;
         assert_int_equal(stat(taken[i], &about), 0);
         assert_int_equal(about.st_size, 4);
@@ -205,7 +205,7 @@ static void a_backup_is_restored_when_it_is_sound(void **state)
     expect(path, lab_file_sums_sql, sums);
     sqlite3_free(sums);
     lab_file_remove(path);
-    /* calls that had been lost before are no damage of the backup */
+    /* Calls that had been lost before do not count as damage of the backup. */
     lab_file_run(lab, lost_calls_sql);
     assert_int_equal(restore(lab->path, path, false), SJ_OK);
     assert_non_null(strstr(found, "5 calls"));
@@ -256,7 +256,7 @@ static void a_backup_has_the_blocks_that_were_moved(void **state)
     struct stat about;
     assert_int_equal(stat(copy, &about), 0);
     assert_int_equal(about.st_size, copied.bytes);
-    assert_int_not_equal(remove_files(folder), 0); /* the copy needs none of them */
+    assert_int_not_equal(remove_files(folder), 0); /* the copy needs none of these files */
     assert_int_equal(restore(copy, path, false), SJ_OK);
     assert_string_equal(found, "");
     expect(path, bytes_sql, stored);
@@ -264,7 +264,7 @@ static void a_backup_has_the_blocks_that_were_moved(void **state)
     sqlite3_free(stored);
     lab_file_remove(path);
     lab_file_remove(copy);
-    /* now the source's files are away */
+    /* Now the source's files are gone. */
     assert_int_equal(sj_database_backup(lab->path, copy, &copied, &lab->error), SJ_OK);
     assert_int_equal(copied.missing_blocks, copied.moved_blocks);
     assert_non_null(strstr(copied.why.text, folder));
@@ -272,8 +272,8 @@ static void a_backup_has_the_blocks_that_were_moved(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Another program changes the copy while it is verified, and keeps its log from being written back.
- */
+/* Another program changes the copy while it is verified, and keeps its log from being written
+ * back. */
 static void change_copy(void *context, const sj_finding *finding)
 {
     copy_user *user = context;
@@ -321,7 +321,7 @@ static sj_status restore_as_nobody(const char *from, const char *to)
     return status;
 }
 
-/* Backups of older versions say that they have a log. */
+/* Backups of older versions are marked as having a log. */
 static void a_backup_that_nobody_can_write_beside_is_restored(void **state)
 {
     lab_file *lab = *state;
@@ -356,8 +356,8 @@ static void a_backup_that_nobody_can_write_beside_is_restored(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* Backups of older versions say that they have a log: reading one makes the log's files, which go
- * again. The backup's bytes stay as they are. */
+/* Backups of older versions are marked as having a log. Reading one creates the log's files and
+ * removes them again. The backup's bytes stay the same. */
 static void reading_a_backup_leaves_nothing_beside_it(void **state)
 {
     lab_file *lab = *state;
@@ -386,7 +386,7 @@ static void reading_a_backup_leaves_nothing_beside_it(void **state)
     lab_file_remove(copy);
 }
 
-/* The server could not open what lacks a table or has a schema that cannot be read. */
+/* The server could not open a database that lacks a table or has an unreadable schema. */
 static void a_copy_that_cannot_be_opened_gets_no_name(void **state)
 {
     static const char *const damages[] = {

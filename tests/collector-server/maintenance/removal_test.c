@@ -1,5 +1,5 @@
-/* Removing a session costs what it has, however many others there are, and holds up the writer for
- * a few rows at a time. */
+/* The cost of removing a session depends on its own size only, not on the other sessions. The
+ * writer waits for a few rows at a time. */
 #include "collector-server/maintenance/removal.h"
 
 #include "collector-server/store/database.h"
@@ -13,11 +13,11 @@
 
 enum { FEW = 4, MANY = 40, EVENTS = 200, OWN_FUNCTIONS = 5000, ROWS_AT_ONCE = 1000 };
 
-/* What one removal did. */
+/* The work of one removal. */
 typedef struct effort {
-    uint64_t steps;                 /* of SQLite's machine */
-    unsigned rows_in_a_transaction; /* at most, of those that SQLite tells */
-    unsigned rows;                  /* in this one */
+    uint64_t steps;                 /* steps of SQLite's virtual machine */
+    unsigned rows_in_a_transaction; /* maximum, of the rows that SQLite reports */
+    unsigned rows;                  /* rows in this transaction */
 } effort;
 
 static int count_step(void *context)
@@ -46,7 +46,8 @@ static int end_transaction(void *context)
     return 0;
 }
 
-/* Sessions 1 to `count`, each with a module of its own; that of the first has many functions. */
+/* Makes sessions 1 to `count`, each with its own module. The module of the first has many
+ * functions. */
 static void make_sessions(lab_file *lab, uint32_t count)
 {
     for (uint32_t i = 1; i <= count; ++i) {
@@ -98,7 +99,7 @@ static effort remove_of(uint32_t count, int64_t session_id)
     snprintf(rest, sizeof(rest), "%u|%u|\n", count - 1, (count - 1) * 40);
     lab_file_expect(lab, "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM streams)",
                     rest);
-    /* its module has gone with it; those of the others stay as they were */
+    /* its module was removed with it; those of the others are unchanged */
     lab_file_expect(lab,
                     "SELECT count(*) = (SELECT count(*) FROM sessions), sum(function_count) ="
                     " (SELECT count(*) FROM functions) FROM modules",

@@ -1,4 +1,4 @@
-/* Which sessions the rules of retention end: the oldest first, none that is kept, each once. */
+/* Tests which sessions the rules of retention remove: the oldest first, no kept one, each once. */
 #include "collector-server/maintenance/retention.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/session_set.h"
@@ -26,7 +26,7 @@ static void run(lab *made, const char *sql)
     }
 }
 
-/* Session N came 7 - N hours ago, 30 minutes, and has 1 KiB. */
+/* Adds sessions of 1 KiB. Session N came 7 - N hours and 30 minutes ago. */
 static void add_sessions(lab *made)
 {
     run(made, "INSERT INTO devices(device_id, uuid, name, first_seen_realtime_ns,"
@@ -40,7 +40,7 @@ static void add_sessions(lab *made)
                  " './app', %lld000000000, 0, 1, 1, 1024, %d, %d)",
                  id, id == 4 ? "recording" : "completed",
                  (long long)time(NULL) - (7 - id) * HOUR_S - HOUR_S / 2, id == 2,
-                 100 - id); /* by a device whose clock is of 1970 */
+                 100 - id); /* sent by a device whose clock shows 1970 */
         run(made, sql);
     }
     run(made, "INSERT INTO annotations(session_id, note, created_realtime_ns) VALUES (5, 'x', 1)");
@@ -101,7 +101,7 @@ static void expect_due(lab *made, const char *text, const char *expected)
     }
 }
 
-/* Those that are kept take their part of the size. */
+/* Kept sessions count for the size. */
 static void the_oldest_go_until_the_rest_fits(void **state)
 {
     expect_due(*state, "all=6K", "");
@@ -135,7 +135,7 @@ static bool count_and_keep(void *context, int64_t session_id, int64_t bytes)
     return false;
 }
 
-/* More than a question may name: a lab that is full of them is what retention is for. */
+/* There are more sessions than a query may name, because retention is meant for a full lab. */
 static void a_set_may_have_any_number_of_sessions(void **state)
 {
     enum { MANY = SJ_SESSION_SET_MAX_SAMPLES + 100 };
@@ -196,7 +196,7 @@ static bool is_there(lab *made, int session_id)
     return is_found;
 }
 
-/* By the collector's thread. */
+/* The collector's thread runs the rules. */
 static void a_rule_that_fails_holds_up_no_other(void **state)
 {
     enum { PATIENCE = 12000, PAUSE_US = 10000 };

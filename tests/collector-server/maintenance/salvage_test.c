@@ -1,5 +1,5 @@
-/* What can be read of a damaged database is salvaged, and is what was stored; what is missing is
- * counted. SJ_LONG=1: five hundred damaged files instead of a few. */
+/* Salvage reads the readable rows of a damaged database, and they equal what was stored. Missing
+ * rows are counted. SJ_LONG=1: five hundred damaged files instead of a few. */
 #include "collector-server/maintenance/salvage.h"
 
 #include "collector-server/maintenance/database_copy.h"
@@ -25,7 +25,7 @@ enum {
     LONG_DAMAGES = 500
 };
 
-/* 3000 rows by rowid with an index, and 3000 rows without either. */
+/* Adds 3000 rows by rowid with an index, and 3000 rows without either. */
 static const char more_rows_sql[] =
     "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO"
     " marks (session_id, number, name, is_end, at_ns) SELECT 1, i, 'mark number ' || i, 0, i FROM"
@@ -33,7 +33,7 @@ static const char more_rows_sql[] =
     "WITH RECURSIVE n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO"
     " refused_functions SELECT 1, 1, i, 'because of reason number ' || i FROM n";
 
-/* Rows of `main` that are not in `was`, the database before the damage. */
+/* Counts rows of `main` that are not in `was`, the database before the damage. */
 static const char wrong_rows_sql[] =
     "SELECT (SELECT count(*) FROM (SELECT * FROM marks EXCEPT SELECT * FROM was.marks)) +"
     " (SELECT count(*) FROM (SELECT * FROM refused_functions EXCEPT SELECT * FROM"
@@ -50,7 +50,7 @@ static const char wrong_rows_sql[] =
 typedef struct salvage_case {
     lab_file *lab;
     char was[96];     /* the database before the damage, without a log */
-    char damaged[96]; /* beside it */
+    char damaged[96]; /* the damaged database, beside it */
     char made[96];
     sj_salvaged salvaged;
     sj_error error;
@@ -132,7 +132,7 @@ static void note(void *context, const sj_finding *finding)
     snprintf(of->found + used, sizeof(of->found) - used, "%s\n", finding->what);
 }
 
-/* Salvages the damaged file, which stays as it is. */
+/* Salvages the damaged file, which does not change. */
 static sj_status salvage(salvage_case *of)
 {
     size_t size;
@@ -190,7 +190,7 @@ static const sj_salvaged_table *find_table(const salvage_case *of, const char *n
     return NULL;
 }
 
-/* The page of the leaf of that number, counted from 0, or from the last one, which is -1. */
+/* Returns the page of a leaf by its number, counted from 0, or from the last one, which is -1. */
 static long long find_leaf(const salvage_case *of, const char *table, int number, long long *rows)
 {
     char sql[256];
@@ -238,7 +238,7 @@ static void a_sound_database_is_saved_whole(void **state)
     end_case(&of);
 }
 
-/* Two damaged pages, and the sound rows between them; the first and the last page of the table. */
+/* Damages two pages with sound rows between them, and the first and the last page of the table. */
 static void rows_around_damaged_pages_are_saved(void **state)
 {
     static const int leaves[][2] = {{2, 5}, {0, 3}, {-1, 1}};
@@ -272,7 +272,7 @@ static void rows_around_damaged_pages_are_saved(void **state)
     end_case(&of);
 }
 
-/* Damages a sound copy by statements that keep no rule. */
+/* Damages a sound copy by statements that break rules. */
 static void damage_by(salvage_case *of, const char *sql)
 {
     size_t size;
@@ -290,7 +290,7 @@ static void substitutes_keep_calls_readable(void **state)
     static const struct {
         const char *sql, *table;
         long long substitutes;
-        const char *names; /* of which so many are lost */
+        const char *names; /* returns 1 if the expected rows are substitutes */
     } damages[] = {
         {"DELETE FROM devices", "devices", 1, "SELECT count(*) FROM devices"},
         {"DELETE FROM modules", "modules", 1,
@@ -328,7 +328,7 @@ static void lost_blocks_leave_gaps(void **state)
     assert_int_equal(
         ask_number(of.made, "SELECT count(*) FROM gaps WHERE reason = 'not_stored' AND calls > 0"),
         2);
-    /* without its stream no block can be read, without its session nothing */
+    /* Without its stream no block can be read, and without its session nothing can. */
     damage_by(&of, "DELETE FROM streams");
     assert_int_equal(salvage(&of), SJ_OK);
     assert_int_equal(find_table(&of, "blocks")->dropped, find_table(&of, "blocks")->saved);
@@ -447,11 +447,11 @@ static uint32_t draw(uint64_t *random, uint32_t below)
     return (uint32_t)((*random >> 33) % below);
 }
 
-/* Damages `bytes` by lot, never the schema; returns how many rows may be wrong: a byte that is
- * changed within a value cannot be noticed. */
+/* Damages random bytes, but never the schema. Returns how many rows may be wrong: a changed byte
+ * within a value cannot be noticed. */
 static unsigned damage(uint64_t seed, uint8_t *bytes, size_t *size)
 {
-    enum { MOST_FLIPS = 8, FIRST = 8 }; /* pages in front of it hold the schema */
+    enum { MOST_FLIPS = 8, FIRST = 8 }; /* the pages before FIRST hold the schema */
     uint64_t random = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
     const uint32_t pages = (uint32_t)(*size / PAGE_BYTES);
     const unsigned count = 1 + draw(&random, MOST_FLIPS);
@@ -466,7 +466,7 @@ static unsigned damage(uint64_t seed, uint8_t *bytes, size_t *size)
         case 1: /* the end is cut */
             *size = (size_t)page * PAGE_BYTES + draw(&random, 2) * 100;
             return 0;
-        case 2: /* half of a page was not written: at most what crosses the middle is wrong */
+        case 2: /* half of a page was not written: at most the row across the middle is wrong */
             memset(at + PAGE_BYTES / 2, 0, PAGE_BYTES / 2);
             wrong++;
             break;
@@ -494,7 +494,7 @@ static void no_damage_crashes_or_makes_rows(void **state)
         write_file(of.damaged, damaged, size);
         free(damaged);
         const sj_status status = salvage(&of);
-        if (status == SJ_ECORRUPT) { /* the schema was hit all the same */
+        if (status == SJ_ECORRUPT) { /* the schema was damaged all the same */
             assert_non_null(strstr(of.error.text, "sojourn restore"));
             continue;
         }
@@ -522,7 +522,7 @@ int main(void)
         CASE(what_cannot_be_read_is_refused),        CASE(an_older_schema_is_brought_up_to_date),
         CASE(the_log_is_read_as_far_as_it_is_sound), CASE(no_damage_crashes_or_makes_rows),
     };
-    char folder[] = "/dev/shm/salvage_test.XXXXXX"; /* where a sync costs nothing */
+    char folder[] = "/dev/shm/salvage_test.XXXXXX"; /* a sync costs nothing there */
     const bool is_in_memory = mkdtemp(folder) != NULL && chdir(folder) == 0;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     return is_in_memory && rmdir(folder) != 0 ? 1 : failed;

@@ -1,4 +1,5 @@
-/* A file that is imported comes from anybody: what cannot be so is refused, and harms no other. */
+/* An imported file may come from anyone. Impossible content is refused, and harms no other
+ * session. */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/store/database.h"
@@ -15,7 +16,7 @@
 
 enum { EVENTS = 2000, BLOCKS = 3 };
 
-/* A session in lab->path, closed. */
+/* Makes a session in lab->path and closes the file. */
 static int set_up(void **state)
 {
     lab_file_set_up(state);
@@ -55,7 +56,7 @@ static int count_rows(sqlite3 *database, const char *table)
     return count;
 }
 
-/* Imports the only session of `from` into a new database, which is removed. */
+/* Imports the only session of `from` into a new database, which is removed afterwards. */
 static sj_status import(const char *from, sj_error *error)
 {
     char path[128];
@@ -132,7 +133,7 @@ static void what_cannot_be_so_is_refused(void **state)
     }
 }
 
-/* Replaces the second block by one that differs only in a function: no module has it. */
+/* Replaces the second block by one that differs only in a function, which no module has. */
 static void put_unknown_functions(const char *path)
 {
     frame_maker maker;
@@ -154,7 +155,7 @@ static void put_unknown_functions(const char *path)
     frame_maker_deinit(&maker);
 }
 
-/* Frames with such a block are refused by the store. */
+/* The store refuses frames with such a block. */
 static void a_block_that_names_unknown_functions_is_refused(void **state)
 {
     lab_file *lab = *state;
@@ -165,11 +166,11 @@ static void a_block_that_names_unknown_functions_is_refused(void **state)
     assert_non_null(strstr(lab->error.text, "is in no module that was sent"));
     assert_int_equal(sj_store_verify(lab->store, &looks, &verified, &lab->error), SJ_OK);
     assert_int_equal(verified.bad_blocks, 1);
-    /* It is marked now, and questions leave it out. */
+    /* The session is marked now, and queries leave it out. */
     assert_int_equal(import(lab->path, &lab->error), SJ_OK);
 }
 
-/* A file of any size is read before others have to wait for the target. */
+/* A file of any size is read before other writers must wait for the target. */
 static void a_source_is_checked_before_the_target_is_locked(void **state)
 {
     lab_file *lab = *state;
@@ -191,7 +192,7 @@ static void a_source_is_checked_before_the_target_is_locked(void **state)
     lab_file_remove(path);
 }
 
-/* Streams that lie far apart do not use up the numbers of calls. */
+/* Streams with distant numbers do not use up the numbers of calls. */
 static void streams_get_the_next_numbers(void **state)
 {
     lab_file *lab = *state;
@@ -225,7 +226,8 @@ static void streams_get_the_next_numbers(void **state)
     lab_file_remove(path);
 }
 
-/* A database that took a module of a program's identity and no functions, before it was refused. */
+/* An earlier version stored a module of a program's identity without functions, before this was
+ * refused. */
 static void a_false_module_is_not_taken_for_the_program(void **state)
 {
     lab_file *lab = *state;
@@ -247,7 +249,7 @@ static void a_false_module_is_not_taken_for_the_program(void **state)
                     expected);
 }
 
-/* A database that took such numbers before they were refused goes on taking new programs. */
+/* A database that stored such numbers before they were refused can still store new programs. */
 static void numbers_that_nobody_gave_out_do_not_bar_others(void **state)
 {
     lab_file *lab = *state;
@@ -291,7 +293,7 @@ static void verify_goes_on_behind_a_broken_session(void **state)
                        "UPDATE function_stats SET calls = calls + 1 WHERE session_id = 2");
     const sj_verify_options options = {.only_look = true, .report = count, .context = counts};
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
-    /* its own sums contradict each other, and do not follow from its blocks */
+    /* Its own sums contradict each other, and do not follow from its blocks. */
     assert_int_equal(counts[1], 2);
     assert_int_equal(counts[2], 2);
 }

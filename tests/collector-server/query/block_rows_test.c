@@ -1,6 +1,6 @@
-/* The rows of a block are made twice in the collector: for queries over columns and, call by call,
- * by the reader beside the call graph. Both must give the same of every block of a program with
- * gaps, waits, throws and stacks stored apart. */
+/* The collector makes the rows of a block in two ways: for queries over columns, and call by call
+ * in the reader beside the call graph. Both must give the same rows for every block of a program
+ * with gaps, waits, throws and stacks stored apart. */
 #include "collector-server/query/block_rows.h"
 
 #include "tests/support/call_rows.h"
@@ -14,7 +14,7 @@
 
 enum { RECORDS = 30000 };
 
-/* What the compared blocks held, so that a test that compares nothing odd fails. */
+/* Counts the cases that the compared blocks contained. The test fails if a case never occurred. */
 typedef struct seen {
     uint64_t rows;
     uint64_t flagged;

@@ -11,7 +11,8 @@
 
 #include <cmocka.h>
 
-#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* formats of queries are tables here */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral" /* the formats of queries are in tables here  \
+                                                      */
 
 enum { RANDOM_QUERIES = 120, LONG_RANDOM_QUERIES = 400 };
 
@@ -32,7 +33,7 @@ static void print_row(const char *who, sqlite3_stmt *row)
     fprintf(stderr, "\n");
 }
 
-/* Both tables must give the same rows in the same order. Returns how many. */
+/* Checks that both tables give the same rows in the same order. Returns their number. */
 static int64_t compare(const char *format, const char *from)
 {
     char ours[1000];
@@ -108,7 +109,7 @@ static void add_condition(char *where, size_t size, uint64_t *random)
         snprintf(value, sizeof(value), "%s", next_random(random) % 2 == 0 ? "1e300" : "-1e300");
         break;
     default:
-        /* a value that occurs, so that boundaries are hit */
+        /* uses a value that occurs, so that boundaries are tested */
         snprintf(value, sizeof(value), "(SELECT %s FROM naive WHERE rowid = %llu)%s", column,
                  (unsigned long long)row + 1, suffix);
     }
@@ -135,7 +136,7 @@ static void random_conditions_answer_like_a_full_scan(void **state)
         };
         rows += compare(orders[i % 3], where);
     }
-    assert_true(rows > 1000); /* the conditions do leave something */
+    assert_true(rows > 1000); /* the conditions select enough rows */
 }
 
 static void groups_and_orders_are_sqlites_own(void **state)
@@ -182,7 +183,7 @@ static void groups_and_orders_are_sqlites_own(void **state)
     }
 }
 
-/* How a question's plan of `calls` reads. */
+/* Checks that the query plan of `calls` for a statement contains `part`. */
 static void assert_plan(const char *sql, const char *part)
 {
     char *explained = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql);
@@ -238,7 +239,7 @@ static void call_aggregate_equals_the_sum_of_its_calls(void **state)
                  windows[i], conditions[i]);
         assert_int_equal(number_of(sql), 0);
     }
-    /* recursion once: the same as what the call graph kept */
+    /* recursion counts once, as in the call graph */
     assert_int_equal(number_of("SELECT count(*) FROM call_aggregate(1) AS a JOIN function_stats AS "
                                "f ON f.session_id = 1 AND f.function_id = a.function_id WHERE "
                                "a.calls <> f.calls OR abs(a.total_ns - f.total_ns) > a.calls"),
@@ -322,7 +323,8 @@ static void a_range_is_found_without_a_walk_through_the_stream(void **state)
     while (sqlite3_step(plan) == SQLITE_ROW) {
         const char *step = (const char *)sqlite3_column_text(plan, 3);
         if (strncmp(step, "SEARCH", 6) == 0) {
-            assert_non_null(strstr(step, "AND first_")); /* first_call or first_ticks is a bound */
+            /* first_call or first_ticks bounds the search */
+            assert_non_null(strstr(step, "AND first_"));
             ++searches;
         }
     }
@@ -333,7 +335,7 @@ static void a_range_is_found_without_a_walk_through_the_stream(void **state)
     sj_block_decoder_free(query.idle_decoder);
 }
 
-/* Runs both statements; they must give the same rows in the same order. Returns how many. */
+/* Runs both statements, which must give the same rows in the same order. Returns their number. */
 static int64_t same_rows(const char *left, const char *right)
 {
     sqlite3_stmt *a = prepare(left);
@@ -431,7 +433,7 @@ static void functions_over_calls_are_what_joins_say(void **state)
     assert_int_equal(number_of("SELECT count(*) FROM siblings(NULL)"), 0);
 }
 
-/* Of calls that were entered in a window. */
+/* Only calls that were entered in the window count. */
 static void functions_over_calls_take_a_window(void **state)
 {
     (void)state;
@@ -496,7 +498,8 @@ static void overlapping_a_moment_reads_where_its_calls_began(void **state)
     sj_scan_filter filter = sj_scan_everything;
     filter.ended = true;
     filter.first_end_ns = filter.last_start_ns = moment;
-    /* in each of four streams the block that runs then, its neighbour, and those of open calls */
+    /* reads, in each of four streams, the block of that time, its neighbour, and those of open
+     * calls */
     const int64_t most = 4 * (2 + 30);
     assert_true(blocks_read(&filter) <= most && blocks_read(&filter) < all);
     char *sql = sqlite3_mprintf("SELECT count(*) FROM calls WHERE start_ns <= %lld AND end_ns >= "
@@ -514,7 +517,7 @@ static void overlapping_a_moment_reads_where_its_calls_began(void **state)
 }
 
 typedef struct long_walk {
-    int64_t blocks, outlined, rows; /* rows that last as long as is asked for */
+    int64_t blocks, outlined, rows; /* rows: calls that last at least as long as asked */
 } long_walk;
 
 static long_walk walk_long_calls(int64_t min_ns, bool takes_outlines)
@@ -531,7 +534,7 @@ static long_walk walk_long_calls(int64_t min_ns, bool takes_outlines)
     while (sj_block_scan_next(&scan) == SQLITE_ROW) {
         assert_int_equal(sj_block_scan_rows(&scan, true), SQLITE_OK);
         ++seen.blocks;
-        seen.outlined += scan.outlined; /* its rows came from one */
+        seen.outlined += scan.outlined; /* blocks whose rows came from an outline */
         for (size_t i = 0; i < scan.rows.count; ++i) {
             seen.rows += scan.rows.endings[i] != SJ_ENDING_OPEN &&
                          sj_scan_ns(&scan.session, scan.rows.ends[i]) -
@@ -615,7 +618,7 @@ static void joins_by_id_keep_blocks_decoded(void **state)
     assert_true(rows > 4000);
     assert_true(block_walks > 0);
     assert_true(block_walks < rows / 10);
-    /* other conditions on what is joined leave it at that */
+    /* further conditions on the joined table do not change the plan */
     static const char *const conditions[] = {
         "p.depth > 2 AND p.duration_ns > 30", "p.function_id IN (100001, 100007, 1003)",
         "p.caller_function_id = 100002", "p.start_ns BETWEEN 100 AND 4000 AND p.end_ns >= 2000",
@@ -629,7 +632,7 @@ static void joins_by_id_keep_blocks_decoded(void **state)
     }
     sqlite3_trace_v2(database, 0, NULL, NULL);
     assert_true(block_walks < rows / 2);
-    /* ids that are not there, between those that are */
+    /* these ids do not exist and lie between existing ones */
     assert_int_equal(number_of("SELECT count(*) FROM naive AS c CROSS JOIN calls AS p ON p.call_id "
                                "= c.call_id + 100000000 * (c.rowid % 2)"),
                      number_of("SELECT count(*) FROM naive WHERE rowid % 2 = 0"));
@@ -649,7 +652,7 @@ static void callees_are_found_where_their_caller_runs(void **state)
                                "c.start_ns AND n.duration_ns IS c.duration_ns"),
                      rows);
     sqlite3_trace_v2(database, 0, NULL, NULL);
-    /* a walk for each block, and for the calls that are open at the end of one */
+    /* one scan for each block, and for the calls open at the end of a block */
     assert_true(blocks > 50);
     assert_true(block_walks > 0);
     assert_true(block_walks < callers / 2);
@@ -684,7 +687,7 @@ int main(void)
         cmocka_unit_test(joins_by_id_keep_blocks_decoded),
         cmocka_unit_test(callees_are_found_where_their_caller_runs),
         cmocka_unit_test(a_range_is_found_without_a_walk_through_the_stream),
-        cmocka_unit_test(a_corrupt_outline_is_as_none), /* and no outline is left */
+        cmocka_unit_test(a_corrupt_outline_is_as_none), /* no outline is left after this test */
     };
     return cmocka_run_group_tests(tests, open_trace, close_naive_calls);
 }

@@ -1,5 +1,5 @@
-/* What a comparison says of made-up measurements: how often it errs, what it finds, and that all
- * that it says of one row agrees. */
+/* Comparisons of made-up measurements: tests how often the verdict is wrong, which differences it
+ * finds, and that all columns of one row agree. */
 #include "collector-server/query/compare_internal.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ static double noise(double spread)
     return exp(spread * sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform()));
 }
 
-/* A comparison of functions that take 1 ms, 2 ms, ... in `side` sessions of each set. */
+/* Makes a comparison of functions that take 1 ms, 2 ms, ... in `side` sessions of each set. */
 static sj_compare *make(size_t functions, size_t side)
 {
     sj_compare *made = calloc(1, sizeof(*made));
@@ -43,7 +43,7 @@ static sj_compare *make(size_t functions, size_t side)
     return made;
 }
 
-/* Fills in one function of one session; the first row is the sum. */
+/* Fills in one function of one session. The first row is the sum. */
 static void put(sj_compare *made, size_t row, size_t sample, double calls, double self_ns,
                 double typical_ns)
 {
@@ -64,9 +64,9 @@ static const sj_compare_row *judge(sj_compare *made)
     return sj_compare_rows(made, &count);
 }
 
-/* Sessions as machines make them: each has noise of its own and of each function; now and then a
- * call is disturbed, which only the sum sees. B's function `slowed` takes `factor` times as long.
- */
+/* Makes sessions with the noise of real machines: of each session and of each function. Now and
+ * then a call is disturbed, which only the sum shows. B's function `slowed` takes `factor` times as
+ * long. */
 static sj_compare *simulate(double spread, size_t slowed, double factor)
 {
     sj_compare *made = make(FUNCTIONS, SIDE);
@@ -190,7 +190,7 @@ static void intervals_agree_with_verdicts(void **state)
     assert_true(decided > 100);
 }
 
-/* One function in A takes no time: what it takes in B is no multiple of that. */
+/* One function takes no time in A, so its time in B is not a multiple of that. */
 static void nothing_is_a_multiple_of_nothing(void **state)
 {
     (void)state;
@@ -210,7 +210,7 @@ static void nothing_is_a_multiple_of_nothing(void **state)
 static void sets_without_calls_are_not_the_same(void **state)
 {
     (void)state;
-    for (int calling = 0; calling < 3; ++calling) { /* none, B, A */
+    for (int calling = 0; calling < 3; ++calling) { /* calls in: none, B, A */
         sj_compare *made = make(1, SIDE);
         for (size_t sample = 0; sample < made->samples; ++sample) {
             if (calling != 0 && (sample < SIDE) == (calling == 2)) {

@@ -1,4 +1,4 @@
-/* Comparisons of marks in a recording with calls that were counted without a clock. */
+/* Compares marks of a recording with calls that were counted without a clock. */
 #include "collector-server/query/compare.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
@@ -71,7 +71,7 @@ static int unmake(void **state)
     return 0;
 }
 
-/* The verdict on the function, and how much longer it takes in a long mark. */
+/* Returns the verdict on the function, and how much longer it takes in a long mark. */
 static sj_compare_verdict verdict_of(int64_t *difference_ns)
 {
     const sj_compare_side sides[2] = {{database, "mark:short"}, {database, "mark:long"}};
@@ -98,13 +98,14 @@ static void the_error_of_a_mark_is_that_of_its_share(void **state)
 {
     (void)state;
     static const struct {
-        int differences; /* the error of the whole session */
+        int differences; /* differences in errors of the whole session */
         int sampled_calls;
         sj_compare_verdict verdict;
     } cases[] = {
         {1, 100, SJ_COMPARE_SLOWER},
-        {4, 100, SJ_COMPARE_INCONCLUSIVE}, /* a fifth of it: the root of a 25th of the calls */
-        {4, 1, SJ_COMPARE_SLOWER},         /* a 25th: no two calls were timed */
+        /* a fifth of the error: the root of a 25th of the calls */
+        {4, 100, SJ_COMPARE_INCONCLUSIVE},
+        {4, 1, SJ_COMPARE_SLOWER}, /* a 25th: no two calls were timed */
     };
     int64_t difference_ns = 0;
     int64_t unused;

@@ -26,7 +26,7 @@ static double uniform(void)
     return ((double)(random_state >> 11) + 0.5) / 9007199254740992.0;
 }
 
-/* Noise as runs have it: mostly some percent, now and then much more. */
+/* Returns noise as runs have it: mostly some percent, now and then much more. */
 static double noise(double spread)
 {
     const double normal = sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
@@ -95,14 +95,14 @@ static int close_database(void **state)
     return 0;
 }
 
-/* Odd sessions as they are, even ones with one function slowed; in turn, as recorded. */
+/* Adds sessions in the order of recording. In every second one, function `slowed` is slower. */
 static void add_runs(double slowdown, int slowed, double spread)
 {
     run("BEGIN");
     clear_sessions();
     for (int session = 1; session <= SESSIONS; ++session) {
         double self_ns[FUNCTIONS];
-        const double run_noise = noise(spread / 2); /* the whole run */
+        const double run_noise = noise(spread / 2); /* noise of the whole run */
         for (int i = 0; i < FUNCTIONS; ++i) {
             self_ns[i] = 1e6 * (i + 1) * run_noise * noise(spread / 2);
             self_ns[i] *= session % 2 == 0 && i == slowed ? slowdown : 1;
@@ -146,8 +146,8 @@ static void planted_slowdown_is_found_and_named(void **state)
     sj_compare_free(made);
 }
 
-/* Gives function 6 of each session a histogram: 99 calls that take `typical_ns` each and one that
- * takes the rest, so that typical time and sum go their own ways. */
+/* Gives function 6 of each session a histogram: 99 calls that take `typical_ns` each and one call
+ * with the rest. Typical time and sum then change independently. */
 static void disturb_runs(const double typical_ns[2], const double sum_ns[2])
 {
     for (int session = 1; session <= SESSIONS; ++session) {
@@ -181,11 +181,12 @@ static void sums_and_typical_times_have_to_agree(void **state)
         double typical_ns[2], sum_ns[2];
         sj_compare_verdict verdict;
     } cases[] = {
-        {{50000, 50000}, {8e6, 13e6}, SJ_COMPARE_INCONCLUSIVE}, /* one long call: the machine's? */
+        /* one long call, possibly the machine's fault */
+        {{50000, 50000}, {8e6, 13e6}, SJ_COMPARE_INCONCLUSIVE},
         {{50000, 50000}, {13e6, 8e6}, SJ_COMPARE_INCONCLUSIVE},
-        {{50000, 55000}, {8e6, 8e6}, SJ_COMPARE_SLOWER}, /* lost in the sum */
+        {{50000, 55000}, {8e6, 8e6}, SJ_COMPARE_SLOWER}, /* the sum hides it */
         {{55000, 50000}, {8e6, 8e6}, SJ_COMPARE_FASTER},
-        {{50000, 55000}, {13e6, 8e6}, SJ_COMPARE_INCONCLUSIVE}, /* each says something else */
+        {{50000, 55000}, {13e6, 8e6}, SJ_COMPARE_INCONCLUSIVE}, /* both say something else */
         {{50000, 55000}, {8e6, 9e6}, SJ_COMPARE_SLOWER},
         {{50000, 50000}, {8e6, 8e6}, SJ_COMPARE_SAME},
     };
@@ -264,7 +265,7 @@ static void functions_appear_and_vanish(void **state)
     sj_compare_free(made);
 }
 
-/* Of a program that ends by exit(), main has no call that ended. */
+/* If a program ends by exit(), main has no call that ended. */
 static void calls_that_did_not_end_are_no_difference(void **state)
 {
     (void)state;
@@ -280,7 +281,7 @@ static void calls_that_did_not_end_are_no_difference(void **state)
         "AND session_id % 2 = 0; DELETE FROM call_paths WHERE function_id = 3 AND session_id % 2");
     sj_compare *made = compare("tag:side=odd", "tag:side=even", false);
     assert_true(says(made, 6, SJ_COMPARE_INCONCLUSIVE)); /* no call ended in B */
-    assert_true(says(made, 3, SJ_COMPARE_ADDED));        /* none was made in A */
+    assert_true(says(made, 3, SJ_COMPARE_ADDED));        /* no call was made in A */
     sj_compare_free(made);
 }
 
@@ -321,7 +322,7 @@ static void sets_name_sessions(void **state)
     assert_int_equal(samples_of("mark:load+device:desk"), 0);
 }
 
-/* number_of returns the first number that a statement gives; -1: it fails. */
+/* Returns the first number that a statement gives, or -1 if it fails. */
 static int64_t number_of(const char *sql)
 {
     sqlite3_stmt *statement = NULL;
@@ -334,7 +335,7 @@ static int64_t number_of(const char *sql)
     return number;
 }
 
-/* The verdict is by typical time, so typical times stand beside it: sums fell. */
+/* The verdict uses typical times, so typical times are shown beside it, although the sums fell. */
 static void the_numbers_of_a_verdict_are_those_that_decided(void **state)
 {
     (void)state;
@@ -409,7 +410,7 @@ static void sql_gives_the_same_verdicts(void **state)
     assert_non_null(strstr(sqlite3_errmsg(database), "no session belongs to 'mark:none'"));
 }
 
-/* Functions 3 and 6 are measured; wall time is the same in all sessions but for noise. */
+/* Functions 3 and 6 are measured. Wall time differs between the sessions by noise only. */
 static void what_calls_cost_is_compared(void **state)
 {
     (void)state;
@@ -434,7 +435,7 @@ static void what_calls_cost_is_compared(void **state)
         assert_int_equal(sj_compare_run(sides, &options, &made, &error), SJ_OK);
         assert_true(says(made, 6, SJ_COMPARE_SLOWER));
         assert_true(says(made, 3, SJ_COMPARE_SAME));
-        assert_true(says(made, 1, SJ_COMPARE_MINOR)); /* was not measured */
+        assert_true(says(made, 1, SJ_COMPARE_MINOR)); /* function 1 was not measured */
         sj_compare_free(made);
     }
     sqlite3_stmt *statement;

@@ -160,7 +160,7 @@ static void wrong_arguments_of_histograms_are_reported(void **state)
         0);
 }
 
-/* Against the exact answers of SQLite's own window functions. */
+/* Compares with the exact answers of SQLite's own window functions. */
 static void percentiles_of_any_values_are_near_the_exact_ones(void **state)
 {
     (void)state;
@@ -221,8 +221,7 @@ static void symbols_become_names(void **state)
     assert_int_equal(number_of("SELECT demangle('_ZN3foo3barEi') = 'foo::bar(int)'"), 1);
     assert_int_equal(number_of("SELECT demangle('_RNvC6_123foo3bar') LIKE '%foo::bar'"), 1);
     assert_int_equal(number_of("SELECT demangle('main') = 'main' AND demangle(NULL) IS NULL"), 1);
-    /* each parameter has the one before it twice: 2^39 names, cut where there is room for no more
-     */
+    /* Each parameter contains the previous one twice. This gives 2^39 names, cut at the limit. */
     assert_int_equal(
         number_of(
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 35), "
@@ -264,7 +263,7 @@ static void trees_count_open_calls(void **state)
                                "open_calls GROUP BY 1, 2) AS o USING (function_id, depth) WHERE "
                                "t.n IS NOT o.n"),
                      0);
-    /* below an open call lies what it has called */
+    /* the callees of an open call lie below it */
     assert_int_equal(number_of("WITH t AS MATERIALIZED (SELECT * FROM call_tree(1)) SELECT count(*)"
                                " FROM t AS c JOIN t AS p ON p.path_id = c.parent_path_id WHERE "
                                "c.open_calls > p.open_calls"),
@@ -273,7 +272,7 @@ static void trees_count_open_calls(void **state)
         number_of("SELECT count(*) FROM call_tree(1) WHERE calls = 0 AND open_calls = 0"), 0);
 }
 
-/* A called by B called by A ...: as many paths as `paths`, and as many open calls as `open`. */
+/* Adds A called by B called by A and so on, with `paths` paths and `open` open calls. */
 static void add_recursion(int paths, int open)
 {
     char sql[1024];
@@ -336,7 +335,7 @@ typedef struct number_rows {
 
 static int give_numbers(void *context, sj_group_batch *batch)
 {
-    static const int64_t functions[] = {500, 4, 6, 5}; /* most are of the first */
+    static const int64_t functions[] = {500, 4, 6, 5}; /* most calls belong to the first function */
     number_rows *rows = context;
     if (rows->at == rows->count) {
         return SQLITE_DONE;
@@ -348,7 +347,7 @@ static int give_numbers(void *context, sj_group_batch *batch)
     while (batch->row_count < NUMBERS_A_BATCH && rows->at < rows->count) {
         const uint64_t number = next_random(&rows->random) % 7;
         rows->entries[batch->row_count] = number < 4 ? 0 : (uint32_t)number - 3;
-        rows->values[batch->row_count++] = (int64_t)(rows->at++ * 150); /* narrow ones and wide */
+        rows->values[batch->row_count++] = (int64_t)(rows->at++ * 150); /* narrow and wide values */
     }
     return SQLITE_ROW;
 }
@@ -374,7 +373,7 @@ static void groups_are_complete_when_memory_is_too_small(void **state)
             assert_true(sj_function_groups_value(&groups, -1) >= last);
             last = sj_function_groups_value(&groups, -1);
             sum += sj_function_groups_value(&groups, 3);
-            /* within a function in the order they came in */
+            /* the order within a function is the order of arrival */
             assert_true(groups.current_id != of || sj_function_groups_value(&groups, 3) > before);
             of = groups.current_id;
             before = sj_function_groups_value(&groups, 3);

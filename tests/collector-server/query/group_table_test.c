@@ -7,7 +7,8 @@
 
 #include <cmocka.h>
 
-/* Rows that one of both ways to group has and the other has not; fails without any row. */
+/* Returns the number of rows that only one of the two ways to group gives. Fails if there are no
+ * rows. */
 static int64_t differing_groups(const char *keys, const char *arguments, const char *expressions,
                                 const char *columns, const char *where)
 {
@@ -33,7 +34,8 @@ static int64_t differing_groups(const char *keys, const char *arguments, const c
     return count;
 }
 
-/* The phase that a call of `naive` began in: of those that run then the one that began last. */
+/* Computes the phase in which a call of `naive` began: of the running phases the one that began
+ * last. */
 static const char phases_sql[] =
     "CREATE TEMP TABLE phases AS SELECT call_id, (SELECT m.mark_id FROM marks AS m WHERE "
     "m.session_id = n.session_id AND NOT m.is_end AND m.at_ns <= n.start_ns AND n.start_ns < "
@@ -150,7 +152,7 @@ static void call_groups_refuse_keys_that_they_do_not_know(void **state)
     assert_non_null(strstr(sqlite3_errmsg(database), "ended_as is returned"));
     sqlite3_finalize(odd);
     sqlite3_stmt *none = prepare("SELECT * FROM call_groups(NULL)");
-    assert_int_equal(sqlite3_step(none), SQLITE_ROW); /* no keys: everything together */
+    assert_int_equal(sqlite3_step(none), SQLITE_ROW); /* without keys everything is one group */
     sqlite3_finalize(none);
 }
 

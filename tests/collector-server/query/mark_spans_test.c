@@ -1,10 +1,10 @@
-/* Which phase each moment lies in, beside a list that is searched from its beginning. */
+/* Compares the phase of each moment with a list that is searched from its beginning. */
 #include "collector-server/query/mark_spans.h"
 #include "tests/support/check.h"
 
 enum { MOMENTS = 64 };
 
-/* By rising begin; with no end of its name at or behind its begin it lasts for ever. */
+/* Ordered by begin. A phase without an end of its name at or behind its begin lasts for ever. */
 static const struct phase {
     int64_t mark_id, from_ns, to_ns;
 } phases[] = {{1, 10, 20}, {2, 12, 30}, {3, 15, 17}, {4, 15, 16}, {6, 40, 40}, {5, 50, INT64_MAX}};

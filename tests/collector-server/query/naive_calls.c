@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-enum { COLUMNS = 17 /* those behind, costs, are NULL */ };
+enum { COLUMNS = 17 /* the columns behind these, costs, are NULL */ };
 
 trace made;
 sqlite3 *database;
 
-/* Phases that follow, overlap and never end, and values of every seventh call. */
+/* Adds phases that follow each other, overlap and never end, and values of every seventh call. */
 static void add_marks_and_values(const char *path)
 {
     static const char marks[] =
@@ -63,7 +63,7 @@ int open_naive_calls(const char *path)
         fprintf(stderr, "%s\n", error.text);
         return -1;
     }
-    /* the naive table that every answer is compared with */
+    /* creates the naive table, with which every answer is compared */
     sqlite3_exec(database, "PRAGMA query_only = 0", NULL, NULL, NULL);
     sqlite3_exec(database, "CREATE TEMP TABLE naive AS SELECT * FROM calls LIMIT 0", 0, 0, 0);
     sqlite3_stmt *insert;

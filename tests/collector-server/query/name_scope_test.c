@@ -1,4 +1,4 @@
-/* Class and namespace of functions' names, in every language. */
+/* Tests class and namespace of functions' names, in every language. */
 #include "collector-server/query/name_scope.h"
 
 #include "tests/support/check.h"

@@ -1,4 +1,5 @@
-/* open_now: the calls that are open at the end of what is stored, as long as more may come. */
+/* open_now: returns the calls that are open at the end of the stored data, as long as more may
+ * come. */
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 #include "tests/support/trace_maker.h"
@@ -24,7 +25,7 @@ static int64_t count_open(sqlite3 *database)
     return number;
 }
 
-/* Of a session of the state, whose streams have no end. */
+/* Counts the open calls of a session of the state, whose streams have no end. */
 static int64_t count_open_in(const char *state)
 {
     sqlite3 *database = NULL;

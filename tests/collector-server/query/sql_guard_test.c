@@ -140,7 +140,7 @@ static void endless_recursion_ends_at_the_time_limit(void **state)
                          &rows, &error),
                      SJ_ETIMEDOUT);
     assert_non_null(strstr(error.text, "300 ms"));
-    /* the connection goes on */
+    /* the connection still works */
     assert_int_equal(run("SELECT 1", &rows, &error), SJ_OK);
 }
 
@@ -169,7 +169,7 @@ static void padding_beyond_the_limit_is_refused_before_it_is_written(void **stat
         assert_int_equal(run(refused[i], &rows, &error), SJ_ELIMIT);
         assert_non_null(strstr(error.text, "widths and precisions"));
     }
-    /* what fits is answered as SQLite answers it: the row is there only then */
+    /* SQLite answers what fits, and only then there is a row */
     rows = 0;
     assert_int_equal(run("SELECT 1 WHERE printf('%5.2f|%-6s|%06d|%,d|%%|%Q|%*d|%.3c', 3.14159, "
                          "'ab', 42, 1234567, 'it''s', 4, 7, 'x') = "
@@ -184,7 +184,7 @@ static void padding_beyond_the_limit_is_refused_before_it_is_written(void **stat
     assert_int_equal(rows, 1);
 }
 
-/* Each would run for minutes to days, past any limit of time. */
+/* Each statement would run for minutes to days, past any time limit. */
 static void functions_of_text_are_refused_before_they_run_long(void **state)
 {
     (void)state;
@@ -208,7 +208,7 @@ static void functions_of_text_are_refused_before_they_run_long(void **state)
         assert_int_equal(run(refused[i], &rows, &error), SJ_ELIMIT);
         assert_non_null(strstr(error.text, "would take too long"));
     }
-    /* what is short is answered as SQLite answers it */
+    /* SQLite answers short texts */
     rows = 0;
     assert_int_equal(
         run("SELECT 1 WHERE instr('abcd', 'cd') = 3 AND replace('aba', 'a', 'xy') = 'xybxy' AND "

@@ -26,7 +26,7 @@ static void assert_near(double value, double expected)
     }
 }
 
-/* Of the 70 ways to pick four of eight, the clearest two separate the sides. */
+/* There are 70 ways to pick four of eight. The clearest two separate the sides. */
 static void complete_separation_has_the_exact_p(void **state)
 {
     (void)state;
@@ -45,7 +45,7 @@ static void equal_values_prove_nothing(void **state)
     assert_near(test_p(same, 5, same, 0), 1);
 }
 
-/* The exact test, counted out: every split of the pool, ties as midranks. */
+/* Computes the exact test by counting every split of the pool, ties as midranks. */
 static double brute_force_p(const double *pool, size_t count, size_t b_count)
 {
     double ranks[16];
@@ -96,7 +96,8 @@ static void p_values_equal_those_counted_out(void **state)
     }
 }
 
-/* Where both are possible the approximation for large sets must be close to the exact test. */
+/* Where both tests are possible, the approximation for large sets must be close to the exact
+ * test. */
 static void large_sets_are_tested_alike(void **state)
 {
     (void)state;
@@ -108,7 +109,7 @@ static void large_sets_are_tested_alike(void **state)
     assert_true(p > 0.0005 && p < 0.05);
 }
 
-/* Half of the values are equal on either side: the variance is less, by the rule of ties. */
+/* Half of the values are equal on either side, so the variance is less by the rule of ties. */
 static void ties_of_large_sets_are_taken_into_account(void **state)
 {
     (void)state;
@@ -129,7 +130,7 @@ static void shift_is_the_median_difference(void **state)
     const double b[] = {15, 16, 17, 18, 19};
     sj_shift shift;
     assert_int_equal(sj_rank_shift(a, 5, b, 5, 0.05, &shift), SJ_OK);
-    /* Of the 25 differences the 13th, and the 3rd from both ends. */
+    /* There are 25 differences. The middle is the 13th, and the ends are the 3rd from both ends. */
     assert_near(shift.middle, 5);
     assert_near(shift.low, -983);
     assert_near(shift.high, 8);
@@ -167,7 +168,7 @@ static void holm_adjusts_for_the_number_of_tests(void **state)
     for (size_t i = 0; i < 4; ++i) {
         assert_near(factors[i], expected[i]);
     }
-    /* None falls behind one that was smaller, and none is more than 1. */
+    /* The adjusted values keep their order, and each is at most 1. */
     double factors_of_alike[5];
     double alike[] = {0.012, 0.01, 0.8, 0.011, 0.7};
     assert_int_equal(sj_adjust_holm(alike, factors_of_alike, 5), SJ_OK);
@@ -184,7 +185,7 @@ static double next_random(uint64_t *random)
     return (double)(*random >> 11);
 }
 
-/* At every level: the interval excludes 0 exactly when the test rejects. */
+/* At every level, the interval excludes 0 exactly if the test rejects. */
 static void intervals_are_those_of_the_test(void **state)
 {
     (void)state;

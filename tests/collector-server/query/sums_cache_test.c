@@ -1,4 +1,4 @@
-/* Sums of windows with and without kept sums of blocks, against the calls themselves. */
+/* Compares sums of windows, with and without kept sums of blocks, with the calls themselves. */
 #include "collector-server/query/query.h"
 #include "collector-server/query/sums_cache.h"
 #include "collector-server/store/store.h"
@@ -44,7 +44,7 @@ static int make(void **state)
                                .streams = 3,
                                .calls = 2000,
                                .block_events = 128,
-                               .functions = 8, /* few, so that they nest in themselves */
+                               .functions = 8, /* so few that calls nest in themselves */
                                .max_depth = 30,
                                .leave_open = true};
     make_trace(path, &shape, &made);
@@ -63,7 +63,7 @@ static int unmake(void **state)
     return 0;
 }
 
-/* All rows of an answer as one text. sqlite3_free it. */
+/* Returns all rows of an answer as one text. Free it with sqlite3_free. */
 static char *text_of(sqlite3 *database, const char *sql)
 {
     sqlite3_stmt *statement = NULL;
@@ -154,7 +154,7 @@ static void kept_sums_change_no_answer(void **state)
             char window[80];
             next_window(&seed, window, sizeof(window));
             assert_same_sums(database, window);
-            assert_same_sums(other, window); /* with what the first has left */
+            assert_same_sums(other, window); /* with the sums that the first connection has left */
         }
         assert_same_sums(database, "1");
         sqlite3_close(other);
@@ -178,7 +178,7 @@ static void blocks_of_kept_sums_are_not_read(void **state)
     assert_string_equal(after, before);
     assert_null(sj_query_take_warnings(database));
     sqlite3_free(after);
-    after = text_of(plain, sums); /* reads them */
+    after = text_of(plain, sums); /* this reads the kept sums */
     assert_string_not_equal(after, before);
     char *warnings = sj_query_take_warnings(plain);
     assert_non_null(warnings);

@@ -1,4 +1,4 @@
-/* Which functions only wrap the allocator, by their names. */
+/* Tests which functions only wrap the allocator, by their names. */
 #include "collector-server/store/allocation_wrappers.h"
 #include "tests/support/check.h"
 

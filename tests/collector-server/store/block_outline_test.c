@@ -1,4 +1,4 @@
-/* Outlines of blocks hold what they promise, whatever their size, and hostile ones do no harm. */
+/* Outlines of blocks hold what they promise, whatever their size. Hostile outlines do no harm. */
 #include "collector-server/store/block_outline.h"
 
 #include "proto/callgraph/callgraph.h"
@@ -18,7 +18,7 @@ typedef struct checked {
     size_t listed, open, shortened, refused;
 } checked;
 
-/* The block's rows, as another reader gives them, against the outline. */
+/* Compares the block's rows, as another reader gives them, with the outline. */
 static void expect_rows(const sj_call_rows *rows, const sj_outline_call *calls, size_t count,
                         uint64_t floor_ticks, checked *seen)
 {
@@ -67,7 +67,7 @@ static uint64_t longest_of(const sj_call_rows *rows, const sj_block_summary *sum
     return longest;
 }
 
-/* Flips bits of an encoded outline: it reads as something, or as corrupt. */
+/* Flips bits of an encoded outline. It must read as some outline, or as corrupt. */
 static void read_damaged(const sj_block_outline *encoded, const sj_block_header *header,
                          uint64_t *random)
 {

@@ -1,4 +1,5 @@
-/* A folder for files of blocks: files are whole, are read exactly, and are no other files. */
+/* A folder for files of blocks: the files are complete, are read exactly, and cannot be links or
+ * other kinds of files. */
 #include "collector-server/store/block_place.h"
 #include "tests/support/check.h"
 
@@ -40,7 +41,7 @@ static void make_file(const char *name)
     kind->close(&file);
 }
 
-/* A file that was cut is an error; reading on for ever is ended by the alarm. */
+/* Reading a file that was cut fails. The alarm ends a read that never ends. */
 static void bytes_are_read_exactly_or_not_at_all(void **state)
 {
     sj_place_file file;
@@ -74,12 +75,12 @@ static void only_files_of_blocks_are_opened(void **state)
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         assert_int_equal(kind->open(folder, names[i], &file, &error), SJ_EIO);
     }
-    assert_int_equal(kind->create(folder, "1.blocks", &file, &error), SJ_EIO); /* it is there */
+    assert_int_equal(kind->create(folder, "1.blocks", &file, &error), SJ_EIO); /* the file exists */
     assert_int_equal(kind->create(folder, "a/1.blocks", &file, &error), SJ_EINVAL);
     assert_int_equal(kind->prepare("relative", &error), SJ_EINVAL);
 }
 
-/* Without its mark a folder is away: nothing is deleted, so that it is tried again. */
+/* A folder without its mark counts as away: nothing is deleted, and the removal is tried again. */
 static void files_are_removed_where_the_place_is(void **state)
 {
     char path[96];
@@ -93,11 +94,11 @@ static void files_are_removed_where_the_place_is(void **state)
     assert_int_equal(kind->open(folder, "1.blocks", &file, &error), SJ_EIO);
     assert_int_equal(kind->prepare(folder, &error), SJ_OK);
     assert_int_equal(kind->create(folder, "2.blocks", &file, &error), SJ_OK);
-    assert_int_equal(kind->remove(folder, "2.blocks"), SJ_EAGAIN); /* in use */
+    assert_int_equal(kind->remove(folder, "2.blocks"), SJ_EAGAIN); /* the file is in use */
     kind->close(&file);
     assert_int_equal(kind->remove(folder, "2.blocks"), SJ_OK);
     assert_int_equal(kind->remove(folder, "1.blocks"), SJ_OK);
-    assert_int_equal(kind->remove(folder, "1.blocks"), SJ_OK); /* gone already */
+    assert_int_equal(kind->remove(folder, "1.blocks"), SJ_OK); /* the file is gone already */
     assert_ptr_equal(sj_block_place_find("folder"), kind);
     assert_null(sj_block_place_find("tape"));
     assert_null(sj_block_place_find(NULL));

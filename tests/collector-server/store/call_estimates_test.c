@@ -1,4 +1,4 @@
-/* What calls without a clock are estimated by: counts, and the standard error of their sum. */
+/* Tests the estimates for calls without a clock: counts, and the standard error of their sum. */
 #include "collector-server/store/session_state.h"
 
 #include <math.h>
@@ -14,7 +14,8 @@ enum { SHORT = 7, OTHER = 40000, FIRST = 1, UNTIMED = 2, ELSE = 3, EVENTS = 10 }
 static const uint32_t functions[] = {SHORT, SHORT, OTHER};
 static const uint8_t untimed[] = {0, 0, 1, 0};
 
-/* Two timed calls of 10 and 14 ticks, two untimed ones of 12 each, and one of another function. */
+/* Two timed calls of 10 and 14 ticks, two untimed calls of 12 each, and one call of another
+ * function. */
 static const uint16_t symbols[EVENTS] = {FIRST, 0, FIRST, 0, UNTIMED, 0, UNTIMED, 0, ELSE, 0};
 static const uint64_t ticks[EVENTS] = {0, 10, 20, 34, 40, 52, 60, 72, 80, 180};
 
@@ -50,8 +51,8 @@ static void test_timed_calls_of_counted_functions_tell(void **state)
     sj_call_estimates_free(estimates);
 }
 
-/* A wait in the second timed call: what it lasted says nothing, and one call alone has no spread.
- */
+/* The second timed call contains a wait, so its duration is not used. One call alone has no
+ * spread. */
 static void test_calls_with_a_wait_do_not_tell(void **state)
 {
     (void)state;
@@ -88,7 +89,7 @@ static void test_without_samples_the_error_is_the_sum(void **state)
     assert_true(sj_call_estimate_error(&lone) == 36);
 }
 
-/* Calls that end in the next block count there; functions past the limit are never counted. */
+/* Calls that end in the next block count there. Functions beyond the limit are never counted. */
 static void test_key_frames_and_high_numbers(void **state)
 {
     (void)state;
@@ -119,7 +120,7 @@ static void test_key_frames_and_high_numbers(void **state)
     sj_call_estimates_free(estimates);
 }
 
-/* A few bytes of a sender make room for as many functions as can be counted. */
+/* A few bytes from a sender allocate memory for as many functions as can be counted. */
 static void test_their_memory_is_part_of_the_session_s(void **state)
 {
     (void)state;

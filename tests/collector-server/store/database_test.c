@@ -1,5 +1,5 @@
-/* Opening and making databases; two processes that do so at once. The test is linked with the
- * database of a version to come (next_version): 0001_initial.sql makes one of an older version. */
+/* Opening and making databases, also by two processes at once. The test is linked with the database
+ * of a future version (next_version). 0001_initial.sql makes a database of an older version. */
 #include "collector-server/store/database.h"
 
 #include <setjmp.h>
@@ -15,12 +15,14 @@
 #include <cmocka.h>
 
 static char path[64];
-static sj_status other_status; /* of the process that came in between */
-static int others;             /* that did */
-static const char *moment;     /* of the first: the statement before which it comes */
+static sj_status other_status; /* status of the second process */
+static int others;             /* processes that opened the file in between */
+/* the statement of the first process before which the second one opens the file */
+static const char *moment;
 
-/* At a moment of the first, such as when it is about to take the lock, with the version read
- * already, another one opens the same file and is done before it goes on. */
+/* Opens the same file in a second process at a given moment of the first, for example before it
+ * takes the lock but after it has read the version. The second process is done before the first one
+ * continues. */
 static int come_in_between(unsigned event, void *context, void *statement, void *text)
 {
     sqlite3 *opened = NULL;
@@ -68,12 +70,12 @@ static void open_beside_another(const char *statement)
     }
     assert_int_equal(status, SJ_OK);
     assert_int_equal(other_status, SJ_OK);
-    assert_true(others >= 2); /* the one in between came there, too */
+    assert_true(others >= 2); /* the second process came in there, too */
     assert_int_equal(ask_number(opened, "PRAGMA user_version"), sj_database_version());
     sqlite3_close(opened);
 }
 
-/* Also the extended codes, of which SQLite has several for damage. */
+/* Tests the extended codes, too. SQLite has several for damage. */
 static void damage_is_known_by_all_of_its_codes(void **state)
 {
     (void)state;
@@ -102,7 +104,8 @@ static int remove_file(void **state)
 
 static sqlite3 *holder;
 
-/* Another holds the file when the log is asked for, and lets go before it is asked for again. */
+/* Another connection holds the file when the log is requested, and releases it before the next
+ * request. */
 static int hold_once(unsigned event, void *context, void *statement, void *text)
 {
     (void)event;
@@ -148,7 +151,7 @@ static void two_that_make_a_database_at_once_both_have_it(void **state)
     open_beside_another("BEGIN IMMEDIATE");
 }
 
-/* What is read of the file before and after that does not make one of another program of it. */
+/* A file that is created between two reads is not taken for another program's. */
 static void one_that_is_made_while_it_is_looked_at_is_ours(void **state)
 {
     static const char *const looks[] = {"SELECT count(*) FROM sqlite_schema", "PRAGMA user_version",
@@ -191,8 +194,8 @@ static void two_that_open_one_of_an_older_version_at_once_both_have_it(void **st
     sqlite3_close(opened);
 }
 
-/* What a schema has, without its text: comments of migrations are left out when they are compiled
- * in. */
+/* Describes a schema without its text, because comments of migrations are removed at compile
+ * time. */
 static char *describe_schema(const char *name)
 {
     static const char *const sql =
@@ -293,7 +296,7 @@ static void a_database_that_nobody_can_write_beside_is_read(void **state)
     assert_int_equal(chmod(folder, 0555), 0);
     assert_int_equal(open_as_nobody(name, &error), SJ_OK);
 
-    /* what is only in the log must not be missing without a word */
+    /* data that is only in the log must not be missing silently */
     assert_int_equal(chmod(folder, 0755), 0);
     FILE *file = fopen(log, "w");
     assert_non_null(file);
@@ -306,7 +309,8 @@ static void a_database_that_nobody_can_write_beside_is_read(void **state)
 
     assert_int_equal(chmod(folder, 0755), 0);
     unlink(log);
-    if (geteuid() == 0) { /* the folder is another's, who may write to it at any time */
+    /* root: the folder belongs to another user, who may write to it at any time */
+    if (geteuid() == 0) {
         assert_int_equal(open_as_nobody(name, &error), SJ_EIO);
         assert_non_null(strstr(error.text, "others may be writing"));
     }
@@ -314,8 +318,8 @@ static void a_database_that_nobody_can_write_beside_is_read(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* The look-ups that come with each block: an index with a condition must not make SQLite compile
- * them anew for each value. */
+/* Look-ups for each block: an index with a condition must not make SQLite compile them again for
+ * each value. */
 static void statements_are_compiled_once(void **state)
 {
     static const char *const texts[] = {
@@ -355,7 +359,7 @@ static void a_database_of_a_newer_version_is_refused(void **state)
     assert_non_null(strstr(error.text, "written by a newer Sojourn"));
 }
 
-/* The databases of development versions have numbers of versions that releases use again. */
+/* Databases of development versions have version numbers that releases use again. */
 static void a_database_of_a_development_version_is_refused(void **state)
 {
     static const char sentence[] =

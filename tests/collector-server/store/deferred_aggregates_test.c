@@ -1,5 +1,5 @@
-/* Aggregates that are written less often than blocks: whatever happens between, they come out as if
- * each commit had written them. SJ_LONG=1: of blocks twice as large. */
+/* Aggregates are written less often than blocks. Whatever happens in between, they are as if each
+ * commit had written them. SJ_LONG=1: blocks of twice the size. */
 #include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
 
@@ -17,7 +17,7 @@
 
 enum { AN_HOUR_MS = 3600000, BLOCKS = 6, EVENTS = 500, LONG_EVENTS = 1000 };
 
-/* Of a block. */
+/* Returns the number of events in a block. */
 static uint32_t event_count(void)
 {
     return getenv("SJ_LONG") != NULL ? LONG_EVENTS : EVENTS;
@@ -40,7 +40,7 @@ static void open_lazy(lab_file *lab)
     open_lazy_with(lab, 0);
 }
 
-/* One commit a block. */
+/* Stores `count` blocks with one commit each. */
 static void put_blocks(lab_file *lab, int count)
 {
     for (int i = 0; i < count; ++i) {
@@ -50,7 +50,7 @@ static void put_blocks(lab_file *lab, int count)
     }
 }
 
-/* What a store that writes all aggregates at each commit makes of the same frames. */
+/* Returns the rows of a store that writes all aggregates at each commit, for the same frames. */
 static char *ask_reference_for(const char *sql, bool counted, int blocks)
 {
     lab_file *lab = NULL;
@@ -136,7 +136,7 @@ static void a_killed_collector_s_sums_are_made_good_by_the_next(void **state)
     assert_int_equal(status, 0);
     lab_file_expect(lab, notes_sql, "0|1|\n");
     open_lazy(lab);
-    lab_file_expect(lab, notes_sql, "0|1|\n"); /* frames can be taken before */
+    lab_file_expect(lab, notes_sql, "0|1|\n"); /* frames can be stored before */
     sj_store_maintain(lab->store);
     lab_file_expect(lab, notes_sql, "6||\n");
     expect_reference(lab, BLOCKS);
@@ -159,7 +159,7 @@ static void a_reader_settles_a_file_that_nobody_writes(void **state)
     put_blocks(lab, BLOCKS);
     assert_int_equal(sqlite3_open(lab->path, &reader), SQLITE_OK);
     assert_int_equal(sj_store_recover_file(lab->path, reader, &lab->error), SJ_OK);
-    lab_file_expect(lab, notes_sql, "0|1|\n"); /* written to just now */
+    lab_file_expect(lab, notes_sql, "0|1|\n"); /* the file was written to just now */
     age_files(lab);
     assert_int_equal(sj_store_recover_file(lab->path, reader, &lab->error), SJ_OK);
     lab_file_expect(lab, notes_sql, "6||\n");
@@ -180,9 +180,8 @@ static void a_batch_rolled_back_leaves_the_others_to_be_summed(void **state)
     expect_reference(lab, BLOCKS - 1);
 }
 
-/* The other writer recomputes the aggregates up to where it sees blocks; the first goes on from
- * memory.
- */
+/* The other writer recomputes the aggregates up to the blocks that it sees. The first writer
+ * continues from memory. */
 static void another_writer_of_the_file_changes_nothing(void **state)
 {
     lab_file *lab = *state;
@@ -201,8 +200,8 @@ static void another_writer_of_the_file_changes_nothing(void **state)
     expect_reference(lab, BLOCKS);
 }
 
-/* Likewise of calls without a clock: the first writer holds the graph all the time, the other reads
- * back what rows say of it. */
+/* Calls without a clock: the first writer holds the graph all the time. The other reads its state
+ * back from the rows. */
 static void another_writer_of_the_file_counts_no_estimate_twice(void **state)
 {
     static const char estimates_sql[] =
@@ -282,8 +281,8 @@ static void a_session_removed_meanwhile_is_let_go(void **state)
     lab_file_commit(lab);
 }
 
-/* Two sessions, block by block, a frame that aggregates are written at once for in the middle, and
- * the end of a stream that comes twice. */
+/* Stores two sessions, block by block. In the middle comes a frame that writes aggregates at once,
+ * and the end of a stream comes twice. */
 static void put_two_sessions(lab_file *lab)
 {
     lab_file second = *lab;
@@ -323,7 +322,7 @@ static const char all_sums_sql[] =
     " session_id, function_id, place, call_id, duration_ns, path_id FROM slow_calls"
     " ORDER BY 1, 2, 3)";
 
-/* Whatever fits into memory, none, one of two or both graphs, the rows come out the same. */
+/* No graph, one of two, or both fit into memory. The rows are the same. */
 static void sessions_without_a_graph_are_summed_from_their_blocks(void **state)
 {
     static const size_t memory[] = {1, 100000, 400000, 0};
@@ -371,7 +370,7 @@ static void put_sessions(lab_file *lab)
     }
 }
 
-/* Leaves sessions without aggregates, as a collector that is killed does. */
+/* Leaves sessions without aggregates, as a collector does that is killed. */
 static void leave_sessions(lab_file *lab)
 {
     sj_store_close(lab->store);
@@ -384,7 +383,7 @@ static void leave_sessions(lab_file *lab)
     int status = 0;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
-    for (int i = 0; i < SESSIONS_LEFT * BLOCKS; ++i) { /* the maker has made them, too */
+    for (int i = 0; i < SESSIONS_LEFT * BLOCKS; ++i) { /* the maker has made these blocks, too */
         lab->maker.next_call = i % BLOCKS != 0 ? lab->maker.next_call : 0;
         lab->maker.next_event = i % BLOCKS != 0 ? lab->maker.next_event : 0;
         lab->maker.depth = i % BLOCKS != 0 ? lab->maker.depth : 0;
@@ -393,8 +392,8 @@ static void leave_sessions(lab_file *lab)
     lab->maker.session_number = SESSIONS_LEFT;
 }
 
-/* What a store that writes all aggregates at once makes of the sessions and a block more of the
- * last. */
+/* Returns the rows of a store that writes all aggregates at once, for the sessions and one more
+ * block of the last session. */
 static char *ask_sessions(void)
 {
     lab_file *lab = NULL;
@@ -409,8 +408,8 @@ static char *ask_sessions(void)
 static const char left_sql[] =
     "SELECT count(*) FROM sessions WHERE aggregates_valid_before_block IS NOT NULL";
 
-/* Frames are taken before any sum of the killed collector's is recomputed, and while they are,
- * though the next one is never idle. */
+/* Frames are stored before any sum of the killed collector is recomputed, and meanwhile, although
+ * the new collector is never idle. */
 static void a_busy_collector_makes_sums_good_between_frames(void **state)
 {
     lab_file *lab = *state;
@@ -427,7 +426,7 @@ static void a_busy_collector_makes_sums_good_between_frames(void **state)
         lab_file_commit(lab);
         sj_store_recover(lab->store);
         left = lab_file_ask(lab, left_sql);
-    } while (strcmp(left, "1|\n") != 0); /* the last is in use: an hour later */
+    } while (strcmp(left, "1|\n") != 0); /* the last session is in use: an hour passes */
     sqlite3_free(left);
     sj_store_close(lab->store);
     char *expected = ask_sessions();
@@ -436,8 +435,8 @@ static void a_busy_collector_makes_sums_good_between_frames(void **state)
     open_lazy(lab);
 }
 
-/* One session whose aggregates cannot be read back keeps neither the collector from starting nor
- * the others from being recomputed. */
+/* One session has aggregates that cannot be read back. The collector still starts, and the others
+ * are recomputed. */
 static void a_session_that_cannot_be_mended_harms_no_other(void **state)
 {
     lab_file *lab = *state;
@@ -480,9 +479,9 @@ static const char apart_sql[] =
     "  WHERE session_id = s.session_id AND quarantined IS NULL), stored_blocks, lost_calls,"
     " aggregates_valid_before_block, quarantine_reason FROM sessions s ORDER BY 1";
 
-/* A session whose call paths have rotted: its blocks are stored as before, the aggregates of the
- * other, whose blocks come in the same batches, are written, and its own when they have been
- * rebuilt. */
+/* The call paths of one session are damaged. Its blocks are stored as before, and its aggregates
+ * are written when they have been rebuilt. The aggregates of the other session, with blocks in the
+ * same batches, are written. */
 static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
 {
     lab_file *lab = *state;
@@ -527,10 +526,10 @@ static void put_small_blocks(lab_file *lab, lab_file *other, int count)
     }
 }
 
-/* With aggregates at each commit and with aggregates put off: a session with too many call paths is
- * quarantined with the reason, all its blocks are sound, and the aggregates of the other, which
- * came in the same batches, are whole. Where more paths are allowed, its aggregates are those of a
- * store without limit. */
+/* Runs with aggregates at each commit and with deferred aggregates. A session with too many call
+ * paths is quarantined with the reason, and all its blocks are sound. The aggregates of the other
+ * session, from the same batches, are complete. If more paths are allowed, the aggregates are those
+ * of a store without limit. */
 static void put_too_many_paths(lab_file *lab, uint32_t aggregates_delay_ms)
 {
     enum { MOST_PATHS = 40 };
@@ -542,7 +541,7 @@ static void put_too_many_paths(lab_file *lab, uint32_t aggregates_delay_ms)
     put_small_blocks(lab, &other, BLOCKS - 1);
     open_with_most_paths(lab, MOST_PATHS, aggregates_delay_ms);
     other.store = lab->store;
-    put_small_blocks(lab, &other, 1); /* also where it is found so */
+    put_small_blocks(lab, &other, 1); /* also after a restart */
     assert_false(sj_store_maintain(lab->store));
     lab_file_expect(lab, apart_sql, "1|6|0|0|1|it has more than 40 call paths|\n2|6|6|0|||\n");
     lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
@@ -588,8 +587,8 @@ static const char exact_sql[] =
     " SELECT function_id, place, call_id, start_ns, duration_ns, self_ns, ending, flags, ''"
     "  FROM slow_calls";
 
-/* The sums of functions and edges are exact, every call is in the tree, and whatever names a path
- * names one that there is, of the same function. */
+/* The sums of functions and edges are exact, and every call is in the tree. Each reference to a
+ * path names an existing path of the same function. */
 static void check_folded(const lab_file *lab)
 {
     lab_file_expect(lab,
@@ -624,7 +623,7 @@ static char *ask_exact_sums(uint32_t path_budget, uint32_t aggregates_delay_ms)
     lab_file_put_metadata(lab);
     open_with_budget(lab, path_budget, aggregates_delay_ms);
     put_blocks(lab, BLOCKS / 2);
-    open_with_budget(lab, path_budget, aggregates_delay_ms); /* read back what was folded */
+    open_with_budget(lab, path_budget, aggregates_delay_ms); /* reads back what was folded */
     put_blocks(lab, BLOCKS / 2);
     while (sj_store_maintain(lab->store)) {
     }
@@ -644,8 +643,8 @@ static char *ask_exact_sums(uint32_t path_budget, uint32_t aggregates_delay_ms)
     return sums;
 }
 
-/* However often it is folded and wherever the aggregates are made, sums are those of a store that
- * keeps all paths. */
+/* However often paths are folded, and wherever the aggregates are made, sums equal those of a store
+ * that keeps all paths. */
 static void rare_paths_are_folded_and_every_sum_stays_exact(void **state)
 {
     (void)state;
@@ -658,8 +657,8 @@ static void rare_paths_are_folded_and_every_sum_stays_exact(void **state)
     sqlite3_free(whole);
 }
 
-/* A session without rows is folded without writing any: it has each path's row once, when sums are
- * due, and the blocks give the same to whoever has to begin anew after a kill. */
+/* A session without rows is folded without writing any. It gets one row for each path when sums are
+ * due. After a kill, the blocks give the same rows to the next collector. */
 static void paths_are_folded_before_they_have_rows(void **state)
 {
     lab_file *lab = *state;
@@ -690,7 +689,7 @@ static void paths_are_folded_before_they_have_rows(void **state)
     sqlite3_free(whole);
 }
 
-/* Rows that there are get their new numbers with the block that has folded the paths. */
+/* Existing rows get their new numbers with the block that has folded the paths. */
 static void paths_with_rows_are_folded_with_their_block(void **state)
 {
     (void)state;
@@ -706,7 +705,7 @@ static void paths_with_rows_are_folded_with_their_block(void **state)
     lab_file_tear_down((void **)&lab);
 }
 
-/* More than one commit writes the aggregates of many sessions, so that none takes long. */
+/* Several commits write the aggregates of many sessions, so that none takes long. */
 static void many_sessions_are_summed_a_few_at_a_time(void **state)
 {
     enum { SESSIONS = 100 };

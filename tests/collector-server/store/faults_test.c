@@ -1,6 +1,6 @@
-/* Disks and memory that fail at any step of ingest, and power that goes: what was acknowledged is
- * stored, what was not can be sent again and then gives the sums of an undisturbed run. A spread of
- * steps; SJ_LONG=1: each one. */
+/* Disks and memory that fail at any step of ingest, and power failures. Acknowledged frames are
+ * stored. The others can be sent again, and then give the sums of an undisturbed run. Tests some of
+ * the steps; SJ_LONG=1: each one. */
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
@@ -32,12 +32,12 @@ typedef struct sent_frames {
     size_t count;
     size_t batch_ends[MOST_FRAMES]; /* frame after the last of each batch */
     size_t batches;
-    size_t acknowledged; /* batches */
+    size_t acknowledged; /* acknowledged batches */
 } sent_frames;
 
-/* A run: how faults are planted, and what came of them. */
+/* One run: how faults are planted, and their effects. */
 typedef struct fault_plan {
-    bool in_memory; /* else on the disk */
+    bool in_memory; /* else the fault is on the disk */
     uint64_t step;
     fault_kind kind;
     bool lasts;
@@ -45,7 +45,7 @@ typedef struct fault_plan {
 } fault_plan;
 
 static sent_frames sent;
-static char *reference[DELAYS]; /* sums of an undisturbed run, put off or not */
+static char *reference[DELAYS]; /* sums of an undisturbed run, deferred or not */
 static uint64_t log_at_batch[MOST_FRAMES];
 
 static bool is_long(void)
@@ -110,8 +110,8 @@ static bool ends_batch(sj_status status)
     return status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
 }
 
-/* Stores a batch as the ingest does. A frame that is refused for good would be lost: the fault is
- * not the frame's. */
+/* Stores a batch as the ingest does. A frame that is refused for good would be lost, although the
+ * fault is not the frame's. */
 static sj_status deliver(lab_file *lab, size_t batch)
 {
     lab->error.text[0] = '\0';
@@ -171,8 +171,8 @@ static void check_refusal(const lab_file *lab, const fault_plan *plan, sj_status
     }
 }
 
-/* Delivers while the fault is armed. A batch that was refused is sent again; behind one that is
- * refused twice the device waits. */
+/* Delivers while the fault is armed. A refused batch is sent again. The device waits behind a batch
+ * that is refused twice. */
 static void deliver_under_fault(lab_file *lab, const fault_plan *plan)
 {
     sent.acknowledged = 0;
@@ -209,7 +209,7 @@ static void print_finding(void *context, const sj_finding *finding)
     print_error("found: %s\n", finding->what);
 }
 
-/* Sends what was not acknowledged, and compares all with an undisturbed run. */
+/* Sends what was not acknowledged, and compares everything with an undisturbed run. */
 static void finish(lab_file *lab, const char *name, const char *expected)
 {
     sj_verified verified;
@@ -244,7 +244,7 @@ static void name_file(lab_file *lab)
     lab_file_remove(lab->path);
 }
 
-/* Makes an undisturbed run, keeps its sums, and returns its operations on the disk. */
+/* Makes an undisturbed run and keeps its sums. Returns its number of disk operations. */
 static uint64_t run_undisturbed(lab_file *lab, uint32_t delay_ms)
 {
     const fault_plan none = {.step = UINT64_MAX, .delay_ms = delay_ms};
@@ -303,7 +303,7 @@ static void memory_that_ends_at_any_allocation_loses_nothing_acknowledged(void *
     assert_true(round > 10);
 }
 
-/* Batches that were acknowledged before the log had so many entries. */
+/* Returns the batches that were acknowledged before the log had `entries` entries. */
 static size_t count_acknowledged(uint64_t entries)
 {
     size_t count = 0;
@@ -333,7 +333,7 @@ static void power_that_goes_at_any_step_takes_nothing_acknowledged(void **state)
     const uint64_t runs = is_long() ? (entries + 1) * 3 : STEPS + sent.batches;
     for (uint64_t i = 0; i < runs; ++i) {
         const bool is_at_batch =
-            !is_long() && i >= STEPS; /* an acknowledgement was the last deed */
+            !is_long() && i >= STEPS; /* an acknowledgement was the last step */
         const uint64_t at = is_long()     ? i / 3
                             : is_at_batch ? log_at_batch[i - STEPS]
                                           : i * entries / STEPS;
@@ -347,9 +347,8 @@ static void power_that_goes_at_any_step_takes_nothing_acknowledged(void **state)
     }
 }
 
-/* Nothing holds what a disk took back; then the store says what is missing, or that the file is
- * damaged.
- */
+/* Nothing prevents a disk from losing what it had stored. The store then says what is missing, or
+ * that the file is damaged. */
 static void check_truth(lab_file *lab, const char *name)
 {
     sj_verified verified = {0};
@@ -363,7 +362,7 @@ static void check_truth(lab_file *lab, const char *name)
     }
     status = sj_store_verify(lab->store, &looks, &verified, &lab->error);
     if (status == SJ_OK && verified.bad_blocks + verified.other == 0) {
-        status = deliver(lab, 0); /* the device announces again, and ends */
+        status = deliver(lab, 0); /* the device announces again, and ends the session */
         if (status == SJ_OK) {
             status = deliver(lab, sent.batches - 1);
         }

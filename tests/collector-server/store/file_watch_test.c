@@ -1,6 +1,6 @@
-/* A database that is written past SQLite while the store has it open: nothing is acknowledged. A
- * damaged one: devices keep their frames. What writes is a child process, as closing the file in
- * this one would drop SQLite's locks. */
+/* Another program writes to a database while the store has it open, without SQLite. The store
+ * acknowledges nothing. If the database is damaged, devices keep their frames. A child process
+ * writes, because closing the file in this process would release SQLite's locks. */
 #include "collector-server/store/file_watch.h"
 #include "tests/collector-server/store/lab_file.h"
 #include "tests/support/check.h"
@@ -21,7 +21,7 @@ typedef struct writing {
     const char *to;
     int flags;
     off_t at;
-    size_t bytes; /* at most */
+    size_t bytes; /* at most this many */
 } writing;
 
 static int write_file(const writing *todo)
@@ -94,7 +94,7 @@ static void store_block(lab_file *lab)
     lab_file_commit(lab);
 }
 
-/* All that the log holds goes into the file, by another connection. */
+/* Writes the whole log into the file, through another connection. */
 static void checkpoint(const lab_file *lab)
 {
     lab_file_run(lab, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -120,7 +120,8 @@ static void a_truncated_file_takes_nothing(void **state)
     expect_overwritten(lab);
 }
 
-/* `cp` of a copy over it, then whatever the copy's log and the next checkpoint make of the file. */
+/* Copies a copy over the file with `cp`. Then the copy's log and the next checkpoint may change the
+ * file. */
 static void an_older_copy_over_the_file_takes_nothing(void **state)
 {
     lab_file *lab = *state;
@@ -160,7 +161,7 @@ static void another_database_over_the_file_takes_nothing(void **state)
     lab_file_remove(other.path);
 }
 
-/* The same header and size: the first bytes alone are not enough to look at after a checkpoint. */
+/* Header and size are the same, so the first bytes alone do not suffice after a checkpoint. */
 static void an_older_copy_shows_behind_a_checkpoint(void **state)
 {
     lab_file *lab = *state;
@@ -172,17 +173,16 @@ static void an_older_copy_shows_behind_a_checkpoint(void **state)
     assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
     assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_OK);
     assert_true(watch.is_known);
-    watch.log[2]++; /* as after a checkpoint */
+    watch.log[2]++; /* a checkpoint does this */
     assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_OK);
     watch.log[2]++;
-    watch.header[27]++; /* it was a newer file */
+    watch.header[27]++; /* the overwritten file was newer */
     assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_EIO);
     assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_EIO);
     sqlite3_close(database);
 }
 
-/* Batches, checkpoints of this connection and others, and the log begun anew are nothing unusual.
- */
+/* Batches, checkpoints of this connection and of others, and a restarted log are normal. */
 static void sqlites_own_writing_is_no_overwriting(void **state)
 {
     lab_file *lab = *state;
@@ -202,7 +202,7 @@ static void sqlites_own_writing_is_no_overwriting(void **state)
     lab_file_expect(lab, "SELECT stored_blocks FROM sessions", "40|\n");
 }
 
-/* Lets files of this process grow to `bytes`, as on a disk that is full there. */
+/* Lets files of this process grow to `bytes`, as on a disk that is full at that size. */
 static void limit_files(rlim_t bytes)
 {
     struct rlimit limit;
@@ -211,7 +211,7 @@ static void limit_files(rlim_t bytes)
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-/* Tries a checkpoint with a file that cannot grow beyond `bytes`; returns the file's size. */
+/* Tries a checkpoint with a file that cannot grow beyond `bytes`. Returns the file's size. */
 static off_t checkpoint_in_part(const lab_file *lab, sqlite3 *other, rlim_t bytes)
 {
     struct stat about;
@@ -224,7 +224,8 @@ static off_t checkpoint_in_part(const lab_file *lab, sqlite3 *other, rlim_t byte
     return about.st_size;
 }
 
-/* Each attempt leaves more pages in the file, and the log's index as the first one left it. */
+/* Each attempt leaves more pages in the file. The log's index stays as the first attempt left
+ * it. */
 static void checkpoints_that_fail_are_no_overwriting(void **state)
 {
     lab_file *lab = *state;
@@ -252,7 +253,7 @@ static void checkpoints_that_fail_are_no_overwriting(void **state)
     expect_overwritten(lab);
 }
 
-/* What a store has in its log belongs to the file that was there. */
+/* The store's log belongs to the file that was there before. */
 static void closing_leaves_a_file_that_was_overwritten_alone(void **state)
 {
     lab_file *lab = *state;
@@ -286,7 +287,7 @@ static void a_database_without_a_log_is_left_alone(void **state)
     sqlite3_close(database);
 }
 
-/* SQLite finds a page that is none: the frame is sound, so it is not refused for good. */
+/* SQLite finds an invalid page. The frame is sound, so it is not refused for good. */
 static void a_damaged_database_refuses_the_batch_and_no_frame(void **state)
 {
     lab_file *lab = *state;

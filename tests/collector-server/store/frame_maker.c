@@ -252,12 +252,12 @@ static void leave(frame_maker *maker)
 
 static uint32_t choose_callee(frame_maker *maker, uint32_t random)
 {
-    /* a call grammar: each function calls three others, so that call paths repeat */
+    /* A call grammar: each function calls three others, so that call paths repeat. */
     const uint32_t caller = maker->depth > 0 ? maker->stack[maker->depth - 1].function : 0;
     return 1 + (caller * 3 + (random >> 8) % 3) % FRAME_MAKER_FUNCTIONS;
 }
 
-/* Decides whether the next event enters a function (0: leave). */
+/* Chooses the function that the next event enters, or 0 for an exit. */
 static uint32_t choose_event(frame_maker *maker, uint32_t random)
 {
     if (!maker->steady) {

@@ -1,4 +1,4 @@
-/* A store in a file of its own and the maker of its frames, for cmocka tests; what fails fails the
+/* A store in its own file and the maker of its frames, for cmocka tests. A failure fails the
  * test. */
 #ifndef SJ_TESTS_COLLECTOR_SERVER_STORE_LAB_FILE_H
 #define SJ_TESTS_COLLECTOR_SERVER_STORE_LAB_FILE_H
@@ -13,7 +13,7 @@ typedef struct lab_file {
     sj_error error;
 } lab_file;
 
-/* All the aggregates of the database, in one order. */
+/* Selects all aggregates of the database, in a fixed order. */
 extern const char lab_file_sums_sql[];
 
 int lab_file_set_up(void **state);
@@ -27,11 +27,11 @@ void lab_file_put_metadata(lab_file *lab);
 void lab_file_begin(lab_file *lab);
 void lab_file_commit(lab_file *lab);
 
-/* lab_file_ask gives the rows of a query as text, to be freed with sqlite3_free. */
+/* Returns the rows of a query as text. Free it with sqlite3_free. */
 char *lab_file_ask(const lab_file *lab, const char *sql);
 void lab_file_expect(const lab_file *lab, const char *sql, const char *answer);
 
-/* lab_file_run runs statements past the store, as other programs do. */
+/* Runs statements without the store, as other programs do. */
 void lab_file_run(const lab_file *lab, const char *sql);
 
 #endif

@@ -1,4 +1,5 @@
-/* What an ended session sent and the store does not hold is lost, with gaps where it is missing. */
+/* Calls that an ended session sent and the store lacks are lost, with gaps where they are
+ * missing. */
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/verify.h"
 #include "tests/collector-server/store/lab_file.h"
@@ -19,7 +20,7 @@ static const char account_sql[] =
     " (SELECT coalesce(sum(calls), 0) FROM gaps), lost_events = (SELECT coalesce(sum(events), 0)"
     " FROM gaps), (SELECT group_concat(reason || (stream_id IS NOT NULL)) FROM gaps) FROM sessions";
 
-/* Blocks of a session, copied, as the maker keeps only the last. */
+/* Blocks of a session, copied, because the maker keeps only the latest. */
 typedef struct sent_blocks {
     sj_slice blocks[BLOCKS];
     uint64_t calls[BLOCKS];
@@ -46,7 +47,7 @@ static void free_blocks(sent_blocks *sent)
     }
 }
 
-/* Stores the blocks but those of `left_out`, a bit each, and the session's end. */
+/* Stores the blocks except those whose bit is set in `left_out`, and the session's end. */
 static void send(lab_file *lab, sent_blocks *sent, unsigned left_out)
 {
     lab_file_put_metadata(lab);
@@ -120,7 +121,8 @@ static void holes_and_what_lies_in_none_are_told_apart(void **state)
 {
     lab_file *lab = *state;
     sent_blocks sent;
-    send(lab, &sent, 1u << 0 | 1u << 2 | 1u << 4); /* the first, one between, the last */
+    /* leaves out the first, a middle one and the last */
+    send(lab, &sent, 1u << 0 | 1u << 2 | 1u << 4);
     lab_file_expect(lab, account_sql, "1|1|1|1|not_stored1,not_stored1,not_stored0|\n");
     expect_missing(lab, sent.calls[0] + sent.calls[2] + sent.calls[4]);
     free_blocks(&sent);
@@ -157,7 +159,8 @@ static void losses_within_the_blocks_are_told_once(void **state)
     lab->maker.lost_calls = 7;
     send(lab, &sent, 1u << 2);
     expect_missing(lab, sent.calls[2]);
-    /* of the four blocks that came, and the hole with what its block had lost */
+    /* Counts the gaps of the four blocks that came, and the hole with the losses that its block had
+     * reported. */
     lab_file_expect(lab,
                     "SELECT reason, count(*), sum(events), sum(calls) = iif(reason = 'ring_full',"
                     " 28, (SELECT missing_calls FROM sessions)) FROM gaps GROUP BY reason",
@@ -169,7 +172,7 @@ static void losses_within_the_blocks_are_told_once(void **state)
     free_blocks(&sent);
 }
 
-/* Time counts from the last frame, by the collector's clock; holes are lost calls then. */
+/* Time counts from the last frame, by the collector's clock. The holes then become lost calls. */
 static void a_silent_session_ends_and_goes_on_when_its_device_comes_back(void **state)
 {
     lab_file *lab = *state;
@@ -195,7 +198,7 @@ static void a_silent_session_ends_and_goes_on_when_its_device_comes_back(void **
     lab_file_run(lab,
                  "UPDATE sessions SET received_realtime_ns = received_realtime_ns - 3700000000000");
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
-    sj_store_recover(lab->store); /* it may be the store itself that was away */
+    sj_store_recover(lab->store); /* the store itself may have been away */
     lab_file_expect(lab, "SELECT state FROM sessions", "recording|\n");
     assert_in_range(lab->store->next_silence_look_ns, sj_store_now_ns() + 3500 * NS_A_S,
                     sj_store_now_ns() + 3600 * NS_A_S);

@@ -1,4 +1,4 @@
-/* Which event of an object's history takes back which. */
+/* Tests which event of an object's history cancels which. */
 #include "collector-server/store/owner_pairs.h"
 
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void test_left_over(void **state)
 static void test_order(void **state)
 {
     (void)state;
-    /* What comes before is not taken back by what comes after it. */
+    /* A later event does not cancel an earlier one. */
     sj_owner_event events[] = {{"release", "f", 0}, {"retain", "f", 0}, {"unknown", "f", 0}};
     check(events, 3, (const int[]){-1, -1, -1});
     sj_pair_owners(NULL, 0);

@@ -1,5 +1,5 @@
-/* Profiles with more call paths than a session keeps: the rarest are folded, and every sum by
- * function and by edge is that of a store that keeps all paths. */
+/* Profiles with more call paths than a session keeps: the rarest are folded. Every sum by function
+ * and by edge equals that of a store that keeps all paths. */
 #include "proto/callgraph/profile.h"
 #include "tests/collector-server/store/lab_file.h"
 
@@ -17,7 +17,7 @@ static const char sums_sql[] =
     " FROM function_stats UNION ALL SELECT caller_function_id, callee_function_id, calls,"
     " total_ns, self_ns, 0, 0, '' FROM call_edges ORDER BY 1, 2";
 
-/* make_profile sums the maker's next block as a recorder in profile mode does. */
+/* Sums the maker's next block as a recorder in profile mode does. */
 static sj_slice make_profile(frame_maker *maker, uint64_t number)
 {
     sj_block_decoder *decoder;

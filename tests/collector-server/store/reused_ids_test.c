@@ -1,5 +1,5 @@
-/* SQLite gives the id of a row that went to the next new one: what the store remembers of streams
- * and sessions must go with their rows, else a device writes into a stranger's session. */
+/* SQLite reuses the id of a deleted row for the next new one. The store must forget streams and
+ * sessions with their rows. Otherwise a device writes into another device's session. */
 #include "collector-server/store/store_internal.h"
 #include "proto/callgraph/profile.h"
 #include "tests/collector-server/store/lab_file.h"
@@ -41,8 +41,8 @@ static void put_metadata(lab_file *lab, frame_maker *maker)
     lab_file_commit(lab);
 }
 
-/* A profile without call paths; its open calls are the outermost of as many streams from
- * `first_stream` on. */
+/* Returns a profile without call paths. Its open calls are the outermost calls of `count` streams
+ * from `first_stream` on. */
 static sj_slice make_profile(frame_maker *maker, uint64_t number, uint32_t first_stream,
                              size_t count, uint32_t function)
 {
@@ -53,7 +53,7 @@ static sj_slice make_profile(frame_maker *maker, uint64_t number, uint32_t first
     uint8_t *raw = NULL;
     size_t raw_bytes = 0;
     assert_non_null(calls);
-    for (size_t i = 0; i < count; i++) { /* falling, which is no reason to refuse them */
+    for (size_t i = 0; i < count; i++) { /* the order is descending, which must not be refused */
         calls[i] = (sj_profile_open_call){.stream = first_stream + (uint32_t)(count - 1 - i),
                                           .function = function,
                                           .start_ticks = FRAME_MAKER_STARTED_TICKS};
@@ -89,7 +89,7 @@ static void streams_of_a_refused_profile_are_forgotten(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM streams", "4|\n");
 }
 
-/* The writer has the session in memory, sums that it has not written included. */
+/* The writer has the session in memory, including sums that it has not written. */
 static void a_session_that_others_removed_is_forgotten(void **state)
 {
     lab_file *lab = *state;
@@ -112,7 +112,7 @@ static void a_session_that_others_removed_is_forgotten(void **state)
                      SJ_ENOTFOUND);
     lab_file_commit(lab);
     lab_file_expect(lab, "SELECT count(*) FROM blocks", "0|\n");
-    put_metadata(lab, &lab->maker); /* announced anew it gets ids of its own */
+    put_metadata(lab, &lab->maker); /* announced again it gets its own ids */
     lab_file_expect(lab,
                     "SELECT hex(substr(uuid, 1, 1)), stream_id FROM sessions JOIN streams USING"
                     " (session_id) ORDER BY 2",

@@ -1,9 +1,9 @@
-/* Who may write what, and what counts as the same block. */
+/* Tests which sender may write what, and what counts as the same block. */
 #include "collector-server/store/sender.h"
 #include "tests/collector-server/store/lab_file.h"
 #include "tests/support/check.h"
 
-/* The device that a frame maker names. */
+/* Returns the device that a frame maker names. */
 static sj_sender sender_of(const frame_maker *maker, uint8_t secret)
 {
     sj_sender sender = {.is_peer = true, .device = {0xd0, maker->session_tag}};
@@ -29,7 +29,7 @@ static void put_metadata_as(lab_file *lab, const sj_sender *sender)
     lab_file_commit(lab);
 }
 
-/* Every kind of frame for the lab's session, from somebody else: none changes anything. */
+/* Sends every kind of frame for the lab's session from another sender. None changes anything. */
 static void check_refused(lab_file *lab, const sj_sender *thief, int already)
 {
     char before[4096];
@@ -55,7 +55,7 @@ static void check_refused(lab_file *lab, const sj_sender *thief, int already)
     copy.block_capacity = lab->maker.block_capacity;
     copy.frame = lab->maker.frame;
     copy.frame_capacity = lab->maker.frame_capacity;
-    lab->maker = copy; /* as if it had not been made */
+    lab->maker = copy; /* as if the frame had not been made */
     lab_file_commit(lab);
     lab_file_expect(lab,
                     "SELECT name, state, lost_calls, stored_blocks, (SELECT count(*) FROM marks),"
@@ -95,7 +95,7 @@ static void without_tokens_its_secret_decides(void **state)
     const sj_sender none = sender_of(&lab->maker, 0);
     check_refused(lab, &guess, 0);
     check_refused(lab, &none, 7);
-    sj_sender enrolled = none; /* the device itself, with its token: from another recorder */
+    sj_sender enrolled = none; /* the device itself, with its token, through another recorder */
     enrolled.has_token = true;
     lab_file_begin(lab);
     assert_int_equal(apply_as(lab, &enrolled, frame_maker_mark(&lab->maker, 1), &duplicate), SJ_OK);
@@ -133,7 +133,7 @@ static void a_device_speaks_of_itself_only(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM sessions", "0|\n");
 }
 
-/* Recovery cuts the events of a recorder that died into other blocks. */
+/* Recovery cuts the events of a dead recorder into other blocks. */
 static void events_that_are_cut_anew_are_duplicates(void **state)
 {
     lab_file *lab = *state;
@@ -154,8 +154,8 @@ static void events_that_are_cut_anew_are_duplicates(void **state)
     frame_maker_deinit(&again);
 }
 
-/* The same range with other events, whole or a part of it: kept aside and never acknowledged, so
- * that the truth is lost at neither end. */
+/* Other events arrive for the same range, whole or in part. They are quarantined and never
+ * acknowledged, so that neither version is lost. */
 static void other_events_in_a_stored_range_are_quarantined(void **state)
 {
     lab_file *lab = *state;
@@ -169,7 +169,7 @@ static void other_events_in_a_stored_range_are_quarantined(void **state)
         frame_maker_init(&liar, 1);
         liar.random ^= 0x5555;
         const sj_slice lie = frame_maker_block(&liar, counts[i], 0);
-        for (unsigned k = 0; k < 2; k++) { /* once more: kept once */
+        for (unsigned k = 0; k < 2; k++) { /* the second time it is still kept once */
             assert_int_equal(lab_file_apply(lab, lie, &duplicate), SJ_EEXIST);
             assert_false(duplicate);
         }

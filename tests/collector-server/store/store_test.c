@@ -1,4 +1,4 @@
-/* The store: one frame once, whatever the order, the repetition or the lies. */
+/* The store keeps each frame once, whatever their order, repetition or contradictions. */
 #include "collector-server/store/database.h"
 #include "collector-server/store/page_size.h"
 #include "collector-server/store/store.h"
@@ -61,7 +61,7 @@ static void sums_of_a_session_agree_with_each_other(void **state)
     lab_file_expect(lab, "SELECT count(*) FROM open_calls", open_calls);
 }
 
-/* As after a killed recorder, and in flight dumps. */
+/* A killed recorder and flight dumps leave such streams. */
 static void open_calls_of_streams_without_an_end_count_up_to_the_last_event(void **state)
 {
     static const char sums_sql[] =
@@ -119,8 +119,9 @@ static void a_frame_that_comes_twice_is_stored_once(void **state)
     sqlite3_free(before);
 }
 
-/* Blocks in another order, with a restart between, and with no memory for call graphs: the same
- * aggregates. Nodes are numbered by arrival, so functions and edges are compared. */
+/* Blocks arrive in another order, with a restart in between, and without memory for call graphs.
+ * The aggregates are the same. Functions and edges are compared, because nodes are numbered by
+ * arrival. */
 static void order_and_restarts_do_not_change_the_sums(void **state)
 {
     static const char sums_sql[] =
@@ -174,7 +175,8 @@ static void order_and_restarts_do_not_change_the_sums(void **state)
     }
 }
 
-/* Blocks with calls without a clock; the store is opened anew before each, if `restarts`. */
+/* Stores blocks with calls without a clock. If `restarts`, the store is reopened before each
+ * block. */
 static char *count_untimed(lab_file *lab, bool restarts)
 {
     enum { BLOCKS = 4 };
@@ -235,14 +237,14 @@ static void liars_are_refused_and_the_batch_goes_on(void **state)
     bool duplicate = false;
     lab_file_put_metadata(lab);
     lab_file_begin(lab);
-    /* a block of a session nobody announced */
+    /* a block of a session without a SESSION frame */
     frame_maker stranger;
     frame_maker_init(&stranger, 9);
     assert_int_equal(lab_file_apply(lab, frame_maker_block(&stranger, 100, 0), &duplicate),
                      SJ_ENOTFOUND);
     assert_int_equal(lab_file_apply(lab, frame_maker_thread(&stranger), &duplicate), SJ_ENOTFOUND);
     frame_maker_deinit(&stranger);
-    /* noise as a block, as a header, and a type nobody knows */
+    /* random bytes as a block and as a header, and an unknown type */
     uint8_t noise[300];
     memset(noise, 0xa5, sizeof(noise));
     const sj_slice bytes = {.data = noise, .size = sizeof(noise)};
@@ -257,7 +259,7 @@ static void liars_are_refused_and_the_batch_goes_on(void **state)
     assert_int_equal(
         lab_file_apply(lab, frame_maker_wrap(&lab->maker, 77, bytes, bytes), &duplicate),
         SJ_EUNSUPPORTED);
-    /* a block with a damaged byte in it: the block's own crc shows it */
+    /* a block with a damaged byte, which the block's own crc shows */
     const sj_slice good = frame_maker_block(&lab->maker, 500, 0);
     sj_frame_view view;
     assert_int_equal(sj_frame_read(good, &view), SJ_OK);
@@ -324,8 +326,8 @@ static void reports_are_stored_once_and_only_json_objects(void **state)
                     "1|1|1|1|heap|use_after_free|48|\n");
 }
 
-/* A recorder that was killed and who recovers its session may both send a report, and an account.
- */
+/* A recorder that was killed and the recorder that recovers its session may both send a report, and
+ * an account. */
 static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
 {
     static const struct {
@@ -360,7 +362,7 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                     "2|/proc/pressure/memory|8|\n");
 }
 
-/* A mistake two and five levels deep in a recursion. */
+/* The mistake is two and five levels deep in a recursion. */
 static void a_finding_is_one_whatever_the_depth_of_a_recursion(void **state)
 {
 #define OWN(name) "{\"own\": true, \"function\": \"" name "\", \"module\": \"/opt/app\"}"
@@ -386,9 +388,9 @@ static void a_finding_is_one_whatever_the_depth_of_a_recursion(void **state)
                     "walk|2|\nwalk|1|\n");
 }
 
-/* Nothing but the database finds out that these calls are those of no function: the answer says so,
- * and not to wait for a disk, as the sender would for ever, and with it all whose frames come
- * along. */
+/* Only the database notices that these calls name no function. The answer says so and does not ask
+ * to wait for disk space. Otherwise the sender would wait for ever, and with it all senders of the
+ * batch. */
 static void a_frame_that_runs_into_a_constraint_is_refused_alone(void **state)
 {
     lab_file *lab = *state;
@@ -431,7 +433,7 @@ static void blocks_that_overlap_are_not_counted_twice(void **state)
     lab_file_put_metadata(lab);
     lab_file_begin(lab);
     lab_file_put(lab, frame_maker_block(&lab->maker, 1000, 0));
-    /* the same events cut shorter lie within what is stored; cut longer they overlap */
+    /* the same events, cut shorter, lie within the stored block; cut longer, they overlap it */
     assert_int_equal(lab_file_apply(lab, frame_maker_block(&other, 600, 0), &duplicate), SJ_OK);
     assert_true(duplicate);
     assert_int_equal(lab_file_apply(lab, frame_maker_block(&other, 600, 0), &duplicate), SJ_EEXIST);
@@ -463,8 +465,8 @@ static void a_full_store_takes_no_blocks_but_knows_duplicates(void **state)
     assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EFULL);
 }
 
-/* Writes fail at every length of file in turn: a batch is in whole or not at all, and the store
- * goes on when there is room again. */
+/* Writes fail at every file length in turn. A batch is stored completely or not at all, and the
+ * store continues when there is space again. */
 static void a_write_that_fails_leaves_whole_batches(void **state)
 {
     lab_file *lab = *state;
@@ -475,7 +477,7 @@ static void a_write_that_fails_leaves_whole_batches(void **state)
     getrlimit(RLIMIT_FSIZE, &old);
     uint64_t batches = 0;
     for (rlim_t limit = 100 << 10; limit < 3000 << 10; limit += 50 << 10) {
-        frame_maker before = lab->maker; /* shares the buffers; positions are put back on failure */
+        frame_maker before = lab->maker; /* shares the buffers; a failure restores the positions */
         const struct rlimit tight = {.rlim_cur = limit, .rlim_max = old.rlim_max};
         setrlimit(RLIMIT_FSIZE, &tight);
         sj_status status = sj_store_begin(lab->store, &lab->error);
@@ -519,7 +521,7 @@ static void a_write_that_fails_leaves_whole_batches(void **state)
                     "1|\n");
 }
 
-/* SQLite puts the log beside the file, not beside the link to it. */
+/* SQLite creates the log beside the file, not beside the link to it. */
 static void what_a_link_leads_to_has_to_be_in_place(void **state)
 {
     lab_file *lab = *state;
@@ -552,7 +554,8 @@ static void what_a_link_leads_to_has_to_be_in_place(void **state)
     lab_file_remove(lab->path);
 }
 
-/* Removed, or replaced by another: what is committed there would be gone with the process. */
+/* The file is removed or replaced by another: commits to it would be lost at the end of the
+ * process. */
 static void a_file_that_is_not_in_place_takes_nothing(void **state)
 {
     lab_file *lab = *state;
@@ -572,7 +575,7 @@ static void a_file_that_is_not_in_place_takes_nothing(void **state)
         fclose(other);
         assert_int_equal(sj_store_begin(lab->store, &lab->error), SJ_EIO);
         assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_EIO);
-        assert_int_equal(rename(away, path), 0); /* put back as it was */
+        assert_int_equal(rename(away, path), 0); /* restored as it was */
         assert_int_equal(sj_store_check(lab->store, &lab->error), SJ_OK);
         lab_file_begin(lab);
         lab_file_put(lab, frame_maker_mark(&lab->maker, (uint64_t)i + 10));
@@ -601,7 +604,8 @@ static void foreign_and_newer_databases_are_refused(void **state)
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_ENOTFOUND);
 }
 
-/* A recording is packed when it has ended and nobody has it open, and stored into as before. */
+/* A recording is packed when it has ended and no process has it open. It can be stored into as
+ * before. */
 static void a_small_recording_is_a_small_file(void **state)
 {
     lab_file *lab = *state;
@@ -641,7 +645,7 @@ static void the_file_has_the_promised_shape(void **state)
     lab_file_expect(lab, "PRAGMA application_id", "1397378114|\n");
 }
 
-/* A copy of a session is taken for its program's by the digest of what is stored. */
+/* Computes the digest of a module's functions from the rows. The stored digest must equal it. */
 static void check_digest(const lab_file *lab)
 {
     sqlite3 *database = NULL;
@@ -665,7 +669,7 @@ static void check_digest(const lab_file *lab)
     sqlite3_close(database);
 }
 
-/* So that readers can show and compare all of them, and JSON can hold them. */
+/* Readers can then show and compare all names, and JSON can hold them. */
 static void bytes_of_names_that_are_no_utf8_are_escaped(void **state)
 {
     lab_file *lab = *state;

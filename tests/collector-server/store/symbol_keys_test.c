@@ -1,4 +1,4 @@
-/* Functions without a name: an address says which one only within its build. */
+/* Functions without a name: an address identifies a function only within its build. */
 #include "collector-server/store/store.h"
 #include "tests/support/check.h"
 

@@ -1,4 +1,4 @@
-/* Damage is found, named and quarantined; what can be rebuilt is. */
+/* Damage is found, named and quarantined. What can be rebuilt is rebuilt. */
 #include "collector-server/store/verify.h"
 
 #include "tests/collector-server/store/lab_file.h"
@@ -15,7 +15,7 @@
 
 enum { BLOCKS = 5, EVENTS = 20000 };
 
-/* What was reported, a line each. */
+/* The reported findings, one line each. */
 typedef struct told {
     char text[4096];
 } told;
@@ -113,7 +113,7 @@ static void rotten_blocks_are_named_and_marked_and_let_free_when_whole(void **st
     lab_file_expect(lab, "SELECT count(*) FROM blocks WHERE quarantined IS NOT NULL", "0|\n");
 }
 
-/* True if this process has a temporary file of SQLite's open, which has no name. */
+/* True if this process has a temporary file of SQLite open. Such a file has no name. */
 static bool has_temporary_file(void)
 {
     char name[64];
@@ -135,7 +135,7 @@ static void look_for_temporary_file(void *context, const sj_finding *finding)
     *(bool *)context = has_temporary_file();
 }
 
-/* Sums that are recomputed beside the stored ones may be more than there is memory for. */
+/* Sums that are recomputed beside the stored ones may exceed the memory. */
 static void what_is_recomputed_lies_in_a_file(void **state)
 {
     lab_file *lab = *state;
@@ -151,7 +151,8 @@ static void what_is_recomputed_lies_in_a_file(void **state)
     assert_false(has_temporary_file());
 }
 
-/* By a second, or a nanosecond: whatever a row says of calls has to follow from the blocks. */
+/* Changes times by a second or a nanosecond: everything that a row says about calls must follow
+ * from the blocks. */
 static void altered_times_and_calls_are_found(void **state)
 {
     static const char path[] = "path_id = (SELECT max(path_id) FROM call_paths)";
@@ -199,7 +200,7 @@ static void altered_times_and_calls_are_found(void **state)
     assert_int_equal(verify(lab, false, &all).other, 0);
 }
 
-/* Blocks of several threads come in any order, and of equal calls the first ones are kept. */
+/* Blocks of several threads come in any order. Of equally long calls the first ones are kept. */
 static void equally_long_calls_may_be_kept_in_any_order(void **state)
 {
     lab_file *lab = *state;
@@ -222,7 +223,7 @@ static void equally_long_calls_may_be_kept_in_any_order(void **state)
     assert_string_equal(all.text, "");
 }
 
-/* A row says nothing of its block that the block does not. */
+/* Everything that a row says about its block must be in the block. */
 static void a_row_that_differs_from_its_block_is_named(void **state)
 {
     static const char *const columns[] = {"first_event", "event_count", "first_call", "call_count",
@@ -242,7 +243,7 @@ static void a_row_that_differs_from_its_block_is_named(void **state)
     }
 }
 
-/* One byte after the other of a block's row: the rest always reads. */
+/* Damages one byte after the other of a block's row. The rest always reads. */
 static void every_damaged_byte_of_a_block_is_found(void **state)
 {
     lab_file *lab = *state;
@@ -279,7 +280,8 @@ static void wrong_sums_are_reported_and_made_anew(void **state)
     assert_int_equal(verify(lab, false, &all).other, 0);
     lab_file_expect(lab, rows_sql, before);
     run_sql(lab, "UPDATE function_stats SET calls = calls + 1");
-    assert_int_equal(verify(lab, false, &all).other, 2); /* and do not follow from the blocks */
+    /* they do not follow from the blocks either */
+    assert_int_equal(verify(lab, false, &all).other, 2);
     assert_non_null(strstr(all.text, "by function"));
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_OK);
     run_sql(lab, "UPDATE function_stats SET untimed_calls = calls + (function_id < 3)");
@@ -326,13 +328,13 @@ static void what_cannot_be_made_anew_is_left_alone(void **state)
     assert_int_equal(sj_store_rebuild(lab->store, 1, &lab->error), SJ_EUNSUPPORTED);
     lab_file_expect(lab, rows_sql, before);
     sqlite3_free(before);
-    /* and the store goes on */
+    /* The store still works. */
     lab_file_begin(lab);
     lab_file_put(lab, frame_maker_block(&lab->maker, EVENTS, 0));
     lab_file_commit(lab);
 }
 
-/* Whatever page of the file is overwritten, looking at it ends, and with a finding. */
+/* Overwrites any page of the file. Verifying ends, with a finding. */
 static void damaged_pages_are_reported(void **state)
 {
     enum { PAGE = 16384 };

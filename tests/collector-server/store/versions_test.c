@@ -80,7 +80,8 @@ static void frames_of_version_1_are_stored_as_ever(void **state)
         "1|1|1|\n");
 }
 
-/* A frame as a later minor version may send it: its minor, and a field that nobody here knows. */
+/* Returns a frame as a later minor version may send it: with its minor, and with an unknown
+ * field. */
 static sj_slice of_later_minor(sj_slice frame, uint8_t *output, size_t capacity)
 {
     static const uint8_t unknown_field[] = {0xfa, 0x06, 3, 'n', 'e', 'w'}; /* 111: bytes */

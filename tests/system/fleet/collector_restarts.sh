@@ -1,4 +1,4 @@
-# A server that dies and comes back gets everything once; one that never answers costs nothing.
+# A collector that dies and restarts gets everything once. A collector that never answers delays no program.
 . "$(dirname "$0")/../support/lib.sh"
 
 url=ipc://$scratch/collector.ipc
@@ -16,7 +16,7 @@ recorder=$!
 background="$background $recorder"
 wait_for grep -q . out.txt
 stored=0
-# spools_more: whether the spool has grown by what nobody takes
+# spools_more: true if the spool has grown by frames that no collector has accepted
 spools_more() {
     [ "$(du -sb "$XDG_STATE_HOME/sojourn/spool" | cut -f 1)" -gt "$1" ]
 }
@@ -40,7 +40,7 @@ equal "blocks stored twice" 0 "$(query lab.db "SELECT count(*) FROM (SELECT 1 FR
     GROUP BY stream_id, kind, first_event HAVING count(*) > 1)")"
 accounted lab.db
 
-# No server: the program runs, the frames stay, `flush` delivers them later, once.
+# Without a server the program runs, the frames stay, and `flush` delivers them later, once.
 rm -f collector.ipc
 "$sojourn" record -q --collector "$url" --wait 1 -- "$samples/ends" return >/dev/null 2>err.txt
 equal "exit code without a server" 3 "$?"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Litestream copies the database of a collector that stores calls. The collector is killed and its database lost: what
-Litestream gives back is sound, has all that was copied, and the recording goes on in it.
+"""Litestream copies the database of a collector that stores calls. The collector is killed and its database lost.
+The database that Litestream restores is sound and has everything that was copied, and the recording continues in
+it.
 
 continuous_copy.py BUILD_FOLDER PACKAGES_FOLDER
 """
@@ -28,7 +29,7 @@ class Copies:
         self.process = subprocess.Popen([tool, "replicate", "-config", configuration], stdout=self.log, stderr=self.log)
 
     def give_back(self):
-        """Makes a database of the copies. False: there are none yet."""
+        """Restores a database from the copies. Returns false while there are no copies."""
         if os.path.exists(self.given_back):
             os.unlink(self.given_back)
         done = subprocess.run([self.tool, "restore", "-o", self.given_back, f"file://{self.folder}"],
@@ -51,7 +52,7 @@ def start(sojourn, url, database):
 
 
 def sqlite(database, words):
-    """By another process: one that holds connections must not have files replaced below them."""
+    """Runs sqlite3 in another process, because the files of a process with open connections must not be replaced."""
     done = subprocess.run(["sqlite3", database, words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     return done.stdout.strip()
 
@@ -66,9 +67,10 @@ def wait_for_more(database):
 
 
 def lose_database(sojourn, copies, server, url, database):
-    """Kills the collector when the copies have what it has acknowledged; its database is what they give back."""
+    """Kills the collector once the copies have what it has acknowledged, and replaces its database by the restored
+    one."""
     wait_for_more(database)
-    # A collector restarts its log when it is large: not before it is copied.
+    # A collector restarts its log when the log is large, but not before the log is copied.
     busy = sqlite(database, "PRAGMA wal_checkpoint(RESTART)").split("|")[0]
     check(busy == "1", f"the log was restarted below Litestream: {busy}")
     wait_for_more(database)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Direct mode: programs that record themselves, in one thread of theirs, for a collector on this machine.
+"""Direct mode: programs record themselves, in one of their own threads, for a collector on this machine.
 
 direct.py BUILD_FOLDER
 """
@@ -23,7 +23,7 @@ STEPS = "SELECT coalesce(sum(calls), 0) AS calls FROM function_stats JOIN functi
 
 
 class Collector:
-    """A collector server on loopback, by tcp or ipc; it can be killed and started again."""
+    """A collector server on loopback, by tcp or ipc. The test can kill and restart it."""
 
     def __init__(self, sojourn, name, kind="tcp"):
         self.sojourn = sojourn
@@ -64,7 +64,7 @@ class Collector:
 
 
 class Direct:
-    """How programs are run with libsojourn-direct.so."""
+    """Runs programs with libsojourn-direct.so."""
 
     def __init__(self, sojourn):
         self.sojourn = sojourn
@@ -103,7 +103,7 @@ class Direct:
             return log.read()
 
     def left(self):
-        """What lies in spool and runtime directory."""
+        """Returns the files in the spool and the runtime directory."""
         return [entry for folder in (self.spool_path, self.runtime) if os.path.isdir(folder)
                 for entry in os.listdir(folder)]
 
@@ -114,7 +114,7 @@ class Direct:
 
 
 def settle(collector, direct):
-    """Ends the collector, whose accounts must be right, with nothing left on the device."""
+    """Ends the collector. Its accounts must be right, and nothing may be left on the device."""
     collector.stop()
     check_accounts(collector.sojourn, collector.database)
     twice = collector.sql("SELECT 1 FROM blocks GROUP BY stream_id, kind, first_event HAVING count(*) > 1")
@@ -123,7 +123,8 @@ def settle(collector, direct):
 
 
 def counts_are_those_of_record(sojourn, direct):
-    """Programs of Debian, system libraries included, that do the same each time."""
+    """Compares the counts with those of `record`, for programs of Debian that do the same each time, with system
+    libraries."""
     policy = sojourn.path("all.json")
     with open(policy, "w", encoding="utf-8") as file:
         json.dump({"policy": 1, "modules": {"system": True}}, file)
@@ -193,7 +194,8 @@ def one_thread_more_and_no_descriptor(sojourn, direct):
 
 
 def programs_that_it_runs_see_nothing(sojourn, direct):
-    """Their environment and descriptors are those without; with `all` they join the session."""
+    """The environment and descriptors of programs that it runs are as without Sojourn. With `all` the programs join
+    the session."""
     collector = Collector(sojourn, "children").start()
     script = "env | sort; ls /proc/self/fd; true"
     plain = dict(sojourn.environment, LD_PRELOAD="")
@@ -246,7 +248,7 @@ def the_first_thread_may_leave(sojourn, direct):
 
 
 def descriptors_are_not_shared(sojourn, direct):
-    """A program that closes everything loses nothing, and nothing is written to its files."""
+    """A program that closes all descriptors loses no calls, and nothing is written to its files."""
     collector = Collector(sojourn, "close").start()
     path = sojourn.path("closed.txt")
     output = direct.run([direct.sample, "close", path], collector.url)
@@ -284,7 +286,7 @@ def refusals_are_reported_in_the_log(sojourn, direct):
 
 
 def the_doctor_tries_it(sojourn, direct):
-    """It says what the library says, and leaves nothing."""
+    """The doctor reports what the library reports, and leaves no files."""
     def look(**environment):
         done = sojourn.run(["doctor", "--json"], capture_output=True, text=True,
                            env=dict(sojourn.environment, **environment))
@@ -326,7 +328,8 @@ def the_collector_may_be_killed(sojourn, direct):
 
 
 def what_is_left_is_delivered_later(sojourn, direct):
-    """No collector at the end, _exit, a crash and a kill: the spool, and what the rings hold, are there."""
+    """After an end without a collector, by _exit, a crash or a kill, the spool and the contents of the rings are
+    kept and delivered later."""
     collector = Collector(sojourn, "later", "ipc")
     before = len(direct.log())
     direct.run([direct.sample], collector.url, code=3, WAIT="0")
@@ -346,7 +349,7 @@ def what_is_left_is_delivered_later(sojourn, direct):
 
 
 def a_full_spool_is_counted(sojourn, direct):
-    """Without a collector a small spool fills; what does not go in is a gap, to the call."""
+    """Without a collector a small spool fills. Calls that do not fit are a gap, and each is counted."""
     collector = Collector(sojourn, "full", "ipc")
     direct.run([direct.ends, "flood"], collector.url, code=3, WAIT="0", SPOOL_BYTES="64k")
     collector.start()
@@ -359,7 +362,7 @@ def a_full_spool_is_counted(sojourn, direct):
 
 
 def it_serves_where_nothing_is_asked(sojourn, direct):
-    """Loaded without SOJOURN_DIRECT it does nothing; `sojourn record` records such a program."""
+    """The library does nothing without SOJOURN_DIRECT. `sojourn record` can record such a program."""
     environment = dict(sojourn.environment, LD_PRELOAD=direct.library)
     done = subprocess.run([direct.sample], env=environment, capture_output=True, check=False)
     check((done.returncode, done.stdout, done.stderr) == (3, b"", b""), f"it ended {done}")

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Faults under connections: SIGTERM with peers at every stage of a connection, a clock that jumps, no
-descriptors left, IPv6 from end to end. What was acknowledged is there, the collector ends in order, good peers go on.
+"""Faults of connections: SIGTERM with peers at every stage of a connection, a clock that jumps, no free
+descriptors, IPv6 from end to end. Acknowledged data is stored, the collector ends in order, and the other peers
+keep working.
 
 edge_faults.py BUILD_FOLDER
 """
@@ -25,7 +26,7 @@ SHIFTS_S = (86400 * 400, -86400 * 400, 0)
 
 
 class Stages:
-    """Peers that have come so far and wait; each method opens one."""
+    """Peers that have reached a stage and wait there. Each method opens one."""
 
     def __init__(self, port, device, token):
         self.port, self.device, self.token = port, device, token
@@ -163,8 +164,8 @@ def plain_collector(sojourn, name, url, prefix=(), **environment):
 
 
 def a_clock_jumps(sojourn):
-    """The collector's clock is set forward and back by more than a year: no time-out of a connection
-    hangs on it, an open one goes on, and new ones are served."""
+    """The collector's clock is set forward and back by more than a year. No timeout of a connection depends on it,
+    an open connection stays, and new ones are served."""
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     preload = os.path.join(build, "tests/samples/libshifted_clock.so")
     for shift in SHIFTS_S:
@@ -206,8 +207,8 @@ def ipv6(sojourn):
 
 
 def names_and_paths_are_each_ones_own(sojourn):
-    """On loopback addresses, TLS or not, no token is asked; who records there by hand does not rename
-    the device that enrolled, and a module has in each session the path that it had there."""
+    """On loopback addresses, with TLS or not, the collector requires no token. A recording made there by hand does
+    not rename the enrolled device, and a module has in each session its path there."""
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     port, device = free_port(), Device(sojourn, "shelf3")
     lab = Collector(sojourn, "--listen", f"tcp://127.0.0.1:{port}", host="127.0.0.1")
@@ -232,8 +233,8 @@ def names_and_paths_are_each_ones_own(sojourn):
 
 
 def descriptors_run_out(sojourn):
-    """More silent connections than the collector has descriptors: a recorder comes in meanwhile, and
-    afterwards all of them are back."""
+    """There are more silent connections than the collector has descriptors. A recorder connects meanwhile, and
+    afterwards all descriptors are free again."""
     port = free_port()
     url = f"tcp://127.0.0.1:{port}"
     mine = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A device enrols over TLS, works on commands, records while the collector is away, and is thrown out.
+"""A device enrols over TLS, runs commands, records while the collector is away, and is revoked.
 
 fleet.py BUILD_FOLDER
 """
@@ -22,7 +22,7 @@ def finished_sessions(collector, count):
 
 
 def check_secrets(collector, device, token):
-    """The token is in the device's own file and nowhere else."""
+    """The token is only in the device's own file."""
     hits = collector.sql(f"SELECT count(*) AS n FROM device_tokens WHERE instr(hex(token_hash), "
                    f"upper('{token}')) > 0")[0]["n"]
     check(hits == 0, "the collector keeps the token itself")
@@ -64,7 +64,7 @@ def commands(collector, device, ends):
 
 
 def offline(collector, device, ends):
-    """The collector dies; daemon and recorder are killed; nothing but what was unread is missing."""
+    """The collector dies, and daemon and recorder are killed. Only unread records are missing."""
     session = collector.ask(device.name, "launch", ends, "wait")["session"]
     collector.stop(signal.SIGKILL)
     device.wait_for_more()
@@ -93,7 +93,7 @@ def offline(collector, device, ends):
 
 
 def broken_handshakes(collector):
-    """Noise, and handshakes that end in the middle: the listener is there for the next one."""
+    """Noise, and handshakes that end in the middle, do not disturb the listener's next peer."""
     for number in range(20):
         with socket.socket() as peer:
             peer.connect(("127.0.0.1", collector.port))
@@ -103,7 +103,7 @@ def broken_handshakes(collector):
 
 
 def strangers(collector, device):
-    """A collector with another certificate is not spoken to; a revoked token opens nothing."""
+    """The device does not connect to a collector with another certificate. A revoked token gives no access."""
     broken_handshakes(collector)
     thief = Device(collector.sojourn, "thief")
     fake = collector.sojourn.path("fake.invitation")

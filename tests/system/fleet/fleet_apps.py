@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""From the list of apps to function.txt, on two devices: each app's runtime is named, and one command
-prepares, starts and records it and brings the file here, over HTTP, or to a directory of its device.
+"""From the list of apps to function.txt, on two devices: each app's runtime is named. One command prepares, starts
+and records an app and delivers the file here, over HTTP, or to a directory of its device.
 
 fleet_apps.py SAMPLES_FOLDER BUILT_SAMPLES_FOLDER
 """
@@ -25,7 +25,7 @@ def script(path, line):
 
 
 def catalogue(sojourn, device, ends, program):
-    """Apps of every runtime; "mono" says where it was prepared, and what it is given."""
+    """Apps of every runtime. "mono" names where the app was prepared, and its arguments."""
     folder = os.path.join(device.state, "apps")
     os.makedirs(folder)
     wrapped = script(os.path.join(folder, "values"), f'exec /usr/bin/mono "{program}" "$@"')
@@ -96,7 +96,7 @@ def ask_http(collector, port, path, body=None):
 
 
 def brought_by_http(sojourn, collector, port, device):
-    """To a directory of the device, and from the collector."""
+    """Delivers the file to a directory of the device, and from the collector."""
     out = os.path.join(device.state, "out")
     os.makedirs(out)
     with open(policy(sojourn), encoding="utf-8") as file:
@@ -123,7 +123,7 @@ def brought_by_http(sojourn, collector, port, device):
 
 
 def failures(collector, device):
-    """What fails says in which step, and nothing is started then."""
+    """A failure names its step, and nothing is started then."""
     before = collector.sql("SELECT count(*) AS n FROM sessions")
     for app, words in (("refused", "preparation step 1"), ("gone", "/nowhere/at/all"), ("nothing", "no app")):
         done = collector.device(device.name, "record", app, code=1)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Sessions of devices whose clocks are wrong lie on one time line: the collector's.
+"""Sessions of devices with wrong clocks have the collector's time line.
 
-One device is right, one has its real-time clock an hour off, one's is set back by an hour while it
-records, one boots in another time namespace.
-The test knows when each session began, as all run on this machine.
+One device has the right time. The real-time clock of another is an hour off, the clock of the third is set back by an
+hour during its recording, and the fourth boots in another time namespace. All run on this machine, so the test knows
+when each session began.
 
 fleet_clocks.py BUILD_FOLDER
 """
@@ -20,7 +20,7 @@ SHIFT_S = 3600
 
 
 def record(sojourn, name, url, prefix=(), **environment):
-    """Records `ends` on the device `name`; returns when it began at the earliest and ended."""
+    """Records `ends` on the device `name`. Returns the earliest time of its begin, and the time of its end."""
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     began = time.time_ns()
     done = subprocess.run(
@@ -33,7 +33,7 @@ def record(sojourn, name, url, prefix=(), **environment):
 
 
 def record_and_set_back(sojourn, name, url, preload, database):
-    """Sets the device's clock back once the collector has seen what it was before."""
+    """Sets the device's clock back once the collector has seen its earlier time."""
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     setting = sojourn.path("set-back.now")
     began = time.time_ns()
@@ -61,7 +61,7 @@ def check_time(row, began, ended):
 
 
 def check_set_back(sojourn, database):
-    """A clock that was set shows in the pairs, and in no duration."""
+    """A clock that was set shows in the clock pairs, and in no duration."""
     moved = sojourn.sql(database, "SELECT max(realtime_ns - boottime_ns) - "
                                   "min(realtime_ns - boottime_ns) AS ns FROM clock_pairs JOIN "
                                   "sessions USING (session_id) WHERE name = 'set-back'")[0]["ns"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every command that a collector can give, from the command line and over HTTP, with real programs: what
-each does, how each fails, and what is kept of it.
+"""Every command that a collector can send, from the command line and over HTTP, with real programs: what each does,
+how each fails, and what is kept of it.
 
 fleet_control.py BUILD_FOLDER ATTACH_TARGET
 """
@@ -98,7 +98,7 @@ def attach_and_leave(collector, device, program):
 
 
 def policies(collector, device, ends):
-    """The most specific rule wins; a device that is away gets it when it is back."""
+    """The most specific rule wins. A device that is away gets it when it returns."""
     path = collector.sojourn.path("box.json")
     with open(path, "w", encoding="utf-8") as file:
         json.dump(FLIGHT, file)
@@ -153,7 +153,7 @@ def flight(collector, device, ends):
 
 
 def exports(collector, api, device):
-    """function.txt here, in a directory of the device, and over HTTP: the same bytes."""
+    """function.txt has the same bytes here, in a directory of the device, and over HTTP."""
     session = collector.ask("--name", "told", device.name, "launch", "ends")["session"]
     here = collector.sojourn.path("here.txt")
     collector.device("-o", here, device.name, "export", session)
@@ -185,7 +185,7 @@ def exports(collector, api, device):
 
 
 def time_outs(collector, device):
-    """A device that is away, and a preparation that takes too long: both are reported, nothing stays."""
+    """A device that is away and a preparation that takes too long are both reported, and leave nothing behind."""
     late = collector.device("--timeout", "1", device.name, "launch", "slow", code=1)
     check("did not begin within" in late.stderr or "timed_out" in late.stderr, late.stderr)
     row = wait_for("the end of the slow launch", lambda: collector.sql(
@@ -203,7 +203,7 @@ def time_outs(collector, device):
 
 
 def tags_and_sets(collector, device, second):
-    """Tags come from both sides; sets of devices are named by them; namesakes are distinguished."""
+    """Both sides add tags. Tags name sets of devices, and devices of the same name are distinguished."""
     tags = {row["name"]: json.loads(row["tags"]) for row in collector.sql("SELECT name, tags FROM devices")}
     check(tags[device.name] == {"site": "oslo", "owner": "me"}, f"as enrolled: {tags}")
     collector.ask(device.name, "tag", "ring=beta", "owner=")
@@ -243,7 +243,7 @@ def tags_and_sets(collector, device, second):
 
 
 def over_http(collector, api, device):
-    """The same commands, their audit, devices, metrics and health."""
+    """Tests the commands over HTTP, with their audit, devices, metrics and health."""
     devices = {row["name"]: row for row in api.get("/api/v1/devices")["items"]}
     check(devices[device.name]["enrolled"] == "yes", f"{devices}")
     command = api.give(device.name, "launch", app="ends", name="by http")[0]["command"]
@@ -264,7 +264,7 @@ def over_http(collector, api, device):
     cli = collector.ask(device.name, "commands")
     check({row["kind"] for row in cli} >= {"launch", "attach", "export", "tags"}, f"{cli[:3]}")
     status, content = api.ask("GET", "/metrics")
-    families = list(text_string_to_metric_families(content.decode())) # Prometheus' own reader
+    families = list(text_string_to_metric_families(content.decode()))  # this is Prometheus' own reader
     samples = {sample.name: sample.value for family in families for sample in family.samples}
     check(samples["sojourn_devices"] == 2 and samples["sojourn_devices_polling"] == 2, f"{samples}")
     check(samples["sojourn_devices_copied"] == 0 and samples["sojourn_refusing"] == 0, f"{samples}")

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A device's state is copied to a second machine: both daemons have its identity. Each command runs once, and the collector
-names the device until the copy has gone.
+"""A device's state is copied to a second machine, so both daemons have its identity. Each command runs once, and
+the collector names the device until the copy is gone.
 
 fleet_copies.py BUILD_FOLDER
 """
@@ -13,18 +13,18 @@ from fleet_testing import Collector, Device, enrol
 from sojourn_testing import check, check_accounts, json_rows, main, wait_for
 
 COMMANDS = 6
-CALLS = 1003  # of the sample
+CALLS = 1003  # calls of the sample
 
 
 def named_by(sojourn, collector):
-    """What the commands that look at a collector say of the device."""
+    """Returns what the commands that read a collector print about the device."""
     rows = json_rows(sojourn.run(["devices", "--json", collector.database], capture_output=True, text=True).stdout)
     checks = json_rows(sojourn.run(["doctor", "--json", "--database", collector.database], capture_output=True, text=True).stdout)
     return [row["note"] for row in rows], next(row for row in checks if row["check"] == "copied devices")
 
 
 def runs_once(collector, device, copy, ends):
-    """Both daemons wait for commands when each of them comes."""
+    """Both daemons wait for commands when each command arrives."""
     for number in range(COMMANDS):
         collector.ask(device.name, "launch", ends, "return")
         wait_for(f"session {number + 1}", lambda: collector.sql(

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""kill -9 of app, recorder, daemon and collector in random order: nothing that was stored ever goes away,
-nothing comes twice, and in the end the collector has exactly the blocks that the devices sent.
+"""kill -9 of app, recorder, daemon and collector in random order. Nothing that was stored disappears, nothing is
+stored twice, and at the end the collector has exactly the blocks that the devices sent.
 
 fleet_kill.py BUILD_FOLDER [SEED]: 20 rounds, 1,000 with SJ_LONG=1.
 """
@@ -24,7 +24,7 @@ FROM blocks AS b JOIN streams AS st USING (stream_id) JOIN sessions AS s USING (
 
 
 def read_blocks(database):
-    """Straight from the file: also while no collector runs."""
+    """Reads the blocks from the file, so that it works without a collector, too."""
     done = subprocess.run(["sqlite3", "-cmd", ".timeout 5000", database, BLOCKS],
                           capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     lines = done.stdout.split()
@@ -61,7 +61,7 @@ def kill(pid):
 
 
 def one_round(collector, device, ends, dice, orphans):
-    """Kills one or two parties at a random moment and starts again what the test needs."""
+    """Kills one or two processes at a random moment, and restarts those that the test needs."""
     running = recorders(device)
     for pid in list(orphans):
         kill(pid)
@@ -114,7 +114,7 @@ def check_sums(collector):
 
 
 def report_state(collector, device):
-    """What a failure is understood by; the files are gone afterwards."""
+    """Prints the state that explains a failure, because the files are gone afterwards."""
     for path in (collector.log.name, device.log.name):
         with open(path, encoding="utf-8", errors="replace") as log:
             print(path, *log.readlines()[-25:], sep="\n", file=sys.stderr)
@@ -139,10 +139,10 @@ def report_state(collector, device):
 
 
 def kill_rounds(collector, device, ends, dice, rounds):
-    """That many rounds; nothing that was stored goes away, and all that was sent is there at the end."""
+    """Runs `rounds` rounds. Nothing that was stored disappears, and everything that was sent is there at the end."""
     orphans = set()
     stored = set()
-    # Ended early, it still cleans up.
+    # A test that is ended early still cleans up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         number = 0

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Between recorder and collector lies a proxy that delays, throttles, cuts, resets and half-opens
-connections: everything arrives once.
+"""A proxy between recorder and collector delays, throttles, cuts, resets and half-opens connections. Everything
+arrives once.
 
 fleet_proxy.py BUILD_FOLDER
 """
@@ -22,7 +22,7 @@ PIECE = 16384
 
 
 class Proxy:
-    """Forwards one port to another and misbehaves as `fault` says."""
+    """Forwards one port to another, and disturbs connections as `fault` says."""
 
     def __init__(self, target):
         self.target = target

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A collector that ends connections right after their handshake, as one does that is killed then: the
-device comes back each time, and works on commands when the collector does.
+"""A collector ends connections right after their handshake, as a collector that is killed at that moment does. The
+device reconnects each time, and runs commands once the collector works.
 
 fleet_redial.py BUILD_FOLDER
 """
@@ -16,16 +16,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from fleet_testing import Device, Collector, enrol
 from sojourn_testing import check, main, wait_for
 
-# One of so many connections got stuck for ever in most tries, with NNG alone: it is found out, and
-# another one made.
+# In most runs, one of this many connections got stuck for ever with NNG alone. The device notices it and makes a new
+# connection.
 CONNECTIONS = 24
-# The device waits 100 to 103 s for an answer when two connections stayed silent before (dial.c).
+# The device waits 100 to 103 s for an answer after two connections that stayed silent (dial.c).
 LONGEST_SILENCE_S = "240"
 GREETING = b"\0SP\0\0\x31\0\0"
 
 
 class RudeCollector(threading.Thread):
-    """Has the collector's address and certificate, and no patience."""
+    """Has the collector's address and certificate, and ends connections at once."""
 
     def __init__(self, collector):
         super().__init__(daemon=True)
@@ -60,12 +60,12 @@ class RudeCollector(threading.Thread):
 
 
 def ends_at_once(collector, device):
-    """A device that is asked to end while its collector is silent asks nothing more: each try would be one more
-    connection, and take 5 s."""
+    """A device that is asked to end while its collector is silent sends no more requests. Each request would be one
+    more connection, and take 5 s."""
     collector.stop()
     with socket.create_server(("127.0.0.1", collector.port), backlog=64) as silent:
         silent.settimeout(60)
-        os.utime(os.path.join(device.state, "sojourn/device/collector.json"))  # it says hello again
+        os.utime(os.path.join(device.state, "sojourn/device/collector.json"))  # this makes the daemon connect again
         held = [silent.accept()[0], silent.accept()[0]]
         device.stop()
         silent.setblocking(False)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One command installs and enrols; tokens end at once; what must be secret stays so.
+"""One command installs and enrols. Revoked tokens end at once, and secrets stay secret.
 
 fleet_secure.py BUILD_FOLDER SOURCE_FOLDER
 """
@@ -15,7 +15,7 @@ from sojourn_testing import PATIENCE_S, check, main, wait_for
 
 
 def install(collector, build):
-    """An image of a device, made by one command, works from its own files."""
+    """One command makes an image of a device, which works from its own files."""
     invitation = collector.sojourn.path("image.invitation")
     root = collector.sojourn.path("image")
     collector.device("--collector", collector.url, "invite", invitation)
@@ -53,7 +53,8 @@ def install(collector, build):
 
 
 def exposure(unit):
-    """What systemd makes of a unit's confinement: 0 (none of the machine is exposed) to 10 (all)."""
+    """Returns systemd's rating of a unit's confinement: 0 (the unit can reach nothing of the machine) to 10
+    (everything)."""
     done = subprocess.run(["systemd-analyze", "security", "--offline=true", "--no-pager", unit],
                           capture_output=True, text=True, timeout=PATIENCE_S)
     found = re.search(r"Overall exposure level for \S+: ([0-9.]+) ", done.stdout)
@@ -62,14 +63,14 @@ def exposure(unit):
 
 
 def units_are_confined(build):
-    """Each keeps to its limit: the device daemon launches programs, which inherit its confinement."""
+    """Each unit keeps its limit. The device daemon launches programs, which inherit its confinement."""
     for name, limit in (("sojournd", 3.0), ("sojourn-device", 5.0), ("sojourn-backup", 1.0)):
         exposed = exposure(os.path.join(build, "bin", f"{name}.service"))
         check(0 < exposed <= limit, f"{name}.service: exposure {exposed}, at most {limit}")
 
 
 def units(build, source, root):
-    """systemd itself finds nothing wrong with the units, in a root that has the programs."""
+    """systemd itself finds no mistakes in the units, in a root that has the programs."""
     for name in ("sojourn", "sojournd"):
         path = os.path.join(root, "usr/bin", name)
         subprocess.run(["install", "-m", "0755", os.path.join(build, "bin", name), path], check=True)
@@ -88,7 +89,7 @@ def units(build, source, root):
                               capture_output=True, text=True, timeout=PATIENCE_S)
         said = [line for line in (done.stdout + done.stderr).splitlines() if "sojourn" in line]
         check(done.returncode == 0 and said == [], f"{name}: {done.stdout}{done.stderr}")
-    # and it does find what is wrong
+    # this shows that systemd does find mistakes
     with open(os.path.join(target, "sojourn-device.service"), encoding="utf-8") as file:
         text = file.read()
     with open(os.path.join(target, "broken-sojourn.service"), "w", encoding="utf-8") as file:
@@ -109,7 +110,7 @@ def modes_of(folder):
 
 
 def permissions(collector, device, ends):
-    """Nobody else reads or writes spool, sockets, shared memory, keys, tokens, database or log."""
+    """Only the owner can read or write spool, sockets, shared memory, keys, tokens, database and log."""
     session = collector.ask(device.name, "launch", ends, "wait")["session"]
     kinds = {"socket": 0, "arena": 0, "frames": 0, "collector.json": 0}
     for folder in (os.path.join(device.runtime, "sojourn"), os.path.join(device.state, "sojourn")):
@@ -129,7 +130,7 @@ def permissions(collector, device, ends):
 
 
 def listening(device):
-    """The device's processes listen on no network."""
+    """The device's processes listen on no network address."""
     inodes = set()
     pids = [device.process.pid] + [int(p) for p in subprocess.run(
         ["pgrep", "-P", str(device.process.pid)], capture_output=True, text=True,
@@ -137,7 +138,7 @@ def listening(device):
     for pid in pids:
         try:
             names = os.listdir(f"/proc/{pid}/fd")
-        except FileNotFoundError:  # it has ended
+        except FileNotFoundError:  # the process has ended
             continue
         for name in names:
             try:
@@ -155,7 +156,7 @@ def listening(device):
 
 
 def holds(path, needle):
-    """Whether a file's data has it; shared memory is mostly holes, which are skipped."""
+    """True if a file's data contain the bytes. Shared memory is mostly holes, which are skipped."""
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         at = 0
@@ -171,7 +172,7 @@ def holds(path, needle):
 
 
 def secrets_stay(collector, device, token, ends):
-    """The token is in its own file: not in logs, state, database, environment or command lines."""
+    """The token is only in its own file: not in logs, state, database, environment or command lines."""
     session = collector.ask(device.name, "launch", ends, "wait")["session"]
     claim = os.path.join(device.state, "sojourn/device/spool", session + ".to")
     with open(claim, encoding="utf-8") as file:
@@ -199,8 +200,8 @@ def secrets_stay(collector, device, token, ends):
 
 
 def revoked_at_once(collector, device, ends):
-    """A recorder that is sending, and a daemon that waits, are disconnected; nothing of what
-    comes later is stored, and it is kept on the device."""
+    """A recorder that is sending, and a daemon that waits, are disconnected. Later data is not stored and stays on
+    the device."""
     session = collector.ask(device.name, "launch", ends, "wait")["session"]
     wait_for("the running session", lambda: collector.sql(
         f"SELECT 1 FROM sessions WHERE lower(hex(uuid)) = '{session}'"))
@@ -214,7 +215,7 @@ def revoked_at_once(collector, device, ends):
             device.wait_for_more()
         return before if collector.sql(stored) == before else None
 
-    # Frames that arrived before the revocation may be stored after it; later ones stay on the device.
+    # Frames that arrived before the revocation may be stored after it. Later frames stay on the device.
     before = wait_for("the recorder is refused", kept_on_device)
     device.wait_for_more()
     device.process.send_signal(15)
@@ -232,7 +233,7 @@ def revoked_at_once(collector, device, ends):
     check(events["what"] == "revoked" and events["done_by"], f"the audit: {events}")
     done = device.run("doctor")
     check(done.returncode == 1 and "PROBLEM  token" in done.stdout, f"doctor: {done.stdout}")
-    # A new invitation, and everything that was kept arrives.
+    # After a new invitation everything that was kept arrives.
     enrol_again(collector, device)
     device.start()
     wait_for("what was kept", lambda: collector.sql(
@@ -244,7 +245,7 @@ def revoked_at_once(collector, device, ends):
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(os.path.abspath(sojourn.program)))
     ends = os.path.join(build, "tests/samples/ends")
-    os.umask(0)  # the programs have to see to it themselves
+    os.umask(0)  # so the programs have to restrict the modes themselves
     collector = Collector(sojourn)
     device = Device(sojourn, "phone7")
     try:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A device without its collector, with little room: what it holds stays within its budget, what it cannot
-keep is counted, what the collector has acknowledged is never lost, and a full disk harms nobody.
+"""A device has no collector and little disk space. What it holds stays within its budget, what it cannot keep is
+counted, acknowledged data is never lost, and a full disk stops no program.
 
 fleet_spool.py BUILD_FOLDER
 """
@@ -38,7 +38,7 @@ def recorders(device):
 
 
 def let_programs_run(device):
-    """For a time of the processor's that brings much more than the spool may take."""
+    """Lets the programs use as much processor time as fills the spool several times over."""
     for recorder in recorders(device):
         for program in children(recorder):
             let_run(program, 100)
@@ -51,7 +51,7 @@ def blocks(collector):
 
 
 def all_there(collector, device, before, sessions):
-    """After the collector is back: sent = stored + counted lost, nothing that was stored is gone."""
+    """After the collector is back: sent = stored + counted lost, and nothing that was stored is gone."""
     wait_for("an empty spool", lambda: not device.spool())
     check(before <= blocks(collector), "what was acknowledged is gone")
     check_accounts(collector.sojourn, collector.database)
@@ -61,7 +61,7 @@ def all_there(collector, device, before, sessions):
 
 
 def budget(collector, device):
-    """Two recorders at once, no collector: together they stay within the budget of the device, but for a
+    """Two recorders run at once without a collector. Together they stay within the budget of the device, plus one
     segment each."""
     device.start("--spool-bytes", str(BUDGET))
     sessions = [launch(collector, device), launch(collector, device)]
@@ -83,7 +83,7 @@ def budget(collector, device):
 
 
 def refused_when_full(collector, device):
-    """What could keep nothing is not begun; the end of a session finds room all the same."""
+    """A recording that could keep nothing is not started. The end of a session still finds space."""
     done = device.run("run", "--spool-bytes", "1000")
     check(done.returncode == 2 and "at least" in done.stderr, f"1,000 bytes: {done.stderr}")
     device.start("--spool-bytes", str(MIB))
@@ -101,7 +101,7 @@ def refused_when_full(collector, device):
 
 
 def disk_full(collector, device, mount):
-    """Another program fills the disk, to the last byte, while two recordings go on."""
+    """Another program fills the disk to the last byte while two recordings run."""
     device.start()
     sessions = [launch(collector, device), launch(collector, device)]
     wait_for("calls of both", lambda: len(collector.sql(

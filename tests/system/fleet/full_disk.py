@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A server says that its disk gets full before it is; then recordings wait on their devices, and all
-of them arrive when there is room again; also where it has no reserve and gets full in the middle of
-things. The disk is a small tmpfs in a mount namespace of its own.
+"""A server reports that its disk gets full before it is full. Recordings then wait on their devices, and all of
+them arrive when there is space again. The same holds for a server without a reserve, whose disk gets full in the
+middle of its work. The disk is a small tmpfs in its own mount namespace.
 
 full_disk.py BUILD_FOLDER SAMPLE
 """
@@ -19,7 +19,7 @@ RESERVE = 8_000_000
 
 
 class Server:
-    """sojournd, and what it says."""
+    """Runs sojournd, and reads its messages."""
 
     def __init__(self, sojourn, database, url, reserve=RESERVE):
         self.log = sojourn.path("server.log")
@@ -40,7 +40,7 @@ class Server:
 
 
 def fill(path, leave):
-    """Leaves that many bytes on the disk."""
+    """Fills the disk until `leave` bytes are free."""
     with open(path, "ab") as file:
         disk = os.statvfs(os.path.dirname(path))
         file.write(bytes(disk.f_bavail * disk.f_frsize - leave))
@@ -64,7 +64,7 @@ def test(sojourn, arguments):
         check("left on its disk" not in server.said(), f"said too early: {server.said()}")
         fill(filler, 3 * RESERVE)
         server.wait_for("recordings will wait")
-        record()  # there is still room
+        record()  # there is still space
         check(stored(database) == 2, f"{stored(database)} sessions before the disk is full")
         fill(filler, RESERVE // 2)
         server.wait_for("recordings wait on their devices")
@@ -85,8 +85,8 @@ def test(sojourn, arguments):
 
 
 def test_wait_ends(sojourn):
-    """A recorder that waits for room in its file ends at SIGTERM, and says where the session is kept;
-    with room again it is delivered."""
+    """A recorder that waits for space in its file ends at SIGTERM, and says where the session is kept. The session
+    is delivered when there is space again."""
     disk = sojourn.path("small")
     os.mkdir(disk)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", disk], check=True)
@@ -114,9 +114,8 @@ def test_wait_ends(sojourn):
 
 
 def test_each_stage(sojourn, sample):
-    """Without a reserve the disk fills up in the middle of things: in the journal, in a commit, while
-    it is copied into the database, at the start, at the end. What was acknowledged stays, and the rest
-    arrives when there is room."""
+    """Without a reserve the disk fills up during work: in the journal, in a commit, while it is copied into the
+    database, at the start, at the end. Acknowledged data stays, and the rest arrives when there is space."""
     disk = sojourn.path("tight")
     os.mkdir(disk)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", disk], check=True)
@@ -133,7 +132,7 @@ def test_each_stage(sojourn, sample):
                                capture_output=True, text=True, timeout=PATIENCE_S)
             check(done.returncode in (0, 1), f"record ended with {done.returncode}: {done.stderr}")
             check(server.process.poll() is None, f"the server ended: {server.said()}")
-            if number % 2 == 0:  # ends and starts on the full disk
+            if number % 2 == 0:  # the server ends and starts on the full disk
                 server.stop()
                 check(server.process.returncode == 0, f"ended with {server.process.returncode}")
                 server = Server(sojourn, database, url, 0)
@@ -190,7 +189,7 @@ def flushed(sojourn, database, sessions):
 
 
 def fill_up(path):
-    """Leaves nothing."""
+    """Fills the disk completely."""
     with open(path, "ab", buffering=0) as file, contextlib.suppress(OSError):
         while True:
             file.write(bytes(4096))
@@ -209,7 +208,7 @@ def arrived(sojourn, database, sessions):
 
 
 def stored(database):
-    """Sessions that have calls."""
+    """Returns the sessions that have calls."""
     with sqlite3.connect(database) as connection:
         return connection.execute("SELECT count(DISTINCT session_id) FROM streams JOIN blocks USING "
                                   "(stream_id)").fetchone()[0]

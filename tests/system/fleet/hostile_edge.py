@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Everything that a peer with a socket can do to the collector (hostile_peers.py), at once, with a good
-sender beside it. Afterwards the accounts are exact, descriptors and memory are back, and SIGTERM ends
-the collector.
+"""Peers attack the collector in every way that a socket allows (hostile_peers.py), all at once, beside a good
+sender. Afterwards the accounts are exact, descriptors and memory are free again, and SIGTERM ends the collector.
 
 hostile_edge.py BUILD_FOLDER [SEED [SECONDS]]: seconds, an hour with SJ_LONG=1.
 """
@@ -22,8 +21,8 @@ from sojourn_testing import PATIENCE_S, check, main, wait_for
 SECONDS = 3600 if os.environ.get("SJ_LONG") else 20
 ATTACKERS = 6
 MEMORY_KB = 64 * 1024
-SESSION_KB, SESSIONS_KB = 64, 48 * 1024  # that the collector keeps of the good sender's sessions
-CALLS = 1003  # of each session
+SESSION_KB, SESSIONS_KB = 64, 48 * 1024  # memory that the collector keeps for the good sender's sessions
+CALLS = 1003  # calls of each session
 
 
 def descriptors(pid):
@@ -36,7 +35,7 @@ def resident_kb(pid):
 
 
 def is_sanitized(pid):
-    """The sanitizers' own memory says nothing of the product's."""
+    """True if the collector runs under a sanitizer, whose own memory hides the memory of the product."""
     with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
         maps = file.read()
     return "libasan" in maps or "libtsan" in maps
@@ -48,7 +47,7 @@ def health(port):
 
 
 def good_sender(lab, device, attack):
-    """Sessions one after the other, each of which the collector must have whole."""
+    """Records sessions one after the other. The collector must have each of them completely."""
     while not attack.done.is_set():
         session = lab.ask(device.name, "launch", "ends")["session"]
         attack.sessions.append(session)
@@ -57,13 +56,13 @@ def good_sender(lab, device, attack):
 
 
 def storm(lab, device, attack, seconds):
-    """The attackers and the sender, until the time is over; the largest memory seen."""
+    """Runs the attackers and the sender for the given time. Returns the largest memory seen."""
     failures = []
 
     def send():
         try:
             good_sender(lab, device, attack)
-        except Exception as failure:  # reported by the main thread
+        except Exception as failure:  # the main thread reports it
             failures.append(failure)
 
     sender = threading.Thread(target=send)
@@ -85,7 +84,7 @@ def storm(lab, device, attack, seconds):
 
 
 def check_contents(lab, sent):
-    """Of every session that was sent all is there, and nothing of anybody else."""
+    """Every session that was sent is stored completely, and no data of other peers is."""
     rows = lab.sql("SELECT lower(hex(uuid)) AS uuid, name, state, stored_calls, sent_calls, lost_calls, "
                    "device_lost_calls, stored_blocks, sent_blocks FROM sessions")
     check(sorted(row["uuid"] for row in rows) == sorted(sent),
@@ -101,7 +100,7 @@ def check_contents(lab, sent):
 
 
 def make_attack(sojourn, lab, clear, ipc, http, seed):
-    """With a second device, whose token the attackers have."""
+    """Makes the attack, with a second device whose token the attackers have."""
     insider = Device(sojourn, "insider")
     token = enrol(lab, insider)
     attack = Attack(lab.port, clear, ipc, http, seed)
@@ -118,7 +117,7 @@ def prepare(sojourn, device, build):
 
 
 def report_state(lab, device, http):
-    """What a failure is understood by; the files are gone afterwards."""
+    """Prints the state that explains a failure, because the files are gone afterwards."""
     for path in (lab.log.name, device.log_path):
         with open(path, encoding="utf-8", errors="replace") as log:
             print(path, *[line.rstrip() for line in log if "dropped a frame" not in line][-30:],

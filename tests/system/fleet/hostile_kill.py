@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""kill -9 of app, recorder, daemon and collector in random order (fleet_kill.py) while hostile peers
-(hostile_peers.py) do their worst at the collector's addresses: in the end it has exactly what the good
-device sent, and nobody else's.
+"""kill -9 of app, recorder, daemon and collector in random order (fleet_kill.py), while hostile peers
+(hostile_peers.py) attack the collector's addresses. At the end the collector has exactly what the good device sent,
+and no other data.
 
 hostile_kill.py BUILD_FOLDER [SEED [ROUNDS]]: a few rounds, 1,000 with SJ_LONG=1.
 """
@@ -43,7 +43,7 @@ def test(sojourn, arguments):
         attack.victim = device_id(lab, "victim")
         device.start()
         kill_rounds(lab, device, ends, dice, min(rounds, 3))
-        attack.sessions = sessions_of(lab)  # to lie about
+        attack.sessions = sessions_of(lab)  # the attackers name these sessions in false frames
         attack.start(ATTACKERS)
         kill_rounds(lab, device, ends, dice, rounds)
         attack.stop()

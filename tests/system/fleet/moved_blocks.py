@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Blocks moved to a folder are read from there by all that reads calls; kill -9 in a move, a return or a
-removal loses none; a file that is away, cut or changed is named with its session, and harms nothing.
+"""Blocks are moved to a folder, and every reader of calls reads them there. kill -9 in a move, a return or a
+removal loses no block. A file that is missing, cut or changed is named with its session, and does no other harm.
 
 moved_blocks.py BUILD_FOLDER [SEED]: some kills, 100 with SJ_LONG=1.
 """
@@ -34,14 +34,14 @@ SUMS = ("SELECT count(*) AS calls, sum(call_id), sum(parent_id), sum(function_id
 
 
 def calls(sojourn, database, session=1, says=""):
-    """Sums over all calls, of which the first is their number."""
+    """Returns sums over all calls. The first one is their number."""
     done = run(sojourn, "sql", "--csv", SUMS.format(session), database, says=says)
     check(bool(done.stderr) == bool(says), f"warnings: {done.stderr}")
     return [int(number or 0) for number in done.stdout.splitlines()[1].split(",")]
 
 
 def answers(sojourn, database):
-    """What reads blocks, one way or another."""
+    """Returns the answers of everything that reads blocks."""
     return [calls(sojourn, database)] + [
         run(sojourn, *words, database).stdout for words in (
             ("sql", "--csv", "SELECT call_id, duration_ns FROM calls WHERE session_id = 1 ORDER BY duration_ns DESC LIMIT 50"),
@@ -66,7 +66,7 @@ def files(folder):
 
 
 def check_tidy(database, folder):
-    """The folder has the files that the database knows as needed, and they are referred to."""
+    """The folder has exactly the files that the database needs, and the database refers to each."""
     named = {name for name, in ask(database, "SELECT name FROM block_files WHERE is_needed")}
     check({os.path.basename(path) for path in files(folder)} == named, f"files {files(folder)}, needed {named}")
     check(ask(database, "SELECT 1 FROM block_files WHERE NOT is_needed") == [], "a file is left")
@@ -75,7 +75,7 @@ def check_tidy(database, folder):
 
 
 def killed(sojourn, database, folder, before, dice):
-    """kill -9 at any moment, of a move or a return; the blocks are in one place or the other."""
+    """kill -9 at any moment of a move or a return. The blocks are in one place or the other."""
     act = [sojourn.program, "session", "--database", database]
     begin = time.monotonic()
     run(sojourn, *act[1:], "move", "1", folder, says="are in files now")
@@ -100,7 +100,7 @@ def killed(sojourn, database, folder, before, dice):
 
 
 def damaged(sojourn, database, folder, before):
-    """What cannot be read is named; the rest is there, and all again when the file is."""
+    """A file that cannot be read is named, and the rest is there. Everything is there again when the file is restored."""
     uuid = ask(database, "SELECT lower(hex(uuid)) FROM sessions WHERE session_id = 1")[0][0]
     away = folder + ".away"
     storage, name = ask(database, "SELECT storage, name FROM blocks JOIN block_files ON storage LIKE 'file:' || file_id || ':%' "
@@ -206,4 +206,4 @@ def test(sojourn, arguments):
 
 
 if __name__ == "__main__":
-    main(test, checks_sums=False)  # it damages copies
+    main(test, checks_sums=False)  # the test damages copies

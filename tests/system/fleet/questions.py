@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Every shipped question runs on a real recording, answers with the columns that it promises, and
-says how it is run; the shell runs statements from standard input; hostile SQL is refused.
+"""Every shipped question runs on a real recording, returns the columns that it promises, and says how to run it.
+The shell runs statements from standard input, and hostile SQL is refused.
 
 questions.py BUILD_FOLDER QUERIES_FOLDER SAMPLES_GLOB
 """
@@ -47,7 +47,7 @@ def ask(sojourn, database, path):
 
 
 def answers_are_right(sojourn, database):
-    """Answers that can be computed another way."""
+    """Checks answers that can be computed in another way."""
     top = json_rows(sql(sojourn, ["--query", "slowest_calls", "--param", "limit=1", "--json",
                                    database]).stdout)[0]
     most = sojourn.sql_rows(database, "SELECT max(duration_ns) AS d FROM calls "
@@ -64,7 +64,7 @@ def answers_are_right(sojourn, database):
 
 
 def made_at_ingest(sojourn, database):
-    """Slow calls and timeline against the calls themselves."""
+    """Compares slow calls and the timeline with the calls themselves."""
     wrong = sojourn.sql_rows(database, "SELECT count(*) AS n FROM (SELECT session_id, function_id, "
                              "duration_ns, row_number() OVER (PARTITION BY session_id, function_id "
                              "ORDER BY duration_ns DESC) AS place FROM calls WHERE duration_ns >= "
@@ -130,8 +130,8 @@ def every_column_is_described(sojourn, database):
 
 
 def slower_or_not(sojourn):
-    """`check` answers by its exit code; twenty times the work of one function is slower on any machine,
-    and a file is never slower than itself."""
+    """`check` answers by its exit code. Twenty times the work of one function is slower on any machine, and a file
+    is never slower than itself."""
     program = build_sample(sojourn, "questions/worker.c", "-O1")
     databases = {}
     for work, runs in (("2000", 6), ("40000", 6)):
@@ -162,7 +162,7 @@ def slower_or_not(sojourn):
 
 
 def on_a_terminal(sojourn, database):
-    """Completion, Ctrl-C on a long query, history, and an end by Ctrl-D."""
+    """Tests completion, Ctrl-C on a long query, history, and an end by Ctrl-D."""
     child, terminal = pty.fork()
     if child == 0:
         os.environ.update(sojourn.environment, TERM="dumb")
@@ -171,7 +171,7 @@ def on_a_terminal(sojourn, database):
     unread = ""
 
     def expect(words):
-        """Reads up to the words, and leaves what follows them for the next time; what was before them."""
+        """Reads up to the words, and leaves what follows for the next call. Returns the text before the words."""
         nonlocal unread
         deadline = time.monotonic() + PATIENCE_S
         while words not in unread:
@@ -189,7 +189,7 @@ def on_a_terminal(sojourn, database):
         deadline, ended = time.monotonic() + PATIENCE_S, 0
         while ended == 0:
             if select.select([terminal], [], [], 0.05)[0]:
-                with contextlib.suppress(OSError):  # nobody has it open any more
+                with contextlib.suppress(OSError):  # the other end of the terminal is closed
                     unread += os.read(terminal, 4096).decode(errors="replace")
             ended, status = os.waitpid(child, os.WNOHANG)
             check(time.monotonic() < deadline, f"the shell does not end: {unread!r}")
@@ -202,7 +202,7 @@ def on_a_terminal(sojourn, database):
     expect("sojourn> ")
     type_in("SELECT calls FROM function_stats NATURAL JOIN functions WHERE name = 's_\t\t")
     expect("s_fibonacci")
-    type_in("\x15")  # the line is given up
+    type_in("\x15")  # this discards the line
     type_in("WITH RECURSIVE r(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM r) SELECT count(*) "
             "FROM r;\n")
     told = [expect(" s (Ctrl-C stops)").split()[-1] for _ in range(6)]
@@ -226,7 +226,7 @@ VIRTUAL = re.compile(r"\b(calls AS|FROM calls|JOIN calls|call_tree|flame|diff_\w
 
 
 def by_hand(sojourn, database, paths):
-    """sqlite3 without anything of ours answers from the aggregates, and with the extension all."""
+    """sqlite3 without the extension answers from the aggregates, and with the extension also from single calls."""
     extension = os.path.join(os.path.dirname(sojourn.program), "..", "lib", "libsojourn-sqlite")
     plain = 0
     for path in paths:
@@ -251,8 +251,8 @@ def by_hand(sojourn, database, paths):
 
 
 def from_python(sojourn, database, paths):
-    """Python's sqlite3 with the extension gives the rows that `sojourn sql` gives: of single calls, of every
-    table function and of the questions. Debian's Python, as others are built without extensions."""
+    """Python's sqlite3 with the extension gives the rows of `sojourn sql`: of single calls, of every table function
+    and of the questions. This needs Debian's Python, because others are built without extensions."""
     extension = os.path.join(os.path.dirname(sojourn.program), "..", "lib", "libsojourn-sqlite")
     asked = [("SELECT * FROM calls WHERE session_id = 2 ORDER BY call_id", {}),
              ("SELECT function_id, calls, self_ns FROM call_aggregate(2) ORDER BY 1", {}),
@@ -275,13 +275,13 @@ def from_python(sojourn, database, paths):
     check(len(done.stdout.splitlines()) == len(ours.splitlines()) > 500, "Python's sqlite3 has other rows")
 
 
-# Letters of the columns of `calls` in the plans of calls_plan.c that leave blocks out.
+# Letters for the columns of `calls` in the plans of calls_plan.c that let a scan skip blocks.
 NARROWING = {"a": "call_id", "e": "function_id", "f": "parent_id", "h": "start_ns", "i": "end_ns", "j": "duration_ns"}
 LONGEST_FIRST = 1 << 29  # SJ_CALLS_LONGEST
 
 
 def plans_are_narrow(sojourn, database, paths):
-    """No question walks over all calls: each use of `calls` names a session or stream, and what leaves blocks out."""
+    """No question scans all calls: each use of `calls` names a session or stream, and a column that skips blocks."""
     uses = 0
     for path in paths:
         with open(path, encoding="utf-8") as file:
@@ -298,7 +298,7 @@ def plans_are_narrow(sojourn, database, paths):
 
 
 def open_ones_run(sojourn):
-    """What never ended was running from its entry on."""
+    """A call that never ended counts as running from its entry on."""
     program, database = build_sample(sojourn, "questions/leaves.c", "-O1"), sojourn.path("leaves.db")
     sojourn.record([program], database)
     last = sojourn.sql_rows(database, "SELECT max(start_ns) AS ns FROM calls JOIN functions USING (function_id) WHERE name = 'inner'")[0]["ns"]
@@ -309,7 +309,8 @@ def open_ones_run(sojourn):
 
 
 def ended_ones_do_not_run(sojourn):
-    """A program that calls exit() leaves main open: it ran until its thread ended, not while programs after it do."""
+    """A program that calls exit() leaves main open. main ran until its thread ended, and does not overlap later
+    programs."""
     database = sojourn.path("ended.db")
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", "sh", "-c",
                                  "perl -e 1; perl -e 2; perl -e '<STDIN>'; :"], env=sojourn.environment, stdin=subprocess.PIPE)
@@ -332,7 +333,8 @@ def ended_ones_do_not_run(sojourn):
 
 
 def recorded_ones_run(sojourn):
-    """What runs in a session that is being recorded, and what ran when its recorder was killed, runs at that moment."""
+    """Open calls of a session that is being recorded, or whose recorder was killed, count as running at that
+    moment."""
     program, database = build_sample(sojourn, "questions/stays.c", "-O1"), sojourn.path("stays.db")
     recorder = subprocess.Popen([sojourn.program, "record", "-q", "-o", database, "--", program],
                                 env=sojourn.environment, stdin=subprocess.PIPE)
@@ -355,7 +357,7 @@ def recorded_ones_run(sojourn):
 
 
 def add_containers(calls):
-    """To each call, in the order of their ids, the names of all that were called in it: `within`, with their numbers."""
+    """Adds to each call, in the order of the ids, the names of all calls within it: `within`, with their counts."""
     by_id = {row["call_id"]: row for row in calls}
     for row in calls:
         row["within"] = collections.Counter()
@@ -366,7 +368,7 @@ def add_containers(calls):
 
 
 def containing_is_right(calls, asked):
-    """`containing` in a window of time against the calls and their callers."""
+    """Compares `containing` in a time window with the calls and their callers."""
     add_containers(calls)
     pairs = collections.Counter((row["name"], name) for row in calls for name in row["within"] if name != row["name"])
     (outer, inner), _ = pairs.most_common(1)[0]
@@ -381,8 +383,8 @@ def containing_is_right(calls, asked):
 
 
 def costly_ones_have_windows(sojourn, database, paths):
-    """A question that looks at every call of a function says so, and takes a window of time: by default everything, and
-    otherwise what the calls that were entered in it add up to."""
+    """A question that reads every call of a function says so, and accepts a time window. By default it reads
+    everything, otherwise the sums of the calls that were entered in the window."""
     calls = sojourn.sql_rows(database, "SELECT call_id, parent_id, stream_id, start_ns, end_ns, name FROM calls JOIN functions "
                              "USING (function_id) WHERE session_id = 2 ORDER BY call_id")
     everything = calls

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What Sojourn says of calls and their sums, computed anew from rows of single calls by plain Python
-that shares no code with it: depths, callers, self times, sums of functions, of edges and of call
-paths, run times of threads, calls that never ended. Of perl, redis-server, C++ that throws,
-coroutines, threads, a recording that lost calls, one that was read while it was written, and one
-whose recorder was killed: nothing differs. Times are at steps of the clock, so that sums are exact;
-those of the last are not, and ns are rounded.
+"""Computes again what Sojourn says of calls and their sums, from rows of single calls, in plain Python that shares
+no code with Sojourn: depths, callers, self times, sums of functions, edges and call paths, run times of threads,
+and calls that never ended. The subjects are perl, redis-server, C++ that throws, coroutines and threads. Others are
+a recording that lost calls, one that was read while it was written, and one whose recorder was killed. Nothing may
+differ. Times lie on steps of the clock, so that sums are exact. The times of the last subject do not, and its
+nanoseconds are rounded.
 
 recomputed.py BUILD_FOLDER
 """
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 from sojourn_testing import PATIENCE_S, SAMPLES, check, check_accounts, children, main, wait_for
 
 PROGRAMS = os.path.join(SAMPLES, "questions")
-BEFORE_RECORDING, GAP = 1, 2  # of calls.flags
+BEFORE_RECORDING, GAP = 1, 2  # bits of calls.flags
 FOREVER = 1 << 62
 
 Call = collections.namedtuple("Call", "id stream thread function start end depth parent self ending flags")
@@ -27,7 +27,7 @@ Sum = collections.namedtuple("Sum", "calls total own least most unwound untruste
 
 
 class Clock:
-    """Nanoseconds to ticks: those that the times of a session's calls can have, where that is one."""
+    """Converts nanoseconds to ticks that the times of a session's calls can have, if there is exactly one."""
 
     def __init__(self, row):
         self.started, self.step = row["started_ticks"], row["clock_step"]
@@ -37,9 +37,10 @@ class Clock:
         return ticks * self.numerator // self.denominator
 
     def ticks(self, at_ns):
-        """The time on the clock's steps that is shown as `at_ns`; None when there is none, or more."""
+        """Returns the time on the clock's steps that is shown as `at_ns`, or None if there is none or more than
+        one."""
         def first(ns):
-            least = -(-ns * self.denominator // self.numerator)  # least ticks shown as ns or later
+            least = -(-ns * self.denominator // self.numerator)  # the fewest ticks that are shown as ns or later
             return -(-(least + self.started) // self.step) * self.step - self.started
         if at_ns >= 0:
             low, behind = first(at_ns), first(at_ns + 1)
@@ -62,9 +63,9 @@ def read_calls(sojourn, database, session):
 
 
 class Tree:
-    """The calls of a session put into each other again, by their order of entry and their times. Where a
-    call ends at the tick at which the next is entered, either order is possible: there only, the stored
-    depth decides. Sums are kept in ticks, or in ns where ticks are not known: then any may be one ns off."""
+    """Nests the calls of a session by their order of entry and their times. If a call ends at the tick at which the
+    next is entered, both orders are possible, and only then the stored depth decides. Sums are kept in ticks, or in
+    ns if ticks are not known. Sums in ns may differ by one ns."""
 
     def __init__(self, clock, exact):
         self.clock, self.exact = clock, exact
@@ -141,7 +142,7 @@ class Tree:
 
 
 def same(made, stored):
-    """Whether two figures of a key agree; sums of rounded times may differ by what rounding is."""
+    """True if two figures of a key agree. Sums of rounded times may differ by the rounding."""
     if not isinstance(made, Sum) or not isinstance(stored, Sum):
         return made == stored
     return all(one == other or (other is None and name not in ("calls", "total", "own"))
@@ -150,7 +151,7 @@ def same(made, stored):
 
 
 def compare(what, made, stored):
-    """Both by key; every difference counts."""
+    """Compares both by key. Every difference counts."""
     wrong = [f"{key}: computed {made.get(key)}, stored {stored.get(key)}"
              for key in made.keys() | stored.keys() if not same(made.get(key), stored.get(key))]
     check(not wrong, f"{what}: {len(wrong)} of {len(stored)} differ, such as {wrong[:3]}")
@@ -160,7 +161,7 @@ SUMS = "calls, total_ns, self_ns, min_ns, max_ns, unwound, untrusted"
 
 
 def sum_of(row):
-    """A row's sums; what it does not have is None and not compared."""
+    """Returns a row's sums. Missing sums are None and not compared."""
     return Sum(*(row.get(name) for name in SUMS.split(", ")), 0)
 
 
@@ -206,7 +207,7 @@ def compare_streams(sojourn, database, session, tree):
 
 
 def recompute(sojourn, database, name, least, exact=True):
-    """Compares all sessions of a database; what was seen in them."""
+    """Compares all sessions of a database. Returns what was seen in them."""
     seen = collections.Counter()
     for row in sojourn.sql(database, "SELECT * FROM sessions"):
         tree = Tree(Clock(row), exact)
@@ -234,7 +235,7 @@ def record(sojourn, command, name, ended=0):
 
 
 def redis(sojourn):
-    """A server that is asked a few things, and ends by command."""
+    """Runs a server that gets a few requests, and ends by a command."""
     database, socket = sojourn.path("redis.db"), sojourn.path("s")
     recorder = subprocess.Popen(
         [sojourn.program, "record", "--quiet", "-o", database, "--", "redis-server", "--port", "0",
@@ -273,7 +274,7 @@ def stored_calls(sojourn, database):
 
 
 def lossy(sojourn):
-    """The recorder stands still while the program calls more than its memory holds."""
+    """The recorder is stopped while the program makes more calls than its memory holds."""
     database = sojourn.path("lossy.db")
     recorder = start_steps(sojourn, database, ["--when-full", "drop"])
     wait_for("calls are stored", lambda: stored_calls(sojourn, database))
@@ -281,7 +282,7 @@ def lossy(sojourn):
     known = stored_calls(sojourn, database)
     go_on(recorder, 2)
     os.kill(recorder.pid, signal.SIGCONT)
-    wait_for("the recorder goes on", lambda: stored_calls(sojourn, database) > known)  # and there is room
+    wait_for("the recorder goes on", lambda: stored_calls(sojourn, database) > known)  # now there is free memory
     go_on(recorder, 3)
     _, errors = recorder.communicate("\n", timeout=PATIENCE_S)
     check(recorder.returncode == 0, f"lossy: {recorder.returncode} {errors}")
@@ -291,7 +292,7 @@ def lossy(sojourn):
 
 
 def killed(sojourn):
-    """Recorder and program are killed; `flush` finishes the session from shared memory."""
+    """Recorder and program are killed. `flush` finishes the session from shared memory."""
     database = sojourn.path("killed.db")
     recorder = start_steps(sojourn, database, [])
     wait_for("calls are stored", lambda: stored_calls(sojourn, database))
@@ -310,7 +311,7 @@ SNAPSHOT = """SELECT (SELECT sum(call_count) FROM blocks WHERE kind = 1) AS stor
 
 
 def read_beside(sojourn, database, seen):
-    """Asks until the answer has changed twice; what one statement says is of one moment."""
+    """Asks until the answer has changed twice. All rows of one statement must be from one moment."""
     while len(set(seen)) < 3:
         row = sojourn.sql(database, SNAPSHOT)[0]
         check(row["stored"] == row["calls"] and row["odd"] == 0, f"beside a writer: {row}")
@@ -319,8 +320,8 @@ def read_beside(sojourn, database, seen):
 
 
 def beside_a_writer(sojourn):
-    """Two readers of a file that a recording is written to: each sees whole moments, nobody waits for
-    another, and the recording is as if nobody had read."""
+    """Two readers read a file while a recording is written to it. Each sees consistent states, no process waits for
+    another, and the recording is as if there were no readers."""
     database, stop = sojourn.path("beside.db"), sojourn.path("stop")
     recorder = subprocess.Popen([sojourn.program, "record", "--quiet", "-o", database, "--", "perl", os.path.join(PROGRAMS, "busy.pl"), stop],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=sojourn.environment)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A collector that comes back with an older copy of its database, or with a cut log, under a running recording: the
-session is announced again, later calls are stored, and what is missing is counted as lost, with gaps.
+"""A collector restarts with an older copy of its database, or with a cut log, during a recording. The session is
+announced again, later calls are stored, and missing calls are counted as lost, with gaps.
 
 restored_backup.py BUILD_FOLDER
 """
@@ -28,14 +28,14 @@ def kill(server, url):
 
 
 def sqlite(database, words):
-    """By another process: one that holds connections must not have files replaced below them."""
+    """Runs sqlite3 in another process, because the files of a process with open connections must not be replaced."""
     done = subprocess.run(["sqlite3", "-cmd", ".timeout 60000", database, words], capture_output=True, text=True,
                           timeout=PATIENCE_S, check=True)
     return done.stdout.strip()
 
 
 def stored_calls(database):
-    """Of all sessions; 0 while there are none."""
+    """Returns the stored calls of all sessions, or 0 if there are none."""
     return int(sqlite(database, "SELECT coalesce(sum(stored_calls), 0) FROM sessions"))
 
 
@@ -45,7 +45,7 @@ def wait_for_more(database):
 
 
 def copy(sojourn, source, target):
-    """While the collector writes to it."""
+    """Copies the database while the collector writes to it."""
     done = sojourn.run(["backup", "--json", target, source], capture_output=True, text=True)
     check(done.returncode == 0, f"backup: {done}")
     row, = json_rows(done.stdout)
@@ -65,13 +65,13 @@ def put_in_place(sojourn, backup, database):
 
 
 def forget_threads(database):
-    """As a copy has it that was made before the first thread was announced."""
+    """Makes the database like a copy from before the first thread was announced."""
     sqlite(database, "UPDATE streams SET thread_id = NULL; DELETE FROM threads; DELETE FROM mappings; "
            "DELETE FROM processes")
 
 
 def cut_log(database):
-    """What a disk leaves that loses the end of a file."""
+    """Cuts the log, as a disk does that loses the end of a file."""
     size = os.path.getsize(database + "-wal")
     os.truncate(database + "-wal", size // 2)
     if os.path.exists(database + "-shm"):
@@ -79,7 +79,7 @@ def cut_log(database):
 
 
 def damage_again_and_again(sojourn, url, database, empty):
-    """Ends with a collector that has stored calls after each of the losses."""
+    """Damages the database repeatedly. Ends with a collector that has stored calls after each loss."""
     early, late = sojourn.path("early.db"), sojourn.path("late.db")
     server = start(sojourn, url, database)
 
@@ -91,14 +91,14 @@ def damage_again_and_again(sojourn, url, database, empty):
         wait_for_more(database)
 
     wait_for_more(database)
-    restore(empty)  # knows nothing of the session
+    restore(empty)  # this copy does not know the session
     copy(sojourn, database, early)
     wait_for_more(database)
-    restore(early)  # lacks the last calls
+    restore(early)  # this copy lacks the last calls
     copy(sojourn, database, late)
     forget_threads(late)
     wait_for_more(database)
-    restore(late)  # lacks the thread, too
+    restore(late)  # this copy lacks the thread, too
     kill(server, url)
     cut_log(database)
     server = start(sojourn, url, database)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Both units, started by systemd itself in namespaces of their own (units_boot.sh): installed by the
-one command, confined as they say, back after kill -9, and recordings outlive their daemon.
+"""systemd itself starts both units in its own namespaces (units_boot.sh). The one command installs them, they are
+confined as they say, they restart after kill -9, and recordings outlive their daemon.
 
-units.py BUILD_FOLDER; ends with 77 where systemd or namespaces are not to be had.
+units.py BUILD_FOLDER; exits with 77 if systemd or namespaces are not available.
 """
 import contextlib
 import json
@@ -33,15 +33,15 @@ def remove_cgroup(cgroup):
 
 
 def remove_left_behind(base):
-    """Control groups of tests that were killed: their processes ended with them."""
+    """Removes control groups of tests that were killed. Their processes have ended."""
     for name in os.listdir(base):
         if name.startswith(CGROUP) and not os.path.exists(f"/proc/{name.removeprefix(CGROUP)}"):
-            with contextlib.suppress(OSError):  # about to end
+            with contextlib.suppress(OSError):  # the processes may still be ending
                 remove_cgroup(os.path.join(base, name))
 
 
 class Machine:
-    """Namespaces with a systemd of their own."""
+    """Namespaces with their own systemd."""
 
     def __init__(self, sojourn):
         hierarchy = "/sys/fs/cgroup/systemd"
@@ -64,13 +64,13 @@ class Machine:
                  self.cgroup, boot, folder, build], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def first(self):
-        """Its process 1, as this machine numbers it."""
+        """Returns its process 1, by this machine's number."""
         path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
         with open(path, encoding="ascii") as file:
             return (file.read().split() or [None])[0]
 
     def inside(self, *command):
-        """The words that run a command in the namespaces."""
+        """Returns the words that run a command in the namespaces."""
         return ["nsenter", "-t", self.first(), "-m", "-u", "-i", "-n", "-p", "-C", "env", "-i",
                 "PATH=/usr/sbin:/usr/bin:/sbin:/bin", *command]
 
@@ -142,7 +142,7 @@ def collector_is_confined(machine):
 
 
 def confined_collector_answers(machine):
-    """A statement of SQL is answered by a process of its own, which inherits what the unit forbids."""
+    """A separate process, which inherits what the unit forbids, answers a statement of SQL."""
     machine.run("sh", "-c", f"echo Authorization: Bearer $(cat {DATABASE}.token) >/tmp/header")
     url = "http://127.0.0.1:8440/api/v1/sql?sql=SELECT%20count(*)%20AS%20n%20FROM%20sessions"
     told = machine.run("curl", "--silent", "--show-error", "--fail", "--header", "@/tmp/header", url)
@@ -150,7 +150,8 @@ def confined_collector_answers(machine):
 
 
 def backup_is_made(machine):
-    """By the unit, as the collector's user, while the collector runs; a backup of last month goes."""
+    """The unit makes a backup as the collector's user while the collector runs. The backup of last month is
+    removed."""
     folder = "/var/lib/private/sojourn-backup"
     machine.run("systemctl", "start", "sojourn-backup.service")
     first = machine.run("find", folder, "-name", "lab-*.db").split()
@@ -165,7 +166,7 @@ def backup_is_made(machine):
 
 
 def device_is_confined(machine):
-    """What the daemon launches inherits what the unit forbids, and may do the rest."""
+    """Programs that the daemon launches inherit what the unit forbids, and may do everything else."""
     status = machine.run("cat", f"/proc/{machine.main_process('sojourn-device')}/status")
     values = dict(line.split(":", 1) for line in status.splitlines())
     capabilities = int(values["CapEff"], 16)
@@ -175,8 +176,8 @@ def device_is_confined(machine):
 
 
 def others_are_attached_to(machine):
-    """A process outside of the unit's namespaces is attached to, one with filters of its own is not:
-    it has fewer than the daemon, but other ones."""
+    """A process outside of the unit's namespaces can be attached to. A process with its own filters cannot: it has
+    fewer filters than the daemon, but different ones."""
     outside = subprocess.Popen(machine.inside("/opt/sojourn/attach_target"), stdin=subprocess.PIPE,
                                stdout=subprocess.PIPE)
     pid = wait_for("the target", lambda: machine.run("pgrep", "-x", "attach_target", code=None)).strip()
@@ -207,7 +208,7 @@ def device_is_installed(machine):
 
 
 def both_come_back(machine):
-    """kill -9 of each: systemd starts it again, and a recording goes on meanwhile."""
+    """kill -9 of each: systemd restarts it, and a recording continues meanwhile."""
     session = machine.device("unit", "launch", "/opt/sojourn/ends", "wait")["session"]
     recorder = machine.run("pgrep", "-f", "^sojourn-device session").split()
     check(len(recorder) == 1, f"recorders: {recorder}")
@@ -239,7 +240,7 @@ def test(sojourn, _arguments):
     for program in ("unshare", "nsenter", "setpriv", "pivot_root"):
         if shutil.which(program) is None:
             skip(f"{program} is not there")
-    # Ended early, it still cleans up.
+    # A test that is ended early still cleans up.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     machine = Machine(sojourn)
     try:

@@ -1,10 +1,10 @@
-# Boots systemd, as process 1 of namespaces of its own, on a throw-away copy of this machine's files.
+# Boots systemd as process 1 of its own namespaces, on a temporary copy of this machine's files.
 #
-#   unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh units_boot.sh FOLDER BUILD
+# unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup sh units_boot.sh FOLDER BUILD
 #
-# FOLDER (empty) gets the copy, which ends with the namespaces; the programs of BUILD are in its
-# /opt/sojourn, sojourn and sojournd with their unit in their places. The kernel's settings cannot be
-# written, and this machine's devices, but for the harmless ones, are not there.
+# FOLDER (empty) receives the copy, which ends with the namespaces. The programs of BUILD are in its /opt/sojourn, and
+# sojourn and sojournd with their unit are in their usual places. The kernel's settings cannot be written. Of this
+# machine's devices only the harmless ones are there.
 set -eu
 folder=$1
 build=$2
@@ -46,12 +46,12 @@ cp -r "$build/bin" "$build/lib" "$root/opt/sojourn"
 cp "$build/tests/samples/ends" "$build/tests/samples/attach_target" "$root/opt/sojourn"
 cp "$build/bin/sojourn" "$build/bin/sojournd" "$root/usr/bin"
 
-# Of this machine's services none; only ours.
+# Only Sojourn's services run, none of this machine's.
 units=$root/etc/systemd/system
 rm -rf "$units"
 mkdir -p "$units"
 cp "$build/bin/sojournd.service" "$build/bin/sojourn-backup.service" "$units"
-# A system call that the collector makes and its unit forbids ends it here, so that a test sees it.
+# A system call that the collector makes although its unit forbids it kills the collector, so that a test sees it.
 mkdir "$units/sojournd.service.d"
 printf '[Service]\nSystemCallErrorNumber=kill\n' >"$units/sojournd.service.d/kill.conf"
 cp -r "$units/sojournd.service.d" "$units/sojourn-backup.service.d"

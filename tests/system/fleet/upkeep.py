@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Sessions are tagged, noted, removed, retained, exported and imported; names and lines are added to
-stored sessions; the flame graph says what it leaves out; and kill -9 in the middle of a removal or
-an import leaves a sound database that goes on.
+"""Sessions are tagged, noted, removed, retained, exported and imported. Names and lines are added to stored
+sessions, and the flame graph says what it leaves out. kill -9 in the middle of a removal or an import leaves a
+sound database that keeps working.
 
-upkeep.py BUILD_FOLDER SAMPLE NEXT_PROGRAM: NEXT_PROGRAM is `sojourn` with a made-up migration after the
-newest one; with SJ_LONG=1 there are 200 kills
+upkeep.py BUILD_FOLDER SAMPLE NEXT_PROGRAM: NEXT_PROGRAM is `sojourn` with a made-up migration after the newest one;
+with SJ_LONG=1 there are 200 kills
 """
 import copy
 import json
@@ -62,7 +62,7 @@ CONTENTS = (
 
 
 def all_rows(sojourn, database, asked):
-    """The rows of several queries, each with the names of its columns, from one process."""
+    """Returns the rows of several queries, each with the names of its columns, from one process."""
     def as_array(columns, query):
         pairs = ", ".join(f"'{name}', {name}" for name in columns.split(", "))
         return f"(SELECT json_group_array(json_object({pairs})) FROM ({query}))"
@@ -71,7 +71,7 @@ def all_rows(sojourn, database, asked):
 
 
 def contents(sojourn, database, session):
-    """What a session holds, without ids that may differ."""
+    """Returns the content of a session, without ids that may differ."""
     return all_rows(sojourn, database, [(columns, query.format(session)) for columns, query in CONTENTS])
 
 
@@ -99,12 +99,12 @@ def in_and_out(sojourn, collector, other):
 def removal(sojourn, collector):
     act = ["session", "--database", collector]
     kept = contents(sojourn, collector, 1)
-    run(sojourn, [*act, "remove", "3"], expected=1)  # pinned
+    run(sojourn, [*act, "remove", "3"], expected=1)  # it is pinned
     run(sojourn, [*act, "retain", "all=1k"])
     check([row["session_id"] for row in rows(sojourn, collector, "SELECT session_id FROM sessions")] ==
           [3], "retention keeps only the pinned session here")
     run(sojourn, [*act, "unpin", "3"])
-    run(sojourn, [*act, "retain", "all=1s"])  # annotated: stays
+    run(sojourn, [*act, "retain", "all=1s"])  # the annotated session stays
     run(sojourn, [*act, "remove", "3"])
     check(rows(sojourn, collector, "SELECT (SELECT count(*) FROM blocks) + (SELECT count(*) FROM functions)"
                " + (SELECT count(*) FROM call_paths) AS n")[0]["n"] == 0, "something is left")
@@ -117,7 +117,7 @@ def removal(sojourn, collector):
 
 
 def killed(sojourn, collector, sources, rounds):
-    """kill -9 while sessions are removed and imported, again and again."""
+    """kill -9 while sessions are removed and imported, repeatedly."""
     generator = random.Random(5)
     for number in range(rounds):
         for action in (["import", sources], ["retain", "all=1k"]):
@@ -167,7 +167,7 @@ def symbols(sojourn):
 
 
 def golden_database(sojourn, name):
-    """A database that a released version has written, from its dump."""
+    """Makes the database of a released version from its dump."""
     database = sojourn.path(name + ".db")
     connection = sqlite3.connect(database)
     with open(os.path.join(GOLDEN, name + ".sql"), encoding="utf-8") as file:
@@ -185,7 +185,7 @@ def version_of(database):
 
 
 def killed_migration(sojourn, later):
-    """A migration that is killed, whenever that is, has done all or nothing, and is done in the end."""
+    """A migration that is killed at any moment has changed everything or nothing, and completes later."""
     for number in range(6):
         database = golden_database(sojourn, "version1")
         command = [later.program, "session", "--database", database, "tag", "1", "old=1"]
@@ -202,7 +202,7 @@ def killed_migration(sojourn, later):
 
 
 def schema_of(database):
-    """What the database is made of, without the comments and spaces that a new one does not get."""
+    """Returns the schema of a database, without the comments and spaces that a new database lacks."""
     rows = sqlite3.connect(database).execute(
         "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' ORDER BY 1, 2")
     return [(kind, name, re.sub(r"\s*([(),])\s*", r"\1",
@@ -211,10 +211,10 @@ def schema_of(database):
 
 
 def made_anew(sojourn, database, now):
-    """`verify --rebuild`: sums are as before, and long calls those of decoded blocks."""
+    """After `verify --rebuild` the sums are as before, and long calls equal those of decoded blocks."""
     run(sojourn, ["verify", "--rebuild", "all", database])
     check(contents(sojourn, database, 1) == now, "sums made anew differ")
-    # Outlines know no physical durations, so that blocks are decoded for these.
+    # Outlines have no physical durations, so blocks are decoded for these.
     asked = [("call_id, duration_ns", f"SELECT call_id, duration_ns FROM calls WHERE duration_ns > {least}{more} ORDER BY call_id")
              for least in (0, 1000, 10_000, 100_000, 1_000_000) for more in ("", " AND physical_duration_ns IS NOT NULL")]
     found = all_rows(sojourn, database, asked)
@@ -226,7 +226,7 @@ OUTLINES = "SELECT block_id, stream_id, floor_ticks, hex(calls) AS calls FROM bl
 
 
 def outlines_made_anew(sojourn):
-    """`verify --rebuild` makes outlines that are missing, the same as those of a new recording."""
+    """`verify --rebuild` makes missing outlines, which equal those of a new recording."""
     program, fresh = build_sample(sojourn, "questions/many_calls.c", "-O1"), sojourn.path("many.db")
     longest = "SELECT call_id FROM calls ORDER BY duration_ns DESC, call_id LIMIT 20"
     sojourn.record([program], fresh)
@@ -244,9 +244,8 @@ def outlines_made_anew(sojourn):
 
 
 def golden_databases(sojourn, later):
-    """A recording of every released version is read as before by this version and by a later one, also
-    through a copy while nothing has changed the file; sums made anew are the same. What this version
-    makes of it has the schema of a new database."""
+    """This version and a later one read a recording of every released version as before, also through a copy until
+    something changes the file. Recomputed sums are the same. The upgraded database has the schema of a new one."""
     fresh = sojourn.path("fresh.db")
     sojourn.record(["/bin/true"], fresh)
     for name in sorted(file[:-len(".sql")] for file in os.listdir(GOLDEN)):
@@ -269,7 +268,7 @@ def golden_databases(sojourn, later):
 
 
 def while_sending(sojourn, sample):
-    """The server removes what is old while devices send: everything new arrives, all of it."""
+    """The server removes old sessions while devices send. Everything new arrives completely."""
     collector, url = sojourn.path("server.db"), f"ipc://{sojourn.path('server.ipc')}"
     for _ in range(3):
         sojourn.record([sample], collector)
@@ -314,8 +313,8 @@ def flame(sojourn, collector):
 
 
 def rotten(sojourn, sample):
-    """A damaged block is named and quarantined, the rest is read; sums are made anew, or not
-    at all when that is killed."""
+    """A damaged block is named and quarantined, and the rest is read. Sums are either recomputed or, if that is
+    killed, unchanged."""
     database = sojourn.path("rotten.db")
     sojourn.record([sample], database)
     run(sojourn, ["verify", database])

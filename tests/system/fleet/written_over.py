@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Something writes over a collector's database while it is open: the collector acknowledges nothing from then on, and says
-so in its log and at /healthz, also while nothing is sent. What devices sent meanwhile is stored when a copy is in place.
+"""Another program overwrites a collector's database while it is open. From then on the collector acknowledges
+nothing, and reports it in its log and at /healthz, also while no frames arrive. Frames that devices sent meanwhile
+are stored once a copy is in place.
 
 written_over.py BUILD_FOLDER
 """
@@ -35,7 +36,7 @@ class Server:
             return 0
 
     def metrics(self):
-        """What is refused, and for how long the oldest frame has waited."""
+        """Returns the refused frames, and how long the oldest frame has waited."""
         with open(self.database + ".token", encoding="utf-8") as file:
             shown = {"Authorization": f"Bearer {file.read().strip()}"}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}/metrics", headers=shown)
@@ -56,7 +57,7 @@ class Server:
 
 
 def write_over(source, target):
-    """As `cp` does: into the same file, which it empties first."""
+    """Overwrites as `cp` does: into the same file, which it empties first."""
     subprocess.run(["cp", source, target], check=True)
 
 
@@ -81,7 +82,7 @@ def overwritten_while_idle(sojourn, server, database, backup):
 
 
 def overwritten_while_recording(sojourn, server, database, backup):
-    """Calls that come after the overwriting are acknowledged by no one."""
+    """Calls that arrive after the overwriting are not acknowledged."""
     def stored():
         return sojourn.sql(database, "SELECT coalesce(sum(stored_calls), 0) AS n FROM sessions")[0]["n"]
 
@@ -122,4 +123,4 @@ def test(sojourn, _arguments):
             server.end()
 
 
-main(test, checks_sums=False)  # the copy lacks calls that were stored behind it
+main(test, checks_sums=False)  # the copy lacks calls that were stored after it was made

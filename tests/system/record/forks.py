@@ -87,7 +87,7 @@ def test_past(sojourn, program):
         told = f"{way}: {done.returncode} {done.stdout} {summary} {ends_of(sojourn, database)}"
         check(summary["unrecorded_programs"] == {PAST: max(1, len(ends) - 1)}, told)
         found = ends_of(sojourn, database)
-        if not tells_exits():  # of the first child, which its parent waits for at once
+        if not tells_exits():  # the result of the first child is unknown, because its parent waits for it at once
             found[1:2] = [(how, code or 4, reason) for how, code, reason in found[1:2]]
         check(found == ends, told)
         check_accounts(sojourn, database)

@@ -60,7 +60,7 @@ def the_same_as_exported(sojourn, command, name, options=(), is_threaded=False):
     live = texts_of(lines_of(folder), first=1)
     wanted = texts_of(exported(sojourn, database), first=1)
     check(len(live) > 10, f"{name}: {len(live)} lines")
-    if is_threaded:  # of two actions at the same time either may come first
+    if is_threaded:  # two actions at the same time may come in either order
         live.sort()
         wanted.sort()
     check(all(re.search(r" tid:[1-9]\d*( ~)?$", line) for line in live), f"{name}: a line names no thread: {live[:9]}")

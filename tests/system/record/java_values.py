@@ -17,7 +17,7 @@ from java_programs import Program, sample_classes
 from sojourn_testing import PATIENCE_S, check, check_accounts, children, function_lines, main, wait_for
 
 INTERPRETED = ["-Xint"]
-COMPILED = ["-Xcomp", "-XX:TieredStopAtLevel=1"]  # by the compiler that starts sooner
+COMPILED = ["-Xcomp", "-XX:TieredStopAtLevel=1"]  # the first compiler starts sooner
 MIXED = ["-Xmixed"]
 NPC = "Kinds$Npc"
 VALUES = [f"{NPC}.hit(1:int)", f"{NPC}.hit(2:string)", f"{NPC}.hit(result:int)",

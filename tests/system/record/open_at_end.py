@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Calls that are open at the end of a recording count up to that end and are marked, in traces and profiles. This
-holds in `report`, trees, SQL, exports and comparisons. During a recording, the number of open calls and the time of
-that number are shown.
+holds in `report`, trees, SQL, exports and comparisons. During a recording, `report` shows how many calls are open,
+and since when.
 
 open_at_end.py BUILD_FOLDER SAMPLE
 """
@@ -17,8 +17,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import check, check_accounts, check_sums, children, json_rows, main, wait_for
 
-SPUN_NS = {"small": 2 * 200_000, "work": 20_000_000 + 2 * 200_000}  # at least
-ROUND_NS = 2_000_000  # of `loop`, without small
+SPUN_NS = {"small": 2 * 200_000, "work": 20_000_000 + 2 * 200_000}  # the least time that each function runs
+ROUND_NS = 2_000_000  # a round of `loop`, without small
 ROUNDED_NS = 3  # each time is rounded
 EXITS = {"main": (1, 1), "work": (1, 1), "small": (2, 0)}  # calls, and how many of them are open
 

@@ -4,7 +4,7 @@
 
 # killed CALLS: records `ends wait` into run.db and kills the recorder when more than CALLS calls are stored.
 killed() {
-    rm -f out.txt # of an earlier command: the shell that is to empty it may come late
+    rm -f out.txt # an earlier command wrote it, and the shell that empties it may be late
     "$sojourn" record -q -o "$scratch/run.db" -- "$samples/ends" wait >out.txt &
     recorder=$!
     background="$background $recorder"

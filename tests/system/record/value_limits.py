@@ -138,7 +138,7 @@ def check_calls(sojourn, program):
 
 
 DEEP = sample_text("values/deep.c")
-KEPT_BUFFERS, LATE_VALUES = 4096, 65536 # of a process, of a stack
+KEPT_BUFFERS, LATE_VALUES = 4096, 65536  # buffers that a process keeps, and values that one stack keeps for its exits
 
 
 def record_deep(sojourn, program, what, depth, *options):

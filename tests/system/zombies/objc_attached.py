@@ -14,7 +14,8 @@ from attaching import Target, check_left, code_bytes, set_policy, start_attach
 from objc_messages import MESSAGES, REST, account_of, found_in, write_policy
 from sojourn_testing import PATIENCE_S, check, main, wait_for
 
-NUMBERS = [number for number in sorted(MESSAGES) if number != 36]  # that one uses what is not kept in the end
+# Number 36 uses an object that is not kept in the end.
+NUMBERS = [number for number in sorted(MESSAGES) if number != 36]
 WATCH = ["--zombies", "objc", *REST]
 
 

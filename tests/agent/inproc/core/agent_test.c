@@ -1,5 +1,5 @@
-/* The agent as it is shipped, in a real program, against a small recorder: the program's own
- * output must be the same as without the agent, whatever the recorder does. */
+/* Runs the shipped agent in a real program, against a small recorder. The program's own output must
+ * be the same as without the agent, whatever the recorder does. */
 #include "tests/agent/inproc/core/test_recorder.h"
 #include "tests/agent/inproc/recorder/probe_code.h"
 
@@ -22,7 +22,7 @@ enum { MAX_ENTRIES = 8, ENTRY_BYTES = 2 * PATH_MAX };
 static test_recorder traced;
 static test_recorder plain;
 
-/* Runs the sample; with `agent` as the launcher would start it. */
+/* Runs the sample. With `agent`, sets the environment as the launcher would. */
 static void run(test_recorder *self, char *const *arguments, bool agent, bool preload_before)
 {
     static char preload[ENTRY_BYTES];
@@ -62,7 +62,7 @@ static void run_both(char *const *arguments, test_recorder_fault fault, bool fol
     assert_int_equal(traced.status, 0);
 }
 
-/* Counts one function's records, all threads, in one arena. */
+/* Counts the records of one function, of all threads, in one arena. */
 static void count_records(uint32_t arena_number, tally *sum, uint32_t *state)
 {
     char path[256];
@@ -155,7 +155,7 @@ static void test_a_loaded_module_is_hooked_before_its_constructors(void **unused
     tally sum = {0};
     uint32_t state;
     run_both(arguments, FAULT_NONE, false, false);
-    /* Loaded and unloaded twice; ten calls from each constructor. */
+    /* The plugin is loaded and unloaded twice. Each constructor makes ten calls. */
     assert_int_equal(traced.hooked, 3);
     assert_int_equal(traced.unloaded, 2);
     assert_int_equal(traced.hello_count[SJ_OCCASION_DLOPEN], 4);
@@ -253,17 +253,18 @@ static void test_the_object_needs_libc_only_and_exports_its_api_only(void **unus
             fail_msg("the agent imports %s", forbidden[i]);
         }
     }
-    /* errno is touched in three places: where a rule sets it (sj_recorder_set_error), where a rule
-     * asks for it, and where it is recorded (recorder/values.c). */
+    /* The agent uses errno in three places: where a rule sets it (sj_recorder_set_error), where a
+     * rule reads it, and where it is recorded (recorder/values.c). */
     read_command("objdump -d --no-show-raw-insn " SJ_TEST_AGENT
                  " | grep -c '__errno_location@plt>$'",
                  output, sizeof(output));
     assert_string_equal(output, "3\n");
 }
 
-/* What keeps the app's vector registers: no instruction of ours writes them but the loads of
- * sj_arch_values_entry, where a rule has set an argument, and the zeros that sj_arch_freed_message
- * returns for a freed object; none but the former's stores reads them. */
+/* The agent keeps the app's vector registers. Its only instructions that write them are the loads
+ * of sj_arch_values_entry, after a rule has set an argument, and the zeros that
+ * sj_arch_freed_message returns for a freed object. Only the stores of sj_arch_values_entry read
+ * them. */
 static void test_no_instruction_of_the_agent_changes_a_vector_register(void **unused)
 {
     (void)unused;
@@ -279,7 +280,7 @@ static void test_no_instruction_of_the_agent_changes_a_vector_register(void **un
     assert_true(atoi(output) > 0);
 }
 
-/* forbid_code takes the right to execute from what is mapped of the agent's code. */
+/* Removes the execute permission from the mapped code of the agent. */
 static void forbid_code(void)
 {
     char line[PATH_MAX + 128];
@@ -295,7 +296,7 @@ static void forbid_code(void)
     fclose(maps);
 }
 
-/* fork_with_agent is a process that forks when the agent has been there; never returns. */
+/* Forks after the agent was attached. Never returns. */
 static void fork_with_agent(bool unregisters)
 {
     int status = 1;
@@ -308,7 +309,7 @@ static void fork_with_agent(bool unregisters)
     if (attach == NULL || unregister == NULL) {
         _exit(2);
     }
-    attach(); /* no recorder answers, which this test does not need */
+    attach(); /* no recorder replies, which this test does not need */
     if (unregisters) {
         unregister();
     }

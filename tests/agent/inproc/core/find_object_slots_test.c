@@ -1,6 +1,6 @@
-/* The entries that an attached process keeps for modules that the loader has mapped and not
- * relocated. The module is made by hand at the bias of the C library: as if it was unloaded, and
- * that came. */
+/* Tests the entries that an attached process keeps for modules that the loader has mapped but not
+ * relocated. The module is made by hand at the bias of the C library, as if the C library was
+ * unloaded and the module loaded there. */
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/core/arch.h"
 #include "agent/inproc/core/find_object.h"
@@ -13,7 +13,7 @@
 enum { PAGE = 4096, STEP = 1 << 20, WORD = 0x100, ENTRIES = 3 };
 
 sj_agent_state sojourn_agent_state;
-void *sj_find_object_real; /* there is none: dl_iterate_phdr is enough */
+void *sj_find_object_real; /* NULL: dl_iterate_phdr is enough */
 
 void sj_arch_init_entry(void)
 {
@@ -30,7 +30,7 @@ typedef struct mapped_module {
 } mapped_module;
 
 static struct dl_phdr_info library;
-static mapped_module *module; /* above the library: its own page */
+static mapped_module *module; /* in its own page above the library */
 static struct dl_phdr_info info;
 
 static int keep_library(struct dl_phdr_info *found, size_t size, void *context)
@@ -43,7 +43,8 @@ static int keep_library(struct dl_phdr_info *found, size_t size, void *context)
     return library.dlpi_addr != 0;
 }
 
-/* Maps a page at an address above the library: addresses of a module are no less than its bias. */
+/* Maps a page at an address above the library, because the addresses of a module lie above its
+ * bias. */
 static void *map_above(uint64_t address)
 {
     void *page = MAP_FAILED;
@@ -61,7 +62,7 @@ static uint64_t address_of(const void *place)
     return (uint64_t)(uintptr_t)place;
 }
 
-/* Makes the module as it is before it is relocated, with one kind of initialiser. */
+/* Makes the module as before its relocation, with one kind of initialiser. */
 static void make_module(bool has_array)
 {
     const uint64_t bias = library.dlpi_addr;
@@ -108,7 +109,7 @@ static uint64_t *changed_word(void)
     return &module->dynamic[4].d_un.d_ptr;
 }
 
-/* Defers the module; returns the page that its changed word leads to. */
+/* Defers the module. Returns the page that its changed word points to. */
 static void *defer_module(bool has_array)
 {
     make_module(has_array);
@@ -146,7 +147,7 @@ static void a_module_that_comes_after_it_frees_what_it_left(void **state)
 {
     (void)state;
     void *room = defer_module(false);
-    sj_find_object_bind_later(&library); /* has no slots that are to be changed */
+    sj_find_object_bind_later(&library); /* it has no slots to change */
     assert_false(is_mapped(room));
 }
 
@@ -161,7 +162,7 @@ static void a_module_that_is_unloaded_leaves_nothing(void **state)
     assert_false(is_mapped(room));
 }
 
-/* The other module's dynamic section may lie in the same place. */
+/* The dynamic section of another module may have the same address. */
 static void a_section_is_restored_only_if_it_leads_to_the_stub(void **state)
 {
     (void)state;

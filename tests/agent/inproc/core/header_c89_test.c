@@ -1,5 +1,5 @@
-/* The public header in strict C89; header_cpp_test.cc is its twin. Compiled, linked and run without
- * the agent: every call does nothing. */
+/* Compiles the public header in strict C89; header_cpp_test.cc does it in C++. Linked and run
+ * without the agent, every call does nothing. */
 #include "agent/include/sojourn.h"
 
 int main(void)

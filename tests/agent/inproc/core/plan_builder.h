@@ -12,7 +12,7 @@
 static const uint8_t sample_bytes[10] = {0x48, 0x8d, 0x44, 0x37, 0x00,
                                          0x48, 0x6b, 0xc0, 0x03, 0xc3};
 
-/* One function, a head stub and a tail stub. */
+/* A plan with one function, a head stub and a tail stub. */
 typedef struct sample_plan {
     sj_plan_header header;
     sj_plan_function function;
@@ -49,7 +49,7 @@ static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-/* ENTER, the five displaced bytes, jump back behind them. */
+/* Appends ENTER, the five displaced bytes and the jump back behind them. */
 static inline uint32_t put_head(uint8_t *operations, uint64_t offset)
 {
     uint8_t *at = operations;
@@ -63,7 +63,7 @@ static inline uint32_t put_head(uint8_t *operations, uint64_t offset)
     return (uint32_t)(at - operations);
 }
 
-/* The multiplication, LEAVE, ret. */
+/* Appends the multiplication, LEAVE and ret. */
 static inline uint32_t put_tail(uint8_t *operations)
 {
     uint8_t *at = operations;

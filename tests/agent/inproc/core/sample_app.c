@@ -1,5 +1,5 @@
-/* The program under test: prints what it sees, so that a traced run can be compared with a plain
- * one. Arguments: how often to call; optionally `plugin PATH`, `fork`, `fail`. */
+/* The program under test. It prints what it sees, so that a traced run can be compared with a plain
+ * one. Arguments: the number of calls; optionally `plugin PATH`, `fork`, `fail`. */
 #include "agent/include/sojourn.h"
 
 #include <dirent.h>

@@ -45,7 +45,7 @@ void test_recorder_close(test_recorder *self)
     assert_int_equal(system(command), 0);
 }
 
-/* Looks a function up in the symbol table of an ELF file; 0 when it is not there. */
+/* Returns the address of a function in the symbol table of an ELF file, or 0 if it is not there. */
 static uint64_t find_symbol(const char *path, const char *name)
 {
     const int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -142,7 +142,7 @@ static void take_hello(test_recorder *self, int socket, const uint8_t *payload)
     }
 }
 
-/* Answers one packet; false when the conversation is over. */
+/* Replies to one packet. Returns false at the end of the connection. */
 static bool answer(test_recorder *self, int socket)
 {
     static uint8_t packet[SJ_LINK_MAX_BYTES];

@@ -1,4 +1,4 @@
-/* Plans are applied per function wholly or not at all, and taken out to the last byte. */
+/* Each function of a plan is patched completely or not at all. Unhooking restores every byte. */
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/internal.h"
@@ -47,7 +47,7 @@ static long call(void)
     return ((triple_function)(uintptr_t)(text + OFFSET))(2, 3);
 }
 
-/* The protection letters of a mapping, as in /proc/self/maps. */
+/* Reads the protection letters of a mapping from /proc/self/maps. */
 static void read_protection(const void *address, char protection[5])
 {
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -125,10 +125,10 @@ static void refuse_functions(const char *directory)
 {
     (void)directory;
     make_text();
-    plan.patches[1].original[4] ^= 1; /* the head, written last */
+    plan.patches[1].original[4] ^= 1; /* the head, which is written last */
     leave_alone(SJ_SKIP_CODE_DIFFERS);
     build_plan(&plan, OFFSET);
-    /* Behind the jump, in the window, which the stub repeats. */
+    /* The byte lies behind the jump, in the window, which the stub repeats. */
     plan.patches[1].window = 6;
     memcpy(plan.patches[1].original, sample_bytes, 6);
     plan.patches[1].original[5] ^= 1;
@@ -138,14 +138,14 @@ static void refuse_functions(const char *directory)
     plan.patches[1].bytes = 1;
     leave_alone(SJ_SKIP_TAIL_BLOCKED);
     build_plan(&plan, OFFSET);
-    /* A jump to a label that the stub does not have. */
+    /* Jumps to a label that the stub does not have. */
     const uint8_t to_nowhere[] = {SJ_OPERATION_COPY_TO_LABEL, 5, 0xe9, 0, 0, 0, 0, 1, 7};
     memcpy(plan.operations + 48, to_nowhere, sizeof(to_nowhere));
     plan.stubs[1].operations = 48;
     plan.stubs[1].operations_bytes = sizeof(to_nowhere);
     leave_alone(SJ_SKIP_UNDECODABLE);
     build_plan(&plan, OFFSET);
-    /* A jump back by 4 GiB. */
+    /* Jumps back by 4 GiB. */
     uint8_t *jump = plan.operations + 1 + 2 + 5;
     CHECK(*jump++ == SJ_OPERATION_JUMP);
     plan.stubs[0].operations = 40;
@@ -171,7 +171,7 @@ static void spare_pages(const char *directory)
     report = (sj_hooks_report){.failures = failures, .failures_room = 4};
     sj_hooks_avoid_page_crossings();
     for (uint32_t offset = PAGE - 12; offset < PAGE + 2; offset++) {
-        /* The head and, five bytes on, the tail are five bytes long. */
+        /* The head and, five bytes later, the tail are five bytes long. */
         const bool crosses = offset % PAGE > PAGE - 5 || (offset + 5) % PAGE > PAGE - 5;
         CHECK(mprotect(text, 2 * PAGE, PROT_READ | PROT_WRITE) == 0);
         memset(text, 0xcc, 2 * PAGE);
@@ -193,7 +193,8 @@ static void test_attached_processes_have_no_patch_over_a_page_boundary(void **st
     assert_int_equal(run_in_child(spare_pages), 0);
 }
 
-/* Every byte of the file damaged in turn, and every cut: refused, and nothing touched. */
+/* Damages every byte of the file in turn, and cuts it everywhere. Each plan is refused, and nothing
+ * is patched. */
 static void test_damaged_plans_are_refused(void **state)
 {
     (void)state;
@@ -208,7 +209,8 @@ static void test_damaged_plans_are_refused(void **state)
     assert_int_equal(memcmp(text + OFFSET, sample_bytes, sizeof(sample_bytes)), 0);
 }
 
-/* The checksum alone is no protection: a plan with a right one and wrong offsets is refused too. */
+/* The checksum alone does not protect: a plan with a correct checksum and wrong offsets is refused,
+ * too. */
 static void test_plans_with_wrong_offsets_are_refused(void **state)
 {
     (void)state;
@@ -238,7 +240,7 @@ static void test_plans_with_wrong_offsets_are_refused(void **state)
     assert_int_equal(apply(), SJ_ECORRUPT);
 }
 
-/* Areas that huge pages fit into begin with one, in reach of the module. */
+/* Areas that are large enough for huge pages begin at a huge page, in reach of the module. */
 static void test_large_areas_are_aligned_to_huge_pages(void **state)
 {
     (void)state;
@@ -253,7 +255,7 @@ static void test_large_areas_are_aligned_to_huge_pages(void **state)
     assert_int_equal(munmap((void *)(uintptr_t)place, BYTES), 0);
 }
 
-/* fill maps what is free in from..to; `parts` says where, for munmap. */
+/* Maps the free addresses in from..to. `parts` receives them, for munmap. */
 static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t room)
 {
     char buffer[SJ_MAPS_BYTES];
@@ -278,8 +280,8 @@ static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t room)
     return count;
 }
 
-/* Jumps of a module reach the main thread's stack, and there is no room below the module: stubs
- * leave the stack room to grow. */
+/* Jumps of a module reach the main thread's stack, and the addresses below the module are used.
+ * Stubs leave the stack space to grow. */
 static void test_areas_leave_the_stack_room(void **state)
 {
     (void)state;

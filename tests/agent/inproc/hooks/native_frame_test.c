@@ -1,4 +1,4 @@
-/* A handler finds the registers of a caller behind frames of C code; damaged tables are refused. */
+/* A handler finds the registers of a caller behind frames of C code. Damaged tables are refused. */
 #include "agent/inproc/hooks/native_frame.h"
 
 #include "tests/agent/inproc/recorder/probe_code.h"
@@ -66,7 +66,7 @@ static __attribute__((noinline, noipa)) void busy(void)
     source = (a ^ b ^ c ^ d ^ e) == 0 ? 2 : 1;
 }
 
-/* Its frame is found by its frame pointer. */
+/* The frame pointer locates this frame. */
 static __attribute__((noinline, noipa)) void sized(void)
 {
     volatile uint8_t *bytes = __builtin_alloca(source * BUSY);
@@ -74,7 +74,7 @@ static __attribute__((noinline, noipa)) void sized(void)
     source = bytes[0] != 0;
 }
 
-/* Leaves early, so that its table remembers a state. */
+/* Returns early, so that its table remembers a state. */
 static __attribute__((noinline, noipa)) void early(void)
 {
     const uint64_t a = source;
@@ -112,8 +112,8 @@ static void callers_registers_are_found(void **state)
     leave_to_known(early);
 }
 
-/* Wherever its module seems to end or its index seems to lie, nothing outside is read, and the
- * registers stay as they were where the table does not say. */
+/* Moves the end of the module and the address of the index. Nothing outside is read, and the
+ * registers keep their values where the table has no rule. */
 static void damaged_tables_are_refused(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Stubs that one process keeps are used by the next ones where all is the same, and only there. */
+/* Later processes use the stubs that one process has kept only if everything is the same. */
 #include "agent/inproc/hooks/ready.h"
 
 #include "tests/agent/inproc/core/plan_builder.h"
@@ -65,7 +65,7 @@ static sj_ready_plan identify_plan(void)
     return file;
 }
 
-/* What a process does that finds no ready stubs, and has mapped `file`. */
+/* Does what a process does that finds no ready stubs and has mapped `file`. */
 static void apply_plan_of(const sj_ready_plan *file)
 {
     begin_report();
@@ -147,17 +147,17 @@ static void refuse_others(const char *directory)
     apply_plan();
     CHECK(stat(kept_path, &kept) == 0 && kept.st_size > PAGE);
     expect_nothing(FIRST_FUNCTION + 1);
-    /* another user may have written it */
+    /* another user may have written the file */
     CHECK(chmod(kept_path, 0620) == 0);
     expect_nothing(FIRST_FUNCTION);
     CHECK(chmod(kept_path, 0600) == 0);
-    /* code that is not the plan's */
+    /* the code differs from the plan's */
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_WRITE) == 0);
     text[OFFSET + 1] ^= 1;
     expect_nothing(FIRST_FUNCTION);
     text[OFFSET + 1] ^= 1;
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_EXEC) == 0);
-    /* something else lies where the stubs would */
+    /* another mapping has the address of the stubs */
     CHECK(apply_ready(FIRST_FUNCTION));
     void *place = module.stubs;
     take_out();
@@ -188,14 +188,14 @@ static void follow_the_plan(const char *directory)
     take_out();
     CHECK(unlink(plan_path) == 0);
     expect_nothing(FIRST_FUNCTION);
-    write_file(plan_path, &plan, sizeof(plan)); /* a policy makes it anew */
+    write_file(plan_path, &plan, sizeof(plan)); /* a policy makes a new plan */
     expect_nothing(FIRST_FUNCTION);
     apply_plan();
     CHECK(apply_ready(FIRST_FUNCTION));
     take_out();
 }
 
-/* Between mapping a plan and keeping its stubs a policy may put another one in its place. */
+/* Between mapping a plan and keeping its stubs a policy may replace the plan. */
 static void keep_of_replaced_plan(const char *directory)
 {
     char other_path[140];
@@ -246,8 +246,8 @@ static void test_another_plan_makes_it_useless(void **state)
     assert_int_equal(run_in_child(follow_the_plan), 0);
 }
 
-/* Each byte of header and changes damaged in turn: never more than the functions' own text is
- * changed, and that is restored. */
+/* Damages each byte of header and changes in turn. Only the text of the functions is changed, and
+ * that is restored. */
 static void damage(const char *directory)
 {
     static uint8_t bytes[1 << 16];

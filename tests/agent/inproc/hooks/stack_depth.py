@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Stubs touch the stack as far down as the slow path of a record reaches, and as values do. What Mono does for
-values of its methods is not among these.
+"""Checks that stubs touch the stack as deep as the slow path of a record reaches, and as values do. Mono's values
+of methods do not count here.
 
 stack_depth.py AGENT HEADER: the agent's machine code, and agent/abi/stub_map.h with SJ_STUB_TOUCHED_BYTES and
 SJ_STUB_VALUES_TOUCHED_BYTES.
@@ -10,16 +10,17 @@ import re
 import subprocess
 import sys
 
-STUB_BYTES = 152 + 8 + 8 + 15  # stepped over, the pushed tag, the return address, and the alignment of the stack
+STUB_BYTES = 152 + 8 + 8 + 15  # the skipped bytes, the pushed tag, the return address, and the alignment of the stack
 
 
-# What a function calls through a pointer; no other one does.
+# The functions that a function calls through a pointer. Other functions make no such calls.
 CALLEES = {"wait_for": ("has_free_chunk", "sj_recorder_claim"), "sj_recorder_judge": ("sj_return_slots_true_address",),
-           "record_values": ("sj_recorder_slow",)}  # beside Mono's
+           "record_values": ("sj_recorder_slow",)}  # without Mono's
 
 
 def functions_of(agent):
-    """{name: [bytes that the function pushes or reserves, {(instruction, callee)}, calls through pointers]}"""
+    """Returns {name: [bytes that the function pushes or reserves, {(instruction, callee)}, calls through
+    pointers]}."""
     found, current = {}, None
     listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", agent], capture_output=True, text=True, check=True)
     for line in listing.stdout.splitlines():

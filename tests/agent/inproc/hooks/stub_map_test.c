@@ -74,7 +74,7 @@ static void test_every_byte_of_an_area_has_a_place(void **state)
     assert_int_equal(run_in_child(find_every_byte), 0);
 }
 
-/* The entry's patch leads to its probe, which calls what all probes share. */
+/* The entry's patch leads to its probe, which calls the code that all probes share. */
 static void leave_probes(const char *directory)
 {
     apply_sample(directory);
@@ -110,7 +110,7 @@ static void test_a_thread_in_a_probe_is_at_the_function(void **state)
     assert_int_equal(run_in_child(leave_probes), 0);
 }
 
-/* Bytes of another process may be anything. */
+/* The bytes of another process may have any value. */
 static void test_damaged_areas_are_refused(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* A plan of two functions, the first of which ends by a jump to the second: whatever of them is
- * hooked at the moment is recorded, and both do what they did. */
+/* A plan of two functions, the first of which ends by a jump to the second. The calls of each
+ * hooked function are recorded, and both functions behave the same. */
 #include "agent/inproc/hooks/dispatch.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/planner/planner.h"
@@ -32,7 +32,7 @@ static sj_hooked_module module;
 static sj_link_failure failures[4];
 static sj_hooks_report report;
 static const sj_record *records;
-static uint32_t seen; /* records */
+static uint32_t seen; /* records seen so far */
 
 static void make_text(void)
 {
@@ -58,7 +58,7 @@ static void add_patch(uint32_t number, uint32_t function, uint32_t stub, uint64_
     memcpy(plan.patches[number].original, text + offset, PATCH_BYTES);
 }
 
-/* The stub of the callee's head comes after that of the caller's tail. */
+/* The stub of the callee's head comes after the stub of the caller's tail. */
 static void build_tail_plan(uint8_t callee)
 {
     const uint8_t tail_call[] = {SJ_OPERATION_TAIL_CALL, callee};
@@ -69,7 +69,7 @@ static void build_tail_plan(uint8_t callee)
     plan.stubs[1] = (sj_plan_stub){
         .function = CALLER, .operations = used, .operations_bytes = sizeof(tail_call)};
     used += sizeof(tail_call);
-    plan.operations[used] = SJ_OPERATION_FREE_FLAGS; /* as a planner says of such a callee */
+    plan.operations[used] = SJ_OPERATION_FREE_FLAGS; /* a planner adds this for such a callee */
     plan.stubs[2] =
         (sj_plan_stub){.function = CALLEE,
                        .operations = used,
@@ -121,7 +121,7 @@ static sj_status apply(bool prepare_only)
         &plan, sizeof(plan), (uint64_t)(uintptr_t)text, FIRST_FUNCTION, &module, &report);
 }
 
-/* Like a tracer that hooks and unhooks from outside. */
+/* Hooks and unhooks like a tracer from outside. */
 static void hook(uint32_t function, bool on)
 {
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
@@ -153,7 +153,7 @@ static bool takes(sj_record_kind kind, uint32_t function)
     return sj_record_tag(&records[seen++]) == tag;
 }
 
-/* Calls the caller and looks for the records of those that are hooked. */
+/* Calls the caller, and checks the records of the hooked functions. */
 static void check_call(bool records_caller, bool records_callee)
 {
     const uint32_t first = seen;
@@ -216,7 +216,7 @@ static void test_both_functions_are_hooked_and_set_free_by_themselves(void **sta
     assert_int_equal(run_in_child(toggle), 0);
 }
 
-/* The text is another tool's by now: whatever it has put there runs. */
+/* Another tool has changed the text. The code that it has written runs. */
 static void patch_by_others(const char *directory)
 {
     start(directory);
@@ -238,7 +238,7 @@ static void test_a_jump_that_others_put_there_is_no_patch(void **state)
     assert_int_equal(run_in_child(patch_by_others), 0);
 }
 
-/* The callee records its first argument in front of its entry. */
+/* The callee records its first argument before its entry. */
 static void check_call_with_value(void)
 {
     CHECK(((triple_function)(uintptr_t)(text + OFFSET))(2, 3) == 15);
@@ -248,7 +248,7 @@ static void check_call_with_value(void)
     CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
 }
 
-/* Likewise of generated code, by what its runtime knows of it. */
+/* Finds the callee of generated code, which only the runtime knows. */
 static uint32_t find_callee(uint64_t address, bool at_exit)
 {
     return address == (uint64_t)(uintptr_t)text + CALLEE_OFFSET && !at_exit ? 1 : 0;

@@ -1,5 +1,5 @@
-/* Test support: calls through one probe, in the program and in handlers, and where each of them is.
- */
+/* Test support: makes calls through one probe, in the program and in handlers, and accounts for
+ * each of them. */
 #ifndef SJ_TESTS_AGENT_INPROC_RECORDER_ARENA_ACCOUNT_H
 #define SJ_TESTS_AGENT_INPROC_RECORDER_ARENA_ACCOUNT_H
 
@@ -27,7 +27,8 @@ static inline void call_times(uint32_t count)
     }
 }
 
-/* entries recorded + entries dropped = entries made; the same for exits by way of all events. */
+/* Checks entries recorded + entries dropped = entries made. Checks the exits through the sum of all
+ * events. */
 static inline void check_account(uint32_t thread, tally sum, uint64_t calls)
 {
     sj_thread_slot *slot = arena_slot(arena, thread);

@@ -1,4 +1,4 @@
-/* A table of changes that is not whole is none: reading behind the end of its file would end the
+/* A table of changes that is cut is refused: reading behind the end of its file would end the
  * program. */
 #include "agent/inproc/recorder/changes.h"
 #include "proto/block/value.h"
@@ -49,7 +49,7 @@ static void half_a_table_is_none(void **state)
     free(changes);
 }
 
-/* What rules set, as kinds, and the numbers that it fits. */
+/* Tests which kinds and numbers a rule can set in each argument type. */
 static void only_what_fits_is_set(void **state)
 {
     static const sj_changed_number boolean = {.bytes = 1, .most = 1};

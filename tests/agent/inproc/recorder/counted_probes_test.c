@@ -1,5 +1,5 @@
-/* Probes of functions whose calls are counted: what they record is what probes with clocks record,
- * in order and to the address, with handlers in between and tail calls; registers are kept. */
+/* Probes of functions whose calls are counted record the same as probes with clocks: in order and
+ * to the address, with handlers in between and tail calls. They keep the registers. */
 #include "agent/abi/plan.h"
 #include "agent/drain/untimed_records.h"
 #if defined(__aarch64__)
@@ -21,10 +21,10 @@ enum {
     CALLER = 7,
     CALLEE = 8,
     LEAF = 9,
-    HIGH = 70000, /* no short record names it */
+    HIGH = 70000, /* too large for a short record */
     IN_HANDLER = 11,
     JUMPER = 12, /* jumps to the callee by its address */
-    LEAVER = 13, /* likewise to code that is not hooked */
+    LEAVER = 13, /* jumps to code that is not hooked */
     OPENER = 14, /* only enters */
     CLOSER = 15, /* only leaves */
     CHUNKS = 60,
@@ -35,19 +35,19 @@ enum {
     ROUNDS = 40000,
     INTERRUPTED_RUNS = 8,
     DEEP_BYTES = 60000,
-    FAR_HANDLER_BYTES = 40000, /* out of reach of short records of what is interrupted */
+    FAR_HANDLER_BYTES = 40000, /* too far from the interrupted call for short records */
     NEAR_BYTES = 256
 };
 
 /* Functions that only record: an entry and an exit, or a tail call in between. */
 typedef struct functions {
     probe_function caller; /* jumps to the callee */
-    probe_function high;   /* likewise */
+    probe_function high;   /* jumps to the callee, too */
     probe_function leaf;
     probe_function in_handler;
     probe_function jumper;
     probe_function leaver;
-    probe_function high_jumper; /* no short record names it */
+    probe_function high_jumper; /* its number is too large for a short record */
     probe_function opener;
     probe_function closer;
 } functions;
@@ -93,7 +93,7 @@ static probe_function make_caller(sj_code_emitter *emitter, uint32_t function,
     return (probe_function)(uintptr_t)start;
 }
 
-/* Its exit learns at run time what it jumps to. */
+/* Makes a function whose exit learns at run time what it jumps to. */
 static probe_function make_jumper(sj_code_emitter *emitter, uint32_t function, uint64_t target)
 {
     enum { JUMP_REGISTER = 9 };
@@ -167,7 +167,7 @@ static void start(const char *directory, uint32_t chunks, bool is_counted)
     make_functions();
 }
 
-/* The records of the arena, all of them whole. The caller frees them. */
+/* Returns the records of the arena, all of them whole. The caller frees them. */
 static sj_record *read_records(size_t *count)
 {
     const sj_thread_slot *slot = arena_slot(arena, 0);
@@ -203,7 +203,7 @@ static sj_record *read_records(size_t *count)
     return all;
 }
 
-/* Frames near to each other, far ones, and those at the ends of what short records reach. */
+/* Calls with frames near to each other, far frames, and frames at the limits of short records. */
 static __attribute__((noinline)) void call_at(probe_function function, size_t bytes)
 {
     volatile char *room = alloca(bytes + 16);
@@ -225,11 +225,11 @@ static void run_program(void)
     }
 }
 
-/* The frames of a handler that ran. */
+/* The frames of the handler runs. */
 static volatile uint64_t handler_frames[100000];
 static volatile size_t handled;
 
-/* Those of its calls that were recorded, in order. */
+/* The handler's recorded calls, in order. */
 typedef struct handler_records {
     size_t frame;
     uint64_t records;
@@ -244,13 +244,14 @@ static void check_handler_record(handler_records *of, uint64_t stack)
     of->records++;
 }
 
-/* Each record of the program with its stack address; those of handlers are checked and left out. */
+/* Each record of the program with its stack address. Records of handlers are checked and left
+ * out. */
 typedef struct event {
     uint32_t tag;
     uint64_t stack;
 } event;
 
-/* Who jumps says so, and nobody else. */
+/* True if the exit is a jump. Only the functions that jump are marked so. */
 static bool jumps(uint32_t tag)
 {
     return tag == leave_tag(CALLER) || tag == leave_tag(HIGH) || tag == leave_tag(JUMPER) ||
@@ -286,7 +287,7 @@ static size_t list_events(event *events, size_t most)
     return count;
 }
 
-/* A call of a handler that is not recorded itself, from about `here` on the stack. */
+/* Calls from a handler that is not recorded itself, near `here` on the stack. */
 static __attribute__((noinline)) void call_in_handler(const volatile char *here)
 {
     handler_frames[handled] = (uint64_t)(uintptr_t)here;
@@ -317,7 +318,7 @@ static void interrupt(int number)
 static event exact[4 * ROUNDS];
 static event found[4 * ROUNDS];
 static const char *results;
-static size_t *handled_of_all; /* runs; shared with them */
+static size_t *handled_of_all; /* handler runs, shared with the child */
 
 static void write_exact(const char *directory)
 {
@@ -401,7 +402,7 @@ static void compare_interrupted(const char *directory)
     *handled_of_all += handled;
 }
 
-/* Frames lie at the same distances, as the same code runs. */
+/* Frames have the same distances, because the same code runs. */
 static void test_counted_calls_are_recorded_as_timed_ones_are(void **state)
 {
     (void)state;
@@ -425,7 +426,7 @@ static void test_counted_calls_are_recorded_as_timed_ones_are(void **state)
     unlink(file);
 }
 
-/* Over several chunks, a full ring and its window. */
+/* Uses several chunks, a full ring and its window. */
 static void keep_registers(const char *directory)
 {
     start(directory, 2, true);
@@ -442,7 +443,7 @@ static void test_counted_probes_keep_registers_flags_and_vectors(void **state)
     assert_int_equal(run_in_child(keep_registers), 0);
 }
 
-/* What is recorded and what was dropped are all, but for what the window still holds. */
+/* Recorded and dropped calls are all calls, except those that the window still holds. */
 static void account_for(probe_function function, uint32_t tag)
 {
     enum { TIMES = 2 * CHUNKS * SJ_CHUNK_RECORDS * SJ_SHORTS };

@@ -1,4 +1,5 @@
-/* Signal handlers and a full buffer: who waits, who drops, and who finds room. */
+/* Signal handlers and a full buffer: tests which calls wait, which are dropped, and which find a
+ * free slot. */
 #include "agent/inproc/recorder/internal.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
 
@@ -17,10 +18,10 @@ static void ignore_signal(int number)
     (void)number;
 }
 
-/* What the kernel writes into a handler's frame where there are no restorers. */
+/* The kernel writes this word into a handler's frame on machines without restorers. */
 #define SIGNAL_FRAME_WORD UINT64_C(0x0000021046508001)
 
-/* A handler's return address that merely lies on the stack, as sigaction itself leaves it there. */
+/* A handler's return address lies on the stack without a frame, as sigaction leaves it there. */
 static void wait_despite_installed_handler(const char *directory)
 {
     struct {
@@ -88,7 +89,7 @@ static void test_a_signal_handler_never_waits(void **state)
 
 enum { LEFT_BYTES = 48 * 1024 };
 
-/* Has a handler run on the part of the stack that wait_above_remains takes next. */
+/* Runs a handler on the part of the stack that wait_above_remains uses next. */
 static __attribute__((noinline)) void leave_remains(void)
 {
     volatile uint8_t room[LEFT_BYTES / 2];
@@ -97,12 +98,12 @@ static __attribute__((noinline)) void leave_remains(void)
     CHECK(room[0] == 0);
 }
 
-/* The frame's mark is what the kernel left, so this fails if the handler's frame lay elsewhere. */
+/* The mark is the one that the kernel left, so this fails if the handler's frame was elsewhere. */
 static __attribute__((noinline)) void wait_above_remains(uint64_t mark)
 {
     volatile uint64_t room[LEFT_BYTES / sizeof(uint64_t)];
     uint32_t found = 0;
-    __asm__ volatile("" : "=m"(room)); /* the compiler takes what lies there for written */
+    __asm__ volatile("" : "=m"(room)); /* the compiler assumes that the array is initialised */
     for (uint32_t i = 0; i < LEFT_BYTES / sizeof(uint64_t); i++) {
         found += room[i] == mark;
     }
@@ -138,7 +139,7 @@ static void test_a_handler_that_returned_does_not_keep_from_waiting(void **state
 
 enum { SPARE_CHUNKS = 4, SPARE_HANDLERS = 20 };
 
-/* Sends signals to the main thread while that waits for room, then makes room. */
+/* Sends signals to the main thread while it waits for free chunks, then frees chunks. */
 static void *interrupt_wait(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
@@ -155,7 +156,8 @@ static void *interrupt_wait(void *target)
     return drain_all_the_time(NULL);
 }
 
-/* Calls until the thread has waited, `handled` of them by each handler, and returns how many. */
+/* Makes calls until the thread has waited, `handled` of them by each handler. Returns their
+ * number. */
 static uint64_t wait_with_handlers(const char *directory, void (*handler)(int))
 {
     pthread_t other;
@@ -187,7 +189,7 @@ static void overfill_in_handler(int number)
     atomic_fetch_add(&handler_runs, 1);
 }
 
-/* The handlers lose what finds no room, and the thread they interrupted loses nothing. */
+/* The handlers lose the calls that do not fit. The thread that they interrupted loses nothing. */
 static void overfill_in_handlers_of_a_waiting_thread(const char *directory)
 {
     const uint64_t handled = UINT64_C(2) * 3 * SJ_CHUNK_RECORDS * SPARE_HANDLERS;
@@ -223,7 +225,7 @@ static bool is_asleep(pid_t tid)
     return state == 'S';
 }
 
-/* A thread that sleeps has noted its wait, which it counts in drain_waiters before. */
+/* A sleeping thread has announced its wait, which drain_waiters counts first. */
 static void *interrupt_once(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
@@ -235,7 +237,7 @@ static void *interrupt_once(void *target)
     return NULL;
 }
 
-/* Buffers of two chunks have none to spare: the thread waits in its slow path. */
+/* Buffers of two chunks have none to spare, so the thread waits in its slow path. */
 static void record_behind_longjmp(const char *directory)
 {
     pthread_t other;
@@ -269,7 +271,7 @@ static void test_a_handler_may_leave_a_waiting_thread_by_longjmp(void **state)
 
 typedef enum fork_way { FORK_ALONE, FORK_JOINS, FORK_CALLS, FORK_UNSEEN } fork_way;
 
-enum { ROOM_CALLS = 5 }; /* that find a slot, where nothing else may wait */
+enum { ROOM_CALLS = 5 }; /* calls that find a slot without waiting */
 
 static const char *fork_directory;
 static fork_way forks_by;
@@ -287,7 +289,7 @@ static void join_as_child(void)
     CHECK(arena != NULL);
 }
 
-/* The child returns into the wait that its parent is in. The parent's wait ends, too. */
+/* The child returns into the wait of its parent. The parent's wait ends, too. */
 static void fork_in_wait(int number)
 {
     (void)number;
@@ -327,7 +329,7 @@ static void end_child(uint64_t calls)
     _exit(0);
 }
 
-/* Calls until the buffer is full and a handler has forked in the wait for room. */
+/* Makes calls until the buffer is full and a handler has forked in the wait for a free chunk. */
 static void fork_while_waiting(const char *directory, uint32_t chunks, uint64_t calls)
 {
     int status = -1;
@@ -376,7 +378,7 @@ static void *call_once(void *unused)
     return unused;
 }
 
-/* Another thread has had the only slot. */
+/* Another thread had the only slot. */
 static void fork_while_waiting_for_slot(const char *directory)
 {
     pthread_t ended;
@@ -414,7 +416,7 @@ static void fill_after_fault(int number, siginfo_t *info, void *context)
     siglongjmp(behind_fault, 1);
 }
 
-/* Calls in a handler of SIGSEGV, which the thread's own access raises, or raise(). */
+/* Makes calls in a handler of SIGSEGV, which the thread's own access or raise() triggers. */
 static void fill_in_segv_handler(const char *directory, bool by_access)
 {
     struct sigaction action = {.sa_sigaction = fill_after_fault, .sa_flags = SA_SIGINFO};
@@ -443,7 +445,7 @@ static void never_wait_in_sent_fault(const char *directory)
     fill_in_segv_handler(directory, false);
 }
 
-/* As HotSpot's, whose frames remain on the stack. */
+/* HotSpot has such handlers, whose frames remain on the stack. */
 static void test_a_handler_of_an_own_fault_waits(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The trampolines of core/ call this; tests that link no core/ never reach it. */
+/* The trampolines of core/ call these. Tests that do not link core/ never reach them. */
 #include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/modules.h"
 

@@ -1,6 +1,7 @@
-/* What is known of the open calls after records were dropped: a made-up program runs on a made-up
- * stack, its buffer is emptied now and then, and the assembler makes calls of what was kept. Each
- * call has a function of its own, so that each caller can be held against the true one. */
+/* Tests which open calls are known after records were dropped. A simulated program runs on a
+ * simulated stack, its buffer is emptied now and then, and the assembler makes calls of the kept
+ * records. Each call has a function of its own, so that each caller can be compared with the true
+ * one. */
 #include "agent/inproc/recorder/internal.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
 #include "tests/support/assembler_check.h"
@@ -27,7 +28,7 @@ typedef struct program {
     uint64_t random;
     uint32_t calls;
     uint32_t depth;
-    bool has_thrown; /* the next call begins where one that was thrown out of had begun */
+    bool has_thrown; /* the next call begins where a call that was left by an exception had begun */
     struct {
         uint32_t function;
         uint64_t stack;
@@ -70,7 +71,8 @@ static void close_call(void)
     }
 }
 
-/* Calls of the innermost address that have jumped; a chain of more is folded (tail_calls.h). */
+/* Returns the calls at the innermost address that have jumped. A longer chain is folded
+ * (tail_calls.h). */
 static uint32_t chain(void)
 {
     uint32_t count = 0;
@@ -93,7 +95,7 @@ static void call_strangely(void)
     const uint32_t function = ++run.calls;
     const uint64_t cursor = sj_recorder_self.cursor;
     const bool is_handler = draw(2) == 0;
-    if (is_handler) { /* it interrupts the slow path */
+    if (is_handler) { /* the handler interrupts the slow path */
         sj_recorder_self.busy = 1;
         sj_recorder_self.cursor = 0;
     }
@@ -129,7 +131,7 @@ static void step(void)
     run.has_thrown = false;
 }
 
-/* Takes the full chunks in order, which are free then. `all`: and the open one. */
+/* Reads the full chunks in order and frees them. `all`: reads the open chunk, too. */
 static void empty_buffer(bool all)
 {
     static uint64_t taken;
@@ -193,7 +195,7 @@ static sj_assembler *assemble(sj_block_encoder *encoder)
     return assembler;
 }
 
-/* A call that is not marked has its true caller. Returns how many are marked. */
+/* Checks that each unmarked call has its true caller. Returns the number of marked calls. */
 static uint32_t check_rows(const sj_call_rows *rows, uint32_t *functions)
 {
     uint32_t marked = 0;
@@ -217,7 +219,7 @@ static uint32_t check_rows(const sj_call_rows *rows, uint32_t *functions)
 
 static uint32_t check_blocks(void)
 {
-    static uint32_t functions[2 * MOST_CALLS]; /* by number of the call */
+    static uint32_t functions[2 * MOST_CALLS]; /* by the number of the call */
     sj_block_decoder *decoder;
     sj_call_reader *reader;
     uint32_t marked = 0;
@@ -226,7 +228,7 @@ static uint32_t check_blocks(void)
         const sj_slice bytes = {.data = store.blocks[i].data, .size = store.blocks[i].size};
         const sj_call_rows *rows;
         sj_block block;
-        /* The first stream is that of the call that claimed the slot. */
+        /* The first stream belongs to the call that claimed the slot. */
         if (store.blocks[i].header.kind != SJ_BLOCK_CALLS || store.blocks[i].header.stream != 2) {
             continue;
         }

@@ -1,4 +1,4 @@
-/* Test support: machine code with probes in it, and a consumer that counts what they recorded. */
+/* Test support: makes machine code with probes, and a consumer that counts the records. */
 #ifndef SJ_TESTS_AGENT_INPROC_RECORDER_PROBE_CODE_H
 #define SJ_TESTS_AGENT_INPROC_RECORDER_PROBE_CODE_H
 
@@ -32,7 +32,7 @@ static const uint8_t return_code[] = {0xc0, 0x03, 0x5f, 0xd6};
 static const uint8_t return_code[] = {0xc3};
 #endif
 
-/* The recorder starts once per process: every test runs in a child of its own. */
+/* Runs the test in a child process, because the recorder starts once per process. */
 static inline int run_in_child(void (*test)(const char *directory))
 {
     char directory[] = "recorder-test-XXXXXX";
@@ -51,8 +51,8 @@ static inline int run_in_child(void (*test)(const char *directory))
     return system(command) == 0 ? status : -1;
 }
 
-/* Makes a function that records an entry and an exit of `function` and returns; with `receiver`,
- * the first word of that argument's object, too. */
+/* Makes a function that records an entry and an exit of `function` and returns. With `receiver`, it
+ * also records the first word of that argument's object. */
 static inline probe_function make_receiver_probe(uint32_t function, uint8_t receiver)
 {
     enum { AREA = 16384, COLD = AREA / 2 };
@@ -78,8 +78,8 @@ static inline probe_function make_receiver_probe(uint32_t function, uint8_t rece
     return (probe_function)(uintptr_t)start;
 }
 
-/* Makes a function that records what the descriptors ask for, its entry and its exit, and returns.
- */
+/* Makes a function that records the values of the descriptors, its entry and its exit, and
+ * returns. */
 static inline probe_function make_values_probe(uint32_t function, uint32_t descriptors)
 {
     enum { VALUES_TRAMPOLINE = 32, SHARED = 64 };
@@ -120,7 +120,7 @@ static inline sj_link_welcome make_welcome(uint32_t threads, uint32_t chunks, sj
                              .wait_ms = 50};
 }
 
-/* What a consumer has found. */
+/* The counts of a consumer. */
 typedef struct tally {
     uint64_t enters;
     uint64_t leaves;
@@ -130,7 +130,7 @@ typedef struct tally {
     uint64_t marks;
 } tally;
 
-/* The consumer's own mapping of an arena, found as the only file of its directory. */
+/* Maps an arena, the only file of its directory, for the consumer. */
 static inline uint8_t *map_arena_file(const char *path)
 {
     FILE *file = fopen(path, "r+");
@@ -170,7 +170,7 @@ static inline void tally_record(const sj_record *record, tally *sum)
     }
 }
 
-/* Counts the records of the chunks in use of a thread; `release` zeroes and frees closed ones. */
+/* Counts the records of a thread's chunks in use. `release` zeroes and frees closed chunks. */
 static inline void drain_thread(uint8_t *base, uint32_t thread, bool release, tally *sum)
 {
     const sj_arena_header *header = (const sj_arena_header *)base;
@@ -187,7 +187,7 @@ static inline void drain_thread(uint8_t *base, uint32_t thread, bool release, ta
         for (uint32_t r = 0; r < SJ_CHUNK_RECORDS; r++) {
             written += sj_record_tag(&records[r]) != 0;
         }
-        /* A probe that a handler interrupted still has to write. */
+        /* A probe that a handler interrupted has not written its record yet. */
         if (release && written != SJ_CHUNK_RECORDS) {
             continue;
         }
@@ -204,7 +204,7 @@ static inline void drain_thread(uint8_t *base, uint32_t thread, bool release, ta
     }
 }
 
-/* Counts what lies in the discard window and is in no counter yet. */
+/* Counts the records of the discard window, which no counter has yet. */
 static inline void tally_window(uint8_t *base, uint32_t thread, tally *sum)
 {
     const sj_arena_header *header = (const sj_arena_header *)base;
@@ -218,8 +218,8 @@ static inline void tally_window(uint8_t *base, uint32_t thread, tally *sum)
     }
 }
 
-/* Calls a probe with an object as argument `receiver`, over several chunks, and checks each record:
- * the object's first word with the stack pointer in front of the entry, and the argument kept.
+/* Calls a probe with an object as argument `receiver`, over several chunks, and checks each record.
+ * The object's first word comes before the entry, with the stack pointer, and the argument is kept.
  * `runtimes`: sj_link_runtime bits of the recording. */
 static inline void store_receivers(const char *directory, uint8_t receiver, uint32_t runtimes)
 {
@@ -264,8 +264,8 @@ static inline void store_receivers(const char *directory, uint8_t receiver, uint
     CHECK(counts[SJ_RECORD_LEAVE] == CALLS + NO_OBJECT);
 }
 
-/* Calls a probe that records a text, a real number and a whole one behind two others, over several
- * chunks, and checks each record. `reads`: whether texts can be read here. */
+/* Calls a probe that records a text, a real number and a whole number behind two others, over
+ * several chunks. Checks each record. `reads`: texts can be read here. */
 static inline void store_values(const char *directory, bool reads)
 {
     enum { CALLS = SJ_CHUNK_RECORDS / 3, CHUNKS = 6, FUNCTION = 78, SHIFT = 2 };

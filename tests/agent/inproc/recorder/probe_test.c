@@ -1,4 +1,4 @@
-/* The probe leaves the machine as it found it, on its fast path and on its slow one. */
+/* The probe keeps all registers, on its fast path and on its slow path. */
 #include "agent/inproc/hooks/dispatch.h"
 #include "tests/agent/inproc/recorder/call_checked.h"
 
@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-/* All arithmetic flags and the direction flag, in turns, over several chunk changes, a full ring
- * with its waits and its discarding: each of those enters the slow path in another way. */
+/* Uses all arithmetic flags and the direction flag in turn, over several chunk changes, and a full
+ * ring with its waits and its discarding. Each of these enters the slow path in another way. */
 static void keep_registers(const char *directory)
 {
     enum { CALLS = 3 * SJ_CHUNK_RECORDS };
@@ -32,7 +32,7 @@ static void test_probe_keeps_registers_flags_and_vectors(void **state)
     assert_int_equal(run_in_child(keep_registers), 0);
 }
 
-/* With registers that hold no object. */
+/* The registers hold no object. */
 static void keep_registers_of_methods(const char *directory)
 {
     const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
@@ -69,7 +69,7 @@ static void test_probe_of_methods_stores_what_the_receiver_is(void **state)
     assert_int_equal(run_in_child(store_second_receiver), 0);
 }
 
-/* With an invalid pointer, among others. */
+/* One of the pointers is invalid. */
 static void keep_registers_of_values(const char *directory)
 {
     const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
@@ -96,7 +96,7 @@ static void test_probe_of_values_stores_what_registers_hold(void **state)
     assert_int_equal(run_in_child(store_all_values), 0);
 }
 
-/* Numbers of all sizes, in every register that values are passed in. */
+/* Numbers of all sizes, in every register that passes values. */
 static const sj_plain_value plain_values[] = {
     {.descriptor = SJ_VALUE_INT << 4 | 1, .word = 0, .bytes = 4, .is_signed = 1},
     {.descriptor = SJ_VALUE_LONG << 4 | 2, .word = 1, .bytes = 1, .is_signed = 1},
@@ -110,7 +110,8 @@ static const sj_plain_value plain_values[] = {
 
 enum { PLAIN_VALUES = sizeof(plain_values) / sizeof(plain_values[0]) };
 
-/* Records the values in front of the entry of function 7; NULL: not on this machine. */
+/* Makes a probe that records the values before the entry of function 7, or returns NULL on machines
+ * without support. */
 static probe_function make_plain_probe(void)
 {
     enum { AREA = 8192, COLD = 4096, SHARED = 64 };
@@ -146,7 +147,7 @@ static void keep_registers_of_plain_values(const char *directory)
 typedef void (*plain_function)(long, long, long, long, long, long, double, double, double, double,
                                double, double, double, float);
 
-/* Over several chunks: what each register holds is narrowed to its number. */
+/* Over several chunks, each register's content is narrowed to its number. */
 static void store_plain_values(const char *directory)
 {
     enum { CHUNKS = 6, CALLS = 2 * SJ_CHUNK_RECORDS / PLAIN_VALUES };
@@ -190,7 +191,7 @@ static void store_plain_values(const char *directory)
             CHECK(sj_record_tag(record) == sj_record_make_tag(SJ_RECORD_VALUE, 7));
             CHECK(place < PLAIN_VALUES && record->bytes[11] == plain_values[place].descriptor);
             CHECK(sj_record_part_of(record) == SJ_PART_VALUE);
-            /* The last is what the call before left where results are: anything. */
+            /* The last value is what the previous call left in the result register. */
             CHECK(place == PLAIN_VALUES - 1 || sj_record_value(record) == expected[place]);
             stack = sj_record_value_stack(record) & SJ_RECORD_VALUE_STACK_MASK;
             place++;
@@ -206,7 +207,7 @@ static void test_plain_values_are_stored_without_a_call(void **state)
     assert_int_equal(run_in_child(store_plain_values), 0);
 }
 
-/* The same when nothing was ever started: every probe leads to memory that nobody reads. */
+/* Without a started recorder every probe writes to trash memory. */
 static void keep_registers_disarmed(const char *directory)
 {
     (void)directory;
@@ -235,8 +236,8 @@ static uint8_t *start_recorder(const char *directory)
 
 typedef void (*method_function)(const void *, const void *);
 
-/* What a handler's probes find that interrupts the slow path: their records are dropped one by one,
- * and a value is not a call. */
+/* A handler's probes that interrupt the slow path drop their records one by one. A value does not
+ * count as a call. */
 static void drop_one_by_one(const char *directory)
 {
     const uint64_t object[] = {1};
@@ -259,8 +260,8 @@ static void test_a_value_dropped_by_itself_is_no_call(void **state)
     assert_int_equal(run_in_child(drop_one_by_one), 0);
 }
 
-/* Emits what a dispatched call does to the function that it jumps to: the true return address goes
- * to `true_return`, the thunk's takes its place. */
+/* Emits what a dispatched call does before it jumps to the function: stores the true return address
+ * in `true_return` and replaces it by the thunk's. */
 static void emit_dispatch(sj_code_emitter *emitter, uint64_t *true_return)
 {
     uint8_t code[] = {0x50,                                        /* push %rax */
@@ -275,7 +276,7 @@ static void emit_dispatch(sj_code_emitter *emitter, uint64_t *true_return)
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
-/* A method whose entry and exit are recorded as those of function 7, reached by dispatch. */
+/* Makes a method whose entry and exit are recorded as those of function 7, reached by dispatch. */
 static probe_function make_dispatched(uint8_t receiver, uint64_t *true_return)
 {
     enum { JUMP_TRAMPOLINE = 32, SHARED = 64, COLD = 2048 };
@@ -314,7 +315,7 @@ static void check_record(const sj_record *record, sj_record_kind kind, uint32_t 
                                   : sj_record_stack(record) == stack);
 }
 
-/* Calls by way of registers_call, which has no object in the registers, or with one. */
+/* Calls through registers_call, with or without an object in the registers. */
 static void call_dispatched(probe_function probe, const uint64_t *object)
 {
     static const uint64_t flags = 0x202 | 0x041;
@@ -325,7 +326,7 @@ static void call_dispatched(probe_function probe, const uint64_t *object)
     }
 }
 
-/* The dispatched call leaves before the method's value and entry, at the same place. */
+/* The dispatched call writes its exit before the method's value and entry, at the same place. */
 static void leave_before_entry(const sj_record *records, uint8_t receiver, const uint64_t *object)
 {
     enum { DISPATCHED = 8 };
@@ -333,7 +334,7 @@ static void leave_before_entry(const sj_record *records, uint8_t receiver, const
     uint64_t *true_return = &nowhere;
     uint64_t stack = 0;
     uint32_t first = 0;
-    /* The first round finds out where the return address lies. */
+    /* The first round finds the address of the return address. */
     for (int round = 0; round < 2; round++) {
         const probe_function probe =
             round == 0 ? make_probe(7) : make_dispatched(receiver, true_return);

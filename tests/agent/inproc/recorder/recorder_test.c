@@ -1,4 +1,4 @@
-/* Every record is either in the arena or counted as dropped, whatever interrupts whom. */
+/* Every record is either in the arena or counted as dropped, whatever interrupts what. */
 #include "agent/inproc/recorder/address_space.h"
 #include "agent/inproc/recorder/callers.h"
 #include "agent/inproc/recorder/changes.h"
@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-/* A counted place of the window is all 0: its remains would be taken for short records. */
+/* A counted slot of the window is all 0: remains would be read as short records. */
 static void check_counted_places(uint32_t chunks)
 {
     static const sj_record nothing;
@@ -43,7 +43,7 @@ static void drop_when_full(const char *directory)
     CHECK(atomic_load(&arena_slot(arena, 0)->dropped_calls) > 0);
     check_counted_places(CHUNKS);
 
-    /* Room again: the notes come first and agree exactly with the counters. */
+    /* There are free chunks again. The notes come first and agree exactly with the counters. */
     tally sum = {0};
     drain_thread(arena, 0, true, &sum);
     CHECK(sum.enters + sum.leaves == CHUNKS * SJ_CHUNK_RECORDS);
@@ -74,7 +74,7 @@ static bool is_mapped(const volatile uint8_t *address)
     return is_read;
 }
 
-/* The program may map what was given back, and keeps it. */
+/* The program may map addresses that were given back, and keeps them. */
 static void give_space_back(const char *directory)
 {
     enum { THREADS = 64, KEPT = 16, CHUNKS = 2 };
@@ -106,7 +106,7 @@ static void test_address_space_is_given_back(void **state)
     assert_int_equal(run_in_child(give_space_back), 0);
 }
 
-/* Two threads execute programs at once: the kernel refuses one of these. */
+/* Two threads execute programs at once, and the kernel refuses one of them. */
 static void announce_two_programs(const char *directory)
 {
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
@@ -155,7 +155,7 @@ static void wait_when_full(const char *directory)
     clock_gettime(CLOCK_MONOTONIC, &after);
     const double waited =
         (double)(after.tv_sec - before.tv_sec) + (double)(after.tv_nsec - before.tv_nsec) * 1e-9;
-    /* One wait of wait_ms, not one per window. */
+    /* The thread waits once for wait_ms, not once for each window. */
     CHECK(waited >= 0.050 && waited < 5.0);
     CHECK(atomic_load(&arena_slot(arena, 0)->waited_ticks) > 0);
     check_account(0, (tally){0}, CALLS);
@@ -202,8 +202,8 @@ static void spin_for(uint32_t turns)
     }
 }
 
-/* Both signals, the second perhaps while the first is handled. What they interrupt then gets its
- * time: where each instruction is slow, handlers would take all of it. */
+/* Sends both signals, the second possibly while the first is handled. Then leaves time to the
+ * interrupted code: where each instruction is slow, handlers would take all of the time. */
 static void *signal_main_thread(void *target)
 {
     const pid_t tid = *(const pid_t *)target;
@@ -219,11 +219,11 @@ static void *signal_main_thread(void *target)
     return NULL;
 }
 
-/* Two signals, each handler interruptible by the other, hammer a thread that itself records. */
+/* Sends two signals, whose handlers can interrupt each other, to a thread that records. */
 static void hammer(const char *directory, sj_full_policy policy, uint32_t chunks, bool drain)
 {
     enum { ROUNDS = 20, LONG_ROUNDS = 400, CALLS = 997, HANDLER_CALLS = 250 /* a round */ };
-    const char *fewer = getenv("SJ_HAMMER_ROUNDS"); /* where each instruction takes its time */
+    const char *fewer = getenv("SJ_HAMMER_ROUNDS"); /* set where each instruction is slow */
     const uint64_t rounds = fewer != NULL               ? strtoull(fewer, NULL, 10)
                             : getenv("SJ_LONG") != NULL ? LONG_ROUNDS
                                                         : ROUNDS;
@@ -253,7 +253,7 @@ static void hammer(const char *directory, sj_full_policy policy, uint32_t chunks
         pthread_join(drainer, NULL);
     }
     pthread_sigmask(SIG_BLOCK, &both, NULL);
-    /* What a handler dropped before the thread had its slot. */
+    /* A handler dropped these before the thread had its slot. */
     const uint64_t early = atomic_load(&((sj_arena_header *)arena)->calls_refused);
     CHECK(early * 2 == atomic_load(&((sj_arena_header *)arena)->events_refused));
     check_account(0, drained, calls + atomic_load(&handler_calls) - early);
@@ -301,7 +301,7 @@ static void run_thread(void)
     pthread_join(thread, NULL);
 }
 
-/* The consumer's part when a thread has ended: count, zero, give back. */
+/* Does the consumer's part after a thread has ended: counts, zeroes and frees. */
 static void free_slot(uint32_t thread, tally *sum)
 {
     sj_thread_slot *slot = arena_slot(arena, thread);
@@ -327,7 +327,7 @@ static void reuse_slots(const char *directory)
     CHECK(atomic_load(&header->calls_refused) == 1000);
     tally sum = {0};
     sj_thread_slot *slot = arena_slot(arena, 0);
-    /* What is said of a thread is of no later one. */
+    /* Counters of a thread do not pass to the next thread of the slot. */
     atomic_store(&slot->dropped_calls, 3);
     atomic_store(&slot->dropped_events, 5);
     atomic_store(&slot->waited_ticks, 7);
@@ -353,8 +353,8 @@ static void *call_some(void *count)
     return NULL;
 }
 
-/* Threads that end after any number of calls, while the only slot is taken by one that lives: they
- * do not wait for it, and each of their records is counted. */
+/* Threads end after any number of calls while a living thread has the only slot. They do not wait
+ * for it, and each of their records is counted. */
 static void count_refused_threads(const char *directory)
 {
     sj_link_welcome welcome = make_welcome(1, 2, SJ_FULL_WAIT);
@@ -431,7 +431,7 @@ static void fork_with_handlers(const char *directory)
 {
     enum { FILLING = 50000 };
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
-    call_times(FILLING); /* what the parent dropped, it notes itself */
+    call_times(FILLING); /* the parent reports its dropped calls itself */
     sj_recorder_park();
     call_times(5);
     const pid_t child = fork();
@@ -466,7 +466,8 @@ static void test_a_forked_child_records_into_its_own_arena(void **state)
     assert_int_equal(run_in_child(fork_with_handlers), 0);
 }
 
-/* A child that no handler saw stops at its next slow path and leaves its parent's state alone. */
+/* A child that no fork handler saw stops at its next slow path, and does not change its parent's
+ * state. */
 static void fork_without_handlers(const char *directory)
 {
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
@@ -548,7 +549,6 @@ static void start_only_once(const char *directory)
     CHECK(count_descriptors() == before);
 }
 
-/* Whether anything in the arena's file takes memory, `from` here on. */
 static void note_last_name(const char *directory)
 {
     start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
@@ -567,6 +567,7 @@ static void test_the_thread_that_ends_the_program_notes_its_name(void **state)
     assert_int_equal(run_in_child(note_last_name), 0);
 }
 
+/* True if any page of the arena's file from `from` on is allocated. */
 static bool has_data(const char *directory, uint64_t from)
 {
     char path[128];
@@ -606,7 +607,8 @@ static void test_start_refuses_bad_sizes_and_leaves_no_descriptor(void **state)
     assert_int_equal(run_in_child(start_only_once), 0);
 }
 
-/* Several plans of one module note the same callers; one that is dropped takes its own along. */
+/* Several plans of one module note the same callers. A plan that is dropped removes only its
+ * own. */
 static void test_callers_are_forgotten_with_their_owner(void **state)
 {
     (void)state;
@@ -623,7 +625,7 @@ static void test_callers_are_forgotten_with_their_owner(void **state)
     assert_int_equal(sj_recorder_function_at(0x100f), 0);
 }
 
-/* What is known can be changed when there is no room for more. */
+/* Known entries can be changed when the table is full. */
 static void test_results_of_imports_have_a_limit(void **state)
 {
     (void)state;
@@ -636,7 +638,7 @@ static void test_results_of_imports_have_a_limit(void **state)
     assert_true(sj_return_values_set(1 + kept, 0));
 }
 
-/* What a mark has begun is the rule that was there, not the next one in its place. */
+/* A mark begins the rule that was there, not the next rule in its slot. */
 static void judge_between_marks(const char *directory)
 {
     enum { FUNCTION = 5 };
@@ -668,7 +670,7 @@ static void judge_between_marks(const char *directory)
     free(changes);
 }
 
-/* Who else asks for a function's values has all of them. */
+/* Another reader of a function's values gets all of them. */
 static void leave_idle_values_out(const char *directory)
 {
     enum { FUNCTION = 5 };

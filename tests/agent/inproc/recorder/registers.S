@@ -50,7 +50,7 @@ registers_call:
     pushq 8(%rsp)
     popfq
     call *(%rsp)
-    /* Store what came back before anything can change it. */
+    /* Stores the results before anything can change them. */
     push %rax
     pushfq
     cld

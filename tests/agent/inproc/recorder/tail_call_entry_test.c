@@ -1,5 +1,5 @@
-/* An exit by a jump to another function's start: one moment, two records, in every state that the
- * other function may be in. */
+/* An exit by a jump to another function's start gives two records at one time, in every state of
+ * the other function. */
 #include "tests/agent/inproc/recorder/call_checked.h"
 
 #include <pthread.h>
@@ -11,10 +11,11 @@
 
 enum { CALLER = 7, CALLEE = 8, SINGLE = 9, PAGE = 4096, COLD = 2048, HEAD = 3072, HEAD_BYTES = 5 };
 
-/* Two functions of a page: the caller jumps to the callee, whose head is patched by turns. */
+/* Two functions of a page. The caller jumps to the callee, whose head is patched and restored in
+ * turn. */
 typedef struct two_functions {
     uint8_t *page;
-    probe_function caller; /* entry, exit through the tail_entry */
+    probe_function caller; /* entry, and exit through the tail_entry */
     probe_function single; /* one entry of SINGLE */
     uint8_t original[HEAD_BYTES];
     uint8_t patched[HEAD_BYTES];
@@ -75,7 +76,7 @@ static void start_with_chunks(const char *directory, uint32_t chunks, sj_full_po
     CHECK(sj_recorder_start(directory, "1.1.arena", &welcome) == SJ_OK);
 }
 
-/* Each of the four records of a call is the last of a chunk once, and the first. */
+/* Each of the four records of a call is once the last of a chunk, and once the first. */
 static void keep_registers(const char *directory)
 {
     start_with_chunks(directory, 3, SJ_FULL_WAIT);
@@ -110,7 +111,7 @@ static void test_a_door_keeps_registers_when_disarmed(void **state)
     assert_int_equal(run_in_child(keep_registers_disarmed), 0);
 }
 
-/* The records of all chunks in the order in which they were taken. */
+/* The records of all chunks in the order in which the chunks were claimed. */
 typedef struct record_list {
     const uint8_t *base;
     uint32_t chunks;
@@ -214,7 +215,7 @@ static void test_a_function_set_free_is_jumped_to(void **state)
     assert_int_equal(run_in_child(record_unpatched), 0);
 }
 
-/* A breakpoint there, or the probe of another tool: here a return. */
+/* The callee has a breakpoint or the probe of another tool: here a return. */
 static void write_to_mark(const char *directory)
 {
     static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -245,7 +246,7 @@ static void test_what_others_write_to_the_landing_mark_runs(void **state)
 static two_functions waited_for;
 static uint8_t *arena;
 
-/* Sets the callee free and makes room as soon as somebody waits for it. */
+/* Unhooks the callee and frees a chunk as soon as a thread waits for one. */
 static void *free_callee(void *unused)
 {
     const sj_arena_header *header = (const sj_arena_header *)arena;

@@ -1,11 +1,11 @@
 -- A migration that tests make up. It changes the newest schema in the ways that a later version may:
 -- it adds a column, fills it from rows that are there, and adds a table, an index and a view.
 
--- The room that the device stands in.
+-- The location of the device.
 ALTER TABLE devices ADD COLUMN room TEXT NOT NULL DEFAULT '';
 UPDATE devices SET room = 'room of ' || name;
 
--- Rooms of devices.
+-- The locations of devices.
 CREATE TABLE rooms (
     -- The key.
     room_id INTEGER PRIMARY KEY,

@@ -1,4 +1,4 @@
-/* Test support: calls code with known values in all registers and checks what came back. */
+/* Test support: calls code with known values in all registers and checks the values afterwards. */
 #ifndef SJ_TESTS_AGENT_INPROC_RECORDER_AARCH64_CALL_CHECKED_H
 #define SJ_TESTS_AGENT_INPROC_RECORDER_AARCH64_CALL_CHECKED_H
 
@@ -13,7 +13,7 @@ extern void registers_call(probe_function probe, uint64_t flags, uint8_t *work);
 
 static _Alignas(64) uint8_t work[8192];
 
-/* All combinations of flags in turns. */
+/* Returns combinations of flags in turn. */
 static inline uint64_t some_flags(uint32_t number)
 {
     return (uint64_t)(number * 5 % 16) << FLAGS_SHIFT;
@@ -26,8 +26,8 @@ static inline uint64_t stored_register(uint32_t number)
     return value;
 }
 
-/* Calls the probe once with known registers, which it has to keep, with the `kept` flags. Its own
- * return is in the link register, which the probe has to keep to come back. */
+/* Calls the probe once with known registers, which it must keep, with the `kept` flags. The return
+ * address is in the link register, which the probe must keep, too. */
 static inline void call_checked(probe_function probe, uint64_t flags, uint64_t kept)
 {
     for (size_t i = 0; i < sizeof(work); i++) {

@@ -1,5 +1,5 @@
-/* The AArch64 probe leaves the machine as it found it, on its fast path and on its slow one, and
- * writes whole records. */
+/* The AArch64 probe keeps all registers, on its fast path and on its slow path, and writes whole
+ * records. */
 #include "tests/agent/inproc/recorder/aarch64/call_checked.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -106,7 +106,7 @@ static void keep_registers_of_values(const char *directory)
     }
 }
 
-/* The emulator has no system call that texts could be read with. */
+/* The emulator lacks the system call that reads texts. */
 static void store_all_values(const char *directory)
 {
     store_values(directory, false);

@@ -29,7 +29,7 @@ registers_call:
     movk x\n, #(\n * 0x0101), lsl #48
     .endr
     blr x28
-    /* Store what came back before anything can change it. */
+    /* Stores the results before anything can change them. */
     stp x0, x1, [sp, #176]
     ldr x0, [sp, #160]
     .irp n, 2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29

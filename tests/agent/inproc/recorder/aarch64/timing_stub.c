@@ -1,4 +1,4 @@
-/* untimed_records.c calls this where calls are timed while a program runs; no test here does. */
+/* untimed_records.c calls this to decide which calls are timed. No test here reaches it. */
 #include "agent/drain/call_timing.h"
 
 #include <stdlib.h>
