@@ -32,7 +32,8 @@ typedef enum sj_plan_progress {
 
 /* Returns the progress of the plan that the cache needs for `options`. Starts to plan the module
  * unless that has begun. `ahead` is what plans the program; NULL: nothing does.
- * |The process has waited since `asked_ns` (CLOCK_MONOTONIC). It may wait `*left_ns` for all its
+ *
+ * The process has waited since `asked_ns` (CLOCK_MONOTONIC). It may wait `*left_ns` for all its
  * plans. When this wait ends, its length is subtracted from `*left_ns`. |A plan is late at once if
  * another process has not got it in time. It is also late at once if it was made late and could not
  * be kept. Does not block. One thread. */

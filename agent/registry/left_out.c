@@ -1,5 +1,6 @@
 /* Design notes
- * |A method is left out by transforming its class without its probes. HotSpot then recompiles the
+ *
+ * A method is left out by transforming its class without its probes. HotSpot then recompiles the
  * class's code. It never compiles the old version of a method that is still running, so a loop in
  * it is interpreted to its end. So methods that are called rarely enough keep their probes and are
  * muted. */

@@ -12,7 +12,8 @@ enum { SJ_METHOD_GROUP_MAX = 4096 };
 /* Makes a plan whose functions are the `count` NUL-terminated names. A function is reported by a
  * runtime or left out. It is left out by the selection (NULL: none is), or because wanted[i] was 0.
  * Afterwards wanted[i] is 0 in both cases.
- * |A hash of `path` and names identifies the plan. The caller frees it. SJ_ECORRUPT: the bytes do
+ *
+ * A hash of `path` and names identifies the plan. The caller frees it. SJ_ECORRUPT: the bytes do
  * not hold so many names. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_group_make(const sj_selection *selection, const char *path,
                                              sj_slice names, uint32_t count, uint8_t *wanted,

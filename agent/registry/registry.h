@@ -143,7 +143,8 @@ typedef struct sj_plan_answer {
 
 /* Answers a MODULE request. Plans the module, once per session and build-id, and sends Module and
  * Mapping frames. Blocks for up to some seconds for large modules that are not cached.
- * |SJ_OK: `*answer` is filled. SJ_EAGAIN: the plan is being made and the process may still wait;
+ *
+ * SJ_OK: `*answer` is filled. SJ_EAGAIN: the plan is being made and the process may still wait;
  * ask again with the same request. SJ_EUNSUPPORTED: the selection excludes the module, it cannot be
  * planned, or its plan is late. */
 SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
@@ -177,7 +178,8 @@ void sj_function_states_deinit(sj_function_states *states);
 /* Replaces the selection and the rules that receive names; both are borrowed. Plans requested from
  * now on follow the selection, and the collector is notified. `states` receives the effect on
  * planned functions. The caller releases it, also after a failure.
- * |SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT: no module follows the new selection, or only some do. */
+ *
+ * SJ_ENOMEM, SJ_EIO, SJ_ECORRUPT: no module follows the new selection, or only some do. */
 SJ_MUST_CHECK sj_status sj_registry_select(sj_registry *registry, const sj_selection *selection,
                                            sj_function_rules *rules, sj_function_states *states);
 
@@ -266,7 +268,8 @@ typedef struct sj_container_answer {
 
 /* Adds the methods of a container that a runtime of a process has loaded as functions of a module,
  * once per session and module id. Reads the file. Sends Module and Mapping frames.
- * |SJ_EUNSUPPORTED: nothing in it is wanted. SJ_ENOTFOUND: its file cannot be read. SJ_ELIMIT,
+ *
+ * SJ_EUNSUPPORTED: nothing in it is wanted. SJ_ENOTFOUND: its file cannot be read. SJ_ELIMIT,
  * SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
                                                   const sj_link_container *container,
@@ -295,7 +298,8 @@ typedef struct sj_class_texts {
 /* Adds the methods of a Java class that a process is about to define as functions of a module, once
  * per session, loader and bytes. Sends Module and Mapping frames. Adds probes to the wanted
  * methods.
- * |Of `texts` it uses the loader, and the host of a hidden class, which selects and names that
+ *
+ * Of `texts` it uses the loader, and the host of a hidden class, which selects and names that
  * class. |SJ_EUNSUPPORTED: nothing in it is wanted, it has probes already, or it is not a class
  * file. SJ_ELIMIT, SJ_ENOMEM, errors of the frame writer. */
 SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
@@ -312,7 +316,8 @@ bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
  * (`is_out`), or includes them again. This takes effect when their classes are next transformed. It
  * moves the other functions to the front, in their order, and the methods behind them. It returns
  * the number of other functions.
- * |sj_registry_leave_out_none includes all methods again. Muted methods stay muted until
+ *
+ * sj_registry_leave_out_none includes all methods again. Muted methods stay muted until
  * sj_registry_take_muted. Any thread. */
 size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
                              size_t count, bool is_out);

@@ -1,5 +1,6 @@
 /* Design notes
- * |A plan holds all functions of its module, and marks those that are not wanted. So another
+ *
+ * A plan holds all functions of its module, and marks those that are not wanted. So another
  * selection only changes marks. A process that lacks hooks gets a second plan of the same module,
  * in which all functions that it has are marked as not wanted. Both derive from one plan, so that
  * their patches never overlap. */

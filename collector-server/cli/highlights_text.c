@@ -78,7 +78,6 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
     }
     print_functions(file, highlights, lines > others ? lines - others : 0);
     if (word != NULL) {
-        fprintf(file, "  next       sojourn report %s; tree, replay and ui take it likewise\n",
-                word);
+        fprintf(file, "  next       sojourn report %s; tree, replay and ui read it, too\n", word);
     }
 }

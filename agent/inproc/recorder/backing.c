@@ -1,5 +1,6 @@
 /* Design notes
- * |The arena is a sparse file on a tmpfs, which other files may fill. Writing to a page for which
+ *
+ * The arena is a sparse file on a tmpfs, which other files may fill. Writing to a page for which
  * the tmpfs has no memory raises SIGBUS in the program. So the recorder first has the kernel
  * allocate the pages (populate.c); a failure is then an error code. The recorder does not keep the
  * file's descriptor, because the program could see and close it. */

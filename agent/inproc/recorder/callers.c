@@ -1,5 +1,6 @@
 /* Design notes
- * |A call leaves its return address on the stack, and that address lies in the code of its caller.
+ *
+ * A call leaves its return address on the stack, and that address lies in the code of its caller.
  * Parts of a function that the compiler has moved away (.cold) are not noted as its code. So a call
  * from such a part has no known caller. */
 #include "agent/inproc/recorder/callers.h"

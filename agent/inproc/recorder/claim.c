@@ -1,5 +1,6 @@
 /* Design notes
- * |A thread's first probe searches for the bounds of its stack. glibc writes them into the thread's
+ *
+ * A thread's first probe searches for the bounds of its stack. glibc writes them into the thread's
  * control block, at a place that differs between versions. So the recorder looks for two words that
  * describe memory around both this frame and the block. If there are none, it reads
  * /proc/self/maps, which takes a hundred times as long. */

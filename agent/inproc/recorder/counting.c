@@ -1,5 +1,6 @@
 /* Design notes
- * |The cursor of a thread that writes short records may stand within a 16-byte place. A thread that
+ *
+ * The cursor of a thread that writes short records may stand within a 16-byte place. A thread that
  * reserves a whole record takes the rest of this place, too, in the same instruction, and writes
  * fillers into it. So each word is written by the probe that reserved it, whatever signal handlers
  * do in between. A place is complete as soon as a record follows it. */

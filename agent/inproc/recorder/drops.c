@@ -1,9 +1,11 @@
 /* Design notes
- * |The window holds the dropped records in order. Counting them follows the thread's own stack. A
+ *
+ * The window holds the dropped records in order. Counting them follows the thread's own stack. A
  * call that began and ended among them is lost. The entry of an open call stays at the start of the
  * window and moves into the next chunk. So the recorder loses calls, but later calls keep their
  * callers.
- * |This knowledge is unsure if the window does not show everything. It does not show records of
+ *
+ * This knowledge is unsure if the window does not show everything. It does not show records of
  * other stacks, of runtimes without addresses, without a clock, or of handlers in the slow path. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/sys.h"

@@ -1,10 +1,11 @@
 /* Design notes
- * |The recorder reads from a thread's stack whether the thread runs a signal handler. The kernel
+ *
+ * The recorder reads from a thread's stack whether the thread runs a signal handler. The kernel
  * leaves the restorer that was passed to sigaction there, as the handler's return address. It
  * returns the restorers when asked for the actions. The frame that the kernel made follows that
  * address. Where no restorers are in use, the recorder searches for a word that the kernel writes
  * into every such frame. On a stack that is not its own (alternate signal stack, coroutine) a
- * thread drops instead of waiting, which is safe. |Frames of handlers that have returned, and of
+ * thread drops instead of waiting, which is safe. Frames of handlers that have returned, and of
  * inferior calls, may stay on the stack within live frames that do not overwrite them. A running
  * handler has its own signal blocked, in addition to the signals that were blocked before. The
  * frame holds the earlier mask. So a frame with the thread's present mask is a remainder, unless

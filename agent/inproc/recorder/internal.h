@@ -108,7 +108,8 @@ bool sj_recorder_back_pages(void *address, uint64_t bytes);
 
 /* Like sj_recorder_back_pages, for a thread that has `chunks` chunks with memory. If little memory
  * is left, a thread that has chunks gets no further one.
- * |Counts each refusal. After a refusal, refuses without a system call for some milliseconds.
+ *
+ * Counts each refusal. After a refusal, refuses without a system call for some milliseconds.
  * In a confined process, makes no system call and returns true unless the arena is marked as
  * full. */
 bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, uint32_t chunks);

@@ -1,5 +1,6 @@
 /* Design notes
- * |Libraries are left out, because another thread may unload them. The program's writable data is
+ *
+ * Libraries are left out, because another thread may unload them. The program's writable data is
  * left out, because it may be unmapped or protected. Nothing is known of a stack that is not the
  * thread's own, such as that of a coroutine or a signal handler. */
 #include "agent/inproc/recorder/readable.h"

@@ -1,5 +1,6 @@
 /* Design notes
- * |The arena is one sparse file, mapped shared at an address aligned to a chunk. backing.c
+ *
+ * The arena is one sparse file, mapped shared at an address aligned to a chunk. backing.c
  * allocates memory for its pages. A page that the kernel zeroes on fork distinguishes a forked
  * child from its parent without a system call. A vfork child shares its parent's memory and thread,
  * so it rightly sees the parent's value. */

@@ -1,6 +1,7 @@
 /* The recorder owns the arena and gives each thread memory for its records.
- * |The probes that hooks/ emits reserve a record by adding 16 to the calling thread's cursor. If
- * the reserved address lies in the first 4 KiB of a 64 KiB chunk, they call sj_recorder_slow. |The
+ *
+ * The probes that hooks/ emits reserve a record by adding 16 to the calling thread's cursor. If
+ * the reserved address lies in the first 4 KiB of a 64 KiB chunk, they call sj_recorder_slow. The
  * recorder uses no libc, errno or locks. It is built with -mgeneral-regs-only, so it uses no vector
  * registers. After sj_recorder_start it allocates no memory. */
 #ifndef SJ_AGENT_INPROC_RECORDER_RECORDER_H
@@ -103,7 +104,8 @@ extern _Atomic uint32_t *sj_recorder_usable_mask __attribute__((visibility("hidd
 /* Creates the arena `directory/name` (mode 0600), maps it and arms the recorder. `directory` is
  * borrowed and must stay valid. One thread at a time. At most once per process: a forked child
  * calls sj_recorder_after_fork first.
- * |Errors: SJ_EINVAL: sizes are out of range. SJ_EEXIST: the file exists. SJ_ELIMIT: the file would
+ *
+ * Errors: SJ_EINVAL: sizes are out of range. SJ_EEXIST: the file exists. SJ_ELIMIT: the file would
  * exceed RLIMIT_FSIZE. SJ_EUNSUPPORTED: the kernel has no MADV_WIPEONFORK. SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_recorder_start(const char *directory, const char *name,
                                           const sj_link_welcome *welcome);
@@ -208,7 +210,8 @@ void sj_recorder_count_cpu(uint64_t since_ns);
 
 /* Returns the address of a record for a probe whose reservation failed. The record lies in a chunk,
  * or in memory whose records are counted as dropped. `tag` is the record's tag.
- * |May wait (SJ_FULL_WAIT, at most wait_ms), unless the thread runs a signal handler.
+ *
+ * May wait (SJ_FULL_WAIT, at most wait_ms), unless the thread runs a signal handler.
  * Async-signal-safe. */
 uint64_t sj_recorder_slow(uint32_t tag);
 

@@ -434,7 +434,8 @@ static uint32_t return_values(uint32_t function)
 /* Addresses saved from entry to exit: of a buffer that the function fills, or for a memory result.
  * A function has one or the other. The key is the stack address of the call, which no other open
  * call has.
- * |Two calls may share a place; the later one overwrites it. The check rejects another call's
+ *
+ * Two calls may share a place; the later one overwrites it. The check rejects another call's
  * address and one that is half written. */
 enum { KEPT_BUFFERS = 4096 };
 

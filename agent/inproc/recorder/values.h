@@ -36,7 +36,8 @@ typedef enum sj_values_outcome {
 /* Records the values that the descriptors name, one a byte, lowest first. Then applies rules to
  * them. `function` holds the function's id and, in its two highest bits, the shift. `stack` is the
  * stack pointer of the records. Returns an sj_values_outcome.
- * |Reads a text by a system call if reading it directly might fault. Async-signal-safe. Keeps
+ *
+ * Reads a text by a system call if reading it directly might fault. Async-signal-safe. Keeps
  * errno, unless a rule sets it. */
 uint32_t sj_recorder_values(uint32_t function, uint32_t descriptors, uint64_t stack,
                             sj_value_registers *registers);

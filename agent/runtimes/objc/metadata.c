@@ -6,10 +6,11 @@
  * code of a constructor points to it, so it is found by its shape: two fixed numbers and two
  * pointers. All reads through it are bounds-checked. The planner leaves out method lists whose
  * entries are not code.
- * |The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories,
+ *
+ * The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories,
  * which begin as GCC's do. A list states the size of its methods. A method begins with its code,
  * and a selector is a record that begins with its name. The superclass is a class, which may be in
- * another module. |The IMP of a method is an ordinary function, which the planner hooks in place.
+ * another module. The IMP of a method is an ordinary function, which the planner hooks in place.
  * So every kind of call is seen: sends, super, cached IMPs, NSInvocation, forwarding. Return
  * addresses stay valid, and a method that is filtered out costs nothing. */
 #include "agent/objfile/elf_machine.h"
