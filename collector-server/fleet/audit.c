@@ -17,7 +17,7 @@ static sj_status failed(sqlite3 *database, sj_error *error)
 }
 
 /* Removes rows of SQL that are older than the newest `SQL_ROWS_KEPT` rows. Others stay for ever, so
- * that nobody can hide an action behind many questions. */
+ * that many questions cannot hide an action. */
 static sj_status forget_sql(sqlite3 *database, int64_t newest, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;

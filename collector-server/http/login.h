@@ -23,7 +23,7 @@ enum {
     SJ_LOGIN_WHO_BYTES = SJ_API_TOKEN_NAME_BYTES + 8
 };
 
-/* Who sends a request. */
+/* The sender of a request. */
 typedef struct sj_visitor {
     sj_role role;     /* SJ_ROLE_NONE: no valid token was shown */
     bool is_bearer;   /* the token was in a header that no page of another site can set */

@@ -1,4 +1,4 @@
-/* Which role each route needs, tokens that end, and the rows of the audit. */
+/* Tests the role that each route needs, tokens that end, and the rows of the audit. */
 #include "collector-server/fleet/api_tokens.h"
 #include "collector-server/http/question_worker.h"
 #include "collector-server/http/route.h"

@@ -1,5 +1,6 @@
-// What the role of this tab's token permits. The server decides; pages hide what it would refuse.
-import { effect } from "@preact/signals";
+// Tells what the role of this tab's token permits. The server decides, and pages hide what it would
+// refuse.
+import { computed, effect } from "@preact/signals";
 import { isTokenKnown, token } from "../token";
 import { askHealth, health } from "./engine";
 
@@ -15,8 +16,9 @@ export function may(needed: Role): boolean {
 
 // Asks who is signed in whenever this tab gets a token.
 export function followRole(): void {
+    const shown = computed(() => (isTokenKnown.value ? token.value : null));
     effect(() => {
-        if (isTokenKnown.value && token.value !== "") {
+        if (shown.value !== null) {
             void askHealth();
         }
     });
