@@ -6,16 +6,43 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
-                        const char *path)
+/* The suffix of an unfinished file, so that it does not look like a whole one. */
+#define UNFINISHED ".unfinished"
+
+/* Returns the name under which `path` is written until it is whole. Only a regular file has such a
+ * name; a pipe or a device gets its bytes at once. The caller frees it. */
+static char *unfinished_name(const char *path)
 {
-    FILE *output = path != NULL ? sj_query_output_open(&sj_command_export, database, path) : stdout;
-    if (output == NULL) {
-        return SJ_EXIT_FAILED;
+    struct stat there;
+    if (path == NULL || (stat(path, &there) == 0 && !S_ISREG(there.st_mode))) {
+        return NULL;
     }
+    char *name;
+    return asprintf(&name, "%s" UNFINISHED, path) >= 0 ? name : NULL;
+}
+
+/* Gives a whole file its name, or removes one that is not whole. */
+static int finish_file(const char *unfinished, const char *path, int code)
+{
+    if (unfinished != NULL && code != SJ_EXIT_OK) {
+        (void)unlink(unfinished);
+    } else if (unfinished != NULL && rename(unfinished, path) != 0) {
+        code = sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s", path,
+                                strerror(errno));
+        (void)unlink(unfinished);
+    }
+    return code;
+}
+
+static int write_output(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
+                        const char *path, FILE *output)
+{
     sj_error error = {0};
     const sj_status status = exporter->write(database, session_id, output, &error);
     const bool failed = ferror(output) != 0;
@@ -33,28 +60,64 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
     return SJ_EXIT_OK;
 }
 
+static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
+                        const char *path)
+{
+    if (path == NULL) {
+        return write_output(database, session_id, exporter, NULL, stdout);
+    }
+    if (sj_query_output_is_database(&sj_command_export, database, path)) {
+        return SJ_EXIT_FAILED;
+    }
+    char *unfinished = unfinished_name(path);
+    FILE *output =
+        sj_query_output_open(&sj_command_export, database, unfinished != NULL ? unfinished : path);
+    int code = SJ_EXIT_FAILED;
+    if (output != NULL) {
+        code = finish_file(unfinished, path,
+                           write_output(database, session_id, exporter, path, output));
+    }
+    free(unfinished);
+    return code;
+}
+
 typedef struct export_request {
     sj_query_options query;
     const char *format;
     const char *output;
 } export_request;
 
+#define FORMATS                                                                                    \
+    "function.txt, folded, chrome-json, perfetto, speedscope, pprof, callgrind, lcov, "            \
+    "report.txt, arrow, parquet or html"
+
+/* Returns the exporter of --format, else that of the output's name, else that of function.txt.
+ * Returns NULL if --format names none. */
+static const sj_exporter *choose_exporter(const export_request *request)
+{
+    if (request->format == NULL) {
+        const sj_exporter *named = sj_exporter_ending(&sj_exporter_html, request->output) != 0
+                                       ? &sj_exporter_html
+                                       : sj_exporter_of_file(request->output);
+        return named != NULL ? named : &sj_exporter_function_txt;
+    }
+    return strcmp(request->format, sj_exporter_html.name) == 0 ? &sj_exporter_html
+                                                               : sj_exporter_find(request->format);
+}
+
 static int run_export(int argc, char **argv)
 {
-    export_request request = {.format = "function.txt", .output = "-"};
+    export_request request = {.output = "-"};
     int first = 0;
     const int code = sj_options_parse(&sj_command_export, argc, argv, &request, &first);
     if (code >= 0) {
         return code;
     }
-    const sj_exporter *exporter = strcmp(request.format, sj_exporter_html.name) == 0
-                                      ? &sj_exporter_html
-                                      : sj_exporter_find(request.format);
+    const sj_exporter *exporter = choose_exporter(&request);
     if (exporter == NULL) {
         return sj_command_usage_error(&sj_command_export,
-                                      "--format takes function.txt, folded, chrome-json, "
-                                      "report.txt, arrow, parquet or html, not '%s'",
-                                      request.format);
+                                      "--format does not know '%s': it takes %s", request.format,
+                                      FORMATS);
     }
     const int taken =
         sj_query_take_file(&sj_command_export, argc, argv, first, &request.query.file);
@@ -84,12 +147,18 @@ static const sj_option export_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(export_request, format),
-     .help = "function.txt (default): one line an entry or exit,\n"
+     .help = "default: by the name of OUT, else function.txt\n"
+             "function.txt: one line an entry or exit,\n"
              "folded: call paths with self time, for flame graph tools,\n"
              "chrome-json: trace events for chrome://tracing and Perfetto,\n"
              "report.txt: what each function cost,\n"
              "arrow: the calls as an Arrow IPC file, for Python and data frames,\n"
              "parquet: the calls, compressed, for DuckDB and the like,\n"
+             "perfetto: Perfetto's binary trace, for ui.perfetto.dev,\n"
+             "speedscope: every call, for speedscope.app,\n"
+             "pprof: call paths with calls and self time, for go tool pprof,\n"
+             "callgrind: functions and callees, for KCachegrind,\n"
+             "lcov: coverage of functions and lines, for genhtml,\n"
              "html: a page that opens without a server"},
     {.name = "output",
      .letter = 'o',
@@ -107,8 +176,8 @@ const sj_command sj_command_export = {
     .options = export_options,
     .examples = "Examples:\n"
                 "  sojourn export -o function.txt\n"
-                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n"
-                "  sojourn export --format parquet -o calls.parquet lab.db\n"
-                "  sojourn export --format html -o session.html\n",
+                "  sojourn export --session 3 -o trace.perfetto lab.db\n"
+                "  sojourn export -o calls.parquet lab.db\n"
+                "  sojourn export -o session.html\n",
     .run = run_export,
 };

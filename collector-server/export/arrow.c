@@ -362,6 +362,7 @@ static sj_status write_arrow(sqlite3 *database, int64_t session_id, FILE *output
 
 const sj_exporter sj_exporter_arrow = {
     .name = "arrow",
+    .endings = ".arrow",
     .summary = "the calls as an Arrow IPC file, for Python, R and data frames",
     .lists_calls = true,
     .write = write_arrow,

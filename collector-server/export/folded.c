@@ -71,6 +71,7 @@ static sj_status write_folded(sqlite3 *database, int64_t session_id, FILE *outpu
 
 const sj_exporter sj_exporter_folded = {
     .name = "folded",
+    .endings = ".folded",
     .summary = "call paths with self time in ns, one a line, for flame graph tools",
     .write = write_folded,
 };

@@ -193,6 +193,7 @@ static sj_status write_parquet(sqlite3 *database, int64_t session_id, FILE *outp
 
 const sj_exporter sj_exporter_parquet = {
     .name = "parquet",
+    .endings = ".parquet",
     .summary = "the calls as a Parquet file, for DuckDB, ClickHouse and data frames",
     .lists_calls = true,
     .write = write_parquet,

@@ -82,6 +82,7 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
 
 const sj_exporter sj_exporter_report_txt = {
     .name = "report.txt",
+    .endings = ".report.txt",
     .summary = "what each function cost: calls, times, quantiles, the most first",
     .write = write_report,
 };

@@ -222,6 +222,23 @@ def own_output(sojourn, database):
             check(done.returncode == 1 and "is the database" in done.stderr and file.read() == before, f"{command}: {done}")
 
 
+def failed_export(sojourn, database):
+    """A failed export leaves no new file, and an older one as it was."""
+    folder = sojourn.path("exports")
+    os.mkdir(folder)
+    old = os.path.join(folder, "old.info")
+    with open(old, "w", encoding="utf-8") as file:
+        file.write("older")
+    for name in ("old.info", "new.info"):
+        done = sojourn.run(["export", "-o", os.path.join(folder, name), database], capture_output=True, text=True)
+        check(done.returncode == 3 and "sojourn symbols" in done.stderr, f"coverage without lines: {done}")
+    with open(old, encoding="utf-8") as file:
+        check(file.read() == "older", "a failed export changed an older file")
+    check(os.listdir(folder) == ["old.info"], f"a failed export left {os.listdir(folder)}")
+    done = sojourn.run(["export", "-o", os.path.join(folder, "old.folded"), database], capture_output=True, text=True)
+    check(done.returncode == 0 and sorted(os.listdir(folder)) == ["old.folded", "old.info"], f"a whole export: {done}")
+
+
 def digits(sojourn, database):
     """A uuid that begins with digits only, as lists show it, names its session."""
     connection = sqlite3.connect(database)
@@ -252,6 +269,7 @@ def test(sojourn, _):
     recursion(sojourn, samples)
     open_calls(sojourn)
     own_output(sojourn, database)
+    failed_export(sojourn, database)
     digits(sojourn, database)
 
 
