@@ -1,3 +1,4 @@
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
@@ -40,11 +41,11 @@ static int finish_file(const char *unfinished, const char *path, int code)
     return code;
 }
 
-static int write_output(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
+static int write_output(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
                         const char *path, FILE *output)
 {
     sj_error error = {0};
-    const sj_status status = exporter->write(database, session_id, output, &error);
+    const sj_status status = exporter->write(database, part, output, &error);
     const bool failed = ferror(output) != 0;
     const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
     const int problem = closed ? 0 : errno; /* errno of an earlier failed write is lost */
@@ -60,11 +61,11 @@ static int write_output(sqlite3 *database, int64_t session_id, const sj_exporter
     return SJ_EXIT_OK;
 }
 
-static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
+static int write_export(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
                         const char *path)
 {
     if (path == NULL) {
-        return write_output(database, session_id, exporter, NULL, stdout);
+        return write_output(database, part, exporter, NULL, stdout);
     }
     if (sj_query_output_is_database(&sj_command_export, database, path)) {
         return SJ_EXIT_FAILED;
@@ -74,8 +75,7 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
         sj_query_output_open(&sj_command_export, database, unfinished != NULL ? unfinished : path);
     int code = SJ_EXIT_FAILED;
     if (output != NULL) {
-        code = finish_file(unfinished, path,
-                           write_output(database, session_id, exporter, path, output));
+        code = finish_file(unfinished, path, write_output(database, part, exporter, path, output));
     }
     free(unfinished);
     return code;
@@ -83,6 +83,8 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
 
 typedef struct export_request {
     sj_query_options query;
+    sj_call_choice choice;
+    int64_t max_depth;
     const char *format;
     const char *output;
 } export_request;
@@ -105,9 +107,53 @@ static const sj_exporter *choose_exporter(const export_request *request)
                                                                : sj_exporter_find(request->format);
 }
 
+/* Writes the chosen part of the session. */
+static int export_part(export_request *request, const sj_exporter *exporter, sqlite3 *database,
+                       int64_t session_id)
+{
+    sj_error error = {0};
+    if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_export, &error);
+    }
+    const sj_call_part part = {.session_id = session_id,
+                               .selection = request->choice.selection,
+                               .functions = request->choice.functions,
+                               .levels = request->max_depth + 1};
+    int code;
+    if (exporter->is_whole && sj_call_part_is_limited(&part)) {
+        code = sj_command_usage_error(&sj_command_export,
+                                      "%s is made of the sums of whole sessions: leave out the "
+                                      "options that choose calls, or take another format",
+                                      exporter->name);
+    } else {
+        code = write_export(database, &part, exporter,
+                            strcmp(request->output, "-") == 0 ? NULL : request->output);
+    }
+    sj_call_choice_deinit(&request->choice);
+    return code;
+}
+
+static int export_session(export_request *request, const sj_exporter *exporter)
+{
+    sqlite3 *database;
+    int64_t session_id;
+    int code = sj_query_open(&sj_command_export, &request->query, &database, &session_id);
+    if (code == SJ_EXIT_OK) {
+        if (exporter->lists_calls) {
+            sj_query_warn_of_totals(&sj_command_export, database, session_id);
+        }
+        if (strcmp(request->output, "-") != 0 || isatty(STDOUT_FILENO) == 0) {
+            sj_work_progress_start();
+        }
+        code = export_part(request, exporter, database, session_id);
+        sqlite3_close(database);
+    }
+    return code;
+}
+
 static int run_export(int argc, char **argv)
 {
-    export_request request = {.output = "-"};
+    export_request request = {.output = "-", .max_depth = -1};
     int first = 0;
     const int code = sj_options_parse(&sj_command_export, argc, argv, &request, &first);
     if (code >= 0) {
@@ -124,21 +170,8 @@ static int run_export(int argc, char **argv)
     if (taken >= 0) {
         return taken;
     }
-    sqlite3 *database;
-    int64_t session_id;
-    int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
-    if (exit_code == SJ_EXIT_OK) {
-        if (exporter->lists_calls) {
-            sj_query_warn_of_totals(&sj_command_export, database, session_id);
-        }
-        const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;
-        if (path != NULL || isatty(STDOUT_FILENO) == 0) {
-            sj_work_progress_start();
-        }
-        exit_code = write_export(database, session_id, exporter, path);
-        sqlite3_close(database);
-    }
-    return exit_code;
+    const int checked = sj_call_choice_check(&sj_command_export, &request.choice);
+    return checked >= 0 ? checked : export_session(&request, exporter);
 }
 
 static const sj_option export_options[] = {
@@ -167,6 +200,16 @@ static const sj_option export_options[] = {
      .offset = offsetof(export_request, output),
      .help = "write to OUT (default: standard output)"},
     SJ_QUERY_SESSION_OPTION(offsetof(export_request, query)),
+    SJ_CALL_CHOICE_OPTIONS(offsetof(export_request, choice)),
+    SJ_CALL_FUNCTION_OPTIONS(offsetof(export_request, choice),
+                             "only calls of these functions, and all calls below them",
+                             "only calls of functions of these modules, and all calls below them"),
+    {.name = "depth",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(export_request, max_depth),
+     .least = 0,
+     .help = "leave out calls deeper than N (0: the outermost written calls only)"},
     {0}};
 
 const sj_command sj_command_export = {
@@ -178,6 +221,8 @@ const sj_command sj_command_export = {
                 "  sojourn export -o function.txt\n"
                 "  sojourn export --session 3 -o trace.perfetto lab.db\n"
                 "  sojourn export -o calls.parquet lab.db\n"
+                "  sojourn export --thread worker --from 2s --to 3s -o part.json lab.db\n"
+                "  sojourn export --function 'parse_*' -o parse.speedscope.json\n"
                 "  sojourn export -o session.html\n",
     .run = run_export,
 };

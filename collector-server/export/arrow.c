@@ -341,10 +341,11 @@ static sj_status write_file(arrow_writer *writer, sj_error *error)
     return SJ_OK;
 }
 
-static sj_status write_arrow(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_arrow(sqlite3 *database, const sj_call_part *part, FILE *output,
+                             sj_error *error)
 {
     arrow_writer writer = {.output = output};
-    sj_status status = sj_call_reader_open(&writer.calls, database, session_id, error);
+    sj_status status = sj_call_reader_open(&writer.calls, database, part, error);
     if (status == SJ_OK) {
         status = write_file(&writer, error);
     }

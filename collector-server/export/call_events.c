@@ -35,6 +35,8 @@ typedef struct open_call {
 typedef struct event_reader {
     sj_call_event_receiver receive;
     void *context;
+    sj_call_filter filter;
+    bool has_windows; /* calls between two windows of a stream are left out */
     sj_call_track track;
     open_call *open;
     size_t count, capacity;
@@ -68,6 +70,20 @@ static sj_status pass_ends(event_reader *reader, int64_t depth, const int64_t *n
 {
     while (reader->count != 0 && reader->open[reader->count - 1].depth >= depth) {
         SJ_TRY(pass_end(reader, next_ns));
+    }
+    return SJ_OK;
+}
+
+/* Ends the calls of an earlier window that ended before the call that begins at `start_ns`. Without
+ * the calls between the windows, the depth alone does not tell that they are not its callers. */
+static sj_status pass_earlier_ends(event_reader *reader, int64_t start_ns)
+{
+    while (reader->has_windows && reader->count != 0) {
+        const open_call *last = &reader->open[reader->count - 1];
+        if (!last->has_end || last->end_ns >= start_ns) {
+            break;
+        }
+        SJ_TRY(pass_end(reader, &start_ns));
     }
     return SJ_OK;
 }
@@ -134,6 +150,7 @@ static sj_status pass_call(event_reader *reader, sqlite3_stmt *row)
         .is_tail_call = sqlite3_column_type(row, COLUMN_TAIL_CALLER) != SQLITE_NULL,
         .is_estimate = (sqlite3_column_int64(row, COLUMN_FLAGS) & SJ_CALL_UNTIMED) != 0};
     SJ_TRY(pass_ends(reader, sqlite3_column_int64(row, COLUMN_DEPTH), &event.at_ns));
+    SJ_TRY(pass_earlier_ends(reader, event.at_ns));
     SJ_TRY(reader->receive(reader->context, &event));
     return push_call(reader, row, event.name);
 }
@@ -149,7 +166,11 @@ static sj_status read_rows(sqlite3 *database, sqlite3_stmt *row, event_reader *r
     sj_status status = SJ_OK;
     int result = SQLITE_DONE;
     while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-        status = pass_call(reader, row);
+        status = sj_call_filter_passes(&reader->filter, sqlite3_column_int64(row, COLUMN_STREAM),
+                                       sqlite3_column_int64(row, COLUMN_DEPTH),
+                                       sqlite3_column_int64(row, COLUMN_FUNCTION))
+                     ? pass_call(reader, row)
+                     : SJ_OK;
     }
     if (status == SJ_OK) {
         status = pass_ends(reader, 0, NULL);
@@ -160,26 +181,28 @@ static sj_status read_rows(sqlite3 *database, sqlite3_stmt *row, event_reader *r
     return status == SJ_OK && result != SQLITE_DONE ? cannot_read(database, error) : status;
 }
 
-sj_status sj_call_events_read(sqlite3 *database, int64_t session_id, sj_call_event_receiver receive,
-                              void *context, sj_error *error)
+sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
+                              sj_call_event_receiver receive, void *context, sj_error *error)
 {
-    static const char sql[] =
-        "SELECT f.name, c.start_ns, c.end_ns, coalesce(p.pid, ?1), " SJ_TRACK_NUMBER_SQL
+    static const char columns[] =
+        "f.name, c.start_ns, c.end_ns, coalesce(p.pid, ?1), " SJ_TRACK_NUMBER_SQL
         ", c.function_id, c.call_id, c.flags, c.ending, c.stream_id, c.depth, c.tail_caller_id,"
-        " s.own_stack, iif(s.own_stack, t.name, t.name || ', stack ' || s.number), p.executable"
-        " FROM calls AS c "
+        " s.own_stack, iif(s.own_stack, t.name, t.name || ', stack ' || s.number), p.executable";
+    static const char joins[] =
         "LEFT JOIN functions AS f ON f.function_id = c.function_id "
         "LEFT JOIN streams AS s ON s.stream_id = c.stream_id "
         "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE c.session_id = ?1 ORDER BY c.call_id";
+        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number";
     sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sj_call_part_prepare(database, part, columns, joins, "", &row) != SJ_OK) {
         return cannot_read(database, error);
     }
-    sqlite3_bind_int64(row, 1, session_id);
-    event_reader reader = {.receive = receive, .context = context};
-    const sj_status status = read_rows(database, row, &reader, error);
+    event_reader reader = {
+        .receive = receive, .context = context, .has_windows = part->selection != NULL};
+    sj_status status = sj_call_filter_open(&reader.filter, database, part);
+    status = status == SJ_OK ? read_rows(database, row, &reader, error)
+                             : sj_fail(error, status, "cannot read the chosen functions");
+    sj_call_filter_close(&reader.filter);
     end_track(&reader.track);
     free(reader.open);
     free(reader.names);

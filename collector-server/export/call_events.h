@@ -3,6 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_EVENTS_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_EVENTS_H
 
+#include "collector-server/export/call_part.h"
 #include "proto/base/error.h"
 
 #include <sqlite3.h>
@@ -41,12 +42,12 @@ typedef struct sj_call_event {
 /* Receives one event. Everything is borrowed for the call. */
 typedef sj_status (*sj_call_event_receiver)(void *context, const sj_call_event *event);
 
-/* Passes the begin and the end of each call to `receive`, track by track, as a stream: only open
- * calls are held in memory. Within a track events nest, and times do not decrease except where
- * those of untrusted calls do. A call whose end is unknown ends with its nearest caller that has an
- * end, or where its next sibling begins, whichever is earlier. It has no end event if neither is
- * known. Returns SJ_EIO, SJ_ENOMEM, or the receiver's status. Blocks on the database. */
-SJ_MUST_CHECK sj_status sj_call_events_read(sqlite3 *database, int64_t session_id,
+/* Passes the begin and the end of each call of a part to `receive`, track by track, as a stream:
+ * only open calls are held in memory. Within a track events nest, and times do not decrease except
+ * where those of untrusted calls do. A call whose end is unknown ends with its nearest caller that
+ * has an end, or where its next sibling begins, whichever is earlier. It has no end event if
+ * neither is known. Returns SJ_EIO, SJ_ENOMEM, or the receiver's status. Blocks on the database. */
+SJ_MUST_CHECK sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
                                             sj_call_event_receiver receive, void *context,
                                             sj_error *error);
 

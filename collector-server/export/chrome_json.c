@@ -125,16 +125,17 @@ static sj_status write_names(sqlite3 *database, int64_t session_id, event_list *
                                            sqlite3_errmsg(database));
 }
 
-static sj_status write_chrome(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_chrome(sqlite3 *database, const sj_call_part *part, FILE *output,
+                              sj_error *error)
 {
     fputs("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[", output);
     event_list events = {.output = output};
-    sj_status status = sj_call_arguments_open(database, session_id, &events.arguments, error);
+    sj_status status = sj_call_arguments_open(database, part->session_id, &events.arguments, error);
     if (status == SJ_OK) {
-        status = write_names(database, session_id, &events, error);
+        status = write_names(database, part->session_id, &events, error);
     }
     if (status == SJ_OK) {
-        status = sj_call_events_read(database, session_id, write_event, &events, error);
+        status = sj_call_events_read(database, part, write_event, &events, error);
     }
     sj_call_arguments_close(&events.arguments);
     fputs("\n]}\n", output);

@@ -3,6 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 #define SJ_COLLECTOR_SERVER_EXPORT_EXPORTER_H
 
+#include "collector-server/export/call_part.h"
 #include "proto/base/error.h"
 
 #include <sqlite3.h>
@@ -16,9 +17,10 @@ typedef struct sj_exporter {
     const char *endings; /* of file names in this format: separated by spaces; NULL: none */
     const char *summary;
     bool lists_calls; /* true if it writes single calls, which a profile does not contain */
-    /* Writes one session as a stream: memory does not grow with the number of calls. Returns SJ_EIO
-     * and other errors. */
-    sj_status (*write)(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error);
+    bool is_whole;    /* true if it writes whole sessions only */
+    /* Writes a part of a session as a stream: memory does not grow with the number of calls.
+     * Returns SJ_EIO and other errors. */
+    sj_status (*write)(sqlite3 *database, const sj_call_part *part, FILE *output, sj_error *error);
 } sj_exporter;
 
 /* All exporters, NULL-terminated. */

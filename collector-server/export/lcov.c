@@ -148,15 +148,16 @@ static sj_status write_functions(sqlite3 *database, sqlite3_stmt *row, file_writ
                              "with `sojourn symbols`");
 }
 
-static sj_status write_lcov(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_lcov(sqlite3 *database, const sj_call_part *part, FILE *output,
+                            sj_error *error)
 {
     file_writer writer = {.output = output};
     sqlite3_stmt *row = NULL;
     sj_status status;
     if (sqlite3_prepare_v2(database, functions_sql, -1, &row, NULL) == SQLITE_OK &&
         sqlite3_prepare_v2(database, lines_sql, -1, &writer.recorded, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(row, 1, session_id);
-        sqlite3_bind_int64(writer.recorded, 1, session_id);
+        sqlite3_bind_int64(row, 1, part->session_id);
+        sqlite3_bind_int64(writer.recorded, 1, part->session_id);
         status = write_functions(database, row, &writer, error);
     } else {
         status = sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
@@ -170,5 +171,6 @@ const sj_exporter sj_exporter_lcov = {
     .name = "lcov",
     .endings = ".info .lcov",
     .summary = "coverage of functions and lines, for genhtml",
+    .is_whole = true,
     .write = write_lcov,
 };

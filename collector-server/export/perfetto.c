@@ -275,16 +275,16 @@ static sj_status write_losses(sqlite3 *database, int64_t session_id, trace_write
                : status;
 }
 
-static sj_status write_perfetto(sqlite3 *database, int64_t session_id, FILE *output,
+static sj_status write_perfetto(sqlite3 *database, const sj_call_part *part, FILE *output,
                                 sj_error *error)
 {
     trace_writer writer = {.stream = {.output = output}};
-    sj_status status = sj_call_arguments_open(database, session_id, &writer.arguments, error);
+    sj_status status = sj_call_arguments_open(database, part->session_id, &writer.arguments, error);
     if (status == SJ_OK) {
-        status = sj_call_events_read(database, session_id, write_event, &writer, error);
+        status = sj_call_events_read(database, part, write_event, &writer, error);
     }
     if (status == SJ_OK) {
-        status = write_losses(database, session_id, &writer, error);
+        status = write_losses(database, part->session_id, &writer, error);
     }
     sj_call_arguments_close(&writer.arguments);
     sj_hash_map_deinit(&writer.named);

@@ -153,19 +153,19 @@ static sj_status write_path(profile_writer *writer, sqlite3_stmt *row)
     return sqlite3_column_int64(row, COLUMN_CALLS) != 0 ? write_sample(writer, row, depth) : SJ_OK;
 }
 
-static sj_status write_paths(sqlite3 *database, int64_t session_id, profile_writer *writer,
+static sj_status write_paths(sqlite3 *database, const sj_call_part *part, profile_writer *writer,
                              sj_error *error)
 {
     sqlite3_stmt *row;
     if (sqlite3_prepare_v2(
             database,
             "SELECT t.depth, t.function_id, t.name, t.calls, t.self_ns, l.file, l.line, f.symbol "
-            "FROM call_tree(?1) AS t LEFT JOIN functions AS f USING (function_id) "
-            "LEFT JOIN function_lines AS l USING (function_id)",
+            "FROM call_tree(?1, ?2, ?3) AS t LEFT JOIN functions AS f USING (function_id) "
+            "LEFT JOIN function_lines AS l USING (function_id) WHERE ?4 = 0 OR t.depth < ?4",
             -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the call paths: %s", sqlite3_errmsg(database));
     }
-    sqlite3_bind_int64(row, 1, session_id);
+    sj_call_part_bind_tree(part, row);
     sj_status status = SJ_OK;
     int result = SQLITE_DONE;
     while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
@@ -180,12 +180,13 @@ static sj_status write_paths(sqlite3 *database, int64_t session_id, profile_writ
     return status;
 }
 
-static sj_status write_pprof(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_pprof(sqlite3 *database, const sj_call_part *part, FILE *output,
+                             sj_error *error)
 {
     profile_writer writer = {.stream = {.output = output}};
-    sj_status status = write_head(database, session_id, &writer, error);
+    sj_status status = write_head(database, part->session_id, &writer, error);
     if (status == SJ_OK) {
-        status = write_paths(database, session_id, &writer, error);
+        status = write_paths(database, part, &writer, error);
     }
     sj_hash_map_deinit(&writer.known);
     free(writer.path);

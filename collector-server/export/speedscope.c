@@ -134,14 +134,14 @@ static sj_status write_frames(sqlite3 *database, const profile_writer *writer, s
     return SJ_OK;
 }
 
-static sj_status write_speedscope(sqlite3 *database, int64_t session_id, FILE *output,
+static sj_status write_speedscope(sqlite3 *database, const sj_call_part *part, FILE *output,
                                   sj_error *error)
 {
     fputs("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\","
           "\"exporter\":\"sojourn\",\"profiles\":[",
           output);
     profile_writer writer = {.output = output};
-    sj_status status = sj_call_events_read(database, session_id, write_event, &writer, error);
+    sj_status status = sj_call_events_read(database, part, write_event, &writer, error);
     end_profile(&writer);
     fputs("],\"shared\":{\"frames\":[", output);
     if (status == SJ_OK) {

@@ -48,7 +48,8 @@ static char *export_text(const char *format)
     sj_error error = {0};
     const sj_exporter *exporter = sj_exporter_find(format);
     assert_non_null(exporter);
-    assert_int_equal(exporter->write(database, 1, output, &error), SJ_OK);
+    assert_int_equal(exporter->write(database, &(sj_call_part){.session_id = 1}, output, &error),
+                     SJ_OK);
     fclose(output);
     return text;
 }
