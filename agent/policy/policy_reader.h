@@ -91,10 +91,10 @@ SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *lis
 SJ_MUST_CHECK sj_status sj_policy_names(sj_policy_reader *reader, json_t *list, char *names,
                                         size_t bytes);
 
-/* Parse a part of the policy each, as sj_policy_key.parse does: the part about a runtime into its
- * sj_runtime_selection (policy_runtimes.c), the rules about values into a sj_selection
- * (policy_values.c), and the part about freed memory (policy_zombies.c) and the triggers
- * (policy_triggers.c) into a sj_policy. */
+/* Parse a part of the policy each, as sj_policy_key.parse does. The part about a runtime is parsed
+ * into its sj_runtime_selection (policy_runtimes.c), the rules about values into a sj_selection
+ * (policy_values.c). The part about freed memory (policy_zombies.c) and the triggers
+ * (policy_triggers.c) are parsed into a sj_policy. */
 SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, void *target,
                                                json_t *value);
 SJ_MUST_CHECK sj_status sj_policy_read_values(sj_policy_reader *reader, void *target,
