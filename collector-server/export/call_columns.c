@@ -3,6 +3,7 @@
 #include "collector-server/export/call_columns.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/base/utf8_text.h"
 
 #include <stdlib.h>
@@ -144,21 +145,9 @@ void sj_call_reader_close(sj_call_reader *reader)
 /* Returns the range that contains a function id, or NULL. */
 static const sj_function_range *find_range(const sj_call_reader *reader, int64_t id)
 {
-    size_t low = 0;
-    size_t high = reader->range_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const sj_function_range *range = &reader->ranges[middle];
-        if (id >= range->first_id && id - range->first_id < range->count) {
-            return range;
-        }
-        if (id < range->first_id) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return NULL;
+    const size_t after = SJ_BISECT(0, reader->range_count, i, reader->ranges[i].first_id <= id);
+    const sj_function_range *range = after != 0 ? &reader->ranges[after - 1] : NULL;
+    return range != NULL && id - range->first_id < range->count ? range : NULL;
 }
 
 static void put(sj_call_reader *reader, int column, size_t row, int64_t value)
@@ -245,17 +234,9 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
 
 const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place)
 {
-    size_t low = 0; /* the last range that begins at or before `place` */
-    size_t high = reader->range_count;
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (reader->ranges[middle].first_place <= place) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    const sj_function_range *range = &reader->ranges[low];
+    const size_t after =
+        SJ_BISECT(1, reader->range_count, i, reader->ranges[i].first_place <= place);
+    const sj_function_range *range = &reader->ranges[after - 1];
     sqlite3_reset(reader->name);
     sqlite3_bind_int64(reader->name, 1, range->first_id + (place - range->first_place));
     const char *name = sqlite3_step(reader->name) == SQLITE_ROW

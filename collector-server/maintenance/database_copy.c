@@ -164,7 +164,7 @@ sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied
 static sj_status verify_part(const char *part, const sj_verify_options *options,
                              bool accepts_damage, sj_error *error)
 {
-    const sj_sink_options sink = {.path = part};
+    const sj_store_options sink = {.path = part};
     sj_store *store = NULL;
     sj_verified verified = {0};
     SJ_TRY(sj_store_open(&sink, &store, error));

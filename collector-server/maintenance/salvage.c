@@ -247,7 +247,7 @@ static sj_status rebuild_sums(sj_store *store, const char *part, sj_error *error
 static sj_status finish_part(const char *part, const sj_verify_options *options,
                              sj_salvaged *salvaged, sj_error *error)
 {
-    const sj_sink_options sink = {.path = part};
+    const sj_store_options sink = {.path = part};
     const sj_verify_options silent = {0};
     sj_store *store = NULL;
     SJ_TRY(sj_store_open(&sink, &store, error));

@@ -8,6 +8,7 @@
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
@@ -241,16 +242,7 @@ bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id)
     if (filter->functions == NULL) {
         return function_id != 0 && function_id == filter->function_id;
     }
-    size_t low = 0;
-    size_t high = filter->function_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (filter->functions[middle] < function_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, filter->function_count, i, filter->functions[i] < function_id);
     return low < filter->function_count && filter->functions[low] == function_id;
 }
 

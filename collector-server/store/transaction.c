@@ -181,6 +181,11 @@ sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error)
     return SJ_OK;
 }
 
+bool sj_store_ends_batch(sj_status status)
+{
+    return status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
+}
+
 void sj_store_rollback(sj_store *store)
 {
     sj_error ignored;

@@ -275,6 +275,8 @@ def check_rooms(_build, root=ROOT):
                 used = include[1]
                 if room_of(used) != room and floor.get(room_of(used), len(floor)) >= floor[room]:
                     problems.append(f"{name}:{number}: {used} is not on a lower floor")
+                if room_of(used) != room and used.endswith("internal.h"):
+                    problems.append(f"{name}:{number}: {used} is internal to another component")
                 if name.startswith("agent/inproc/") and not used.startswith(INSIDE):
                     problems.append(f"{name}:{number}: {used} is not for the traced program")
     fail(problems)
