@@ -406,7 +406,7 @@ static int next_stream(sj_block_scan *scan)
                           ? INT64_MIN
                           : sqlite3_column_int64(scan->streams, 2);
     const int entered = sj_scan_session_enter(scan, sqlite3_column_int64(scan->streams, 1));
-    if (entered == SQLITE_NOTFOUND || entered == SQLITE_CORRUPT) {
+    if (entered == SQLITE_NOTFOUND || entered == SJ_SCAN_NO_CLOCK) {
         sj_query_warn(scan->state, -scan->stream_id,
                       sqlite3_mprintf("stream %lld: its session has no usable clock; its calls are "
                                       "missing here",
@@ -673,7 +673,7 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
     }
     if (status != SJ_OK) {
         sj_block_scan_warn(scan, "its events contradict each other");
-        return SQLITE_CORRUPT;
+        return SJ_SCAN_CONTRADICTION;
     }
     scan->rows_have_times = times;
     if (!resolve || scan->rows.open_count == 0) {

@@ -167,7 +167,7 @@ static int next_block(calls_cursor *cursor)
         }
         if (cursor->need_rows) {
             result = sj_block_scan_rows(cursor->at.scan, cursor->resolve);
-            if (result == SQLITE_CORRUPT) {
+            if (result == SJ_SCAN_CONTRADICTION) {
                 continue;
             }
             if (result != SQLITE_OK) {

@@ -1,5 +1,6 @@
 /* Batches: a transaction from begin to commit, which also writes the aggregates that are due. */
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
@@ -74,7 +75,11 @@ static sj_status check_in_place(sj_store *store, sj_error *error)
                        "restart this program: until then nothing is acknowledged",
                        store->path);
     }
-    return sj_file_watch_look(&store->watch, store->database, store->path, error);
+    SJ_TRY(sj_file_watch_look(&store->watch, store->database, store->path, error));
+    if (has_file(store)) {
+        sj_log_base_note(file_name(store), &store->watch, store->noted_log);
+    }
+    return SJ_OK;
 }
 
 sj_status sj_store_begin(sj_store *store, sj_error *error)
