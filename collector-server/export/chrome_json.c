@@ -11,6 +11,7 @@
  *
  * Design notes. Calls are read by call id: stream by stream, in the order of entry. Only open calls
  * are held in memory. */
+#include "schema/queries/export/chrome_json.h"
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"
@@ -25,10 +26,6 @@
  * times. Speedscope sorts begins and ends separately and confuses events of the same time. A double
  * distinguishes such times during the first 19 hours. */
 enum { PARTS_OF_NS = 100, PARTS_OF_US = 1000 * PARTS_OF_NS };
-
-/* Tracks that are not the own stack of a known thread get numbers above every thread id of
- * Linux. */
-#define TRACK_SQL "iif(s.own_stack AND t.tid > 0, t.tid, 4194304 + s.stream_id)"
 
 /* The columns of the statement in write_calls. */
 enum {
@@ -190,18 +187,8 @@ static sj_status cannot_read(sqlite3 *database, sj_error *error)
 static sj_status write_names(sqlite3 *database, int64_t session_id, event_list *events,
                              sj_error *error)
 {
-    static const char sql[] =
-        "SELECT DISTINCT 'process_name', p.executable, p.pid, p.pid FROM processes AS p "
-        "WHERE p.session_id = ?1 AND p.executable <> '' UNION ALL "
-        "SELECT DISTINCT 'thread_name', t.name, coalesce(p.pid, ?1), t.tid FROM threads AS t "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE t.session_id = ?1 AND t.name <> '' AND t.tid <> 0 UNION ALL "
-        "SELECT 'thread_name', t.name || ', stack ' || s.number, coalesce(p.pid, ?1), " TRACK_SQL
-        " FROM streams AS s JOIN threads AS t ON t.thread_id = s.thread_id "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE s.session_id = ?1 AND NOT s.own_stack";
     sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_chrome_json_names_sql, -1, &row, NULL) != SQLITE_OK) {
         return cannot_read(database, error);
     }
     sqlite3_bind_int64(row, 1, session_id);
@@ -221,17 +208,9 @@ static sj_status write_names(sqlite3 *database, int64_t session_id, event_list *
 static sj_status write_calls(sqlite3 *database, int64_t session_id, event_list *events,
                              sj_error *error)
 {
-    static const char sql[] =
-        "SELECT f.name, c.start_ns, c.end_ns, coalesce(p.pid, ?1), " TRACK_SQL ", c.function_id,"
-        " c.call_id, c.flags, c.ending, c.stream_id, c.depth FROM calls AS c "
-        "LEFT JOIN functions AS f ON f.function_id = c.function_id "
-        "LEFT JOIN streams AS s ON s.stream_id = c.stream_id "
-        "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE c.session_id = ?1 ORDER BY c.call_id";
     sqlite3_stmt *row;
     sj_call_arguments_reader arguments;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_chrome_json_calls_sql, -1, &row, NULL) != SQLITE_OK) {
         return cannot_read(database, error);
     }
     sqlite3_bind_int64(row, 1, session_id);

@@ -14,6 +14,7 @@
  * Design notes. Within a stream, calls are read by call id, which is the order of entry. A call's
  * exit comes before the next call that is not deeper. Each stream has its own statement. A heap
  * yields the stream with the earliest next line. Only open calls are held in memory. */
+#include "schema/queries/export/function_txt.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/function_line.h"
 #include "proto/base/array.h"
@@ -183,12 +184,8 @@ static sj_status write_lines(line_writer *writer)
 static sj_status open_stream(sqlite3 *database, int64_t session_id, int64_t stream_id,
                              line_stream *stream)
 {
-    static const char calls_sql[] =
-        "SELECT c.call_id, f.name, c.start_ns, iif(c.ending = 'open', NULL, c.end_ns), c.depth,"
-        " c.ending, c.flags FROM calls AS c "
-        "LEFT JOIN functions AS f ON f.function_id = c.function_id "
-        "WHERE c.session_id = ?1 AND c.stream_id = ?2 ORDER BY c.call_id";
-    if (sqlite3_prepare_v2(database, calls_sql, -1, &stream->calls, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_function_txt_calls_sql, -1, &stream->calls, NULL) !=
+        SQLITE_OK) {
         return SJ_EIO;
     }
     sqlite3_bind_int64(stream->calls, 1, session_id);
