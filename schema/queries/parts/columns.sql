@@ -77,3 +77,8 @@ iif(json_valid(s.tags), s.tags, '{}')
 -- part: file_name(path)
 -- The file name of a path.
 replace({path}, rtrim({path}, replace({path}, '/', '')), '')
+
+-- part: track_number
+-- The number of a track. Tracks that are not the own stack of a known thread get numbers above every
+-- thread id of Linux.
+iif(s.own_stack AND t.tid > 0, t.tid, 4194304 + s.stream_id)
