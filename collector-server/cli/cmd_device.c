@@ -390,8 +390,8 @@ static const sj_option device_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, format),
-     .help = "export, record: function.txt (default), report.txt, folded,\n"
-             "chrome-json, arrow, parquet"},
+     .help = "export, record: function.txt (default), or another format of\n"
+             "`sojourn export` but html"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",

@@ -5,6 +5,7 @@
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/base/hash_map.h"
 
 #include <stdbool.h>
@@ -397,16 +398,7 @@ sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id, sj_tree_val
 
 size_t sj_tree_values_of(const sj_tree_values *values, int64_t path_id, const sj_path_values **of)
 {
-    size_t low = 0;
-    size_t high = values->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (values->items[middle].path_id < path_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, values->count, i, values->items[i].path_id < path_id);
     size_t end = low;
     while (end < values->count && values->items[end].path_id == path_id) {
         end++;

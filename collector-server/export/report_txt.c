@@ -28,7 +28,8 @@ static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output,
     return SJ_OK;
 }
 
-static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_report(sqlite3 *database, const sj_call_part *part, FILE *output,
+                              sj_error *error)
 {
     static const char sql[] =
         "SELECT s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns,"
@@ -58,11 +59,11 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
     enum { NUMBERS = sizeof(heads) / sizeof(heads[0]) };
     sqlite3_stmt *row = NULL;
     int result;
-    SJ_TRY(write_head(database, session_id, output, error));
+    SJ_TRY(write_head(database, part->session_id, output, error));
     if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
     }
-    sqlite3_bind_int64(row, 1, session_id);
+    sqlite3_bind_int64(row, 1, part->session_id);
     fputc('\n', output);
     for (int i = 0; i < NUMBERS; i++) {
         fprintf(output, "%14s ", heads[i]);
@@ -82,6 +83,8 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
 
 const sj_exporter sj_exporter_report_txt = {
     .name = "report.txt",
+    .endings = ".report.txt",
     .summary = "what each function cost: calls, times, quantiles, the most first",
+    .is_whole = true,
     .write = write_report,
 };

@@ -80,7 +80,8 @@ static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t se
     if (file == NULL) {
         return sj_fail(error, SJ_EIO, "cannot write %s: %s", fresh, strerror(errno));
     }
-    sj_status status = exporter->write(database, session_id, file, error);
+    sj_status status =
+        exporter->write(database, &(sj_call_part){.session_id = session_id}, file, error);
     *bytes = ftell(file);
     const bool is_written = ferror(file) == 0;
     if ((fclose(file) != 0 || !is_written || rename(fresh, path) != 0) && status == SJ_OK) {

@@ -68,7 +68,7 @@ static sj_status write_all(sj_request *request, const sj_exporter *exporter, FIL
     sqlite3_progress_handler(database, STEPS_BETWEEN_LOOKS, keep_going, request);
     sj_status status = check_size(database, request->id, error);
     if (status == SJ_OK) {
-        status = exporter->write(database, request->id, file, error);
+        status = exporter->write(database, &(sj_call_part){.session_id = request->id}, file, error);
     }
     if (status == SJ_OK && (fflush(file) != 0 || ferror(file))) {
         status = sj_fail(error, SJ_EIO, "cannot write beside the database: %s", strerror(errno));

@@ -9,6 +9,7 @@
 #include "collector-server/maintenance/session_check.h"
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/statements.h"
 #include "proto/base/progress.h"
 
@@ -417,6 +418,7 @@ static sj_status copy_attached(session_copy *copy)
 static sj_status attach(const session_copy *copy, const char *source_path)
 {
     sqlite3 *checked = NULL;
+    SJ_TRY(sj_foreign_log_check(source_path, copy->error));
     /* checks that it is a Sojourn database */
     SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error));
     sqlite3_close(checked);

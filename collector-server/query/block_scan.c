@@ -8,6 +8,7 @@
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
@@ -241,16 +242,7 @@ bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id)
     if (filter->functions == NULL) {
         return function_id != 0 && function_id == filter->function_id;
     }
-    size_t low = 0;
-    size_t high = filter->function_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (filter->functions[middle] < function_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, filter->function_count, i, filter->functions[i] < function_id);
     return low < filter->function_count && filter->functions[low] == function_id;
 }
 
@@ -414,7 +406,7 @@ static int next_stream(sj_block_scan *scan)
                           ? INT64_MIN
                           : sqlite3_column_int64(scan->streams, 2);
     const int entered = sj_scan_session_enter(scan, sqlite3_column_int64(scan->streams, 1));
-    if (entered == SQLITE_NOTFOUND || entered == SQLITE_CORRUPT) {
+    if (entered == SQLITE_NOTFOUND || entered == SJ_SCAN_NO_CLOCK) {
         sj_query_warn(scan->state, -scan->stream_id,
                       sqlite3_mprintf("stream %lld: its session has no usable clock; its calls are "
                                       "missing here",
@@ -681,7 +673,7 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
     }
     if (status != SJ_OK) {
         sj_block_scan_warn(scan, "its events contradict each other");
-        return SQLITE_CORRUPT;
+        return SJ_SCAN_CONTRADICTION;
     }
     scan->rows_have_times = times;
     if (!resolve || scan->rows.open_count == 0) {

@@ -11,6 +11,7 @@
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +167,7 @@ static int next_block(calls_cursor *cursor)
         }
         if (cursor->need_rows) {
             result = sj_block_scan_rows(cursor->at.scan, cursor->resolve);
-            if (result == SQLITE_CORRUPT) {
+            if (result == SJ_SCAN_CONTRADICTION) {
                 continue;
             }
             if (result != SQLITE_OK) {
@@ -409,16 +410,8 @@ static bool find_in_block(const held_block *held, int64_t id, size_t *row)
     if (!held->holds || id < 0 || id >> SJ_CALL_INDEX_BITS != held->scan.stream_id) {
         return false;
     }
-    size_t low = 0;
-    size_t high = held->scan.block.header.call_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (rows->indexes[middle] < index) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low =
+        SJ_BISECT(0, held->scan.block.header.call_count, i, rows->indexes[i] < index);
     *row = low;
     return low < held->scan.block.header.call_count && rows->indexes[low] == index;
 }

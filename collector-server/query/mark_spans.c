@@ -1,6 +1,7 @@
 #include "collector-server/query/mark_spans.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
@@ -58,17 +59,7 @@ int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id)
 /* Returns the number of spans that begin at or before `ns`. */
 static size_t count_begun(const sj_mark_spans *marks, int64_t ns)
 {
-    size_t low = 0;
-    size_t high = marks->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (marks->spans[middle].from_ns <= ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return SJ_BISECT(0, marks->count, i, marks->spans[i].from_ns <= ns);
 }
 
 int64_t sj_mark_spans_at(const sj_mark_spans *marks, int64_t ns, int64_t *until_ns)

@@ -191,13 +191,23 @@ static int read_block(open_now_cursor *cursor)
     return load_block(cursor);
 }
 
+/* Returns a result that SQLite knows. */
+static int explain(const open_now_cursor *cursor, int result)
+{
+    if (result != SJ_SCAN_NO_CLOCK) {
+        return result;
+    }
+    cursor->base.pVtab->zErrMsg = sqlite3_mprintf("the session's clock makes no sense");
+    return SQLITE_ERROR;
+}
+
 static int load_blocks(open_now_cursor *cursor)
 {
     sj_block_scan *scan = &cursor->scan;
     scan->filter = sj_scan_everything;
     int result = sj_scan_session_enter(scan, cursor->session_id);
     if (result != SQLITE_OK) {
-        return result == SQLITE_NOTFOUND ? SQLITE_OK : result;
+        return result == SQLITE_NOTFOUND ? SQLITE_OK : explain(cursor, result);
     }
     sqlite3_bind_int64(cursor->blocks, 1, cursor->session_id);
     while ((result = sqlite3_step(cursor->blocks)) == SQLITE_ROW) {

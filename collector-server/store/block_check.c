@@ -5,6 +5,7 @@
 #include "collector-server/store/database.h"
 #include "collector-server/store/stack_lookup.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/callgraph/callgraph.h"
 
 #include <stdlib.h>
@@ -140,16 +141,8 @@ static sj_status read_functions(sj_block_checker *checker, int64_t session_id)
 static bool is_known(void *context, uint32_t function)
 {
     const known_functions *known = context;
-    size_t low = 0;
-    size_t high = known->count;
-    while (low < high) { /* the last range that begins at or before `function` is low - 1 */
-        const size_t middle = (low + high) / 2;
-        if (known->ranges[middle].first <= (int64_t)function) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    /* the last range that begins at or before `function` is low - 1 */
+    const size_t low = SJ_BISECT(0, known->count, i, known->ranges[i].first <= (int64_t)function);
     return low != 0 && known->ranges[low - 1].first >= 0 &&
            (int64_t)function - known->ranges[low - 1].first < known->ranges[low - 1].count;
 }

@@ -1,5 +1,6 @@
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -199,36 +200,19 @@ size_t sj_session_state_bytes(const sj_session_state *state)
 
 bool sj_session_function_id(const sj_session_state *state, uint32_t function, int64_t *id)
 {
-    size_t low = 0;
-    size_t high = state->module_count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        const sj_module_range *range = &state->modules[middle];
-        if (function < range->first_function) {
-            high = middle;
-        } else if (function - range->first_function >= range->function_count) {
-            low = middle + 1;
-        } else {
-            *id = range->first_function_id + (function - range->first_function);
-            return true;
-        }
+    const size_t after =
+        SJ_BISECT(0, state->module_count, i, state->modules[i].first_function <= function);
+    const sj_module_range *range = after != 0 ? &state->modules[after - 1] : NULL;
+    if (range == NULL || function - range->first_function >= range->function_count) {
+        return false;
     }
-    return false;
+    *id = range->first_function_id + (function - range->first_function);
+    return true;
 }
 
 static size_t lower_bound(const sj_session_state *state, uint32_t number)
 {
-    size_t low = 0;
-    size_t high = state->stream_count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (state->streams[middle].number < number) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return SJ_BISECT(0, state->stream_count, i, state->streams[i].number < number);
 }
 
 sj_stream_state *sj_session_find_stream(sj_session_state *state, uint32_t number)

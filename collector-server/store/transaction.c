@@ -1,5 +1,6 @@
 /* Batches: a transaction from begin to commit, which also writes the aggregates that are due. */
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
@@ -74,7 +75,11 @@ static sj_status check_in_place(sj_store *store, sj_error *error)
                        "restart this program: until then nothing is acknowledged",
                        store->path);
     }
-    return sj_file_watch_look(&store->watch, store->database, store->path, error);
+    SJ_TRY(sj_file_watch_look(&store->watch, store->database, store->path, error));
+    if (has_file(store)) {
+        sj_log_base_note(file_name(store), &store->watch, store->noted_log);
+    }
+    return SJ_OK;
 }
 
 sj_status sj_store_begin(sj_store *store, sj_error *error)
@@ -179,6 +184,11 @@ sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error)
         SJ_TRY(sj_store_write_some_aggregates(store, error));
     }
     return SJ_OK;
+}
+
+bool sj_store_ends_batch(sj_status status)
+{
+    return status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
 }
 
 void sj_store_rollback(sj_store *store)

@@ -222,6 +222,7 @@ ONLY_TEXT = {
     "tests/system/fleet/direct.py": "an address that is refused",
     "tests/system/fleet/questions.py": "a statement that is refused",
     "tests/system/fleet/units.py": "inside of a machine with its own network and folders",
+    "tests/system/packages/package_life.py": "inside of a root with its own network and folders",
 }
 
 
@@ -275,6 +276,8 @@ def check_rooms(_build, root=ROOT):
                 used = include[1]
                 if room_of(used) != room and floor.get(room_of(used), len(floor)) >= floor[room]:
                     problems.append(f"{name}:{number}: {used} is not on a lower floor")
+                if room_of(used) != room and used.endswith("internal.h"):
+                    problems.append(f"{name}:{number}: {used} is internal to another component")
                 if name.startswith("agent/inproc/") and not used.startswith(INSIDE):
                     problems.append(f"{name}:{number}: {used} is not for the traced program")
     fail(problems)
