@@ -209,7 +209,7 @@ static const char *const texts[SJ_SQL_STATEMENTS] = {
     [SJ_SQL_BLOCK_FIND] = "SELECT block_id FROM blocks WHERE stream_id = ?1 AND kind = ?2"
                           " AND first_event = ?3 AND event_count = ?4",
     [SJ_SQL_BLOCK_STACK] = "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2"
-                           " AND first_event = ?2",
+                           " AND first_event = ?2 AND quarantined IS NULL",
     [SJ_SQL_BLOCK_ADD] =
         "INSERT INTO blocks (stream_id, kind, first_event, event_count, first_call, call_count,"
         " first_ticks, last_ticks, open_depth, max_depth, max_duration_ticks, lost_calls,"
