@@ -8,6 +8,7 @@
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_devices.h"
+#include "schema/queries/cli/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -291,15 +292,10 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
 /* Prints the latest commands of a device, newest first. */
 static int print_audit(sj_fleet *fleet, int64_t device_id)
 {
-    static const char sql[] =
-        "SELECT command_id AS command, kind, state, requested_by,"
-        " created_realtime_ns,"
-        " coalesce(finished_realtime_ns, created_realtime_ns) - created_realtime_ns AS took_ns,"
-        " timeout_ms * 1000000 AS timeout_ns, arguments, result FROM commands WHERE device_id = ?1"
-        " ORDER BY command_id DESC LIMIT 200";
     const sj_query_options options = {.format = SJ_RESULT_JSON};
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(sj_fleet_database(fleet), sql, -1, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(sj_fleet_database(fleet), sj_device_commands_sql, -1, &statement,
+                           NULL) != SQLITE_OK) {
         return sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s",
                                 sqlite3_errmsg(sj_fleet_database(fleet)));
     }

@@ -1,5 +1,6 @@
 #include "collector-server/cli/database_choice.h"
 
+#include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/foreign_log.h"
 #include "collector-server/store/store.h"

@@ -3,6 +3,7 @@
 
 #include "proto/base/array.h"
 #include "proto/block/block.h"
+#include "schema/queries/export/call_events.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -184,17 +185,9 @@ static sj_status read_rows(sqlite3 *database, sqlite3_stmt *row, event_reader *r
 sj_status sj_call_events_read(sqlite3 *database, const sj_call_part *part,
                               sj_call_event_receiver receive, void *context, sj_error *error)
 {
-    static const char columns[] =
-        "f.name, c.start_ns, c.end_ns, coalesce(p.pid, ?1), " SJ_TRACK_NUMBER_SQL
-        ", c.function_id, c.call_id, c.flags, c.ending, c.stream_id, c.depth, c.tail_caller_id,"
-        " s.own_stack, iif(s.own_stack, t.name, t.name || ', stack ' || s.number), p.executable";
-    static const char joins[] =
-        "LEFT JOIN functions AS f ON f.function_id = c.function_id "
-        "LEFT JOIN streams AS s ON s.stream_id = c.stream_id "
-        "LEFT JOIN threads AS t ON t.thread_id = c.thread_id "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number";
     sqlite3_stmt *row;
-    if (sj_call_part_prepare(database, part, columns, joins, "", &row) != SJ_OK) {
+    if (sj_call_part_prepare(database, part, sj_call_events_columns_sql, sj_call_events_joins_sql,
+                             "", &row) != SJ_OK) {
         return cannot_read(database, error);
     }
     event_reader reader = {

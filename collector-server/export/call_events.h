@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The number of a track, in SQL: `s` is its stream, `t` its thread. Tracks that are not the own
- * stack of a known thread get numbers above every thread id of Linux. */
-#define SJ_TRACK_NUMBER_SQL "iif(s.own_stack AND t.tid > 0, t.tid, 4194304 + s.stream_id)"
-
 /* A track is the own stack of a thread. Coroutines and signal stacks have tracks of their own,
  * because their calls are not inside the calls of the thread. */
 typedef struct sj_call_track {

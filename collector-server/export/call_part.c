@@ -1,4 +1,5 @@
 #include "collector-server/export/call_part.h"
+#include "schema/queries/export/call_part.h"
 
 bool sj_call_part_is_limited(const sj_call_part *part)
 {
@@ -14,12 +15,7 @@ sj_status sj_call_part_prepare(sqlite3 *database, const sj_call_part *part, cons
                     ? sqlite3_mprintf("SELECT %s FROM calls AS c %s WHERE c.session_id = ?1 %s "
                                       "ORDER BY c.call_id",
                                       columns, joins, condition)
-                    : sqlite3_mprintf("SELECT %s FROM json_each(?11) AS w CROSS JOIN calls AS c "
-                                      "%s WHERE c.session_id = ?1 %s "
-                                      "AND c.stream_id = (w.value ->> 0) "
-                                      "AND c.start_ns >= (w.value ->> 1) "
-                                      "AND c.start_ns < (w.value ->> 2)",
-                                      columns, joins, condition);
+                    : sqlite3_mprintf(sj_call_part_sql, columns, joins, condition);
     if (sql == NULL) {
         return SJ_ENOMEM;
     }

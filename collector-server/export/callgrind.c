@@ -3,6 +3,7 @@
  * function is the time in its calls without their callees. The cost of a callee is the time in it
  * when this function called it. A function whose line is not known has line 0. The format has no
  * place for the number of calls that nothing recorded made, and for single calls. */
+#include "schema/queries/export/callgrind.h"
 #include "collector-server/export/exporter.h"
 
 #include <inttypes.h>
@@ -86,20 +87,9 @@ static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output,
 static sj_status write_callgrind(sqlite3 *database, const sj_call_part *part, FILE *output,
                                  sj_error *error)
 {
-    static const char sql[] =
-        "SELECT s.function_id, m.path, l.file, f.name, coalesce(l.line, 0), s.self_ns, cm.path,"
-        " cl.file, cf.name, coalesce(cl.line, 0), e.calls, e.total_ns FROM function_stats AS s "
-        "LEFT JOIN functions AS f USING (function_id) LEFT JOIN modules AS m USING (module_id) "
-        "LEFT JOIN function_lines AS l USING (function_id) "
-        "LEFT JOIN call_edges AS e ON e.session_id = ?1 AND e.caller_function_id = "
-        "s.function_id "
-        "LEFT JOIN functions AS cf ON cf.function_id = e.callee_function_id "
-        "LEFT JOIN modules AS cm ON cm.module_id = cf.module_id "
-        "LEFT JOIN function_lines AS cl ON cl.function_id = e.callee_function_id "
-        "WHERE s.session_id = ?1 ORDER BY s.function_id, e.callee_function_id";
     SJ_TRY(write_head(database, part->session_id, output, error));
     sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_callgrind_sql, -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
     }
     sqlite3_bind_int64(row, 1, part->session_id);

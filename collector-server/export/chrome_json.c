@@ -7,6 +7,7 @@
  * memory. The categories are "estimate" if its times are estimates, "open" if it was open at the
  * end of the recording, and "truncated" if its exit was lost. The names of processes and threads
  * ("M") precede the calls. */
+#include "schema/queries/export/chrome_json.h"
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/call_events.h"
 #include "collector-server/export/exporter.h"
@@ -94,19 +95,8 @@ static sj_status write_event(void *context, const sj_call_event *event)
 static sj_status write_names(sqlite3 *database, int64_t session_id, event_list *events,
                              sj_error *error)
 {
-    static const char sql[] =
-        "SELECT DISTINCT 'process_name', p.executable, p.pid, p.pid FROM processes AS p "
-        "WHERE p.session_id = ?1 AND p.executable <> '' UNION ALL "
-        "SELECT DISTINCT 'thread_name', t.name, coalesce(p.pid, ?1), t.tid FROM threads AS t "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE t.session_id = ?1 AND t.name <> '' AND t.tid <> 0 UNION ALL "
-        "SELECT 'thread_name', t.name || ', stack ' || s.number, coalesce(p.pid, "
-        "?1), " SJ_TRACK_NUMBER_SQL
-        " FROM streams AS s JOIN threads AS t ON t.thread_id = s.thread_id "
-        "LEFT JOIN processes AS p ON p.session_id = t.session_id AND p.number = t.process_number "
-        "WHERE s.session_id = ?1 AND NOT s.own_stack";
     sqlite3_stmt *row;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    int result = sqlite3_prepare_v2(database, sj_chrome_json_names_sql, -1, &row, NULL);
     if (result == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         while ((result = sqlite3_step(row)) == SQLITE_ROW) {

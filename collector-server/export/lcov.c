@@ -3,6 +3,7 @@
  * Lines of a file have counts of their own if the session recorded them (`record --lines`); a line
  * was entered or not, which is a count of 1 or 0. Other files have one line a function, where it
  * begins, with the count of the function. */
+#include "schema/queries/export/lcov.h"
 #include "collector-server/export/exporter.h"
 
 #include <inttypes.h>
@@ -26,15 +27,6 @@ typedef struct file_writer {
     int64_t line, line_count; /* where the latest functions begin, and the most of their counts */
     int64_t functions, entered;
 } file_writer;
-
-static const char functions_sql[] =
-    "SELECT l.file, l.line, f.name, coalesce(max(s.calls), 0) FROM session_modules AS sm "
-    "JOIN functions AS f USING (module_id) JOIN function_lines AS l USING (function_id) "
-    "LEFT JOIN function_stats AS s ON s.session_id = ?1 AND s.function_id = f.function_id "
-    "WHERE sm.session_id = ?1 AND (s.calls > 0 OR NOT EXISTS (SELECT 1 FROM unhooked_functions AS "
-    "u "
-    "WHERE u.session_id = ?1 AND u.function_id = f.function_id)) "
-    "GROUP BY l.file, l.line, f.name ORDER BY l.file, l.line, f.name";
 
 static const char lines_sql[] = "SELECT line, max(entered) FROM source_lines "
                                 "WHERE session_id = ?1 AND file = ?2 AND entered IS NOT NULL "
@@ -154,7 +146,7 @@ static sj_status write_lcov(sqlite3 *database, const sj_call_part *part, FILE *o
     file_writer writer = {.output = output};
     sqlite3_stmt *row = NULL;
     sj_status status;
-    if (sqlite3_prepare_v2(database, functions_sql, -1, &row, NULL) == SQLITE_OK &&
+    if (sqlite3_prepare_v2(database, sj_lcov_functions_sql, -1, &row, NULL) == SQLITE_OK &&
         sqlite3_prepare_v2(database, lines_sql, -1, &writer.recorded, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, part->session_id);
         sqlite3_bind_int64(writer.recorded, 1, part->session_id);

@@ -2,6 +2,7 @@
  * Each track is an evented profile: calls as they followed each other. The format has no place for
  * values, losses and estimates. A call whose end is unknown ends with its track. Frames follow the
  * profiles, because only then all of them are known. */
+#include "schema/queries/export/speedscope.h"
 #include "collector-server/export/call_events.h"
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/json_text.h"
@@ -104,12 +105,8 @@ static sj_status write_event(void *context, const sj_call_event *event)
 
 static sj_status write_frames(sqlite3 *database, const profile_writer *writer, sj_error *error)
 {
-    static const char sql[] = "SELECT f.name, m.path, l.file, l.line FROM functions AS f "
-                              "JOIN modules AS m USING (module_id) "
-                              "LEFT JOIN function_lines AS l USING (function_id) "
-                              "WHERE f.function_id = ?1";
     sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_speedscope_frames_sql, -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
     }
     FILE *output = writer->output;

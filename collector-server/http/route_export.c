@@ -4,6 +4,7 @@
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 
 #include <errno.h>

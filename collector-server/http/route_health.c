@@ -3,6 +3,7 @@
 #include "collector-server/forward/cluster_mirror.h"
 #include "collector-server/http/context.h"
 #include "collector-server/query/json_rows.h"
+#include "schema/queries/http/health.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,12 +38,7 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
-    SJ_TRY(sj_rows_prepare(request->database,
-                           "SELECT 'ok' AS status, ?1 AS version,"
-                           " (SELECT count(*) FROM sessions) AS sessions,"
-                           " (SELECT count(*) FROM sessions WHERE state = 'recording')"
-                           "  AS recording_sessions",
-                           &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_health_sql, &statement, error));
     sqlite3_bind_text(statement, 1, SJ_VERSION, -1, SQLITE_STATIC);
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));

@@ -18,7 +18,7 @@
 
 enum { QUESTION_BYTES = 64 };
 
-/* The channel counts its connections here, and finds their next event here. */
+/* The connections of the channel, and their next event. */
 static struct {
     unsigned opened, closed;
     char url[32]; /* Address of the newest connection. */

@@ -1,4 +1,5 @@
 #include "collector-server/export/exporter.h"
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 #include "proto/base/utf8_text.h"
 #include "tests/support/trace_maker.h"
