@@ -17,7 +17,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 7,
+    SJ_ZOMBIES_VERSION = 8,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -299,6 +299,12 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t emptied;      /* Freed blocks whose content was dropped to save memory. */
     _Atomic uint64_t refused_size; /* Allocations that were too large. */
     _Atomic uint64_t refused_full; /* Allocations for which no slot was free. */
+    /* Allocations that would have exceeded settings.memory_kib. */
+    _Atomic uint64_t refused_limit;
+    /* Allocations that sampling left out: an estimate without bias, because each sampled one counts
+     * for as many as the sampling distance is on average. If the policy names blocks, they are
+     * counted, up to 63 less for each thread. */
+    _Atomic uint64_t not_sampled;
     /* Allocations for which the kernel refused to open or close pages. */
     _Atomic uint64_t refused_memory;
     _Atomic uint64_t uses; /* Uses that were found, reported or not. */

@@ -3,6 +3,7 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/zombie_coverage.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/shipped_queries.h"
 #include "collector-server/store/database.h"
@@ -112,8 +113,18 @@ static void warn_unseen(sqlite3 *database)
     sqlite3_finalize(statement);
 }
 
-/* Says that the list is empty because nothing was found. An empty table alone could have another
- * reason. */
+/* Prints which share of the heap was watched. An error in the rest is not found. */
+static void tell_coverage(sqlite3 *database, const char *found)
+{
+    char text[SJ_ZOMBIE_COVERAGE_BYTES];
+    sj_zombie_coverage coverage;
+    const bool is_known = sj_zombie_coverage_read(database, 0, &coverage);
+    fprintf(stderr, "sojourn zombies: %s%s\n", found,
+            is_known ? sj_zombie_coverage_text(&coverage, text) : "nothing was watched");
+}
+
+/* Says how much was watched, and that nothing was found if the list is empty: an empty table alone
+ * could have another reason. */
 static void tell_none(sqlite3 *database, bool all)
 {
     sqlite3_stmt *statement = NULL;
@@ -122,9 +133,9 @@ static void tell_none(sqlite3 *database, bool all)
                            " FROM zombie_findings HAVING EXISTS (SELECT 1 FROM zombie_accounts)",
                            -1, &statement, NULL) == SQLITE_OK &&
         sqlite3_step(statement) == SQLITE_ROW) {
-        if (sqlite3_column_int64(statement, 0) == 0) {
-            fputs("sojourn zombies: no use of freed memory was found\n", stderr);
-        } else if (!all && sqlite3_column_int64(statement, 1) == 0) {
+        const bool is_none = sqlite3_column_int64(statement, 0) == 0;
+        tell_coverage(database, is_none ? "no use of freed memory was found; " : "");
+        if (!is_none && !all && sqlite3_column_int64(statement, 1) == 0) {
             fputs("sojourn zombies: all that was found is resolved; --all lists it\n", stderr);
         }
     }

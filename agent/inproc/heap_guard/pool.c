@@ -345,7 +345,11 @@ static void *place_in_free_slot(size_t bytes, size_t alignment, uint32_t familie
                                 const sj_zombie_trace *here)
 {
     const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
-    sj_pool_slot *slot = has_memory(pages) ? claim_slot() : NULL;
+    if (!has_memory(pages)) {
+        COUNT(refused_limit);
+        return NULL;
+    }
+    sj_pool_slot *slot = claim_slot();
     if (slot == NULL) {
         COUNT(refused_full);
         return NULL;
