@@ -6,7 +6,8 @@
 #
 # The files are those beside this script. With --root they go into the image of a device instead of
 # this machine, and nothing is started. Everything can be done again; an enrolled device stays as it
-# is when no --token-file is given.
+# is when no --token-file is given. Where the package sojourn-device has put the files already, they
+# stay the package's.
 set -eu
 
 fail() {
@@ -21,7 +22,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 while [ $# -gt 0 ]; do
     case $1 in
     --help)
-        sed -n '2,10s/^# \{0,1\}//p' "$0"
+        sed -n '2,11s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     --root | --token-file | --name | --tag | --collector)
@@ -57,11 +58,16 @@ unit=$(find_file sojourn-device.service . ../lib/systemd/system)
 [ -n "$root" ] || [ "$(id -u)" -eq 0 ] || fail "needs root, or --root DIR"
 [ -z "$token_file" ] || [ -r "$token_file" ] || fail "$token_file cannot be read"
 
-install -D -m 0755 "$program" "$root/usr/bin/sojourn-device"
-install -D -m 0644 "$agent" "$root/usr/lib/sojourn/libsojourn-agent.so"
-install -D -m 0644 "$unit" "$root/etc/systemd/system/sojourn-device.service"
+unit_target=../sojourn-device.service
+if [ "$program" -ef "$root/usr/bin/sojourn-device" ]; then
+    unit_target=${unit#"$root"}
+else
+    install -D -m 0755 "$program" "$root/usr/bin/sojourn-device"
+    install -D -m 0644 "$agent" "$root/usr/lib/sojourn/libsojourn-agent.so"
+    install -D -m 0644 "$unit" "$root/etc/systemd/system/sojourn-device.service"
+    echo "Installed in ${root:-/}."
+fi
 install -d -m 0700 "$root/var/lib/sojourn" "$root/var/cache/sojourn"
-echo "Installed in ${root:-/}."
 
 # Where the unit has it: state is /var/lib/sojourn, the cache /var/cache/sojourn.
 export XDG_STATE_HOME="$root/var/lib" XDG_CACHE_HOME="$root/var/cache"
@@ -76,7 +82,7 @@ END
 fi
 if [ -n "$root" ]; then
     mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
-    ln -sf ../sojourn-device.service \
+    ln -sf "$unit_target" \
         "$root/etc/systemd/system/multi-user.target.wants/sojourn-device.service"
     echo "It starts with the image: the unit sojourn-device.service is enabled."
 elif [ -d /run/systemd/system ]; then

@@ -10,7 +10,9 @@
 #include <string.h>
 
 enum {
+    COLUMN_STREAM_ID = 2,
     COLUMN_FUNCTION_ID = 4,
+    COLUMN_DEPTH = 6,
     COLUMN_START_NS = 7,
     COLUMN_END_NS,
     COLUMN_ENDING = 11,
@@ -33,8 +35,8 @@ const sj_call_column sj_call_columns[SJ_CALL_COLUMNS] = {
 };
 
 static const char calls_sql[] =
-    "SELECT call_id, session_id, stream_id, thread_id, function_id, parent_id, depth, start_ns, "
-    "end_ns, duration_ns, self_ns, ending, flags FROM calls WHERE session_id = ?1 ORDER BY call_id";
+    "c.call_id, c.session_id, c.stream_id, c.thread_id, c.function_id, c.parent_id, c.depth, "
+    "c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.ending, c.flags";
 
 const char *const sj_call_endings[SJ_CALL_ENDINGS] = {"returned", "unwound", "open", "truncated"};
 
@@ -100,10 +102,10 @@ static sj_status read_start(sj_call_reader *reader, sj_error *error)
     return SJ_OK;
 }
 
-sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, int64_t session_id,
+sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, const sj_call_part *part,
                               sj_error *error)
 {
-    *reader = (sj_call_reader){.database = database, .session_id = session_id};
+    *reader = (sj_call_reader){.database = database, .session_id = part->session_id};
     for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
         reader->values[i] = malloc(SJ_CALL_BATCH_ROWS * sizeof(*reader->values[i]));
         reader->valid[i] = malloc(SJ_CALL_BATCH_ROWS / 8);
@@ -118,15 +120,17 @@ sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, int64_t
     SJ_TRY(read_functions(reader, error));
     SJ_TRY(
         prepare(reader, "SELECT name FROM functions WHERE function_id = ?1", &reader->name, error));
-    SJ_TRY(prepare(reader, calls_sql, &reader->calls, error));
-    sqlite3_bind_int64(reader->calls, 1, session_id);
-    return SJ_OK;
+    return sj_call_part_prepare(database, part, calls_sql, "", "", &reader->calls) == SJ_OK &&
+                   sj_call_filter_open(&reader->filter, database, part) == SJ_OK
+               ? SJ_OK
+               : fail(reader, error);
 }
 
 void sj_call_reader_close(sj_call_reader *reader)
 {
     sqlite3_finalize(reader->calls);
     sqlite3_finalize(reader->name);
+    sj_call_filter_close(&reader->filter);
     if (reader->in_transaction) {
         sqlite3_exec(reader->database, "COMMIT", NULL, NULL, NULL);
     }
@@ -218,7 +222,10 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
             reader->calls = NULL;
         } else if (result != SQLITE_ROW) {
             return fail(reader, error);
-        } else {
+        } else if (sj_call_filter_passes(&reader->filter,
+                                         sqlite3_column_int64(reader->calls, COLUMN_STREAM_ID),
+                                         sqlite3_column_int64(reader->calls, COLUMN_DEPTH),
+                                         sqlite3_column_int64(reader->calls, COLUMN_FUNCTION_ID))) {
             put_row(reader, reader->rows++);
         }
     }

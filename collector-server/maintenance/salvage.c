@@ -154,6 +154,7 @@ static sj_status fill_part(salvage_run *run, const char *from, const char *to, c
 {
     SJ_TRY(sj_salvage_source_open(from, to, &run->source, run->error));
     run->salvaged->log_is_damaged = run->source.log_is_damaged;
+    run->salvaged->log_is_foreign = run->source.log_is_foreign;
     SJ_TRY(sj_database_create_at(part, run->source.version, &run->target, run->error));
     if (sqlite3_exec(run->target, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return fail_sql(run->target, "begin", run->error);

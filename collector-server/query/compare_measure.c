@@ -8,6 +8,7 @@
 #include "collector-server/query/typical.h"
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
+#include "schema/queries/query/compare_measure.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -94,15 +95,6 @@ enum {
 };
 
 enum { ERROR_KEY, ERROR_NS, ERROR_CALLS, ERROR_SAMPLED };
-
-static const char paths_sql[] =
-    "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, f.symbol = '', "
-    "p.path_id, "
-    "p.parent_path_id, p.recursive, p.histogram, "
-    "CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator, p.cpu_self_ns, "
-    "p.allocated_self_bytes FROM call_paths AS p "
-    "JOIN sessions AS s USING (session_id) JOIN functions AS f USING (function_id) "
-    "WHERE p.session_id = ?1 ORDER BY p.path_id";
 
 static const char window_sql[] =
     "SELECT f.symbol_key, a.function_id, a.calls, a.total_ns, a.self_ns, f.symbol = '' FROM "
@@ -264,8 +256,9 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
     const bool windowed = set->samples[0].windowed;
     sqlite3_stmt *statement = NULL;
     sj_status status = check_set(compare, set, error);
-    if (status == SJ_OK && sqlite3_prepare_v2(database, windowed ? window_sql : paths_sql, -1,
-                                              &statement, NULL) != SQLITE_OK) {
+    if (status == SJ_OK &&
+        sqlite3_prepare_v2(database, windowed ? window_sql : sj_compare_paths_sql, -1, &statement,
+                           NULL) != SQLITE_OK) {
         status = sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
                          sqlite3_errmsg(database));
     }

@@ -2,19 +2,14 @@
 
 #include "proto/base/array.h"
 #include "proto/base/bisect.h"
+#include "schema/queries/query/mark_spans.h"
 
 #include <stdlib.h>
 
-static const char spans_sql[] =
-    "SELECT b.mark_id, b.at_ns, coalesce((SELECT min(e.at_ns) FROM marks AS e"
-    " WHERE e.session_id = b.session_id AND e.name = b.name AND e.is_end = 1"
-    " AND e.at_ns >= b.at_ns), 9223372036854775807) FROM marks AS b"
-    " WHERE b.session_id = ?1 AND b.is_end = 0 ORDER BY b.at_ns, b.mark_id";
-
 int sj_mark_spans_open(sj_mark_spans *marks, sqlite3 *database)
 {
-    return sqlite3_prepare_v3(database, spans_sql, -1, SQLITE_PREPARE_PERSISTENT, &marks->read,
-                              NULL);
+    return sqlite3_prepare_v3(database, sj_mark_spans_spans_sql, -1, SQLITE_PREPARE_PERSISTENT,
+                              &marks->read, NULL);
 }
 
 void sj_mark_spans_close(sj_mark_spans *marks)

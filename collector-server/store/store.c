@@ -7,6 +7,7 @@
 #include "collector-server/store/store_internal.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/page_size.h"
 
 #include <stdlib.h>
@@ -113,6 +114,9 @@ void sj_store_close(sj_store *store)
     sj_block_files_free(store->stack_files);
     leave_overwritten(store);
     sqlite3_close(store->database);
+    if (store->path != NULL) {
+        sj_log_base_remove(store->path);
+    }
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);
     free(store->united_functions);

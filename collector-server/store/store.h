@@ -114,9 +114,4 @@ SJ_MUST_CHECK sj_status sj_store_recover_file(const char *path, sqlite3 *reader,
 void sj_store_digest_function(uint64_t digest[2], uint64_t offset, uint32_t size_bytes,
                               const char *symbol);
 
-/* Opens a read-only connection with Sojourn's functions and virtual tables registered (query/). The
- * caller closes it with sqlite3_close. */
-SJ_MUST_CHECK sj_status sj_database_open_reader(const char *path, sqlite3 **database,
-                                                sj_error *error);
-
 #endif

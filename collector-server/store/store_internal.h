@@ -59,6 +59,7 @@ struct sj_store {
     int wal_pages;              /* size of the log at the last commit */
     uint64_t wal_inode;         /* inode of the log at the first commit; 0: no commit yet */
     sj_file_watch watch;
+    uint32_t noted_log[2]; /* salts of the log whose base was noted last: foreign_log.h */
     uint64_t aggregates_delay_ns;
     bool has_leftovers;        /* aggregates deferred by another process may be left */
     int64_t recovered_to;      /* session_id up to which leftovers were searched */

@@ -15,6 +15,7 @@ import plain
 import programs
 import reach
 import schema_readme
+import statements
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
@@ -222,6 +223,7 @@ ONLY_TEXT = {
     "tests/system/fleet/direct.py": "an address that is refused",
     "tests/system/fleet/questions.py": "a statement that is refused",
     "tests/system/fleet/units.py": "inside of a machine with its own network and folders",
+    "tests/system/packages/package_life.py": "inside of a root with its own network and folders",
 }
 
 
@@ -251,6 +253,17 @@ def check_programs(_build):
     found = {name: programs.program_problems(name, text) for name, text in texts.items()}
     fail([problem for name, problems in found.items() if name not in programs.GENERATED for problem in problems] +
          [f"{name}: in GENERATED, but without a program" for name in programs.GENERATED if not found.get(name)])
+
+
+def check_statements(_build):
+    """Checks that long SQL is in schema/queries, and that the header of a function's own folder declares it."""
+    texts = {}
+    for name in tracked(".c", ".h", ".ts", ".tsx"):
+        if not name.startswith("tests/"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                texts[name] = file.read()
+    fail([problem for name, text in texts.items() if not name.startswith(statements.PENDING)
+          for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts))
 
 
 def check_rooms(_build, root=ROOT):

@@ -139,6 +139,15 @@ void sj_recorder_count_window(sj_recorder_thread *self);
 uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
                               bool has_dropped);
 
+/* True if `here` lies on the alternate stack of the last signal handler, and that stack lies inside
+ * the thread's own stack. After a handler was left by longjmp, that range counts until the next
+ * handler begins. */
+bool sj_recorder_is_on_alternate(const sj_recorder_thread *self, uint64_t here);
+
+/* If the calling thread runs on such a stack, writes the two notes about it at `address`. Returns
+ * the end of what it wrote. */
+uint64_t sj_recorder_put_alternate(const sj_recorder_thread *self, uint64_t address);
+
 /* Points the cursor into the thread's discard window. Returns false if the window has no memory or
  * is full because a probe was interrupted on its last record. The caller then drops the current
  * record alone. */

@@ -32,6 +32,8 @@ void lab_file_remove(const char *path)
     unlink(name);
     snprintf(name, sizeof(name), "%s-shm", path);
     unlink(name);
+    snprintf(name, sizeof(name), "%s-base", path);
+    unlink(name);
 }
 
 int lab_file_set_up(void **state)

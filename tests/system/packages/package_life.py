@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""The life of the Debian packages in a fresh root: install, README's first command, a collector and an enrolled device,
+remove, purge. The root has the packages that ours depend on, and no others beside the minimal system.
+
+package_life.py BUILD_FOLDER SOURCE_FOLDER; exits with 77 if debootstrap, root or namespaces are not available.
+"""
+import glob
+import json
+import os
+import re
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+from fresh_root import Root, cached_root, enter_namespaces
+from sojourn_testing import check, main, wait_for
+
+MIRROR = "http://deb.debian.org/debian"
+OURS = ("sojourn", "sojourn-agent", "sojourn-collector", "sojourn-dev", "sojourn-device")
+DATABASE = "/var/lib/sojourn-collector/lab.db"
+COLLECTOR = "tls+tcp://127.0.0.1:7655"
+PACKAGES = os.path.abspath("packages")
+PERL = ("perl", "-e", "my %count; for my $n (1 .. 300) { $count{chr 97 + $n * 7 % 26}++ } print scalar(keys %count)")
+# Apt, dpkg and the loader write these for any package.
+BOOKKEEPING = re.compile(r"/(var/lib/(dpkg|apt)|var/cache/(apt|debconf|ldconfig)|var/log|etc/ld\.so\.cache|srv|root|tmp)(/|$)")
+
+
+def make_packages(build, source):
+    made = subprocess.run([os.path.join(source, "package"), "--build", build, "--output", PACKAGES],
+                          capture_output=True, text=True, check=False)
+    check(made.returncode == 0, f"./package: {made.stdout}{made.stderr}")
+    files = sorted(glob.glob(f"{PACKAGES}/*.deb"))
+    names = sorted(os.path.basename(file).split("_")[0] for file in files)
+    check(names == sorted(OURS), f"packages: {names}")
+    return files
+
+
+def dependencies(files):
+    """Returns the names of the packages that ours depend on."""
+    names = set()
+    for file in files:
+        field = subprocess.run(["dpkg-deb", "-f", file, "Depends"], check=True, capture_output=True, text=True).stdout
+        names |= {word.split()[0] for word in field.split(",") if word.strip()}
+    return sorted(names - set(OURS) - {"libc6"})
+
+
+def everything_resolves(root):
+    """Each program and library finds all it needs, those that are loaded late too."""
+    for path in root.run("sh", "-c", "dpkg -L sojourn sojourn-agent sojourn-collector sojourn-device | "
+                         "grep -E '/bin/|[.]so$' | grep -v -e install -e aarch64 | xargs ls -d").splitlines():
+        if os.path.isfile(root.path + path):
+            check("not found" not in root.run("ldd", path), f"{path}: {root.run('ldd', path)}")
+    agent = "/usr/lib/sojourn/libsojourn-agent-aarch64.so"
+    listed = json.loads(root.run("sojourn", "functions", "--json", agent))
+    check(len(listed["rows"]) > 0, "Capstone did not find functions of an AArch64 file")
+    tried = root.try_to("sojourn", "sql", "--cluster", "http://127.0.0.1:1", "SELECT 1")
+    check("libcurl" not in tried.stderr, f"libcurl: {tried.stderr}")
+
+
+def first_command(root):
+    check(root.try_to("sh", "-c", "command -v gcc cc").returncode != 0, "the fresh root has a compiler")
+    printed = root.run("sojourn", "record", "-o", "/srv/run.db", "--", *PERL)
+    check("lost       nothing" in printed or "26" in printed, f"record: {printed}")
+    tree = root.run("sojourn", "tree", "--depth", "6", "/srv/run.db")
+    check("perl_run" in tree and "Perl_runops_standard" in tree, f"tree: {tree}")
+
+
+def device_is_enrolled(root):
+    """The collector and the device run as their units start them, and a launched program's session arrives."""
+    for folder in ("sojourn-collector", "sojourn"):
+        os.makedirs(f"{root.path}/var/lib/{folder}", mode=0o700, exist_ok=True)
+    collector = root.start("sojournd", "--listen", COLLECTOR, "--database", DATABASE, log="sojournd.log")
+    wait_for("the collector", lambda: "collecting into" in open("sojournd.log", encoding="utf-8").read())
+    root.run("sojourn", "device", "--database", DATABASE, "--collector", COLLECTOR, "invite", "/srv/invitation")
+    printed = root.run("sojourn-device-install", "--token-file", "/srv/invitation", "--name", "unit")
+    check("Installed in" not in printed, "the script replaced files of the package")
+    check(not os.path.exists(f"{root.path}/etc/systemd/system/sojourn-device.service"), "a second unit")
+    device = root.start("env", "XDG_STATE_HOME=/var/lib", "XDG_CACHE_HOME=/var/cache", "sojourn-device", "run",
+                        log="sojourn-device.log")
+    root.run("sojourn", "device", "--database", DATABASE, "unit", "launch", "/usr/bin/perl", "-e", "1")
+    question = "SELECT state AS s FROM sessions WHERE stored_calls > 100"
+    wait_for("the session of the launched program", lambda: "completed" in root.run(
+        "sojourn", "sql", "--json", question, DATABASE))
+    for daemon in (device, collector):
+        daemon.terminate()
+        check(daemon.wait() == 0, f"{daemon.args} ended by {daemon.returncode}")
+
+
+def leaves_nothing(root, before):
+    root.run("apt-get", "-q", "-y", "remove", *OURS)
+    check(not os.path.exists(f"{root.path}/usr/bin/sojourn"), "a removed program is there")
+    check(os.path.exists(root.path + DATABASE), "a removal deleted the database")
+    check(os.path.exists(f"{root.path}/var/lib/sojourn/device/collector.json"), "a removal deleted the enrolment")
+    root.run("dpkg", "--purge", *OURS)
+    left = sorted(path for path in root.files() - before if not BOOKKEEPING.match(path))
+    check(not left, f"a purge left: {left}")
+    gone = sorted(path for path in before - root.files() if not BOOKKEEPING.match(path))
+    check(not gone, f"a purge removed what was there before: {gone}")
+
+
+def test(_sojourn, arguments):
+    if not os.environ.get("SJ_INSIDE_NAMESPACES"):
+        files = make_packages(os.path.abspath(sys.argv[1]), arguments[0])
+        os.environ["SJ_BASE_ROOT"] = cached_root("bookworm", "bookworm", MIRROR, dependencies(files))
+    enter_namespaces()
+    root = Root(os.environ["SJ_BASE_ROOT"], os.path.abspath("mounted"))
+    before = root.files()
+    os.mkdir(f"{root.path}/srv/packages")
+    for file in glob.glob(f"{PACKAGES}/*.deb"):
+        root.put(file, "/srv/packages")
+    root.run("sh", "-c", "apt-get -q -y install /srv/packages/*.deb")
+    everything_resolves(root)
+    first_command(root)
+    device_is_enrolled(root)
+    leaves_nothing(root, before)
+
+
+main(test, checks_sums=False)
