@@ -34,15 +34,15 @@ static sj_status find_app(const char *name, json_t **app, sj_error *error)
 
 /* Selects the policy. The command's own precedes the collector's, which precedes the
  * catalogue's. */
-static sj_status add_policy(json_t *order, const json_t *arguments, const char *app,
+static sj_status add_policy(json_t *order, const sj_device_command *command, const char *app,
                             sj_error *error)
 {
     json_t *policy = NULL;
-    if (json_object_get(arguments, "policy") != NULL) {
+    if (json_object_get(command->arguments, "policy") != NULL) {
         json_object_set_new(order, "policy_from", json_string("command"));
         return SJ_OK;
     }
-    SJ_TRY(sj_device_policies_find(app, &policy, error));
+    SJ_TRY(sj_device_policies_find(command->context->policies, app, &policy, error));
     if (policy != NULL) {
         json_object_set_new(order, "policy", policy);
         json_object_set_new(order, "policy_from", json_string("collector"));
@@ -88,7 +88,7 @@ static sj_status start(const sj_device_command *command, const char *name, const
     json_object_set_new(work, "only_prepare", json_boolean(only_prepare));
     sj_status status = add_limits(work, command->context, error);
     if (status == SJ_OK) {
-        status = add_policy(work, command->arguments, name, error);
+        status = add_policy(work, command, name, error);
     }
     if (status == SJ_OK) {
         status = sj_worker_start(work, command->timeout_ms, result, error);

@@ -8,7 +8,7 @@
 sj_status sj_device_command_run_policies(const sj_device_command *command, json_t **result,
                                          sj_error *error)
 {
-    SJ_TRY(sj_device_policies_keep(command->arguments, error));
+    SJ_TRY(sj_device_policies_keep(command->context->policies, command->arguments, error));
     *result = json_pack("{sI}", "rules",
                         (json_int_t)json_array_size(json_object_get(command->arguments, "rules")));
     return SJ_OK;

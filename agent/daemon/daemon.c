@@ -2,6 +2,7 @@
 
 #include "agent/daemon/collector_client.h"
 #include "agent/daemon/commands.h"
+#include "agent/daemon/device_policies.h"
 #include "agent/daemon/shipper.h"
 #include "agent/daemon/state_file.h"
 #include "agent/host/directories.h"
@@ -411,6 +412,7 @@ static sj_status prepare_server(sj_daemon *daemon, size_t number, const sj_daemo
     asked->commands = (sj_device_command_context){
         .spool_root = daemon->spool_root,
         .spool_bytes = options->spool_bytes != 0 ? options->spool_bytes : DEFAULT_SPOOL_BYTES,
+        .policies = sj_device_policies_number(number, asked->collector->url),
         .collector = asked,
         .fetch = fetch};
     return sj_server_client_open(asked->collector->url, asked->collector->certificate,

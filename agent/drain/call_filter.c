@@ -684,7 +684,8 @@ sj_status sj_call_filter_feed(sj_call_filter *filter, const sj_record *records, 
     if (filter->freed != NULL) {
         SJ_TRY(feed_until_changes(filter, records, count, &fed, now_ticks));
     }
-    const sj_status status = feed_late(filter, records + fed, count - fed, now_ticks);
+    const sj_status status =
+        feed_late(filter, fed == 0 ? records : records + fed, count - fed, now_ticks);
     filter->has_request = false;
     return status;
 }

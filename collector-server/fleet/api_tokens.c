@@ -2,13 +2,12 @@
 
 #include "collector-server/fleet/fleet_internal.h"
 #include "collector-server/store/database.h"
+#include "schema/queries/fleet/api_tokens.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define IS_VALID "revoked_realtime_ns IS NULL AND coalesce(expires_realtime_ns > ?1, 1)"
 
 struct sj_token_reader {
     sqlite3 *database;
@@ -57,14 +56,7 @@ sj_status sj_api_token_add(sqlite3 *database, const char *name, sj_role role, in
                        SJ_API_TOKEN_NAME_BYTES - 1);
     }
     SJ_TRY(sj_secret_make(text, error));
-    if (sqlite3_prepare_v2(
-            database,
-            "INSERT INTO api_tokens (created_realtime_ns, name, token_hash, role,"
-            " expires_realtime_ns) VALUES (?1, ?2, ?3, ?4, nullif(?5, 0)) ON CONFLICT (name)"
-            " DO UPDATE SET created_realtime_ns = ?1, token_hash = ?3, role = ?4,"
-            " expires_realtime_ns = nullif(?5, 0), revoked_realtime_ns = NULL WHERE NOT (" IS_VALID
-            ")",
-            -1, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_api_token_add_sql, -1, &statement, NULL) != SQLITE_OK) {
         return failed(database, error);
     }
     sj_secret_hash(text, hash);
@@ -82,10 +74,7 @@ sj_status sj_api_token_add(sqlite3 *database, const char *name, sj_role role, in
 sj_status sj_api_token_revoke(sqlite3 *database, const char *name, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "UPDATE api_tokens SET revoked_realtime_ns = ?1 WHERE name = ?2"
-                           " AND " IS_VALID,
-                           -1, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_api_token_revoke_sql, -1, &statement, NULL) != SQLITE_OK) {
         return failed(database, error);
     }
     sqlite3_bind_int64(statement, 1, sj_fleet_now_ns());
@@ -105,10 +94,8 @@ sj_status sj_token_reader_open(sqlite3 *database, sj_token_reader **reader, sj_e
     }
     pthread_mutex_init(&made->lock, NULL);
     made->database = database;
-    if (sqlite3_prepare_v3(
-            made->database,
-            "SELECT token_id, name, role, token_hash FROM api_tokens WHERE " IS_VALID, -1,
-            SQLITE_PREPARE_PERSISTENT, &made->valid, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v3(made->database, sj_api_tokens_valid_sql, -1, SQLITE_PREPARE_PERSISTENT,
+                           &made->valid, NULL) != SQLITE_OK) {
         const sj_status status =
             sj_fail(error, SJ_EIO, "the tokens cannot be read: %s", sqlite3_errmsg(database));
         sj_token_reader_close(made);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES_A_MS = 1000, MS_A_S = 1000, LOOK_MS = 60000 };
+enum { BYTES_A_MS = 1000, MS_A_S = 1000, LOOK_MS = 60000, LATER_DAYS = 7 };
 
 /* Writes the list of a table's columns, with or without types. */
 static void print_columns(FILE *text, const sj_forward_table *table, bool types)
@@ -283,6 +283,27 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     snprintf(sql, sizeof(sql), "INSERT INTO %s.schema_version VALUES (%d, '%s')", target->database,
              (int)SJ_CLICKHOUSE_SCHEMA, layout->cluster != NULL ? layout->cluster : "");
     return version < SJ_CLICKHOUSE_SCHEMA ? sj_clickhouse_run(target, sql, error) : SJ_OK;
+}
+
+static sj_status retain_table(sj_forward_target *target, const sj_forward_table *table,
+                              unsigned days, sj_error *error)
+{
+    char sql[256];
+    const bool is_sessions = strcmp(table->name, "sessions") == 0;
+    const bool has_removals = is_sessions || table == &sj_forward_commands;
+    snprintf(sql, sizeof(sql), "ALTER TABLE %s.raw_%s MODIFY TTL day + toIntervalDay(%u)%s",
+             target->database, table->name, has_removals ? days : days + LATER_DAYS,
+             has_removals ? " DELETE WHERE removed = 0" : "");
+    return sj_clickhouse_run(target, sql, error);
+}
+
+sj_status sj_clickhouse_retain(sj_forward_target *target, unsigned days, sj_error *error)
+{
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(retain_table(target, &sj_forward_tables[i], days, error));
+    }
+    SJ_TRY(retain_table(target, &sj_forward_calls, days, error));
+    return retain_table(target, &sj_forward_commands, days, error);
 }
 
 static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,

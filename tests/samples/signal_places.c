@@ -392,7 +392,7 @@ static void leave_end(int number, siginfo_t *info, void *context)
 {
     (void)number;
     outside += !lies_in(*pc_of(context), leaf);
-    cut += (uintptr_t)info->si_addr != last_sp - 16;
+    cut += (uintptr_t)info->si_addr != last_sp - FIRST_PUSH;
     siglongjmp(behind_end, 1);
 }
 

@@ -333,6 +333,7 @@ static sj_status read_tables(sj_assembly *assembly, sj_slice stream)
     for (uint32_t i = 0; i < SJ_ASSEMBLY_TABLES; i++) {
         sj_assembly_table *table = &assembly->tables[i];
         table->first = sj_reader_take(&reader, (size_t)table->rows * table->row_bytes);
+        table->rows = table->first != NULL ? table->rows : 0;
     }
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }

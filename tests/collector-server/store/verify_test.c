@@ -223,6 +223,35 @@ static void equally_long_calls_may_be_kept_in_any_order(void **state)
     assert_string_equal(all.text, "");
 }
 
+/* Queries leave out a block whose stack they cannot read, so `verify` names it, too. */
+static void a_block_is_as_sound_as_its_stack(void **state)
+{
+    lab_file *lab = *state;
+    told all;
+    while (lab->maker.depth == 0) {
+        lab_file_begin(lab);
+        lab_file_put(lab, frame_maker_block(&lab->maker, 1, 0));
+        lab_file_commit(lab);
+    }
+    lab->maker.stack[0].function = FRAME_MAKER_FUNCTIONS;
+    lab_file_begin(lab);
+    lab_file_put(lab, frame_maker_deep_frames(&lab->maker));
+    lab_file_put(lab, frame_maker_block(&lab->maker, 2, 0));
+    lab_file_commit(lab);
+    (void)verify(lab, true, &all);
+    assert_string_equal(all.text, "");
+    run_sql(lab, "UPDATE session_modules SET function_count = function_count - 1");
+    (void)verify(lab, true, &all);
+    assert_non_null(strstr(all.text, " the stack that it refers to has an unknown function\n"));
+    run_sql(lab, "UPDATE session_modules SET function_count = function_count + 1;"
+                 "UPDATE blocks SET quarantined = 'damaged' WHERE kind = 2");
+    assert_int_equal(verify(lab, true, &all).bad_blocks, 1);
+    assert_non_null(strstr(all.text, " the stack that it refers to is missing, or damaged\n"));
+    const sj_verified verified = verify(lab, false, &all);
+    assert_int_equal(verified.bad_blocks, 0);
+    assert_int_equal(verified.freed_blocks, 1);
+}
+
 /* Everything that a row says about its block must be in the block. */
 static void a_row_that_differs_from_its_block_is_named(void **state)
 {
@@ -382,6 +411,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(equally_long_calls_may_be_kept_in_any_order, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(what_is_recomputed_lies_in_a_file, set_up_blocks,
+                                        lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(a_block_is_as_sound_as_its_stack, set_up_blocks,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_row_that_differs_from_its_block_is_named, set_up_blocks,
                                         lab_file_tear_down),
