@@ -180,12 +180,17 @@ static bool follow_jumps(const patching *work, uint64_t *pc)
     return false;
 }
 
-/* If `*pc` is on one of our jumps that is to be removed, moves it to the jump's target. Returns the
- * patch that it is stuck in, or NULL. */
+/* If `*pc` is on one of our jumps that is to be removed, moves it to the jump's target. If it is in
+ * a window whose instructions may be repeated, moves it to the start. Returns the patch that it is
+ * stuck in, or NULL. */
 static sj_text_patch *leave_jump(const patching *work, uint64_t *pc)
 {
     sj_text_patch *patch = find_window(work, *pc);
     uint64_t to = *pc;
+    if (patch != NULL && patch->repeats) {
+        *pc = patch->address;
+        return NULL;
+    }
     if (patch == NULL || !patch->is_removal || !follow_jumps(work, &to)) {
         return patch;
     }

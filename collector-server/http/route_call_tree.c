@@ -158,5 +158,7 @@ static sj_status answer_call_tree(sj_request *request, json_t **body, sj_error *
     return SJ_OK;
 }
 
-const sj_route sj_route_call_tree = {
-    .pattern = "/api/v1/sessions/{id}/call-tree", .is_slow = true, .run = answer_call_tree};
+const sj_route sj_route_call_tree = {.pattern = "/api/v1/sessions/{id}/call-tree",
+                                     .role = SJ_ROLE_READER,
+                                     .is_slow = true,
+                                     .run = answer_call_tree};

@@ -262,6 +262,7 @@ static sj_status answer_calls(sj_request *request, json_t **body, sj_error *erro
 }
 
 const sj_route sj_route_calls = {.pattern = "/api/v1/sessions/{id}/calls",
+                                 .role = SJ_ROLE_READER,
                                  .is_slow = true,
                                  .has_own_database = true,
                                  .run = answer_calls};

@@ -76,7 +76,7 @@ static sj_status give(sj_request *request, const json_t *input, json_t **body, s
     json_t *given = NULL;
     const json_t *timeout = json_object_get(input, "timeout_ms");
     sj_control_request wanted = {.arguments = json_object_get(input, "arguments"),
-                                 .requested_by = "http",
+                                 .requested_by = request->visitor.who,
                                  .timeout_ms = json_integer_value(timeout)};
     SJ_TRY(take_text(input, "devices", &wanted.devices, error));
     SJ_TRY(take_text(input, "kind", &wanted.kind, error));
@@ -118,7 +118,13 @@ static enum MHD_Result send_file(sj_request *request)
     return sj_reply_send(request->connection, MHD_HTTP_OK, response);
 }
 
-const sj_route sj_route_commands = {.pattern = "/api/v1/commands", .run = list, .post = give};
-const sj_route sj_route_command = {.pattern = "/api/v1/commands/{id}", .run = show};
-const sj_route sj_route_command_file = {.pattern = "/api/v1/commands/{id}/file",
-                                        .respond = send_file};
+const sj_route sj_route_commands = {.pattern = "/api/v1/commands",
+                                    .role = SJ_ROLE_READER,
+                                    .run = list,
+                                    .post_role = SJ_ROLE_OPERATOR,
+                                    .action = "command",
+                                    .post = give};
+const sj_route sj_route_command = {
+    .pattern = "/api/v1/commands/{id}", .role = SJ_ROLE_READER, .run = show};
+const sj_route sj_route_command_file = {
+    .pattern = "/api/v1/commands/{id}/file", .role = SJ_ROLE_READER, .respond = send_file};

@@ -21,4 +21,5 @@ static sj_status answer_devices(sj_request *request, json_t **body, sj_error *er
     return sj_rows_list(statement, (size_t)limit, body, error);
 }
 
-const sj_route sj_route_devices = {.pattern = "/api/v1/devices", .run = answer_devices};
+const sj_route sj_route_devices = {
+    .pattern = "/api/v1/devices", .role = SJ_ROLE_READER, .run = answer_devices};

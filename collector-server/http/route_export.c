@@ -133,6 +133,7 @@ static sj_status answer_export(sj_request *request, json_t **body, sj_error *err
 }
 
 const sj_route sj_route_export = {.pattern = "/api/v1/sessions/{id}/export",
+                                  .role = SJ_ROLE_READER,
                                   .is_slow = true,
                                   .has_own_database = true,
                                   .run = answer_export};

@@ -17,5 +17,7 @@ static sj_status answer_facets(sj_request *request, json_t **body, sj_error *err
     return sj_rows_list(statement, (size_t)VALUES_MAX * FACETS, body, error);
 }
 
-const sj_route sj_route_facets = {
-    .pattern = "/api/v1/sessions/facets", .is_slow = true, .run = answer_facets};
+const sj_route sj_route_facets = {.pattern = "/api/v1/sessions/facets",
+                                  .role = SJ_ROLE_READER,
+                                  .is_slow = true,
+                                  .run = answer_facets};

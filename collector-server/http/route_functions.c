@@ -162,5 +162,7 @@ static sj_status answer_functions(sj_request *request, json_t **body, sj_error *
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-const sj_route sj_route_functions = {
-    .pattern = "/api/v1/sessions/{id}/functions", .is_slow = true, .run = answer_functions};
+const sj_route sj_route_functions = {.pattern = "/api/v1/sessions/{id}/functions",
+                                     .role = SJ_ROLE_READER,
+                                     .is_slow = true,
+                                     .run = answer_functions};

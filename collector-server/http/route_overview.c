@@ -61,4 +61,5 @@ static sj_status answer_overview(sj_request *request, json_t **body, sj_error *e
     return SJ_OK;
 }
 
-const sj_route sj_route_overview = {.pattern = "/api/v1/sessions/{id}", .run = answer_overview};
+const sj_route sj_route_overview = {
+    .pattern = "/api/v1/sessions/{id}", .role = SJ_ROLE_READER, .run = answer_overview};

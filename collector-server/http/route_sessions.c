@@ -53,5 +53,9 @@ static sj_status answer_sessions(sj_request *request, json_t **body, sj_error *e
     return status;
 }
 
-const sj_route sj_route_sessions = {
-    .pattern = "/api/v1/sessions", .run = answer_sessions, .post = sj_session_changes_post};
+const sj_route sj_route_sessions = {.pattern = "/api/v1/sessions",
+                                    .role = SJ_ROLE_READER,
+                                    .run = answer_sessions,
+                                    .post_role = SJ_ROLE_OPERATOR,
+                                    .action = "sessions",
+                                    .post = sj_session_changes_post};

@@ -71,5 +71,7 @@ static sj_status answer_timeline(sj_request *request, json_t **body, sj_error *e
     return add_paths(request->database, *body, error);
 }
 
-const sj_route sj_route_timeline = {
-    .pattern = "/api/v1/sessions/{id}/timeline", .is_slow = true, .run = answer_timeline};
+const sj_route sj_route_timeline = {.pattern = "/api/v1/sessions/{id}/timeline",
+                                    .role = SJ_ROLE_READER,
+                                    .is_slow = true,
+                                    .run = answer_timeline};

@@ -14,7 +14,7 @@ STATEMENT = re.compile(r"[\s,(;%s]*(?:SELECT|WITH|INSERT|UPDATE|DELETE|REPLACE|C
                        r"JOIN|(?:LEFT|CROSS) JOIN|UNION|ORDER BY|GROUP BY)\b")
 LITERAL = r'"(?:\\.|[^"\\\n])*"'
 PIECE = re.compile(rf"/\*.*?\*/|//[^\n]*|{LITERAL}|'(?:\\.|[^'\\\n])*'", re.S)
-# What may stand between the parts of one literal: spaces, ends of lines, macros and their arguments.
+# Spaces, ends of lines, and macros with their arguments may stand between the parts of one literal.
 BETWEEN = re.compile(r"(?:\s|\\\n|\b[A-Z][A-Z0-9_]*\b|PRI[a-zA-Z0-9]+|[()])*")
 SCRIPT_LITERAL = re.compile(rf"`(?:\\.|[^`\\])*`|(?:{LITERAL}|'(?:\\.|[^'\\\n])*')"
                             rf"(?:\s*\+\s*(?:{LITERAL}|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`))*")

@@ -351,7 +351,9 @@ sj_status sj_signals_follow(void)
     }
     sj_arch_action_resume = address + SJ_ARCH_NUMBERED_CALL_BYTES;
     memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
-    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES,
+    /* A thread between the load of the number and the call loads it again, so that it meets the
+     * hook. Otherwise it would install a handler without a gate. */
+    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, SJ_ARCH_NUMBERED_CALL_BYTES,
                                (uint64_t)(uintptr_t)&sj_arch_action_entry));
     sojourn_agent_state.signal_return = (uint64_t)(uintptr_t)&sj_arch_signal_return;
     is_hooked = true;

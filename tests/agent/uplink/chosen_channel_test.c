@@ -18,7 +18,7 @@
 
 enum { QUESTION_BYTES = 64 };
 
-/* What the channel did with its connections, and the next event that they have. */
+/* The connections of the channel, and their next event. */
 static struct {
     unsigned opened, closed;
     char url[32]; /* Address of the newest connection. */
