@@ -38,7 +38,7 @@ static int indentation(int64_t depth)
     return depth < 0 ? 0 : depth < MOST / 2 ? 2 * (int)depth : MOST;
 }
 
-/* What the readers of rows below print of. */
+/* Shared by the readers of rows below. */
 typedef struct stall_view {
     sqlite3 *database;
     int64_t session;
