@@ -75,7 +75,7 @@ void sj_left_processes_note_overwritten(sj_recording *recording, pid_t pid,
 }
 
 /* Detaches from a process. Returns true if it still runs and had the agent. */
-static bool take_out(sj_recording *recording, pid_t pid)
+static bool detach_process(sj_recording *recording, pid_t pid)
 {
     sj_recording_summary *summary = &recording->summary;
     sj_detach_process_report report = {0};
@@ -137,7 +137,7 @@ static size_t leave_new(sj_recording *recording, left_list *left, bool are_named
         if (contains(left, pid)) {
             continue;
         }
-        if (take_out(recording, pid)) {
+        if (detach_process(recording, pid)) {
             left->pids[left->count++] = pid;
             note(recording, pid, are_named);
         } else {

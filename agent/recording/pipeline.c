@@ -82,7 +82,7 @@ sj_status sj_pipeline_new(const sj_recording_options *options, sj_recording **re
 sj_status sj_pipeline_place(sj_recording *recording, sj_error *error)
 {
     const sj_recording_options *options = &recording->options;
-    sj_clock_take_pair(0, &recording->start_clock);
+    sj_clock_read_pair(0, &recording->start_clock);
     SJ_TRY(make_session_id(recording, error));
     if (options->device != NULL) {
         recording->device = *options->device;
@@ -159,13 +159,13 @@ static void stalled(void *context, const char *name, uint64_t waited_ns)
     sj_drain_stall(recording->drain, name, (uint64_t)((double)waited_ns / recording->ns_per_tick));
 }
 
-static void answer_policy(void *context, int fd)
+static void reply_to_policy(void *context, int fd)
 {
     sj_recording *recording = context;
     pthread_mutex_lock(&recording->changes.mutex);
     const sj_policy *policy = recording->changes.policy;
-    sj_link_answer(fd, policy != NULL ? SJ_LINK_DONE : SJ_LINK_REFUSED,
-                   policy != NULL ? policy->document : "this recording has no policy");
+    sj_link_reply(fd, policy != NULL ? SJ_LINK_DONE : SJ_LINK_REFUSED,
+                  policy != NULL ? policy->document : "this recording has no policy");
     pthread_mutex_unlock(&recording->changes.mutex);
 }
 
@@ -356,7 +356,7 @@ static sj_status start_link(sj_recording *recording, const sj_pipeline_options *
         .trigger = trigger_from_outside,
         .stall = stalled,
         .policy = means->policy,
-        .answer_policy = answer_policy,
+        .reply_to_policy = reply_to_policy,
         .threadless = means->threadless};
     return sj_link_server_start(&link, &recording->link, error);
 }
@@ -401,7 +401,7 @@ static sj_status announce_session(sj_recording *recording, sj_error *error)
     sj_clock_rate_finish(&recording->start_clock, &recording->rate);
     recording->ns_per_tick =
         (double)recording->rate.numerator / (double)recording->rate.denominator;
-    sj_clock_take_pair(recording->ns_per_tick, &recording->start_clock);
+    sj_clock_read_pair(recording->ns_per_tick, &recording->start_clock);
     recording->journal.data->ns_per_tick = recording->ns_per_tick;
     if (recording->options.attach_pid != 0) {
         snprintf(command, sizeof(command), "attached to %d", (int)recording->options.attach_pid);
@@ -447,7 +447,7 @@ sj_status sj_pipeline_start(sj_recording *recording, const sj_pipeline_options *
 void sj_pipeline_send_clock(sj_recording *recording)
 {
     sj_clock_pair pair;
-    sj_clock_take_pair(recording->ns_per_tick, &pair);
+    sj_clock_read_pair(recording->ns_per_tick, &pair);
     (void)!sj_clock_frame_send(recording->writer, &recording->device, &pair);
 }
 
@@ -565,7 +565,7 @@ sj_status sj_pipeline_end_session(sj_recording *recording)
                                 .blocks = summary->writer.blocks,
                                 .traced_cpu_ns = summary->traced_cpu_ns,
                                 .estimated_probe_ns = summary->estimated_probe_ns};
-    sj_clock_take_pair(recording->ns_per_tick, &finish.clock);
+    sj_clock_read_pair(recording->ns_per_tick, &finish.clock);
     SJ_TRY(sj_clock_frame_send(recording->writer, &recording->device, &finish.clock));
     return sj_session_end_frame_send(recording->writer, &finish);
 }

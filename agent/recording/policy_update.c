@@ -55,7 +55,7 @@ typedef struct change_sums {
 sj_status sj_policy_changes_init(sj_policy_changes *changes, const sj_policy *policy,
                                  sj_error *error)
 {
-    *changes = (sj_policy_changes){.policy = policy, .number = 1, .answer = -1};
+    *changes = (sj_policy_changes){.policy = policy, .number = 1, .reply = -1};
     pthread_mutex_init(&changes->mutex, NULL);
     changes->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return changes->wake >= 0 ? SJ_OK
@@ -75,8 +75,8 @@ void sj_policy_changes_deinit(sj_policy_changes *changes)
     if (changes->wake >= 0) {
         close(changes->wake);
     }
-    if (changes->answer >= 0) {
-        close(changes->answer);
+    if (changes->reply >= 0) {
+        close(changes->reply);
     }
     free_policy(changes->owned);
     free(changes->requested);
@@ -93,15 +93,15 @@ static sj_status keep_request(sj_policy_changes *changes, sj_slice document, int
         return SJ_EAGAIN;
     }
     char *copy = malloc(document.size + 1);
-    const int answer = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (copy == NULL || answer < 0) {
+    const int reply = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy == NULL || reply < 0) {
         free(copy);
         return SJ_ENOMEM;
     }
     memcpy(copy, document.data, document.size);
     changes->requested = copy;
     changes->requested_bytes = document.size;
-    changes->answer = answer;
+    changes->reply = reply;
     return SJ_OK;
 }
 
@@ -143,7 +143,7 @@ static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pi
             status = sj_mute_functions(pid, methods, count, false, freed, &stopped_ns, &error);
         }
         if (status == SJ_OK) {
-            (void)sj_registry_take_muted(recording->registry, process, methods, count);
+            (void)sj_registry_unmute_found(recording->registry, process, methods, count);
         } else if (kill(pid, 0) == 0) {
             note_problem(sums, error.text);
         }
@@ -458,14 +458,14 @@ static void adopt(sj_recording *recording, sj_policy *policy, sj_function_rules 
 static char *describe(const sj_recording *recording, const change_sums *sums)
 {
     const sj_policy_changes *changes = &recording->changes;
-    json_t *answer = json_pack(
+    json_t *reply = json_pack(
         "{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "policy", (json_int_t)changes->number,
         "name", changes->policy->name, "mode", sj_policy_mode_text(changes->policy->mode),
         "processes", (json_int_t)sums->processes, "hooked", (json_int_t)sums->hooked, "freed",
         (json_int_t)sums->freed, "refused", (json_int_t)sums->refused, "stopped_ns",
         (json_int_t)sums->stopped_ns, "not_applied", sums->not_applied);
-    char *text = answer != NULL ? json_dumps(answer, JSON_COMPACT) : NULL;
-    json_decref(answer);
+    char *text = reply != NULL ? json_dumps(reply, JSON_COMPACT) : NULL;
+    json_decref(reply);
     return text;
 }
 
@@ -550,8 +550,8 @@ static void note_unmatched(const sj_recording *recording, change_sums *sums)
     json_decref(list);
 }
 
-/* Applies a policy document. Writes a description of the result to `*answer` (allocated). */
-static sj_status change(sj_recording *recording, sj_slice document, char **answer, sj_error *error)
+/* Applies a policy document. Writes a description of the result to `*reply` (allocated). */
+static sj_status change(sj_recording *recording, sj_slice document, char **reply, sj_error *error)
 {
     char unmatched[UNMATCHED_BYTES];
     sj_policy *policy = NULL;
@@ -595,7 +595,7 @@ static sj_status change(sj_recording *recording, sj_slice document, char **answe
     if (status == SJ_OK) {
         note_unmatched(recording, &sums);
         sj_function_rules_each_untyped(recording->rules, &sums, note_text);
-        *answer = describe(recording, &sums);
+        *reply = describe(recording, &sums);
     }
     json_decref(sums.not_applied);
     return status;
@@ -629,11 +629,11 @@ void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t ca
     json_decref(problems);
 }
 
-void sj_policy_change_take(sj_recording *recording)
+void sj_policy_change_apply(sj_recording *recording)
 {
     sj_policy_changes *changes = &recording->changes;
     sj_error error = {0};
-    char *answer = NULL;
+    char *reply = NULL;
     eventfd_t count;
     (void)eventfd_read(changes->wake, &count);
     pthread_mutex_lock(&changes->mutex);
@@ -643,15 +643,15 @@ void sj_policy_change_take(sj_recording *recording)
     if (document.data == NULL) {
         return;
     }
-    const sj_status status = change(recording, document, &answer, &error);
+    const sj_status status = change(recording, document, &reply, &error);
     pthread_mutex_lock(&changes->mutex);
     free(changes->requested);
     changes->requested = NULL;
-    const int fd = changes->answer;
-    changes->answer = -1;
+    const int fd = changes->reply;
+    changes->reply = -1;
     pthread_mutex_unlock(&changes->mutex);
-    sj_link_answer(fd, status == SJ_OK ? SJ_LINK_DONE : SJ_LINK_REFUSED,
-                   status == SJ_OK ? (answer != NULL ? answer : "{}") : error.text);
+    sj_link_reply(fd, status == SJ_OK ? SJ_LINK_DONE : SJ_LINK_REFUSED,
+                  status == SJ_OK ? (reply != NULL ? reply : "{}") : error.text);
     close(fd);
-    free(answer);
+    free(reply);
 }

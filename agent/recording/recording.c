@@ -186,7 +186,7 @@ static void report_progress(sj_recording *recording, sj_recording_phase phase)
 
 /* Forwards signals that reached only the recorder. Signals of the terminal reach the whole process
  * group, including the program. */
-static void take_signals(sj_recording *recording)
+static void handle_signals(sj_recording *recording)
 {
     struct signalfd_siginfo info;
     while (read(recording->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
@@ -314,8 +314,8 @@ static void wait_for_program(sj_recording *recording)
     const int pidfd = (int)syscall(SYS_pidfd_open, recording->launch.pid, 0);
     while (!reap(recording, pidfd)) {
         wait_for_something(recording, pidfd, TICK_MS);
-        take_signals(recording);
-        sj_policy_change_take(recording);
+        handle_signals(recording);
+        sj_policy_change_apply(recording);
         if (recording->interrupts >= 2) {
             recording->summary.program_left = !reap(recording, pidfd);
             break;
@@ -359,8 +359,8 @@ static void wait_for_others(sj_recording *recording)
     while (recording->interrupts == interrupts &&
            (until_all_end || sj_clock_ns(CLOCK_MONOTONIC) < end_ns) && do_others_exist(recording)) {
         wait_for_something(recording, -1, until_all_end ? TICK_MS : LAST_TICK_MS);
-        take_signals(recording);
-        sj_policy_change_take(recording);
+        handle_signals(recording);
+        sj_policy_change_apply(recording);
         make_round(recording, &due);
     }
 }
@@ -419,7 +419,7 @@ static bool is_keeping_freed(const sj_recording *recording)
     }
     const sj_zombie_settings settings =
         sj_policy_zombies_of(recording->options.policy, &recording->session);
-    return settings.objects.is_on != 0 || (settings.one_in != 0 && settings.quarantine_kib != 0);
+    return settings.objects.is_on != 0 || (settings.one_in != 0 && settings.delayed_kib != 0);
 }
 
 static sj_status join_process(sj_recording *recording, sj_error *error)
@@ -518,8 +518,8 @@ static void wait_for_process(sj_recording *recording)
         if (recording->summary.replaced) {
             break;
         }
-        take_signals(recording);
-        sj_policy_change_take(recording);
+        handle_signals(recording);
+        sj_policy_change_apply(recording);
         make_round(recording, &due);
     }
     if (pidfd >= 0) {
@@ -554,7 +554,7 @@ static const char *describe_end(const sj_recording_summary *summary)
     }
 }
 
-static void stop_rooms(sj_recording *recording)
+static void stop_components(sj_recording *recording)
 {
     sj_link_server_counters link;
     sj_pipeline_stop_collecting(recording, &link);
@@ -590,7 +590,7 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
         }
         const int64_t waited_ms = (int64_t)((sj_clock_ns(CLOCK_MONOTONIC) - start_ns) / 1000000);
         const int interrupts = recording->interrupts;
-        take_signals(recording);
+        handle_signals(recording);
         const bool is_over =
             status == SJ_EPERM || (link->wait_ms >= 0 && waited_ms >= link->wait_ms);
         if (recording->interrupts > interrupts ||
@@ -630,7 +630,7 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
         wait_for_program(recording);
         leave_others(recording);
     }
-    stop_rooms(recording);
+    stop_components(recording);
     sj_pipeline_summarize(recording, describe_end(&recording->summary));
     (void)!sj_pipeline_end_session(recording);
     deliver(recording, link);

@@ -27,7 +27,7 @@ typedef struct sj_policy_changes {
     char *not_applied; /* JSON list of its parts that could not be applied; NULL: none */
     char *requested;   /* requested document; NULL: none */
     size_t requested_bytes;
-    int answer; /* socket of the requester */
+    int reply; /* socket of the requester */
     /* value rules before the request, restored if it is refused */
     sj_value_rules_past values_before;
 } sj_policy_changes;
@@ -102,6 +102,6 @@ void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t ca
 
 /* Carries out the requested policy change, if there is one. Called by the recording's thread.
  * Blocks. */
-void sj_policy_change_take(sj_recording *recording);
+void sj_policy_change_apply(sj_recording *recording);
 
 #endif

@@ -383,7 +383,7 @@ static int run_verb(const zombies_verb *verb, int argc, char **argv, int first,
         return sj_command_usage_error(&sj_command_zombies, "%s needs %s", verb->name, verb->needs);
     }
     const int taken =
-        sj_query_take_file(&sj_command_zombies, argc, argv, end, &request->query.file);
+        sj_query_parse_file(&sj_command_zombies, argc, argv, end, &request->query.file);
     request->words = argv + first + 1;
     return taken >= 0 ? taken : verb->run(request);
 }
@@ -405,7 +405,7 @@ static int run_zombies(int argc, char **argv)
         }
     }
     const int taken =
-        sj_query_take_file(&sj_command_zombies, argc, argv, first, &request.query.file);
+        sj_query_parse_file(&sj_command_zombies, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;
     }

@@ -134,7 +134,7 @@ static sj_status talk_at_once(sj_link *link, const sj_conversation_question *que
     SJ_TRY(question->send(link, question->context));
     SJ_TRY(be_welcomed(link, &welcome));
     SJ_TRY(sj_link_receive(link));
-    return question->take(link, question->context);
+    return question->receive_reply(link, question->context);
 }
 
 bool sj_conversation_ask_at_once(const sj_conversation_question *question)

@@ -46,11 +46,11 @@ SJ_MUST_CHECK sj_status sj_conversation_finish(sj_link *link);
  * false if there was no reply. Blocking. */
 bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question);
 
-/* A question that is sent before the recorder is known to listen. `take` gets the link with the
- * reply. */
+/* A question that is sent before the recorder is known to listen. `receive_reply` gets the link
+ * with the reply. */
 typedef struct sj_conversation_question {
     sj_status (*send)(sj_link *link, const void *context);
-    sj_status (*take)(sj_link *link, const void *context);
+    sj_status (*receive_reply)(sj_link *link, const void *context);
     const void *context;
 } sj_conversation_question;
 

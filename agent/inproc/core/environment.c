@@ -54,7 +54,7 @@ static void restore_environment(char **environment)
     *to = NULL;
 }
 
-bool sj_environment_take(char **environment, char *runtime, size_t runtime_bytes)
+bool sj_environment_consume(char **environment, char *runtime, size_t runtime_bytes)
 {
     char *entry = sj_environment_find(environment, SJ_ENV_RUNTIME);
     if (entry == NULL) {

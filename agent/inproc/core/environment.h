@@ -14,6 +14,6 @@ char *sj_environment_find(char **environment, const char *name);
  * in place. Entries SOJOURN_* are removed. LD_PRELOAD gets its earlier value in the same position,
  * or is removed. Returns false, and changes nothing, if the program was not launched by Sojourn.
  * Returns false, with the environment restored, if the directory's name does not fit. */
-bool sj_environment_take(char **environment, char *runtime, size_t runtime_bytes);
+bool sj_environment_consume(char **environment, char *runtime, size_t runtime_bytes);
 
 #endif

@@ -225,7 +225,7 @@ static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_j
                                      .leaf_stubs = counters.linked_wrappers,
                                      .wrappers = counters.plain_wrappers,
                                      .is_unknown = counters.is_unknown ? 1 : 0,
-                                     .looked_at = figures->looked_at,
+                                     .examined = figures->examined,
                                      .retransformed = figures->retransformed,
                                      .refused = figures->refused,
                                      .batches = figures->batches,

@@ -14,7 +14,7 @@
 enum { NS_PER_MS = 1000000, US_PER_MS = 1000 };
 
 /* One packet, aligned. There is only one conversation at a time. */
-static _Alignas(16) uint8_t packet_room[SJ_LINK_MAX_BYTES];
+static _Alignas(16) uint8_t packet_buffer[SJ_LINK_MAX_BYTES];
 
 size_t sj_link_append_number(char *text, size_t used, uint64_t number)
 {
@@ -79,7 +79,7 @@ static sj_status connect_to(int socket, const char *runtime)
 
 sj_status sj_link_open(sj_link *link, const char *runtime)
 {
-    *link = (sj_link){.socket = -1, .payload = packet_room + sizeof(sj_link_packet)};
+    *link = (sj_link){.socket = -1, .payload = packet_buffer + sizeof(sj_link_packet)};
     const long socket = SJ_SYS(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, 0, 0, 0);
     sj_status status = SJ_EIO;
     if (socket >= 0) {
@@ -104,11 +104,11 @@ sj_status sj_link_send(sj_link *link, sj_link_type type, uint32_t bytes)
 {
     const sj_link_packet packet = {
         .version = SJ_LINK_VERSION, .type = (uint16_t)type, .payload_bytes = bytes};
-    memcpy(packet_room, &packet, sizeof(packet));
+    memcpy(packet_buffer, &packet, sizeof(packet));
     long result;
     do {
-        result = SJ_SYS(SYS_sendto, link->socket, packet_room, sizeof(packet) + bytes, MSG_NOSIGNAL,
-                        0, 0);
+        result = SJ_SYS(SYS_sendto, link->socket, packet_buffer, sizeof(packet) + bytes,
+                        MSG_NOSIGNAL, 0, 0);
     } while (result == -EINTR);
     if (result < 0) {
         return result == -EAGAIN ? SJ_ETIMEDOUT : SJ_ECLOSED;
@@ -121,7 +121,7 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
     const sj_link_packet packet = {
         .version = SJ_LINK_VERSION, .type = (uint16_t)type, .payload_bytes = bytes};
     _Alignas(struct cmsghdr) uint8_t control[CMSG_SPACE(sizeof(int))] = {0};
-    struct iovec part = {.iov_base = packet_room, .iov_len = sizeof(packet) + bytes};
+    struct iovec part = {.iov_base = packet_buffer, .iov_len = sizeof(packet) + bytes};
     struct msghdr message = {.msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control,
@@ -131,7 +131,7 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
     head->cmsg_type = SCM_RIGHTS;
     head->cmsg_len = CMSG_LEN(sizeof(int));
     memcpy(CMSG_DATA(head), &file, sizeof(file));
-    memcpy(packet_room, &packet, sizeof(packet));
+    memcpy(packet_buffer, &packet, sizeof(packet));
     long result;
     do {
         result = SJ_SYS(SYS_sendmsg, link->socket, &message, MSG_NOSIGNAL, 0, 0, 0);
@@ -145,7 +145,7 @@ sj_status sj_link_send_file(sj_link *link, sj_link_type type, uint32_t bytes, in
 sj_status sj_link_receive(sj_link *link)
 {
     uint64_t deadline_ns = 0; /* set at the first interruption */
-    long result = SJ_SYS(SYS_recvfrom, link->socket, packet_room, sizeof(packet_room), 0, 0, 0);
+    long result = SJ_SYS(SYS_recvfrom, link->socket, packet_buffer, sizeof(packet_buffer), 0, 0, 0);
     while (result == -EINTR) {
         const uint64_t now_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
         deadline_ns =
@@ -153,7 +153,7 @@ sj_status sj_link_receive(sj_link *link)
         if (now_ns >= deadline_ns) {
             break;
         }
-        result = SJ_SYS(SYS_recvfrom, link->socket, packet_room, sizeof(packet_room), 0, 0, 0);
+        result = SJ_SYS(SYS_recvfrom, link->socket, packet_buffer, sizeof(packet_buffer), 0, 0, 0);
     }
     if (result <= 0) {
         return result == 0 || result == -ECONNRESET ? SJ_ECLOSED : SJ_ETIMEDOUT;
@@ -161,7 +161,7 @@ sj_status sj_link_receive(sj_link *link)
     if ((size_t)result < sizeof(link->packet)) {
         return SJ_ECORRUPT;
     }
-    memcpy(&link->packet, packet_room, sizeof(link->packet));
+    memcpy(&link->packet, packet_buffer, sizeof(link->packet));
     return link->packet.version == SJ_LINK_VERSION &&
                    link->packet.payload_bytes == (size_t)result - sizeof(link->packet)
                ? SJ_OK

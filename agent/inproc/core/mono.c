@@ -42,17 +42,17 @@ typedef struct assembly_question {
     const uint8_t *id;
     uint32_t id_bytes;
     bool is_main;
-    sj_mono_assembly *answer;
+    sj_mono_assembly *reply;
 } assembly_question;
 
-static sj_status read_assembly(const sj_link *link, sj_mono_assembly *answer)
+static sj_status read_assembly(const sj_link *link, sj_mono_assembly *reply)
 {
     sj_link_container_added added;
     sj_link_skip skip;
     const uint32_t bytes = link->packet.payload_bytes;
     if (link->packet.type == SJ_LINK_SKIP && bytes == sizeof(skip)) {
         memcpy(&skip, link->payload, sizeof(skip));
-        answer->is_unreadable = skip.reason == SJ_SKIP_UNDECODABLE;
+        reply->is_unreadable = skip.reason == SJ_SKIP_UNDECODABLE;
         return SJ_OK;
     }
     if (link->packet.type != SJ_LINK_CONTAINER_ADDED || bytes < sizeof(added)) {
@@ -75,11 +75,11 @@ static sj_status read_assembly(const sj_link *link, sj_mono_assembly *answer)
     memcpy(bits, link->payload + sizeof(added), bits_bytes);
     memcpy(bits + bits_and_values_bytes - values_bytes, link->payload + sizeof(added) + bits_bytes,
            values_bytes);
-    answer->first_function = added.first_function;
-    answer->count = added.count;
-    answer->value_count = added.value_count;
-    answer->has_lines = added.has_lines != 0;
-    answer->wanted = bits;
+    reply->first_function = added.first_function;
+    reply->count = added.count;
+    reply->value_count = added.value_count;
+    reply->has_lines = added.has_lines != 0;
+    reply->wanted = bits;
     return SJ_OK;
 }
 
@@ -100,14 +100,14 @@ static sj_status ask_assembly(sj_link *link, void *context)
     SJ_TRY(
         sj_link_send(link, SJ_LINK_CONTAINER, (uint32_t)sizeof(container) + container.path_bytes));
     SJ_TRY(sj_link_receive(link));
-    return read_assembly(link, question->answer);
+    return read_assembly(link, question->reply);
 }
 
 static bool add_assembly(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
                          sj_mono_assembly *assembly)
 {
     assembly_question question = {
-        .path = path, .id = id, .id_bytes = id_bytes, .is_main = is_main, .answer = assembly};
+        .path = path, .id = id, .id_bytes = id_bytes, .is_main = is_main, .reply = assembly};
     return sj_conversation_ask(ask_assembly, &question);
 }
 
@@ -204,7 +204,7 @@ static sj_status receive_plan(sj_link *link, const void *context)
 static void plan_code(const sj_mono_code *code)
 {
     const sj_conversation_question question = {
-        .send = send_code, .take = receive_plan, .context = code};
+        .send = send_code, .receive_reply = receive_plan, .context = code};
     (void)sj_conversation_ask_at_once(&question);
 }
 

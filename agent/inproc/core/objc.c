@@ -93,7 +93,7 @@ const sj_monitor sj_monitor_objc = {.bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
                                     .stop = stop_dispatch,
                                     .has_thunk = true};
 
-_Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_put_in) +
+_Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_replaced_methods) +
                        SJ_OBJC_REPLACED_TOGETHER * (SJ_OBJC_NAME_BYTES + sizeof(uint64_t)) <=
                    SJ_LINK_MAX_BYTES,
                "changes fit one packet");
@@ -101,7 +101,7 @@ _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_put_in) +
 static sj_status send_replaced(sj_link *link, const sj_objc_replaced_method *changes,
                                uint32_t count)
 {
-    const sj_link_put_in head = {.count = count};
+    const sj_link_replaced_methods head = {.count = count};
     uint8_t *payload = sj_link_payload(link);
     uint8_t *at = payload;
     memcpy(at, &head, sizeof(head));
@@ -112,7 +112,7 @@ static sj_status send_replaced(sj_link *link, const sj_objc_replaced_method *cha
         memcpy(at, changes[i].name, changes[i].name_bytes);
         at += changes[i].name_bytes;
     }
-    SJ_TRY(sj_link_send(link, SJ_LINK_PUT_IN, (uint32_t)(at - payload)));
+    SJ_TRY(sj_link_send(link, SJ_LINK_REPLACED_METHODS, (uint32_t)(at - payload)));
     SJ_TRY(sj_link_receive(link));
     return link->packet.type == SJ_LINK_DONE ? SJ_OK : SJ_EPERM;
 }
@@ -141,7 +141,7 @@ static bool start_replaced(void)
     return sj_objc_replaced_start(report_replaced, is_recorded) == SJ_OK;
 }
 
-const sj_monitor sj_monitor_objc_replaced = {.bit = SJ_LINK_RUNTIME_OBJC_PUT_IN,
+const sj_monitor sj_monitor_objc_replaced = {.bit = SJ_LINK_RUNTIME_OBJC_REPLACED,
                                              .name = "replaced Objective-C methods",
                                              .start = start_replaced,
                                              .stop = sj_objc_replaced_stop};

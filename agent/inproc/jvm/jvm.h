@@ -54,7 +54,7 @@ typedef struct sj_jvm_loaded {
 
 /* Counts the changes to the classes of a running JVM. */
 typedef struct sj_jvm_figures {
-    uint32_t looked_at;
+    uint32_t examined;
     uint32_t retransformed;
     uint32_t refused;
     uint32_t batches;

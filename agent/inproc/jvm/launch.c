@@ -84,7 +84,7 @@ static jint create_with_agent(JavaVM **vm, void **env, void *arguments)
 
 void sj_jvm_watch_for_launch(void)
 {
-    uint8_t code[SJ_RETURN_ROOM_BYTES];
+    uint8_t code[SJ_RETURN_PATCH_BYTES];
     if (hooked != 0 || sj_jvm.jvmti != NULL) {
         return;
     }

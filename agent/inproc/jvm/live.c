@@ -58,7 +58,7 @@ static bool has_lasting(void)
         lasting = sj_lasting_find(LASTING_MAGIC);
     }
     if (lasting == NULL) {
-        lasting = sj_lasting_make(LASTING_MAGIC, SJ_JVM_ENTRIES);
+        lasting = sj_lasting_new(LASTING_MAGIC, SJ_JVM_ENTRIES);
     }
     return lasting != NULL;
 }

@@ -80,7 +80,7 @@ static void finish_question(class_batch *batch, class_question *question)
     memset(question->chosen, 0, sizeof(question->chosen));
     if (question->count != 0 &&
         sj_jvm.options.choose(question->loaded, question->count, question->chosen)) {
-        batch->figures->looked_at += question->count;
+        batch->figures->examined += question->count;
         for (uint32_t i = 0; i < question->count; i++) {
             if (question->chosen[i] != 0) {
                 add_to_batch(batch, question->classes[i]);
@@ -151,7 +151,7 @@ void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures
         sj_jvm_loaded loaded;
         if (sj_class_facts_read(jvmti, env, classes[i], &facts, &loaded) &&
             loaded.selection >= SJ_CLASS_SELECTED) {
-            figures->looked_at++;
+            figures->examined++;
             add_to_batch(&batch, classes[i]);
         }
         sj_class_facts_free(jvmti, &facts);

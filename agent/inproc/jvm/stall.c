@@ -99,7 +99,7 @@ jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class)
     if (!sj_recorder_is_armed() || !sj_recorder_may_call() || !sj_jvm_begin_use()) {
         return 0;
     }
-    if (sj_owner_lock_take(&opening)) {
+    if (sj_owner_lock_acquire(&opening)) {
         if (collector_events == NULL) {
             collector_events = open_collector_events(env);
         }
@@ -121,7 +121,7 @@ void JNICALL sj_jvm_posted(JNIEnv *env, jclass class)
 
 void sj_jvm_stop_pauses(void)
 {
-    if (sj_owner_lock_take(&opening)) {
+    if (sj_owner_lock_acquire(&opening)) {
         if (collector_events != NULL) {
             (void)(*collector_events)->DisposeEnvironment(collector_events);
             collector_events = NULL;

@@ -56,7 +56,7 @@ static int trace_exit(const void *thread, uint64_t method)
 
 static bool redirect(uint64_t address, uint32_t place, uint64_t target)
 {
-    uint8_t code[SJ_RETURN_ROOM_BYTES];
+    uint8_t code[SJ_RETURN_PATCH_BYTES];
     if (!sj_definition_is_code(address)) {
         return false;
     }
@@ -72,7 +72,7 @@ bool sj_tracer_start(const char *path, uint64_t bias)
     if (is_on || !sj_key_table_init(&methods) || !sj_jvm.options.find_tracer(path, &found)) {
         return is_on;
     }
-    lasting = sj_lasting_make(LASTING_MAGIC, FUNCTIONS);
+    lasting = sj_lasting_new(LASTING_MAGIC, FUNCTIONS);
     is_on = lasting != NULL &&
             redirect(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
             redirect(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
@@ -198,7 +198,7 @@ void sj_tracer_add_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     for (jint i = 0; i < count; i++) {
         if (sj_class_is_prepared(jvmti, classes[i])) {
             sj_tracer_add_class(jvmti, env, classes[i]);
-            figures->looked_at++;
+            figures->examined++;
         }
         (*env)->DeleteLocalRef(env, classes[i]);
     }

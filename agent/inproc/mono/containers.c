@@ -223,7 +223,7 @@ static const image_entry *ask_about_image(void *image, bool *is_new)
         return NULL;
     }
     const image_entry *kept = NULL;
-    if (sj_owner_lock_take(&sj_mono_lock)) {
+    if (sj_owner_lock_acquire(&sj_mono_lock)) {
         kept = store_image(image, &question, &reply, is_new);
         sj_owner_lock_free(&sj_mono_lock);
     }
@@ -273,7 +273,7 @@ static void refresh_image(image_entry *entry)
     if (entry->question.path == NULL || !ask_recorder(&entry->question, &reply)) {
         return;
     }
-    if (sj_owner_lock_take(&sj_mono_lock)) {
+    if (sj_owner_lock_acquire(&sj_mono_lock)) {
         is_kept = store_reply(entry, &reply);
         sj_owner_lock_free(&sj_mono_lock);
     }
@@ -364,7 +364,7 @@ static named_method *find_named(uint64_t identity)
 
 static void store_named(uint64_t identity, uint32_t function)
 {
-    if (!sj_owner_lock_take(&sj_mono_lock)) {
+    if (!sj_owner_lock_acquire(&sj_mono_lock)) {
         return;
     }
     named_method *entry = find_named(identity);

@@ -25,7 +25,7 @@ static void what_was_put_aside_is_not_delivered(void **state)
     assert_false(recording->summary.delivered || recording->summary.answered);
     sj_spool_aside aside = {0};
     const sj_slice frame = {.data = (const uint8_t *)"frame", .size = 5};
-    assert_true(sj_spool_aside_take(directory, &aside, 0, frame, "a block is corrupt"));
+    assert_true(sj_spool_aside_add(directory, &aside, 0, frame, "a block is corrupt"));
     const char *said = sj_pipeline_set_delivered(recording, true);
     assert_non_null(strstr(said, "1 frame refused by the collector for good (5 bytes, kept in"));
     assert_non_null(strstr(said, "a block is corrupt"));

@@ -4,7 +4,7 @@ while it runs. The recorder reads its settings from the environment and records 
 JVM is not hooked, because threads run it. Programs with their own JVM, linked or opened by name, run under `record`
 with both engines.
 
-java_doors.py BUILD_FOLDER SAMPLES_FOLDER
+java_embedders.py BUILD_FOLDER SAMPLES_FOLDER
 """
 import os
 import re

@@ -15,7 +15,7 @@ import lint
 import reach
 
 
-class Rooms(unittest.TestCase):
+class Components(unittest.TestCase):
     def check(self, files):
         with tempfile.TemporaryDirectory() as root:
             for name, text in files.items():
@@ -23,7 +23,7 @@ class Rooms(unittest.TestCase):
                 with open(os.path.join(root, name), "w", encoding="utf-8") as file:
                     file.write(text)
             with self.assertRaises(SystemExit) as ended:
-                lint.check_rooms(None, root=root)
+                lint.check_components(None, root=root)
             return ended.exception.code
 
     def test_downwards_is_allowed(self):
@@ -64,7 +64,7 @@ class Rooms(unittest.TestCase):
         self.assertEqual(0, self.check({"agent/planner/arch/aarch64/machine.c": text}))
         self.assertEqual(1, self.check({"agent/planner/machine.c": text}))
 
-    def test_unknown_room_is_refused(self):
+    def test_unknown_component_is_refused(self):
         self.assertEqual(1, self.check({"agent/shed/shed.c": ""}))
 
 

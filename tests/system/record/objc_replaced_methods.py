@@ -3,7 +3,7 @@
 method_setImplementation, method_exchangeImplementations). The new code is recorded under the name of its method at
 that moment. Code that several methods share keeps its own name.
 
-objc_put_in.py BUILD_FOLDER
+objc_replaced_methods.py BUILD_FOLDER
 """
 import os
 import sys
@@ -50,7 +50,7 @@ def one_way(sojourn, program, options, expected):
 def test(sojourn, arguments):
     build = os.path.dirname(os.path.dirname(sojourn.program))
     for level in ("O0", "O2"):
-        program = os.path.join(build, "tests/samples/objc", level, "objc_put_in")
+        program = os.path.join(build, "tests/samples/objc", level, "objc_replaced_methods")
         one_way(sojourn, program, [], METHODS)
         one_way(sojourn, program, ["--receivers"], RECEIVERS)
 

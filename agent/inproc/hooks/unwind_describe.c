@@ -11,7 +11,7 @@
  * unwinder is not visible. But the instructions of a description are run only if the true program
  * counter is behind its start. So the common entry describes `pc` itself. The description is for
  * the next byte, where the thread is if the unwinder has subtracted 1. */
-#include "agent/inproc/hooks/unwind_answer.h"
+#include "agent/inproc/hooks/unwind_describe.h"
 
 #include "agent/abi/machine.h"
 #include "agent/inproc/hooks/arch.h"
@@ -21,7 +21,7 @@
 #include <string.h>
 
 enum {
-    ANSWERS = 16384,
+    TABLES = 16384,
     TRIES = 64,
     WORD = 8,
     /* A frame of at least this size holds the link register, at LINK_AT. */
@@ -40,41 +40,41 @@ enum {
 };
 
 /* The values on which a table depends. */
-typedef struct answer_key {
+typedef struct table_key {
     uint64_t begin; /* start of the described code */
     uint64_t bytes;
     /* place of `begin`, if the unwinder looks before, and place of the thread */
     sj_stub_place places[2];
-    uint64_t looks_before;
-} answer_key;
+    uint64_t subtracts_one;
+} table_key;
 
 enum { STATE_FREE, STATE_WRITTEN, STATE_READY };
 
-typedef struct answer {
+typedef struct reply {
     _Atomic uint32_t state;
-    answer_key key;
-    uint8_t table[SJ_UNWIND_ANSWER_BYTES];
-} answer;
+    table_key key;
+    uint8_t table[SJ_UNWIND_DESCRIPTION_BYTES];
+} reply;
 
-static answer answers[ANSWERS]; /* unused pages take no memory */
+static reply replies[TABLES]; /* unused pages take no memory */
 
-typedef struct answer_writer {
+typedef struct entry_writer {
     uint8_t *at;
-    const answer *to;
-} answer_writer;
+    const reply *to;
+} entry_writer;
 
-static void put(answer_writer *writer, const void *bytes, uint32_t count)
+static void put(entry_writer *writer, const void *bytes, uint32_t count)
 {
     memcpy(writer->at, bytes, count);
     writer->at += count;
 }
 
-static void put_32(answer_writer *writer, uint32_t value)
+static void put_32(entry_writer *writer, uint32_t value)
 {
     put(writer, &value, sizeof(value));
 }
 
-static void put_64(answer_writer *writer, uint64_t value)
+static void put_64(entry_writer *writer, uint64_t value)
 {
     put(writer, &value, sizeof(value));
 }
@@ -87,14 +87,14 @@ static void put_64(answer_writer *writer, uint64_t value)
 
 /* Writes the rule for the stack pointer, which at the place is `stack` bytes above the one in the
  * stub. */
-static void put_stack(answer_writer *writer, int32_t stack)
+static void put_stack(entry_writer *writer, int32_t stack)
 {
     enum { SEVEN_BITS = 0x7f };
     PUT(RULE_CFA, SJ_ARCH_UNWIND_STACK, (uint8_t)(-stack / WORD) & SEVEN_BITS);
 }
 
 /* Writes the rules for code that stubs call. It continues at its return address. */
-static void put_caller(answer_writer *writer, const sj_stub_place *place)
+static void put_caller(entry_writer *writer, const sj_stub_place *place)
 {
     enum { LOW_BITS = 0x7f, MORE = 0x80, SEVEN = 7 };
     if (SJ_MACHINE_CALL_PUSHES) {
@@ -114,7 +114,7 @@ static void put_caller(answer_writer *writer, const sj_stub_place *place)
 
 /* Writes the rule for the place. libunwind needs a rule that reads a word in memory, and libgcc for
  * AArch64 needs a rule that gives a value. */
-static void put_place(answer_writer *writer, const sj_stub_place *place)
+static void put_place(entry_writer *writer, const sj_stub_place *place)
 {
     const bool is_word = SJ_ARCH_UNWIND_PLACE_IN_MEMORY;
     put_stack(writer, place->stack);
@@ -126,7 +126,7 @@ static void put_place(answer_writer *writer, const sj_stub_place *place)
     }
 }
 
-static void put_rules(answer_writer *writer, const sj_stub_place *place)
+static void put_rules(entry_writer *writer, const sj_stub_place *place)
 {
     if (place->kind == SJ_STUB_CALLED) {
         put_caller(writer, place);
@@ -135,14 +135,14 @@ static void put_rules(answer_writer *writer, const sj_stub_place *place)
     }
 }
 
-static uint8_t *begin_entry(answer_writer *writer)
+static uint8_t *begin_entry(entry_writer *writer)
 {
     put_32(writer, 0);
     return writer->at;
 }
 
 /* Sets the length of an entry. The entry and its length together are whole words. */
-static void end_entry(answer_writer *writer, uint8_t *begin)
+static void end_entry(entry_writer *writer, uint8_t *begin)
 {
     while ((uint32_t)(writer->at - begin + sizeof(uint32_t)) % WORD != 0) {
         PUT(0);
@@ -151,25 +151,25 @@ static void end_entry(answer_writer *writer, uint8_t *begin)
     memcpy(begin - sizeof(bytes), &bytes, sizeof(bytes));
 }
 
-static void put_common_entry(answer_writer *writer)
+static void put_common_entry(entry_writer *writer)
 {
     enum { FACTOR = 0x78 /* -8 */, ABSOLUTE = 0 };
-    const answer_key *key = &writer->to->key;
+    const table_key *key = &writer->to->key;
     uint8_t *begin = begin_entry(writer);
     put_32(writer, 0);
-    if (key->looks_before == 0 && key->places[1].kind != SJ_STUB_CALLED) {
+    if (key->subtracts_one == 0 && key->places[1].kind != SJ_STUB_CALLED) {
         PUT(1, 'z', 'R', 'S', 0, 1, FACTOR, SJ_ARCH_UNWIND_PLACE, 1, ABSOLUTE);
     } else {
         PUT(1, 'z', 'R', 0, 1, FACTOR, SJ_ARCH_UNWIND_PLACE, 1, ABSOLUTE);
     }
-    if (key->looks_before != 0) {
+    if (key->subtracts_one != 0) {
         put_rules(writer, &key->places[0]);
     }
     end_entry(writer, begin);
 }
 
 /* Writes the description and returns its start. */
-static uint8_t *put_description(answer_writer *writer, const uint8_t *common)
+static uint8_t *put_description(entry_writer *writer, const uint8_t *common)
 {
     uint8_t *begin = begin_entry(writer);
     put_32(writer, (uint32_t)(begin - common));
@@ -183,12 +183,12 @@ static uint8_t *put_description(answer_writer *writer, const uint8_t *common)
 
 /* LLVM's unwinder searches the index, and the others search the frames. libgcc and libunwind do not
  * support an index whose addresses are so far from the table. */
-static void write_table(answer *to)
+static void write_table(reply *to)
 {
     enum { ABSOLUTE = 0, ABSOLUTE_64 = 4, COUNT = 3, INDEX_BYTES = 32 };
     uint8_t *frames = to->table + INDEX_BYTES;
-    answer_writer out = {frames, to};
-    answer_writer *writer = &out;
+    entry_writer out = {frames, to};
+    entry_writer *writer = &out;
     put_common_entry(writer);
     const uint8_t *description = put_description(writer, frames);
     put_32(writer, 0); /* end mark */
@@ -196,12 +196,12 @@ static void write_table(answer *to)
     PUT(1, ABSOLUTE, COUNT, ABSOLUTE_64);
     put_64(writer, (uint64_t)(uintptr_t)frames);
     /* Number of entries: libunwind counts the common entry, too. */
-    put_32(writer, to->key.looks_before != 0 ? 1 : 2);
+    put_32(writer, to->key.subtracts_one != 0 ? 1 : 2);
     put_64(writer, to->key.begin);
     put_64(writer, (uint64_t)(uintptr_t)description);
 }
 
-static uint32_t hash_of(const answer_key *key)
+static uint32_t hash_of(const table_key *key)
 {
     uint64_t words[sizeof(*key) / sizeof(uint64_t)];
     uint64_t hash = 0;
@@ -216,11 +216,11 @@ static uint32_t hash_of(const answer_key *key)
 /* Returns the table for a key, and writes it if there is none. Skips a table that another thread is
  * writing. The code that a signal handler has interrupted may be writing it, too. So the same table
  * may exist twice. */
-static const uint8_t *find_table(const answer_key *key)
+static const uint8_t *find_table(const table_key *key)
 {
     const uint32_t first = hash_of(key);
     for (uint32_t i = 0; i < TRIES; i++) {
-        answer *at = &answers[(first + i) % ANSWERS];
+        reply *at = &replies[(first + i) % TABLES];
         uint32_t state = STATE_FREE;
         if (atomic_compare_exchange_strong(&at->state, &state, STATE_WRITTEN)) {
             at->key = *key;
@@ -251,13 +251,13 @@ static void read_place(uint64_t pc, uint64_t shift, sj_stub_place *place)
     }
 }
 
-const uint8_t *sj_unwind_answer(uint64_t pc, bool looks_before)
+const uint8_t *sj_unwind_describe(uint64_t pc, bool subtracts_one)
 {
-    answer_key key = {.begin = pc,
-                      .bytes = 2,
-                      .places = {{.kind = SJ_STUB_UNKNOWN}},
-                      .looks_before = looks_before ? 1 : 0};
-    if (looks_before) {
+    table_key key = {.begin = pc,
+                     .bytes = 2,
+                     .places = {{.kind = SJ_STUB_UNKNOWN}},
+                     .subtracts_one = subtracts_one ? 1 : 0};
+    if (subtracts_one) {
         read_place(pc, 1, &key.places[0]);
         read_place(pc + 1, 1, &key.places[1]);
     } else {

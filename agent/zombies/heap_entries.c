@@ -7,10 +7,10 @@
  * entry, the last of each function's group, is kept. A call that returns from the entry's stub runs
  * the original exits. The stub must begin with the entry's probe, because the code that replaces
  * the probe runs before the function's first instruction. */
-#include "agent/zombies/heads.h"
+#include "agent/zombies/heap_entries.h"
 
+#include "agent/abi/heap_entry_names.h"
 #include "agent/abi/plan_crc.h"
-#include "agent/abi/zombie_head_names.h"
 #include "agent/objfile/symbols.h"
 #include "agent/planner/planner.h"
 
@@ -26,53 +26,53 @@ static const char *const anchors[SJ_HEAP_PARTS] = {"malloc", "gnu_get_libc_versi
 
 /* Entries without which nothing is watched. Other freeing entries of a module must be patched, too,
  * because they would get guarded blocks. All others are left out if they cannot be patched. */
-static bool is_needed(uint32_t head)
+static bool is_needed(uint32_t entry)
 {
-    return head <= SJ_HEAD_CALLOC || head == SJ_HEAD_FREE || head == SJ_HEAD_REALLOC ||
-           head == SJ_HEAD_SIGACTION;
+    return entry <= SJ_ENTRY_CALLOC || entry == SJ_ENTRY_FREE || entry == SJ_ENTRY_REALLOC ||
+           entry == SJ_ENTRY_SIGACTION;
 }
 
-static bool is_taking_back(uint32_t head)
+static bool is_freeing(uint32_t entry)
 {
-    return head >= SJ_HEAD_FREE && head < SJ_HEAD_SIGACTION;
+    return entry >= SJ_ENTRY_FREE && entry < SJ_ENTRY_SIGACTION;
 }
 
-static bool is_operator(uint32_t head)
+static bool is_operator(uint32_t entry)
 {
-    return (head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE) ||
-           (head >= SJ_HEAD_DELETE && head < SJ_HEAD_SIGACTION);
+    return (entry >= SJ_ENTRY_NEW && entry < SJ_ENTRY_FREE) ||
+           (entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_SIGACTION);
 }
 
-static bool is_wanted_of(const sj_heads_module *module, uint32_t head)
+static bool is_wanted_of(const sj_heap_entry_module *module, uint32_t entry)
 {
     switch (module->part) {
     case SJ_HEAP_LIBRARY:
-        return head >= SJ_HEAD_SIGACTION;
+        return entry >= SJ_ENTRY_SIGACTION;
     case SJ_HEAP_OPERATORS:
-        return is_operator(head);
+        return is_operator(entry);
     default:
         /* The operators new of a program have a heap of their own, or allocate by malloc. */
-        return (module->is_c_library || head < SJ_HEAD_SIGACTION) &&
-               !(module->is_program && head >= SJ_HEAD_NEW && head < SJ_HEAD_FREE);
+        return (module->is_c_library || entry < SJ_ENTRY_SIGACTION) &&
+               !(module->is_program && entry >= SJ_ENTRY_NEW && entry < SJ_ENTRY_FREE);
     }
 }
 
 typedef struct module_entries {
-    const sj_heads_module *module;
-    uint64_t offsets[SJ_HEADS]; /* 0: not in the module, or not wanted. */
-    uint8_t is_forwarding[SJ_HEADS];
+    const sj_heap_entry_module *module;
+    uint64_t offsets[SJ_HEAP_ENTRIES]; /* 0: not in the module, or not wanted. */
+    uint8_t is_forwarding[SJ_HEAP_ENTRIES];
     uint64_t anchor;
 } module_entries;
 
 /* True if an operator new allocates by another entry: operators of the C++ library call malloc, and
  * an operator that begins with a jump calls another one. */
-static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint32_t head)
+static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint32_t entry)
 {
     static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
-    if (!is_operator(head) || is_taking_back(head) || entries->offsets[head] == 0) {
+    if (!is_operator(entry) || is_freeing(entry) || entries->offsets[entry] == 0) {
         return false;
     }
-    sj_slice code = sj_elf_at(elf, entries->offsets[head]);
+    sj_slice code = sj_elf_at(elf, entries->offsets[entry]);
     if (code.size > sizeof(landing) && memcmp(code.data, landing, sizeof(landing)) == 0) {
         code.data += sizeof(landing);
         code.size -= sizeof(landing);
@@ -88,10 +88,10 @@ static void find_names(const sj_symbols *symbols, module_entries *entries)
         if (strcmp(symbol->name, anchors[entries->module->part]) == 0) {
             entries->anchor = symbol->address;
         }
-        for (uint32_t head = 0; head < SJ_HEADS; head++) {
-            if (strcmp(symbol->name, sj_zombie_head_names[head]) == 0 &&
-                is_wanted_of(entries->module, head)) {
-                entries->offsets[head] = symbol->address;
+        for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+            if (strcmp(symbol->name, sj_heap_entry_names[entry]) == 0 &&
+                is_wanted_of(entries->module, entry)) {
+                entries->offsets[entry] = symbol->address;
             }
         }
     }
@@ -107,11 +107,12 @@ static sj_status find_offsets(module_entries *entries, sj_error *error)
     if (status == SJ_OK) {
         find_names(&symbols, entries);
     }
-    for (uint32_t head = 0; status == SJ_OK && head < SJ_HEADS; head++) {
-        entries->is_forwarding[head] = is_forwarding(&elf, entries, head);
-        if (entries->offsets[head] == 0 && is_needed(head) && is_wanted_of(entries->module, head)) {
+    for (uint32_t entry = 0; status == SJ_OK && entry < SJ_HEAP_ENTRIES; entry++) {
+        entries->is_forwarding[entry] = is_forwarding(&elf, entries, entry);
+        if (entries->offsets[entry] == 0 && is_needed(entry) &&
+            is_wanted_of(entries->module, entry)) {
             status = sj_fail(error, SJ_EUNSUPPORTED, "%.200s has no %s", path,
-                             sj_zombie_head_names[head]);
+                             sj_heap_entry_names[entry]);
         }
     }
     sj_symbols_free(&symbols);
@@ -124,8 +125,8 @@ static bool is_head(void *context, const char *name, uint64_t offset, uint32_t s
     const uint64_t *offsets = context;
     (void)name;
     (void)size_bytes;
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (offsets[head] == offset && offset != 0) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+        if (offsets[entry] == offset && offset != 0) {
             return true;
         }
     }
@@ -161,37 +162,38 @@ static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
 }
 
 /* Functions at one address are one function of the plan. */
-static void find_heads(const sj_plan_header *plan, const uint64_t offsets[SJ_HEADS],
-                       uint32_t heads[SJ_HEADS])
+static void find_entries(const sj_plan_header *plan, const uint64_t offsets[SJ_HEAP_ENTRIES],
+                         uint32_t heap_entries[SJ_HEAP_ENTRIES])
 {
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(plan);
-    memset(heads, 0, SJ_HEADS * sizeof(*heads));
+    memset(heap_entries, 0, SJ_HEAP_ENTRIES * sizeof(*heap_entries));
     for (uint32_t i = 0; i < plan->function_count; i++) {
         if (!keep_entry(plan, &functions[i])) {
             functions[i].skip = SJ_SKIP_FILTERED;
             continue;
         }
-        for (uint32_t head = 0; head < SJ_HEADS; head++) {
-            if (functions[i].offset == offsets[head]) {
-                heads[head] = i + 1;
+        for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+            if (functions[i].offset == offsets[entry]) {
+                heap_entries[entry] = i + 1;
             }
         }
     }
 }
 
-static sj_zombie_half half_of(const uint32_t heads[SJ_HEADS], uint32_t function)
+static sj_zombie_half half_of(const uint32_t heap_entries[SJ_HEAP_ENTRIES], uint32_t function)
 {
-    for (uint32_t head = SJ_HEAD_FREE; head < SJ_HEADS; head++) {
-        if (heads[head] == function + 1) {
-            return SJ_HEAP_GIVERS;
+    for (uint32_t entry = SJ_ENTRY_FREE; entry < SJ_HEAP_ENTRIES; entry++) {
+        if (heap_entries[entry] == function + 1) {
+            return SJ_HEAP_FREEING;
         }
     }
-    return SJ_HEAP_TAKERS;
+    return SJ_HEAP_ALLOCATING;
 }
 
 /* Writes the plan with only the allocating or only the freeing functions. */
-static sj_status write_half(sj_plan_header *plan, uint64_t bytes, const uint32_t heads[SJ_HEADS],
-                            sj_zombie_half half, const char *path, sj_error *error)
+static sj_status write_half(sj_plan_header *plan, uint64_t bytes,
+                            const uint32_t heap_entries[SJ_HEAP_ENTRIES], sj_zombie_half half,
+                            const char *path, sj_error *error)
 {
     sj_plan_header *copy = malloc(bytes);
     if (copy == NULL) {
@@ -200,7 +202,7 @@ static sj_status write_half(sj_plan_header *plan, uint64_t bytes, const uint32_t
     memcpy(copy, plan, bytes);
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(copy);
     for (uint32_t i = 0; i < copy->function_count; i++) {
-        if (half_of(heads, i) != half) {
+        if (half_of(heap_entries, i) != half) {
             functions[i].skip = SJ_SKIP_FILTERED;
         }
     }
@@ -212,23 +214,23 @@ static sj_status write_half(sj_plan_header *plan, uint64_t bytes, const uint32_t
     return status;
 }
 
-static sj_status check_heads(const module_entries *entries, const uint32_t heads[SJ_HEADS],
-                             sj_error *error)
+static sj_status check_entries(const module_entries *entries,
+                               const uint32_t heap_entries[SJ_HEAP_ENTRIES], sj_error *error)
 {
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (entries->offsets[head] != 0 && heads[head] == 0 &&
-            (is_needed(head) || is_taking_back(head))) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+        if (entries->offsets[entry] != 0 && heap_entries[entry] == 0 &&
+            (is_needed(entry) || is_freeing(entry))) {
             return sj_fail(error, SJ_EUNSUPPORTED, "the entry of %s cannot be patched",
-                           sj_zombie_head_names[head]);
+                           sj_heap_entry_names[entry]);
         }
     }
     return SJ_OK;
 }
 
-static bool has_half(const uint32_t heads[SJ_HEADS], sj_zombie_half half)
+static bool has_half(const uint32_t heap_entries[SJ_HEAP_ENTRIES], sj_zombie_half half)
 {
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (heads[head] != 0 && (head < SJ_HEAD_FREE) == (half == SJ_HEAP_TAKERS)) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+        if (heap_entries[entry] != 0 && (entry < SJ_ENTRY_FREE) == (half == SJ_HEAP_ALLOCATING)) {
             return true;
         }
     }
@@ -236,34 +238,35 @@ static bool has_half(const uint32_t heads[SJ_HEADS], sj_zombie_half half)
 }
 
 static sj_status write_halves(sj_plan_header *plan, uint64_t bytes, const module_entries *entries,
-                              const char *stem, sj_heads_plans *plans, sj_error *error)
+                              const char *stem, sj_heap_entry_plans *plans, sj_error *error)
 {
-    uint32_t heads[SJ_HEADS];
+    uint32_t heap_entries[SJ_HEAP_ENTRIES];
     const uint32_t part = entries->module->part;
     sj_heap_plan made = {.anchor_offset = entries->anchor};
-    find_heads(plan, entries->offsets, heads);
-    SJ_TRY(check_heads(entries, heads, error));
+    find_entries(plan, entries->offsets, heap_entries);
+    SJ_TRY(check_entries(entries, heap_entries, error));
     for (int half = 0; half < SJ_HEAP_HALVES; half++) {
-        if (has_half(heads, (sj_zombie_half)half)) {
+        if (has_half(heap_entries, (sj_zombie_half)half)) {
             snprintf(made.paths[half], sizeof(made.paths[half]), "%.480s.%u.%d.plan", stem, part,
                      half);
-            SJ_TRY(write_half(plan, bytes, heads, (sj_zombie_half)half, made.paths[half], error));
+            SJ_TRY(write_half(plan, bytes, heap_entries, (sj_zombie_half)half, made.paths[half],
+                              error));
         }
     }
     snprintf(made.anchor_name, sizeof(made.anchor_name), "%s", anchors[part]);
     plans->plans[part] = made;
-    for (uint32_t head = 0; head < SJ_HEADS; head++) {
-        if (heads[head] != 0) {
-            plans->heads[head] = heads[head];
-            plans->parts[head] = (uint8_t)part;
-            plans->is_forwarding[head] = entries->is_forwarding[head];
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+        if (heap_entries[entry] != 0) {
+            plans->heap_entries[entry] = heap_entries[entry];
+            plans->parts[entry] = (uint8_t)part;
+            plans->is_forwarding[entry] = entries->is_forwarding[entry];
         }
     }
     return SJ_OK;
 }
 
-sj_status sj_heads_plan(const sj_heads_module *module, const char *cache_directory,
-                        const char *stem, sj_heads_plans *plans, sj_error *error)
+sj_status sj_heap_entry_plan(const sj_heap_entry_module *module, const char *cache_directory,
+                             const char *stem, sj_heap_entry_plans *plans, sj_error *error)
 {
     module_entries entries = {.module = module};
     sj_plan plan = {0};

@@ -1,4 +1,4 @@
-#include "agent/attach/room_waiters.h"
+#include "agent/attach/space_waiters.h"
 
 #include "agent/abi/arena.h"
 #include "agent/ptrace/proc_status.h"
@@ -15,7 +15,7 @@ static bool has_waiters(const sj_tracee *target, uint64_t address)
            header.magic == SJ_ARENA_MAGIC && atomic_load(&header.drain_waiters) != 0;
 }
 
-bool sj_room_waiters_exist(const sj_tracee *target, const sj_agent_state *state)
+bool sj_space_waiters_exist(const sj_tracee *target, const sj_agent_state *state)
 {
     char path[64];
     char line[PATH_MAX + 128];

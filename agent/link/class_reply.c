@@ -1,4 +1,4 @@
-#include "agent/link/class_answer.h"
+#include "agent/link/class_reply.h"
 
 #include "agent/abi/agent_state.h"
 #include "agent/link/memory_file.h"
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-static sj_status send_answer(int fd, sj_link_type type, const void *payload, size_t bytes)
+static sj_status send_class_reply(int fd, sj_link_type type, const void *payload, size_t bytes)
 {
     const sj_link_packet head = {
         .version = SJ_LINK_VERSION, .type = (uint16_t)type, .payload_bytes = (uint32_t)bytes};
@@ -24,39 +24,39 @@ static sj_status send_answer(int fd, sj_link_type type, const void *payload, siz
                : SJ_ECLOSED;
 }
 
-static sj_status answer(int file, int fd, const sj_class_answer *answer)
+static sj_status send_reply(int file, int fd, const sj_class_reply *reply)
 {
-    sj_link_class_added added = {.first_function = answer->first_function,
-                                 .count = answer->count,
-                                 .rewritten = answer->rewritten,
-                                 .class_bytes = (uint32_t)answer->size,
-                                 .selection = answer->selection};
-    if (answer->size > SJ_LINK_CLASS_BYTES ||
-        !sj_memory_file_write(file, answer->bytes, answer->size)) {
+    sj_link_class_added added = {.first_function = reply->first_function,
+                                 .count = reply->count,
+                                 .rewritten = reply->rewritten,
+                                 .class_bytes = (uint32_t)reply->size,
+                                 .selection = reply->selection};
+    if (reply->size > SJ_LINK_CLASS_BYTES ||
+        !sj_memory_file_write(file, reply->bytes, reply->size)) {
         added.rewritten = 0;
         added.class_bytes = 0;
         added.selection = SJ_CLASS_NOTHING;
     }
-    return send_answer(fd, SJ_LINK_CLASS_ADDED, &added, sizeof(added));
+    return send_class_reply(fd, SJ_LINK_CLASS_ADDED, &added, sizeof(added));
 }
 
-static sj_slice take_text(sj_reader *reader, uint32_t bytes)
+static sj_slice read_text(sj_reader *reader, uint32_t bytes)
 {
-    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
+    return (sj_slice){.data = sj_read_bytes(reader, bytes), .size = bytes};
 }
 
-sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
-                               int fd)
+sj_status sj_link_reply_class(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
+                              int fd)
 {
     sj_link_class class;
-    sj_class_answer made = {0};
-    const uint8_t *head = sj_reader_take(reader, sizeof(class));
+    sj_class_reply made = {0};
+    const uint8_t *head = sj_read_bytes(reader, sizeof(class));
     if (head == NULL || !sj_memory_file_is(file)) {
         return SJ_ECORRUPT;
     }
     memcpy(&class, head, sizeof(class));
-    const sj_class_texts texts = {.loader = take_text(reader, class.loader_bytes),
-                                  .host = take_text(reader, class.host_bytes)};
+    const sj_class_texts texts = {.loader = read_text(reader, class.loader_bytes),
+                                  .host = read_text(reader, class.host_bytes)};
     if (reader->bad || class.loader_bytes > SJ_LINK_LOADER_BYTES ||
         class.host_bytes > SJ_LINK_CLASS_NAME_BYTES || class.class_bytes == 0 ||
         class.class_bytes > SJ_LINK_CLASS_BYTES ||
@@ -76,20 +76,20 @@ sj_status sj_link_answer_class(sj_registry *registry, uint64_t process, sj_reade
     free(bytes);
     if (status == SJ_EUNSUPPORTED || status == SJ_ELIMIT) {
         const sj_link_skip skip = {.reason = SJ_SKIP_MODULE};
-        return send_answer(fd, SJ_LINK_SKIP, &skip, sizeof(skip));
+        return send_class_reply(fd, SJ_LINK_SKIP, &skip, sizeof(skip));
     }
     if (status == SJ_OK) {
-        status = answer(file, fd, &made);
+        status = send_reply(file, fd, &made);
     }
     free(made.bytes);
     return status;
 }
 
-sj_status sj_link_answer_classes(sj_registry *registry, uint64_t process, sj_reader *reader, int fd)
+sj_status sj_link_reply_classes(sj_registry *registry, uint64_t process, sj_reader *reader, int fd)
 {
     uint8_t chosen[SJ_LINK_CLASSES_MAX];
     sj_link_classes head;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(head));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(head));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -99,14 +99,14 @@ sj_status sj_link_answer_classes(sj_registry *registry, uint64_t process, sj_rea
     }
     for (uint32_t i = 0; i < head.count; i++) {
         sj_link_loaded_class loaded;
-        bytes = sj_reader_take(reader, sizeof(loaded));
+        bytes = sj_read_bytes(reader, sizeof(loaded));
         if (bytes == NULL) {
             return SJ_ECORRUPT;
         }
         memcpy(&loaded, bytes, sizeof(loaded));
-        const sj_class_texts texts = {.name = take_text(reader, loaded.name_bytes),
-                                      .loader = take_text(reader, loaded.loader_bytes),
-                                      .lineage = take_text(reader, loaded.lineage_bytes)};
+        const sj_class_texts texts = {.name = read_text(reader, loaded.name_bytes),
+                                      .loader = read_text(reader, loaded.loader_bytes),
+                                      .lineage = read_text(reader, loaded.lineage_bytes)};
         if (reader->bad || loaded.name_bytes > SJ_LINK_CLASS_NAME_BYTES ||
             loaded.loader_bytes > SJ_LINK_LOADER_BYTES ||
             loaded.lineage_bytes > SJ_LINK_LINEAGE_BYTES) {
@@ -114,7 +114,7 @@ sj_status sj_link_answer_classes(sj_registry *registry, uint64_t process, sj_rea
         }
         chosen[i] = sj_registry_choose_class(registry, process, &loaded, &texts);
     }
-    return send_answer(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
+    return send_class_reply(fd, SJ_LINK_CLASSES_CHOSEN, chosen, head.count);
 }
 
 static sj_status find_tracer(const char *path, sj_link_tracer_found *found)
@@ -132,17 +132,17 @@ static sj_status find_tracer(const char *path, sj_link_tracer_found *found)
     return status;
 }
 
-sj_status sj_link_answer_tracer(sj_reader *reader, int fd)
+sj_status sj_link_reply_tracer(sj_reader *reader, int fd)
 {
     char path[PATH_MAX];
     sj_link_tracer asked;
     sj_link_tracer_found found = {0};
-    const uint8_t *head = sj_reader_take(reader, sizeof(asked));
+    const uint8_t *head = sj_read_bytes(reader, sizeof(asked));
     if (head == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(&asked, head, sizeof(asked));
-    const sj_slice text = take_text(reader, asked.path_bytes);
+    const sj_slice text = read_text(reader, asked.path_bytes);
     if (text.data == NULL || text.size == 0 || text.size >= sizeof(path) ||
         asked.language != SJ_LINK_LANGUAGE_JVM) {
         return SJ_ECORRUPT;
@@ -151,15 +151,15 @@ sj_status sj_link_answer_tracer(sj_reader *reader, int fd)
     path[text.size] = '\0';
     if (find_tracer(path, &found) != SJ_OK) {
         const sj_link_skip skip = {.reason = SJ_SKIP_UNDEFINED};
-        return send_answer(fd, SJ_LINK_SKIP, &skip, sizeof(skip));
+        return send_class_reply(fd, SJ_LINK_SKIP, &skip, sizeof(skip));
     }
-    return send_answer(fd, SJ_LINK_TRACER_FOUND, &found, sizeof(found));
+    return send_class_reply(fd, SJ_LINK_TRACER_FOUND, &found, sizeof(found));
 }
 
-sj_status sj_link_take_jvm_state(sj_registry *registry, uint64_t process, sj_reader *reader)
+sj_status sj_link_read_jvm_state(sj_registry *registry, uint64_t process, sj_reader *reader)
 {
     sj_link_jvm_state state;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(state));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(state));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }

@@ -1,4 +1,4 @@
-#include "agent/registry/put_in_methods.h"
+#include "agent/registry/replaced_methods.h"
 
 #include "proto/base/array.h"
 
@@ -6,23 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void free_texts(sj_put_in_method *method)
+static void free_texts(sj_replaced_method *method)
 {
     free(method->name);
     free(method->shown);
     free(method->own);
 }
 
-void sj_put_in_methods_deinit(sj_put_in_methods *methods)
+void sj_replaced_methods_deinit(sj_replaced_methods *methods)
 {
     for (size_t i = 0; i < methods->count; i++) {
         free_texts(&methods->items[i]);
     }
     free(methods->items);
-    *methods = (sj_put_in_methods){0};
+    *methods = (sj_replaced_methods){0};
 }
 
-static sj_put_in_method *find(const sj_put_in_methods *methods, uint64_t process, const char *name)
+static sj_replaced_method *find(const sj_replaced_methods *methods, uint64_t process,
+                                const char *name)
 {
     for (size_t i = 0; i < methods->count; i++) {
         if (methods->items[i].process == process && strcmp(methods->items[i].name, name) == 0) {
@@ -48,21 +49,21 @@ static char *dup_own(const char *own)
     return copy;
 }
 
-sj_status sj_put_in_methods_set(sj_put_in_methods *methods, const sj_put_in_method *given,
-                                uint32_t *before)
+sj_status sj_replaced_methods_set(sj_replaced_methods *methods, const sj_replaced_method *given,
+                                  uint32_t *before)
 {
-    sj_put_in_method *method = find(methods, given->process, given->name);
+    sj_replaced_method *method = find(methods, given->process, given->name);
     *before = method != NULL ? method->function : 0;
-    if (method == NULL && methods->count == SJ_PUT_IN_METHODS) {
+    if (method == NULL && methods->count == SJ_REPLACED_METHODS) {
         return SJ_ELIMIT;
     }
     SJ_TRY(sj_array_reserve(&methods->items, &methods->capacity, methods->count, 1,
                             sizeof(*methods->items)));
-    sj_put_in_method made = {.process = given->process,
-                             .function = given->function,
-                             .name = strdup(given->name),
-                             .shown = strdup(given->shown),
-                             .own = dup_own(given->own)};
+    sj_replaced_method made = {.process = given->process,
+                               .function = given->function,
+                               .name = strdup(given->name),
+                               .shown = strdup(given->shown),
+                               .own = dup_own(given->own)};
     if (made.name == NULL || made.shown == NULL || made.own == NULL) {
         free_texts(&made);
         return SJ_ENOMEM;
@@ -77,12 +78,12 @@ sj_status sj_put_in_methods_set(sj_put_in_methods *methods, const sj_put_in_meth
     return SJ_OK;
 }
 
-const char *sj_put_in_methods_name(const sj_put_in_methods *methods, uint64_t process,
-                                   uint32_t function)
+const char *sj_replaced_methods_name(const sj_replaced_methods *methods, uint64_t process,
+                                     uint32_t function)
 {
-    const sj_put_in_method *only = NULL;
+    const sj_replaced_method *only = NULL;
     for (size_t i = 0; i < methods->count; i++) {
-        const sj_put_in_method *method = &methods->items[i];
+        const sj_replaced_method *method = &methods->items[i];
         if (method->process != process || method->function != function || function == 0) {
             continue;
         }

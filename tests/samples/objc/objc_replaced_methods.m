@@ -1,4 +1,4 @@
-/* objc_put_in: gives classes new code while it runs, in every way that GCC's runtime has. Sends a
+/* objc_replaced_methods: gives classes new code while it runs, in every way that GCC's runtime has. Sends a
  * known number of messages before and after each. Needs no arguments and no Foundation. */
 #include <objc/Object.h>
 #include <objc/runtime.h>

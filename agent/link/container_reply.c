@@ -1,4 +1,4 @@
-#include "agent/link/container_answer.h"
+#include "agent/link/container_reply.h"
 
 #include "agent/host/clock.h"
 #include "agent/objfile/system_library.h"
@@ -34,12 +34,12 @@ static sj_status send_parts(int fd, sj_link_type type, const void *payload, size
 static sj_status read_container(sj_reader *reader, sj_link_container *container,
                                 char path[PATH_MAX])
 {
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(*container));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(*container));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(container, bytes, sizeof(*container));
-    const uint8_t *text = sj_reader_take(reader, container->path_bytes);
+    const uint8_t *text = sj_read_bytes(reader, container->path_bytes);
     if (text == NULL || container->path_bytes >= PATH_MAX || container->path_bytes == 0 ||
         container->id_bytes > SJ_BUILD_ID_MAX_BYTES || container->language >= SJ_LINK_LANGUAGES ||
         memchr(text, '\0', container->path_bytes) != NULL) {
@@ -51,44 +51,44 @@ static sj_status read_container(sj_reader *reader, sj_link_container *container,
     return SJ_OK;
 }
 
-sj_status sj_link_answer_container(sj_registry *registry, uint64_t process, sj_reader *reader,
-                                   int fd)
+sj_status sj_link_reply_container(sj_registry *registry, uint64_t process, sj_reader *reader,
+                                  int fd)
 {
     sj_link_container container;
     char path[PATH_MAX];
-    sj_container_answer answer = {0};
+    sj_container_reply reply = {0};
     SJ_TRY(read_container(reader, &container, path));
     sj_status status =
-        sj_registry_add_container(registry, process, &container, path, sj_clock_ticks(), &answer);
+        sj_registry_add_container(registry, process, &container, path, sj_clock_ticks(), &reply);
     if (status == SJ_EUNSUPPORTED || status == SJ_ENOTFOUND) {
         const sj_link_skip skip = {.reason = status == SJ_ENOTFOUND ? SJ_SKIP_UNDECODABLE
                                                                     : SJ_SKIP_MODULE};
         return send_parts(fd, SJ_LINK_SKIP, &skip, sizeof(skip), NULL, 0, NULL, 0);
     }
     if (status == SJ_OK) {
-        const sj_link_container_added added = {.has_lines = answer.has_lines ? 1 : 0,
-                                               .first_function = answer.first_function,
-                                               .count = answer.count,
-                                               .value_count = answer.value_count};
-        status = send_parts(fd, SJ_LINK_CONTAINER_ADDED, &added, sizeof(added), answer.wanted,
-                            (answer.count + 7) / 8, answer.values,
-                            answer.value_count * sizeof(*answer.values));
+        const sj_link_container_added added = {.has_lines = reply.has_lines ? 1 : 0,
+                                               .first_function = reply.first_function,
+                                               .count = reply.count,
+                                               .value_count = reply.value_count};
+        status = send_parts(fd, SJ_LINK_CONTAINER_ADDED, &added, sizeof(added), reply.wanted,
+                            (reply.count + 7) / 8, reply.values,
+                            reply.value_count * sizeof(*reply.values));
     }
-    free(answer.wanted);
+    free(reply.wanted);
     return status;
 }
 
-static sj_status take_lines(sj_registry *registry, sj_reader *reader)
+static sj_status read_lines(sj_registry *registry, sj_reader *reader)
 {
     sj_link_lines lines;
     uint32_t words[SJ_LINK_LINES_WORDS];
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(lines));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(lines));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(&lines, bytes, sizeof(lines));
     bytes = lines.word_count <= SJ_LINK_LINES_WORDS
-                ? sj_reader_take(reader, lines.word_count * sizeof(words[0]))
+                ? sj_read_bytes(reader, lines.word_count * sizeof(words[0]))
                 : NULL;
     if (bytes == NULL) {
         return SJ_ECORRUPT;
@@ -98,10 +98,10 @@ static sj_status take_lines(sj_registry *registry, sj_reader *reader)
                                  sj_clock_ticks());
 }
 
-static sj_status take_no_lines(sj_registry *registry, uint64_t process, sj_reader *reader)
+static sj_status read_no_lines(sj_registry *registry, uint64_t process, sj_reader *reader)
 {
     sj_link_no_lines no_lines;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(no_lines));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(no_lines));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -110,10 +110,10 @@ static sj_status take_no_lines(sj_registry *registry, uint64_t process, sj_reade
                                        sj_clock_ticks());
 }
 
-static sj_status take_no_methods(sj_registry *registry, uint64_t process, sj_reader *reader)
+static sj_status read_no_methods(sj_registry *registry, uint64_t process, sj_reader *reader)
 {
     sj_link_no_methods no_methods;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(no_methods));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(no_methods));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -121,12 +121,12 @@ static sj_status take_no_methods(sj_registry *registry, uint64_t process, sj_rea
     return sj_registry_report_no_methods(registry, process, &no_methods, sj_clock_ticks());
 }
 
-sj_status sj_link_take_report(sj_registry *registry, uint64_t process, uint16_t type,
+sj_status sj_link_read_report(sj_registry *registry, uint64_t process, uint16_t type,
                               sj_reader *reader)
 {
-    const sj_status status = type == SJ_LINK_LINES ? take_lines(registry, reader)
+    const sj_status status = type == SJ_LINK_LINES ? read_lines(registry, reader)
                              : type == SJ_LINK_NO_LINES
-                                 ? take_no_lines(registry, process, reader)
-                                 : take_no_methods(registry, process, reader);
+                                 ? read_no_lines(registry, process, reader)
+                                 : read_no_methods(registry, process, reader);
     return status == SJ_EFULL ? SJ_OK : status; /* the frame writer counts reports without space */
 }

@@ -1,4 +1,4 @@
-#include "collector-server/http/cluster_answers.h"
+#include "collector-server/http/cluster_results.h"
 
 #include "collector-server/forward/cluster_mirror.h"
 #include "collector-server/http/context.h"
@@ -18,7 +18,7 @@ static sj_status need(const sj_request *request, const char *set, sj_error *erro
                : sj_fail(error, status, "%s", why.text);
 }
 
-sj_status sj_cluster_answers_prepare(const sj_request *request, bool is_of_session, sj_error *error)
+sj_status sj_cluster_results_prepare(const sj_request *request, bool is_of_session, sj_error *error)
 {
     static const char *const sets[] = {"p.session", "p.a", "p.b"};
     if (request->context->mirror == NULL) {
@@ -46,8 +46,8 @@ static const char *find_value(void *context, const char *name)
     return sj_parameter_text(context, key, VALUE_BYTES, &value, &ignored) == SJ_OK ? value : NULL;
 }
 
-sj_status sj_cluster_answers_ask(const sj_request *request, const char *sql, int64_t rows,
-                                 int64_t time_ms, sqlite3 **answer, sj_error *error)
+sj_status sj_cluster_results_ask(const sj_request *request, const char *sql, int64_t rows,
+                                 int64_t time_ms, sqlite3 **result, sj_error *error)
 {
     const sj_cluster_limits limits = {.rows = rows, .time_ms = time_ms};
     char *filled = NULL;
@@ -57,7 +57,7 @@ sj_status sj_cluster_answers_ask(const sj_request *request, const char *sql, int
     }
     SJ_TRY(sj_cluster_fill(sql, find_value, (void *)request, &filled, error));
     const sj_status status =
-        sj_cluster_mirror_ask(request->context->mirror, filled, &limits, answer, &is_cut, error);
+        sj_cluster_mirror_ask(request->context->mirror, filled, &limits, result, &is_cut, error);
     free(filled);
     return status;
 }

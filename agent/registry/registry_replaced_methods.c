@@ -171,7 +171,7 @@ static sj_status name_function(sj_registry *registry, uint64_t process, uint32_t
 static sj_status rename_function(sj_registry *registry, uint64_t process, uint32_t function,
                                  uint64_t now_ticks)
 {
-    const char *name = sj_put_in_methods_name(&registry->put_in, process, function);
+    const char *name = sj_replaced_methods_name(&registry->replaced_methods, process, function);
     uint32_t named = function;
     if (name != NULL) {
         SJ_TRY(name_function(registry, process, function, name, now_ticks, &named));
@@ -189,7 +189,7 @@ typedef struct change_draft {
     uint32_t before;
 } change_draft;
 
-static sj_status set_method(sj_registry *registry, uint64_t process, const sj_put_in *change,
+static sj_status set_method(sj_registry *registry, uint64_t process, const sj_replaced_code *change,
                             change_draft *draft)
 {
     char shown[NAME_BYTES];
@@ -203,12 +203,12 @@ static sj_status set_method(sj_registry *registry, uint64_t process, const sj_pu
         0) {
         return SJ_ECORRUPT;
     }
-    const sj_put_in_method method = {.process = process,
-                                     .function = code.function,
-                                     .name = (char *)(uintptr_t)change->name,
-                                     .shown = shown,
-                                     .own = code.own};
-    return sj_put_in_methods_set(&registry->put_in, &method, &draft->before);
+    const sj_replaced_method method = {.process = process,
+                                       .function = code.function,
+                                       .name = (char *)(uintptr_t)change->name,
+                                       .shown = shown,
+                                       .own = code.own};
+    return sj_replaced_methods_set(&registry->replaced_methods, &method, &draft->before);
 }
 
 static sj_status rename_functions(sj_registry *registry, uint64_t process,
@@ -220,8 +220,9 @@ static sj_status rename_functions(sj_registry *registry, uint64_t process,
     if (draft->before != 0) {
         SJ_TRY(rename_function(registry, process, draft->before, now_ticks));
     }
-    for (size_t i = 0; i < registry->put_in.count; i++) { /* code that was made for this method */
-        const sj_put_in_method *method = &registry->put_in.items[i];
+    for (size_t i = 0; i < registry->replaced_methods.count;
+         i++) { /* code that was made for this method */
+        const sj_replaced_method *method = &registry->replaced_methods.items[i];
         if (method->process == process && method->function != 0 &&
             strcmp(method->own, draft->name) == 0) {
             SJ_TRY(rename_function(registry, process, method->function, now_ticks));
@@ -230,11 +231,12 @@ static sj_status rename_functions(sj_registry *registry, uint64_t process,
     return SJ_OK;
 }
 
-sj_status sj_registry_put_in(sj_registry *registry, uint64_t process, const sj_put_in *changes,
-                             size_t count, uint64_t now_ticks)
+sj_status sj_registry_replace_methods(sj_registry *registry, uint64_t process,
+                                      const sj_replaced_code *changes, size_t count,
+                                      uint64_t now_ticks)
 {
-    change_draft drafts[SJ_LINK_PUT_IN_MAX];
-    sj_status status = count <= SJ_LINK_PUT_IN_MAX ? SJ_OK : SJ_EINVAL;
+    change_draft drafts[SJ_LINK_REPLACED_METHODS_MAX];
+    sj_status status = count <= SJ_LINK_REPLACED_METHODS_MAX ? SJ_OK : SJ_EINVAL;
     pthread_mutex_lock(&registry->mutex);
     for (size_t i = 0; i < count && status == SJ_OK; i++) {
         status = set_method(registry, process, &changes[i], &drafts[i]);
@@ -246,16 +248,16 @@ sj_status sj_registry_put_in(sj_registry *registry, uint64_t process, const sj_p
     return status;
 }
 
-sj_status sj_registry_inherit_put_in(sj_registry *registry, uint64_t parent, uint64_t child,
-                                     uint64_t now_ticks)
+sj_status sj_registry_inherit_replaced(sj_registry *registry, uint64_t parent, uint64_t child,
+                                       uint64_t now_ticks)
 {
-    const size_t methods = registry->put_in.count;
-    for (size_t i = 0; i < methods && registry->put_in.items[i].process <= parent; i++) {
-        sj_put_in_method method = registry->put_in.items[i];
+    const size_t methods = registry->replaced_methods.count;
+    for (size_t i = 0; i < methods && registry->replaced_methods.items[i].process <= parent; i++) {
+        sj_replaced_method method = registry->replaced_methods.items[i];
         uint32_t before = 0;
         if (method.process == parent) {
             method.process = child;
-            SJ_TRY(sj_put_in_methods_set(&registry->put_in, &method, &before));
+            SJ_TRY(sj_replaced_methods_set(&registry->replaced_methods, &method, &before));
         }
     }
     const size_t count = atomic_load(&registry->renamed_count);

@@ -1,4 +1,4 @@
-#include "agent/link/code_answer.h"
+#include "agent/link/code_reply.h"
 
 #include "agent/link/memory_file.h"
 
@@ -6,17 +6,17 @@
 #include <string.h>
 
 static sj_status plan_bytes(sj_registry *registry, uint64_t process, const sj_link_code *code,
-                            sj_slice bytes, sj_plan_answer *answer)
+                            sj_slice bytes, sj_plan_reply *reply)
 {
     if (code->skip == SJ_SKIP_NONE) {
-        return sj_registry_plan_generated(registry, process, bytes, code->count, answer);
+        return sj_registry_plan_generated(registry, process, bytes, code->count, reply);
     }
     SJ_TRY(sj_registry_skip_generated(registry, process, bytes, code->count, code->skip));
     return SJ_EUNSUPPORTED;
 }
 
 static sj_status plan_file(sj_registry *registry, uint64_t process, const sj_link_code *code,
-                           int file, sj_plan_answer *answer)
+                           int file, sj_plan_reply *reply)
 {
     if (!sj_memory_file_is(file)) {
         return SJ_ECORRUPT;
@@ -28,17 +28,17 @@ static sj_status plan_file(sj_registry *registry, uint64_t process, const sj_lin
     sj_status status = SJ_ECORRUPT;
     if (sj_memory_file_read(file, bytes, code->file_bytes)) {
         const sj_slice slice = {.data = bytes, .size = code->file_bytes};
-        status = plan_bytes(registry, process, code, slice, answer);
+        status = plan_bytes(registry, process, code, slice, reply);
     }
     free(bytes);
     return status;
 }
 
 sj_status sj_link_plan_code(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
-                            sj_plan_answer *answer)
+                            sj_plan_reply *reply)
 {
     sj_link_code code;
-    const uint8_t *head = sj_reader_take(reader, sizeof(code));
+    const uint8_t *head = sj_read_bytes(reader, sizeof(code));
     if (head == NULL) {
         return SJ_ECORRUPT;
     }
@@ -47,9 +47,9 @@ sj_status sj_link_plan_code(sj_registry *registry, uint64_t process, sj_reader *
         return SJ_ECORRUPT;
     }
     if (file >= 0) {
-        return plan_file(registry, process, &code, file, answer);
+        return plan_file(registry, process, &code, file, reply);
     }
-    const sj_slice slice = {.data = sj_reader_take(reader, code.file_bytes),
+    const sj_slice slice = {.data = sj_read_bytes(reader, code.file_bytes),
                             .size = code.file_bytes};
-    return slice.data != NULL ? plan_bytes(registry, process, &code, slice, answer) : SJ_ECORRUPT;
+    return slice.data != NULL ? plan_bytes(registry, process, &code, slice, reply) : SJ_ECORRUPT;
 }
