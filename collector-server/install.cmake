@@ -19,6 +19,8 @@ install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.zsh
 install(FILES ${CMAKE_BINARY_DIR}/generated/completion/sojourn.fish
     DESTINATION share/fish/vendor_completions.d)
 install(FILES ${CMAKE_SOURCE_DIR}/collector-server/sojournd/sojourn.rules.yml DESTINATION share/sojourn)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/collector-server/python/sojourn
+    DESTINATION lib/python3/dist-packages FILES_MATCHING PATTERN *.py)
 install(FILES ${CMAKE_SOURCE_DIR}/README.md ${CMAKE_SOURCE_DIR}/LICENSE
     ${CMAKE_SOURCE_DIR}/schema/commands.schema.json DESTINATION share/doc/sojourn)
 

@@ -31,7 +31,7 @@
 #define SJ_AGENT_STATE_STUBS_FILE "sojourn-stubs"
 #define SJ_AGENT_STATE_MAGIC UINT64_C(0x45544154534a53) /* "SJSTATE" */
 
-enum { SJ_AGENT_STATE_VERSION = 12, SJ_AGENT_STATE_PATH_BYTES = 4096 };
+enum { SJ_AGENT_STATE_VERSION = 13, SJ_AGENT_STATE_PATH_BYTES = 4096 };
 
 /* Functions with this id or a higher one cannot be muted. */
 enum { SJ_AGENT_STATE_MUTED_FUNCTIONS = 1 << 22 };

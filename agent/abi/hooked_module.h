@@ -22,6 +22,7 @@ typedef struct sj_hook_change {
     uint32_t function; /* id; 0: not of a function */
     uint8_t bytes;
     uint8_t window;  /* bytes that no thread may be inside of while the change is written */
+    uint8_t repeats; /* 1: a thread inside of the window may continue at its start */
     uint8_t written; /* 1: the code holds `patched`, 0: it holds `original` */
     uint8_t is_slot; /* 1: an import's slot, which the loader may also write */
     uint8_t original[SJ_PATCH_MAX_BYTES];

@@ -116,7 +116,11 @@ typedef enum sj_note {
     /* Follows SJ_NOTE_DROPPED_EVENTS, an SJ_NOTE_UNWOUND, and the entries of open calls that began
      * among the dropped records. It says that the open calls of the thread's own stack are
      * complete. */
-    SJ_NOTE_STACK_KNOWN = 9
+    SJ_NOTE_STACK_KNOWN = 9,
+    /* A signal handler begins on an alternate stack that lies inside the thread's own stack.
+     * Argument: the low end of the alternate stack. 0: the handler has returned. */
+    SJ_NOTE_ALTERNATE_LOW = 10,
+    SJ_NOTE_ALTERNATE_HIGH = 11 /* argument: its high end; follows SJ_NOTE_ALTERNATE_LOW */
 } sj_note;
 
 typedef enum sj_request {

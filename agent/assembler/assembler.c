@@ -37,7 +37,8 @@ typedef struct timed_record {
 
 struct sj_assembler {
     sj_stream_context context;
-    sj_record_run run; /* the thread's own stack; a span of 0: unknown */
+    sj_record_run run;            /* the thread's own stack; a span of 0: unknown */
+    sj_alternate_stack alternate; /* stack of a running handler inside the own one */
     uint64_t start_ticks;
     uint64_t last_ticks;
     sj_call_stack *own;     /* stream of the thread's own stack; NULL before its first record */
@@ -196,7 +197,8 @@ static sj_status begin_gap(sj_assembler *assembler, sj_gap_reason reason, uint64
 
 static bool on_own_stack(const sj_assembler *assembler, uint64_t stack)
 {
-    return stack - assembler->run.stack_low < assembler->run.stack_span;
+    return stack - assembler->run.stack_low < assembler->run.stack_span &&
+           !sj_alternate_stack_has(&assembler->alternate, stack);
 }
 
 /* If there are too many streams, ends those without open calls. */
@@ -326,6 +328,31 @@ static sj_status handle_waited_note(sj_assembler *assembler, uint64_t waited, ui
     return note_gap(assembler, &gap);
 }
 
+/* Ends the open calls of the handlers on the alternate stack, because the thread has left it. */
+static sj_status end_alternate(sj_assembler *assembler, uint64_t ticks)
+{
+    const sj_alternate_stack ended = assembler->alternate;
+    assembler->alternate = (sj_alternate_stack){.span = 0};
+    for (uint32_t i = 0; i < assembler->foreign.count; i++) {
+        sj_call_stack *stream = assembler->foreign.streams[i];
+        if (stream->depth != 0 && sj_alternate_stack_has(&ended, stream->frames[0].stack)) {
+            SJ_TRY(catch_up(assembler, stream));
+            SJ_TRY(sj_call_stack_unwind_to(stream, UINT64_MAX, false, ticks));
+        }
+    }
+    return SJ_OK;
+}
+
+static sj_status handle_alternate_note(sj_assembler *assembler, uint32_t note, uint64_t argument,
+                                       uint64_t ticks)
+{
+    if (note == SJ_NOTE_ALTERNATE_LOW && argument == 0) {
+        return end_alternate(assembler, ticks);
+    }
+    sj_alternate_stack_note(&assembler->alternate, note, argument);
+    return SJ_OK;
+}
+
 static sj_status handle_note(sj_assembler *assembler, const timed_record *record)
 {
     const uint64_t argument = record->stack;
@@ -355,6 +382,9 @@ static sj_status handle_note(sj_assembler *assembler, const timed_record *record
         return SJ_OK;
     case SJ_NOTE_RECORDING:
         return handle_recording_note(assembler, argument != 0, record->ticks);
+    case SJ_NOTE_ALTERNATE_LOW:
+    case SJ_NOTE_ALTERNATE_HIGH:
+        return handle_alternate_note(assembler, note, argument, record->ticks);
     default:
         assembler->context.counters.notes--;
         assembler->context.counters.bad_records++;
@@ -480,6 +510,10 @@ static inline sj_status handle_record(sj_assembler *assembler, timed_record *rec
         discard_values(assembler, record);
         return SJ_OK;
     }
+    if (assembler->alternate.span != 0 && !sj_record_is_managed(record->stack) &&
+        on_own_stack(assembler, record->stack)) {
+        SJ_TRY(end_alternate(assembler, ticks));
+    }
     SJ_TRY(sj_record_is_managed(record->stack) ? select_own_stack(assembler, ticks)
                                                : select_stack(assembler, record->stack, ticks));
     return kind == SJ_RECORD_ENTER ? handle_enter(assembler, record)
@@ -544,7 +578,8 @@ sj_status sj_assembler_feed(sj_assembler *assembler, const sj_record *records, s
     assembler->run.now_ticks = now_ticks;
     for (size_t i = 0; i < count; i++) {
         if (assembler->current != NULL && assembler->current == assembler->own &&
-            !assembler->gap_pending && assembler->values.count == 0) {
+            !assembler->gap_pending && assembler->values.count == 0 &&
+            assembler->alternate.span == 0) {
             i += feed_ordinary(assembler, records + i, count - i);
             if (i == count) {
                 break;
@@ -603,6 +638,11 @@ bool sj_assembler_has_open(const sj_assembler *assembler,
         }
     }
     return false;
+}
+
+sj_alternate_stack sj_assembler_get_alternate(const sj_assembler *assembler)
+{
+    return assembler->alternate;
 }
 
 void sj_assembler_visit_open(const sj_assembler *assembler,

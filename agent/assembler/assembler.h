@@ -27,6 +27,7 @@
 #ifndef SJ_AGENT_ASSEMBLER_ASSEMBLER_H
 #define SJ_AGENT_ASSEMBLER_ASSEMBLER_H
 
+#include "agent/abi/alternate_stack.h"
 #include "agent/abi/record.h"
 #include "agent/policy/value_rules.h"
 #include "proto/block/block.h"
@@ -110,6 +111,9 @@ SJ_MUST_CHECK sj_status sj_assembler_add_loss(sj_assembler *assembler, sj_gap_re
 /* True if any open call is of a function for which `is_one` returns true. */
 bool sj_assembler_has_open(const sj_assembler *assembler,
                            bool (*is_one)(void *context, uint32_t function), void *context);
+
+/* Returns the alternate stack inside the thread's own stack that a signal handler runs on. */
+sj_alternate_stack sj_assembler_get_alternate(const sj_assembler *assembler);
 
 /* Calls `visit` for each open call of the thread's own stack, outermost first. */
 void sj_assembler_visit_open(const sj_assembler *assembler,

@@ -1,5 +1,6 @@
 #include "agent/assembler/stack_map.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
@@ -8,17 +9,7 @@ enum { REACH_BYTES = 12 * 1024, ABOVE_BYTES = 1024 };
 /* Returns the index of the first region whose base is at or above the address. */
 static uint32_t find_position(const sj_stack_map *map, uint64_t stack)
 {
-    uint32_t low = 0;
-    uint32_t high = map->count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (map->streams[middle]->base < stack) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return SJ_BISECT(0, map->count, i, map->streams[i]->base < stack);
 }
 
 /* True if an address at or below the base of a region belongs to it. */

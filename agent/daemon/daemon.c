@@ -36,24 +36,37 @@ static const char last_command_file[] = "last-command.json";
 
 #define DEFAULT_SPOOL_BYTES (UINT64_C(4) << 30)
 
-typedef struct sj_daemon {
-    sj_enrolment enrolment;
-    sj_device device;
-    char directory[PATH_MAX];
-    char spool_root[PATH_MAX];
-    int lock;
+typedef struct sj_daemon sj_daemon;
+
+/* One collector, which a thread asks for commands. */
+typedef struct server {
+    sj_daemon *daemon;
+    const sj_session_collector *collector;
     sj_device_command_context commands;
-    sj_shipper shipper;
     sj_server_client *client;
-    pthread_mutex_t hello_lock;
-    sj_server_client *hello; /* Connection of the current hello; hello_lock protects it. */
-    uint64_t instance;       /* Random number of this process; see Poll. */
+    pthread_t thread;
+    bool is_started;
     uint64_t last_command;
     bool told_refusal;
     bool is_away; /* True if the collector does not answer. */
     /* Time of the file with name and tags that the collector knows. */
     struct timespec names_known;
-} sj_daemon;
+} server;
+
+struct sj_daemon {
+    sj_enrolment enrolment;
+    sj_device device;
+    char directory[PATH_MAX];
+    char spool_root[PATH_MAX];
+    int lock;
+    server servers[SJ_COLLECTORS_MAX];
+    sj_shipper shipper;
+    pthread_mutex_t hello_lock;
+    sj_server_client *hello; /* Connection of the current hello; hello_lock protects it. */
+    uint64_t instance;       /* Random number of this process; see Poll. */
+    /* Commands of several collectors run one after the other. Protects last_command_file, too. */
+    pthread_mutex_t command_lock;
+};
 
 static void pause_ms(const sj_daemon *daemon, int ms)
 {
@@ -63,59 +76,77 @@ static void pause_ms(const sj_daemon *daemon, int ms)
     }
 }
 
-static void load_last_command(sj_daemon *daemon)
+/* Reads the last commands of all collectors. Those of the collectors after the first are kept by
+ * address. */
+static void load_last_commands(sj_daemon *daemon)
 {
     json_t *kept = NULL;
     sj_error error = {0};
-    if (sj_state_file_load(last_command_file, &kept, &error) == SJ_OK) {
-        daemon->last_command = (uint64_t)json_integer_value(json_object_get(kept, "command"));
+    (void)!sj_state_file_load(last_command_file, &kept, &error);
+    for (size_t i = 0; i < daemon->enrolment.count; ++i) {
+        server *asked = &daemon->servers[i];
+        const json_t *command =
+            json_object_get(json_object_get(kept, "collectors"), asked->collector->url);
+        if (command == NULL && i == 0) {
+            command = json_object_get(kept, "command");
+        }
+        asked->last_command = (uint64_t)json_integer_value(command);
     }
     json_decref(kept);
 }
 
 /* Stores the command's number before the command is run. So a command never runs twice; it does not
  * run at all if this process is killed right now. */
-static sj_status keep_last_command(sj_daemon *daemon, uint64_t command, sj_error *error)
+static sj_status keep_last_command(server *asked, uint64_t command, sj_error *error)
 {
-    json_t *kept = json_pack("{sI}", "command", (json_int_t)command);
+    json_t *kept = NULL;
+    sj_error ignored = {0};
+    if (sj_state_file_load(last_command_file, &kept, &ignored) != SJ_OK) {
+        kept = json_object();
+    }
+    if (!json_is_object(json_object_get(kept, "collectors"))) {
+        json_object_set_new(kept, "collectors", json_object());
+    }
+    json_object_set_new(json_object_get(kept, "collectors"), asked->collector->url,
+                        json_integer((json_int_t)command));
     const sj_status status = sj_state_file_keep(last_command_file, kept, error);
     json_decref(kept);
     if (status == SJ_OK) {
-        daemon->last_command = command;
+        asked->last_command = command;
     }
     return status;
 }
 
-static sj_status ask(sj_daemon *daemon, sj_frame_type type, const ProtobufCMessage *message,
+static sj_status ask(server *asked, sj_frame_type type, const ProtobufCMessage *message,
                      sj_server_answer *answer, sj_error *error)
 {
     uint8_t *frame = NULL;
     size_t size = 0;
     SJ_TRY(sj_server_client_frame(type, message, &frame, &size));
     const sj_status status = sj_server_client_ask(
-        daemon->client, (sj_slice){.data = frame, .size = size}, ANSWER_MS, answer, error);
+        asked->client, (sj_slice){.data = frame, .size = size}, ANSWER_MS, answer, error);
     free(frame);
     return status;
 }
 
 /* Repeats the result until the collector has it or the daemon ends. */
-static void send_result(sj_daemon *daemon, uint64_t command, bool failed, const char *text)
+static void send_result(server *asked, uint64_t command, bool failed, const char *text)
 {
     Sojourn__CommandResult result = SOJOURN__COMMAND_RESULT__INIT;
     result.device_id.len = SJ_DEVICE_ID_BYTES;
-    result.device_id.data = daemon->device.id;
-    result.token = daemon->enrolment.token;
+    result.device_id.data = asked->daemon->device.id;
+    result.token = (char *)(uintptr_t)asked->collector->token;
     result.command = command;
     result.failed = failed;
     result.result = (char *)(uintptr_t)text;
-    for (bool sent = false; !sent && !atomic_load(&daemon->shipper.stop);) {
+    for (bool sent = false; !sent && !atomic_load(&asked->daemon->shipper.stop);) {
         sj_server_answer answer;
         sj_error error = {0};
-        const sj_status status = ask(daemon, SJ_FRAME_RESULT, &result.base, &answer, &error);
+        const sj_status status = ask(asked, SJ_FRAME_RESULT, &result.base, &answer, &error);
         sent = status == SJ_OK || status == SJ_ELIMIT;
         sj_server_answer_deinit(&answer);
         if (!sent) {
-            pause_ms(daemon, PAUSE_MS);
+            pause_ms(asked->daemon, PAUSE_MS);
         }
     }
 }
@@ -124,15 +155,15 @@ static void send_result(sj_daemon *daemon, uint64_t command, bool failed, const 
 static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *bytes,
                        size_t capacity, size_t *got, sj_error *error)
 {
-    sj_daemon *daemon = context;
+    server *asked = context;
     sj_server_answer answer;
     Sojourn__Fetch question = SOJOURN__FETCH__INIT;
     question.device_id.len = SJ_DEVICE_ID_BYTES;
-    question.device_id.data = daemon->device.id;
-    question.token = daemon->enrolment.token;
+    question.device_id.data = asked->daemon->device.id;
+    question.token = (char *)(uintptr_t)asked->collector->token;
     question.file = file;
     question.offset = offset;
-    SJ_TRY(ask(daemon, SJ_FRAME_FETCH, &question.base, &answer, error));
+    SJ_TRY(ask(asked, SJ_FRAME_FETCH, &question.base, &answer, error));
     sj_status status = SJ_OK;
     if (answer.part == NULL || answer.payload_bytes > capacity || answer.part->offset != offset) {
         status = sj_fail(error, SJ_ECORRUPT, "the collector's answer is not understood");
@@ -148,17 +179,17 @@ static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *b
 
 /* Returns true if this process may run the command: another machine may have the same identity. If
  * the collector did not decide, the next poll asks again. */
-static bool claim_command(sj_daemon *daemon, const Sojourn__Command *command)
+static bool claim_command(server *asked, const Sojourn__Command *command)
 {
     Sojourn__Claim claim = SOJOURN__CLAIM__INIT;
     sj_server_answer answer = {0};
     sj_error error = {0};
     claim.device_id.len = SJ_DEVICE_ID_BYTES;
-    claim.device_id.data = daemon->device.id;
-    claim.token = daemon->enrolment.token;
+    claim.device_id.data = asked->daemon->device.id;
+    claim.token = (char *)(uintptr_t)asked->collector->token;
     claim.command = command->command;
-    claim.instance = daemon->instance;
-    sj_status status = ask(daemon, SJ_FRAME_CLAIM, &claim.base, &answer, &error);
+    claim.instance = asked->daemon->instance;
+    sj_status status = ask(asked, SJ_FRAME_CLAIM, &claim.base, &answer, &error);
     if (status == SJ_OK) {
         status = answer.ack != NULL ? (sj_status)answer.ack->status : SJ_ECORRUPT;
         sj_fail(&error, status, "%s", answer.ack != NULL ? answer.ack->message : "no answer");
@@ -169,27 +200,34 @@ static bool claim_command(sj_daemon *daemon, const Sojourn__Command *command)
                error.text);
     }
     if (status != SJ_OK && status != SJ_EEXIST && status != SJ_ENOTFOUND) {
-        pause_ms(daemon, PAUSE_MS);
+        pause_ms(asked->daemon, PAUSE_MS);
     }
     return status == SJ_OK;
 }
 
-static void carry_out(sj_daemon *daemon, const Sojourn__Command *command)
+/* Runs a command, unless its number cannot be stored first. */
+static sj_status run_command(server *asked, const Sojourn__Command *command, json_t **result,
+                             sj_error *error)
+{
+    pthread_mutex_lock(&asked->daemon->command_lock);
+    sj_status status = keep_last_command(asked, command->command, error);
+    if (status == SJ_OK) {
+        status = sj_device_command_run(
+            &asked->commands, command->kind, command->arguments,
+            command->timeout_ms < ANSWER_MS ? (int)command->timeout_ms : ANSWER_MS, result, error);
+    }
+    pthread_mutex_unlock(&asked->daemon->command_lock);
+    return status;
+}
+
+static void carry_out(server *asked, const Sojourn__Command *command)
 {
     json_t *result = NULL;
     sj_error error = {0};
-    if (command->claim && !claim_command(daemon, command)) {
+    if (command->claim && !claim_command(asked, command)) {
         return;
     }
-    if (keep_last_command(daemon, command->command, &error) != SJ_OK) {
-        sj_log(SJ_LOG_ERROR, "command", "%" PRIu64 " cannot be taken up: %s", command->command,
-               error.text);
-        send_result(daemon, command->command, true, error.text);
-        return;
-    }
-    const sj_status status = sj_device_command_run(
-        &daemon->commands, command->kind, command->arguments,
-        command->timeout_ms < ANSWER_MS ? (int)command->timeout_ms : ANSWER_MS, &result, &error);
+    const sj_status status = run_command(asked, command, &result, &error);
     char *text = status == SJ_OK ? json_dumps(result, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     if (text != NULL && strlen(text) > SJ_FRAME_MAX_HEADER_BYTES - 1024) {
         free(text);
@@ -197,22 +235,22 @@ static void carry_out(sj_daemon *daemon, const Sojourn__Command *command)
     }
     sj_log(text != NULL ? SJ_LOG_INFO : SJ_LOG_WARN, "command", "%" PRIu64 " %.32s: %s",
            command->command, command->kind, text != NULL ? "done" : error.text);
-    send_result(daemon, command->command, text == NULL, text != NULL ? text : error.text);
+    send_result(asked, command->command, text == NULL, text != NULL ? text : error.text);
     free(text);
     json_decref(result);
 }
 
-static void take_answer(sj_daemon *daemon, const sj_server_answer *answer)
+static void take_answer(server *asked, const sj_server_answer *answer)
 {
     if (answer->command != NULL) {
-        daemon->told_refusal = false;
-        carry_out(daemon, answer->command);
+        asked->told_refusal = false;
+        carry_out(asked, answer->command);
     } else if (answer->ack != NULL && answer->ack->status != SJ_OK) {
-        if (!daemon->told_refusal) {
+        if (!asked->told_refusal) {
             sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", answer->ack->message);
         }
-        daemon->told_refusal = true;
-        pause_ms(daemon, 5 * PAUSE_MS);
+        asked->told_refusal = true;
+        pause_ms(asked->daemon, 5 * PAUSE_MS);
     }
 }
 
@@ -238,18 +276,19 @@ static void break_off_hello(sj_daemon *daemon)
 
 /* Reports the device's identity to the collector: at the start, and after a change of name or
  * tags. */
-static sj_status say_hello(sj_daemon *daemon, sj_error *error)
+static sj_status say_hello(server *asked, sj_error *error)
 {
+    sj_daemon *daemon = asked->daemon;
     sj_device device;
     sj_server_answer answer = {0};
     sj_server_client *client = NULL;
     uint8_t *hello = NULL;
     size_t hello_bytes = 0;
     SJ_TRY(sj_enrolment_device(&device, error));
-    SJ_TRY(sj_device_hello(&device, daemon->enrolment.token, (sj_slice){0}, &hello, &hello_bytes));
+    SJ_TRY(sj_device_hello(&device, asked->collector->token, (sj_slice){0}, &hello, &hello_bytes));
     /* Uses a separate connection, because the other one waits for commands. */
-    sj_status status = sj_server_client_open(daemon->enrolment.collector,
-                                             daemon->enrolment.certificate, &client, error);
+    sj_status status =
+        sj_server_client_open(asked->collector->url, asked->collector->certificate, &client, error);
     if (status == SJ_OK) {
         status = note_hello(daemon, client)
                      ? sj_server_client_ask(client, (sj_slice){.data = hello, .size = hello_bytes},
@@ -264,54 +303,58 @@ static sj_status say_hello(sj_daemon *daemon, sj_error *error)
 }
 
 /* Says hello if the file with name and tags has changed since the last hello. */
-static void report_names(sj_daemon *daemon)
+static void report_names(server *asked)
 {
     char path[PATH_MAX];
     struct stat about;
     sj_error error = {0};
     if (sj_state_file_path("collector.json", path, sizeof(path), &error) != SJ_OK ||
         stat(path, &about) != 0 ||
-        (about.st_mtim.tv_sec == daemon->names_known.tv_sec &&
-         about.st_mtim.tv_nsec == daemon->names_known.tv_nsec)) {
+        (about.st_mtim.tv_sec == asked->names_known.tv_sec &&
+         about.st_mtim.tv_nsec == asked->names_known.tv_nsec)) {
         return;
     }
-    if (say_hello(daemon, &error) == SJ_OK) {
-        daemon->names_known = about.st_mtim;
+    if (say_hello(asked, &error) == SJ_OK) {
+        asked->names_known = about.st_mtim;
     }
 }
 
 /* Logs when the collector becomes unreachable, and when it answers again. */
-static void log_reach(sj_daemon *daemon, bool is_away, const char *text)
+static void log_reach(server *asked, bool is_away, const char *text)
 {
-    if (is_away && !daemon->is_away) {
-        sj_log(SJ_LOG_WARN, "away", "%s; sessions are kept on disk", text);
-    } else if (!is_away && daemon->is_away) {
-        sj_log(SJ_LOG_INFO, "back", "the collector answers again");
+    const char *what = asked->daemon->enrolment.count > 1 ? "its sessions wait on disk, and new "
+                                                            "ones go to the next collector"
+                                                          : "sessions are kept on disk";
+    if (is_away && !asked->is_away) {
+        sj_log(SJ_LOG_WARN, "away", "%s: %s; %s", asked->collector->url, text, what);
+    } else if (!is_away && asked->is_away) {
+        sj_log(SJ_LOG_INFO, "back", "%s: the collector answers again", asked->collector->url);
     }
-    daemon->is_away = is_away;
+    asked->is_away = is_away;
 }
 
 static void *run_commands(void *argument)
 {
-    sj_daemon *daemon = argument;
+    server *asked = argument;
+    const sj_daemon *daemon = asked->daemon;
     while (!atomic_load(&daemon->shipper.stop)) {
         Sojourn__Poll poll = SOJOURN__POLL__INIT;
         sj_server_answer answer = {0};
         sj_error error = {0};
-        json_t *status = sj_device_command_status(&daemon->commands);
+        json_t *status = sj_device_command_status(&asked->commands);
         char *text = json_dumps(status, JSON_COMPACT);
         poll.device_id.len = SJ_DEVICE_ID_BYTES;
-        poll.device_id.data = daemon->device.id;
-        poll.token = daemon->enrolment.token;
-        poll.last_command = daemon->last_command;
+        poll.device_id.data = (uint8_t *)(uintptr_t)daemon->device.id;
+        poll.token = (char *)(uintptr_t)asked->collector->token;
+        poll.last_command = asked->last_command;
         poll.instance = daemon->instance;
         poll.wait_ms = WAIT_MS;
         poll.status = text != NULL ? text : (char *)(uintptr_t) "{}";
-        if (ask(daemon, SJ_FRAME_POLL, &poll.base, &answer, &error) == SJ_OK) {
-            log_reach(daemon, false, "");
-            take_answer(daemon, &answer);
+        if (ask(asked, SJ_FRAME_POLL, &poll.base, &answer, &error) == SJ_OK) {
+            log_reach(asked, false, "");
+            take_answer(asked, &answer);
         } else {
-            log_reach(daemon, true, error.text);
+            log_reach(asked, true, error.text);
             pause_ms(daemon, PAUSE_MS);
         }
         sj_server_answer_deinit(&answer);
@@ -328,7 +371,9 @@ static void *run_shipper(void *argument)
         (void)sj_shipper_round(&daemon->shipper);
         for (int waited = 0; waited < SHIP_PAUSE_MS && !atomic_load(&daemon->shipper.stop);
              waited += NAMES_PAUSE_MS) {
-            report_names(daemon);
+            for (size_t i = 0; i < daemon->enrolment.count; ++i) {
+                report_names(&daemon->servers[i]);
+            }
             pause_ms(daemon, NAMES_PAUSE_MS);
         }
     }
@@ -357,6 +402,21 @@ static sj_status draw_instance(sj_daemon *daemon, sj_error *error)
     return SJ_OK;
 }
 
+static sj_status prepare_server(sj_daemon *daemon, size_t number, const sj_daemon_options *options,
+                                sj_error *error)
+{
+    server *asked = &daemon->servers[number];
+    asked->daemon = daemon;
+    asked->collector = &daemon->enrolment.collectors[number];
+    asked->commands = (sj_device_command_context){
+        .spool_root = daemon->spool_root,
+        .spool_bytes = options->spool_bytes != 0 ? options->spool_bytes : DEFAULT_SPOOL_BYTES,
+        .collector = asked,
+        .fetch = fetch};
+    return sj_server_client_open(asked->collector->url, asked->collector->certificate,
+                                 &asked->client, error);
+}
+
 static sj_status prepare(sj_daemon *daemon, const sj_daemon_options *options, sj_error *error)
 {
     SJ_TRY(draw_instance(daemon, error));
@@ -365,37 +425,56 @@ static sj_status prepare(sj_daemon *daemon, const sj_daemon_options *options, sj
     SJ_TRY(be_alone(daemon, error));
     SJ_TRY(sj_enrolment_load(&daemon->enrolment, error));
     SJ_TRY(sj_enrolment_device(&daemon->device, error));
-    load_last_command(daemon);
-    daemon->commands = (sj_device_command_context){
-        .spool_root = daemon->spool_root,
-        .spool_bytes = options->spool_bytes != 0 ? options->spool_bytes : DEFAULT_SPOOL_BYTES,
-        .collector = daemon,
-        .fetch = fetch};
     daemon->shipper.spool_root = daemon->spool_root;
     daemon->shipper.enrolment = &daemon->enrolment;
     daemon->shipper.device = &daemon->device;
-    return sj_server_client_open(daemon->enrolment.collector, daemon->enrolment.certificate,
-                                 &daemon->client, error);
+    for (size_t i = 0; i < daemon->enrolment.count; ++i) {
+        SJ_TRY(prepare_server(daemon, i, options, error));
+    }
+    load_last_commands(daemon);
+    return SJ_OK;
+}
+
+/* Starts a thread for each collector. Returns false if one cannot be started. */
+static bool start_servers(sj_daemon *daemon)
+{
+    bool are_started = true;
+    for (size_t i = 0; are_started && i < daemon->enrolment.count; ++i) {
+        server *asked = &daemon->servers[i];
+        asked->is_started = pthread_create(&asked->thread, NULL, run_commands, asked) == 0;
+        are_started = asked->is_started;
+        if (are_started) {
+            sj_log(SJ_LOG_INFO, "started", "%s reports to %s", daemon->device.name,
+                   asked->collector->url);
+        }
+    }
+    return are_started;
+}
+
+static void stop_servers(sj_daemon *daemon)
+{
+    for (size_t i = 0; i < daemon->enrolment.count; ++i) {
+        sj_server_client_stop(daemon->servers[i].client);
+    }
+    break_off_hello(daemon);
+    for (size_t i = 0; i < daemon->enrolment.count; ++i) {
+        if (daemon->servers[i].is_started) {
+            pthread_join(daemon->servers[i].thread, NULL);
+        }
+    }
 }
 
 static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *error)
 {
-    pthread_t commands;
     pthread_t shipper;
     int signal_number = 0;
-    if (pthread_create(&commands, NULL, run_commands, daemon) != 0) {
-        return sj_fail(error, SJ_EIO, "cannot start a thread");
-    }
-    const bool ships = pthread_create(&shipper, NULL, run_shipper, daemon) == 0;
-    sj_log(SJ_LOG_INFO, "started", "%s reports to %s", daemon->device.name,
-           daemon->enrolment.collector);
+    const bool are_started = start_servers(daemon);
+    const bool ships = are_started && pthread_create(&shipper, NULL, run_shipper, daemon) == 0;
     if (ships) {
         (void)sigwait(signals, &signal_number);
     }
     atomic_store(&daemon->shipper.stop, true);
-    sj_server_client_stop(daemon->client);
-    break_off_hello(daemon);
-    pthread_join(commands, NULL);
+    stop_servers(daemon);
     if (ships) {
         pthread_join(shipper, NULL);
     }
@@ -405,7 +484,9 @@ static sj_status work(sj_daemon *daemon, const sigset_t *signals, sj_error *erro
 
 sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
 {
-    static sj_daemon daemon = {.lock = -1, .hello_lock = PTHREAD_MUTEX_INITIALIZER};
+    static sj_daemon daemon = {.lock = -1,
+                               .hello_lock = PTHREAD_MUTEX_INITIALIZER,
+                               .command_lock = PTHREAD_MUTEX_INITIALIZER};
     sigset_t signals;
     sigemptyset(&signals);
     sigaddset(&signals, SIGTERM);
@@ -421,7 +502,9 @@ sj_status sj_daemon_run(const sj_daemon_options *options, sj_error *error)
     if (status == SJ_OK) {
         status = work(&daemon, &signals, error);
     }
-    sj_server_client_close(daemon.client);
+    for (size_t i = 0; i < SJ_COLLECTORS_MAX; ++i) {
+        sj_server_client_close(daemon.servers[i].client);
+    }
     sj_enrolment_deinit(&daemon.enrolment);
     if (daemon.lock >= 0) {
         close(daemon.lock);

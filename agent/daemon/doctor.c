@@ -13,7 +13,7 @@
 enum { ANSWER_MS = 5000, FILES_WANTED = 1024 };
 
 /* Says hello like the daemon: with TLS and the pinned certificate, token and versions. */
-static void check_answer(json_t *checks, const sj_enrolment *collector)
+static void check_answer(json_t *checks, const sj_session_collector *collector)
 {
     sj_device device;
     sj_error error = {0};
@@ -26,8 +26,7 @@ static void check_answer(json_t *checks, const sj_enrolment *collector)
         status = sj_device_hello(&device, collector->token, (sj_slice){0}, &hello, &size);
     }
     if (status == SJ_OK) {
-        status =
-            sj_server_client_open(collector->collector, collector->certificate, &client, &error);
+        status = sj_server_client_open(collector->url, collector->certificate, &client, &error);
     }
     if (status == SJ_OK) {
         status = sj_server_client_ask(client, (sj_slice){.data = hello, .size = size}, ANSWER_MS,
@@ -54,17 +53,21 @@ static void check_answer(json_t *checks, const sj_enrolment *collector)
 
 static void check_enrolment(json_t *checks)
 {
-    sj_enrolment collector;
+    static const char what_to_do[] = "enrol with \"sojourn-device enroll --token-file FILE\"";
+    sj_enrolment enrolment;
     sj_error error = {0};
-    const bool ok = sj_enrolment_load(&collector, &error) == SJ_OK;
-    sj_doctor_add(checks, "enrolment", ok, ok ? collector.collector : error.text,
-                  "enrol with \"sojourn-device enroll --token-file FILE\"");
-    if (ok) {
-        if (sj_doctor_check_reach(checks, collector.collector)) {
-            check_answer(checks, &collector);
-        }
-        sj_enrolment_deinit(&collector);
+    if (sj_enrolment_load(&enrolment, &error) != SJ_OK) {
+        sj_doctor_add(checks, "enrolment", false, error.text, what_to_do);
+        return;
     }
+    for (size_t i = 0; i < enrolment.count; ++i) {
+        const sj_session_collector *collector = &enrolment.collectors[i];
+        sj_doctor_add(checks, "enrolment", true, collector->url, what_to_do);
+        if (sj_doctor_check_reach(checks, collector->url)) {
+            check_answer(checks, collector);
+        }
+    }
+    sj_enrolment_deinit(&enrolment);
 }
 
 static void check_catalogue(json_t *checks)

@@ -11,10 +11,25 @@ enum { ANSWER_MS = 15000, TOKEN_DIGITS = 64 };
 
 static const char file_name[] = "collector.json";
 
-static char *dup_text(const json_t *object, const char *key)
+/* Returns a member that is a text and not empty, or NULL. Borrowed from the object. */
+static const char *text_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
-    return text != NULL && text[0] != '\0' ? strdup(text) : NULL;
+    return text != NULL && text[0] != '\0' ? text : NULL;
+}
+
+/* Appends one collector, which borrows the texts of `object`. Returns false if it is incomplete or
+ * if there are too many. */
+static bool take_collector(const json_t *object, sj_enrolment *enrolment)
+{
+    if (enrolment->count == SJ_COLLECTORS_MAX) {
+        return false;
+    }
+    sj_session_collector *collector = &enrolment->collectors[enrolment->count++];
+    *collector = (sj_session_collector){.url = text_of(object, "collector"),
+                                        .token = text_of(object, "token"),
+                                        .certificate = text_of(object, "certificate")};
+    return collector->url != NULL && collector->token != NULL;
 }
 
 sj_status sj_enrolment_load(sj_enrolment *enrolment, sj_error *error)
@@ -28,23 +43,27 @@ sj_status sj_enrolment_load(sj_enrolment *enrolment, sj_error *error)
                        "FILE\" with a file made by \"sojourn device invite\" on the collector");
     }
     SJ_TRY(status);
-    enrolment->collector = dup_text(object, "collector");
-    enrolment->token = dup_text(object, "token");
-    enrolment->certificate = dup_text(object, "certificate");
-    json_decref(object);
-    if (enrolment->collector == NULL || enrolment->token == NULL) {
+    enrolment->document = object;
+    bool is_sound = take_collector(object, enrolment);
+    size_t index;
+    json_t *further;
+    json_array_foreach(json_object_get(object, "more"), index, further)
+    {
+        is_sound = is_sound && take_collector(further, enrolment);
+    }
+    if (!is_sound) {
         sj_enrolment_deinit(enrolment);
-        return sj_fail(error, SJ_ECORRUPT, "%s names no collector or no token; enrol again",
-                       file_name);
+        return sj_fail(error, SJ_ECORRUPT,
+                       "%s has a collector without address or token, or more than %d collectors; "
+                       "enrol again",
+                       file_name, SJ_COLLECTORS_MAX);
     }
     return SJ_OK;
 }
 
 void sj_enrolment_deinit(sj_enrolment *enrolment)
 {
-    free(enrolment->collector);
-    free(enrolment->token);
-    free(enrolment->certificate);
+    json_decref(enrolment->document);
     *enrolment = (sj_enrolment){0};
 }
 
@@ -205,31 +224,153 @@ static sj_status ask_collector(json_t *object, const sj_device *device, const ch
     return status;
 }
 
-sj_status sj_enrolment_make(const char *invitation_path, const char *collector,
+/* Returns the object in the enrolment that has the address, or NULL. Borrowed. `*index` is its
+ * place in "more", or SIZE_MAX for the first collector. */
+static json_t *find_collector(json_t *enrolment, const char *url, size_t *index)
+{
+    json_t *further;
+    size_t at;
+    const char *first = text_of(enrolment, "collector");
+    *index = SIZE_MAX;
+    if (first != NULL && strcmp(first, url) == 0) {
+        return enrolment;
+    }
+    json_array_foreach(json_object_get(enrolment, "more"), at, further)
+    {
+        const char *there = text_of(further, "collector");
+        if (there != NULL && strcmp(there, url) == 0) {
+            *index = at;
+            return further;
+        }
+    }
+    return NULL;
+}
+
+static void copy_collector(json_t *to, const json_t *from)
+{
+    static const char *const keys[] = {"collector", "token", "certificate"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); ++i) {
+        json_t *value = json_object_get(from, keys[i]);
+        if (value != NULL) {
+            json_object_set(to, keys[i], value);
+        } else {
+            json_object_del(to, keys[i]);
+        }
+    }
+}
+
+/* Reads the enrolment into `*object`, which the caller releases. Fails if the device cannot have
+ * another collector at `url`. */
+static sj_status begin_further(const char *url, json_t **object, sj_error *error)
+{
+    size_t index;
+    sj_enrolment enrolment;
+    SJ_TRY(sj_enrolment_load(&enrolment, error));
+    *object = json_incref(enrolment.document);
+    const bool is_known = url != NULL && find_collector(*object, url, &index) != NULL;
+    const bool is_full = enrolment.count == SJ_COLLECTORS_MAX && !is_known;
+    sj_enrolment_deinit(&enrolment);
+    return is_full
+               ? sj_fail(error, SJ_ELIMIT, "a device has at most %d collectors", SJ_COLLECTORS_MAX)
+               : SJ_OK;
+}
+
+/* Adds the collector of an invitation that was accepted. */
+static sj_status add_collector(json_t *object, const json_t *accepted, sj_error *error)
+{
+    size_t index;
+    json_t *there = find_collector(object, text_of(accepted, "collector"), &index);
+    if (there != NULL) {
+        copy_collector(there, accepted);
+        return SJ_OK;
+    }
+    if (!json_is_array(json_object_get(object, "more"))) {
+        json_object_set_new(object, "more", json_array());
+    }
+    json_t *added = json_object();
+    if (added == NULL || json_array_append_new(json_object_get(object, "more"), added) != 0) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    copy_collector(added, accepted);
+    return SJ_OK;
+}
+
+/* Sends an invitation, with the names in `object`. If it is accepted, adds its collector to
+ * `object`. */
+static sj_status accept_invitation(json_t *invitation, json_t *object, sj_device *device,
+                                   char *hint, sj_error *error)
+{
+    char token[TOKEN_DIGITS + 1];
+    SJ_TRY(sj_invitation_check(invitation, error));
+    snprintf(token, sizeof(token), "%s", text_of(invitation, "token"));
+    take_names(object, device);
+    SJ_TRY(ask_collector(invitation, device, token, hint, error));
+    if (text_of(object, "collector") != NULL) {
+        return add_collector(object, invitation, error);
+    }
+    copy_collector(object, invitation);
+    return SJ_OK;
+}
+
+sj_status sj_enrolment_make(const char *invitation_path, const char *collector, bool is_further,
                             const sj_enrolment_names *names, char *hint, sj_error *error)
 {
+    json_t *invitation = NULL;
     json_t *object = NULL;
     sj_device device;
     hint[0] = '\0';
     SJ_TRY(sj_device_read(&device, error));
-    SJ_TRY(sj_state_file_read(invitation_path, &object, error));
+    SJ_TRY(sj_state_file_read(invitation_path, &invitation, error));
     if (collector != NULL) {
-        json_object_set_new(object, "collector", json_string(collector));
+        json_object_set_new(invitation, "collector", json_string(collector));
     }
-    json_object_set_new(object, "name", json_string(device.name));
-    char *token = dup_text(object, "token");
-    sj_status status = sj_invitation_check(object, error);
+    sj_status status = SJ_OK;
+    if (is_further) {
+        status = begin_further(text_of(invitation, "collector"), &object, error);
+    } else {
+        object = json_pack("{ss}", "name", device.name);
+    }
     if (status == SJ_OK) {
         status = set_names(object, names, error);
     }
     if (status == SJ_OK) {
-        take_names(object, &device);
-        status = ask_collector(object, &device, token, hint, error);
+        status = accept_invitation(invitation, object, &device, hint, error);
     }
     if (status == SJ_OK) {
         status = sj_state_file_keep(file_name, object, error);
     }
-    free(token);
+    json_decref(invitation);
     json_decref(object);
+    return status;
+}
+
+/* Removes a collector from the document. The next one takes the place of the first. */
+static sj_status remove_collector(json_t *object, const char *url, sj_error *error)
+{
+    size_t index;
+    json_t *more = json_object_get(object, "more");
+    if (find_collector(object, url, &index) == NULL) {
+        return sj_fail(error, SJ_ENOTFOUND, "this device is not enrolled at %s", url);
+    }
+    if (index == SIZE_MAX && json_array_size(more) == 0) {
+        return sj_fail(error, SJ_EINVAL, "%s is the device's only collector", url);
+    }
+    if (index == SIZE_MAX) {
+        copy_collector(object, json_array_get(more, 0));
+        index = 0;
+    }
+    json_array_remove(more, index);
+    return SJ_OK;
+}
+
+sj_status sj_enrolment_forget(const char *url, sj_error *error)
+{
+    sj_enrolment enrolment;
+    SJ_TRY(sj_enrolment_load(&enrolment, error));
+    sj_status status = remove_collector(enrolment.document, url, error);
+    if (status == SJ_OK) {
+        status = sj_state_file_keep(file_name, enrolment.document, error);
+    }
+    sj_enrolment_deinit(&enrolment);
     return status;
 }

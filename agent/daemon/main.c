@@ -19,8 +19,12 @@ static int print_help(void)
            "yet taken.\n"
            "Nothing here listens on the network: the device asks the collector.\n\n"
            "Commands:\n"
-           "  enroll --token-file FILE [--collector URL] [--name NAME] [--tag KEY=VALUE]...\n"
-           "                        take an invitation (\"sojourn device invite\" makes it)\n"
+           "  enroll --token-file FILE [--collector URL] [--name NAME] [--tag KEY=VALUE]... "
+           "[--also]\n"
+           "                        take an invitation (\"sojourn device invite\" makes it);\n"
+           "                        --also: of a further collector, for new sessions while the\n"
+           "                        earlier ones are away\n"
+           "  forget URL            leave one of several collectors\n"
            "  run [--spool-bytes N] work until SIGTERM; recordings go on without it; all sessions\n"
            "                        that the collector has not taken may have N bytes (default 4 "
            "GiB)\n"
@@ -51,6 +55,7 @@ static int fail(const sj_error *error)
 typedef struct named_options {
     const char *file;
     const char *collector;
+    bool is_further;
     sj_enrolment_names names;
 } named_options;
 
@@ -61,6 +66,7 @@ static int take_names(int argc, char **argv, bool is_enrolment, named_options *o
                                                  {"tag", required_argument, NULL, 'g'},
                                                  {"token-file", required_argument, NULL, 't'},
                                                  {"collector", required_argument, NULL, 'l'},
+                                                 {"also", no_argument, NULL, 'f'},
                                                  {NULL, 0, NULL, 0}};
     int option;
     opterr = 0;
@@ -73,6 +79,8 @@ static int take_names(int argc, char **argv, bool is_enrolment, named_options *o
             options->file = optarg;
         } else if (option == 'l' && is_enrolment) {
             options->collector = optarg;
+        } else if (option == 'f' && is_enrolment) {
+            options->is_further = true;
         } else {
             return usage_error("unknown option, no value, or too many", argv[optind - 1]);
         }
@@ -92,7 +100,8 @@ static int enroll(int argc, char **argv)
     if (options.file == NULL) {
         return usage_error("needs --token-file FILE", "enroll");
     }
-    if (sj_enrolment_make(options.file, options.collector, &options.names, hint, &error) != SJ_OK) {
+    if (sj_enrolment_make(options.file, options.collector, options.is_further, &options.names, hint,
+                          &error) != SJ_OK) {
         return fail(&error);
     }
     printf("This device is enrolled; \"sojourn-device run\" (or its systemd unit) starts it.\n");
@@ -114,6 +123,15 @@ static int set(int argc, char **argv)
         return usage_error("needs --name or --tag", "set");
     }
     return sj_enrolment_rename(&options.names, &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
+}
+
+static int forget(int argc, char **argv)
+{
+    sj_error error = {0};
+    if (argc != 2) {
+        return usage_error("needs the URL of a collector", "forget");
+    }
+    return sj_enrolment_forget(argv[1], &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
 }
 
 static int run(int argc, char **argv)
@@ -158,6 +176,9 @@ int main(int argc, char **argv)
     const char *command = argc > 1 ? argv[1] : "";
     if (strcmp(command, "enroll") == 0) {
         return enroll(argc - 1, argv + 1);
+    }
+    if (strcmp(command, "forget") == 0) {
+        return forget(argc - 1, argv + 1);
     }
     if (strcmp(command, "run") == 0) {
         return run(argc - 1, argv + 1);

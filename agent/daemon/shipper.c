@@ -4,18 +4,53 @@
 #include "agent/recording/recovery.h"
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/spool_aside.h"
-#include "agent/uplink/spool_secret.h"
+#include "agent/uplink/spool_collector.h"
 #include "agent/uplink/uplink.h"
 #include "proto/base/log.h"
 
-#include <stdlib.h>
+#include <string.h>
 
 enum { SLICE_MS = 200, STALLED_SLICES = 50 };
 
 typedef struct shipping {
     sj_shipper *shipper;
     unsigned kept;
+    /* Collectors that did not answer in this round. */
+    bool is_away[SJ_COLLECTORS_MAX];
+    bool are_all_away; /* No collector answered for a session that may go to any. */
 } shipping;
+
+/* Returns the collector that the session belongs to, or NULL if it may go to any. */
+static bool *collector_of(shipping *all, const char *directory)
+{
+    char url[SJ_SPOOL_COLLECTOR_BYTES];
+    const sj_enrolment *enrolment = all->shipper->enrolment;
+    const bool is_chosen = sj_spool_collector_read(directory, url);
+    for (size_t i = 0; is_chosen && i < enrolment->count; ++i) {
+        if (strcmp(enrolment->collectors[i].url, url) == 0) {
+            return &all->is_away[i];
+        }
+    }
+    return NULL;
+}
+
+/* True if the session would wait in vain, as an earlier session of this round did. */
+static bool is_in_vain(shipping *all, const char *directory)
+{
+    const bool *is_away = collector_of(all, directory);
+    return all->are_all_away || (is_away != NULL && *is_away);
+}
+
+/* Notes after a timeout which collector is away. */
+static void note_away(shipping *all, const char *directory)
+{
+    bool *is_away = collector_of(all, directory);
+    if (is_away != NULL && all->shipper->enrolment->count > 1) {
+        *is_away = true;
+    } else {
+        all->are_all_away = true;
+    }
+}
 
 /* Waits while the collector accepts frames. Returns true if all were delivered, false if it refuses
  * or stops. */
@@ -45,24 +80,14 @@ static sj_status deliver(const sj_shipper *shipper, const char *directory, sj_er
     const sj_spool_options options = {.directory = directory};
     sj_spool *spool = NULL;
     sj_uplink *uplink = NULL;
-    uint8_t *hello = NULL;
-    size_t hello_bytes = 0;
-    uint8_t secret[SJ_SPOOL_SECRET_BYTES];
     SJ_TRY(sj_spool_open(&options, &spool, error));
-    sj_status status = sj_spool_secret_read(directory, secret, error);
-    if (status == SJ_OK) {
-        status = sj_device_hello(shipper->device, shipper->enrolment->token,
-                                 (sj_slice){.data = secret, .size = sizeof(secret)}, &hello,
-                                 &hello_bytes);
-    }
-    if (status == SJ_OK) {
-        const sj_uplink_options link = {.channel = &sj_channel_nng,
-                                        .url = shipper->enrolment->collector,
-                                        .hello = {.data = hello, .size = hello_bytes},
-                                        .certificate = shipper->enrolment->certificate};
-        status = sj_uplink_start(spool, &link, &uplink, error);
-    }
-    free(hello);
+    const sj_session_uplink session = {.device = shipper->device,
+                                       .directory = directory,
+                                       .collectors = shipper->enrolment->collectors,
+                                       .collector_count = shipper->enrolment->count,
+                                       .is_chosen_once = true,
+                                       .link = {.channel = &sj_channel_nng}};
+    const sj_status status = sj_session_uplink_start(&session, spool, &uplink, error);
     bool delivered = false;
     if (status == SJ_OK) {
         delivered = wait_for_delivery(shipper, uplink);
@@ -104,7 +129,12 @@ static bool ship_session(void *context, const sj_listed_session *session)
                session->session);
     }
     if (status == SJ_OK) {
-        status = deliver(all->shipper, claim.spool_directory, &error);
+        status = is_in_vain(all, claim.spool_directory)
+                     ? SJ_ETIMEDOUT
+                     : deliver(all->shipper, claim.spool_directory, &error);
+    }
+    if (status == SJ_ETIMEDOUT) {
+        note_away(all, claim.spool_directory);
     }
     if (status != SJ_OK) {
         all->kept++;
@@ -114,8 +144,8 @@ static bool ship_session(void *context, const sj_listed_session *session)
     }
     const bool is_over = status == SJ_OK && !was_refused(session, claim.spool_directory);
     sj_recovery_release(&claim, is_over);
-    /* If the collector is away, the other sessions would wait just as long in vain. */
-    return status != SJ_ETIMEDOUT && !atomic_load(&all->shipper->stop);
+    /* If no collector answers, the other sessions would wait just as long in vain. */
+    return !all->are_all_away && !atomic_load(&all->shipper->stop);
 }
 
 unsigned sj_shipper_round(sj_shipper *shipper)

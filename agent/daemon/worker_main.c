@@ -29,7 +29,7 @@ typedef struct worker {
     sj_program program;
     sj_policy policy;
     sj_device device;
-    sj_enrolment collector;
+    sj_enrolment enrolment;
     sj_recording *recording;
     sj_recording_summary summary;
 } worker;
@@ -205,14 +205,14 @@ static sj_status find_program(worker *self, sj_recording_options *options, sj_er
 static sj_status prepare_recording(worker *self, sj_error *error)
 {
     const sj_policy *policy = &self->policy;
-    SJ_TRY(sj_enrolment_load(&self->collector, error));
+    SJ_TRY(sj_enrolment_load(&self->enrolment, error));
     SJ_TRY(sj_state_directory("device/spool", self->spool_root, sizeof(self->spool_root), error));
     SJ_TRY(sj_enrolment_device(&self->device, error));
     SJ_TRY(take_policy(self->order, &self->policy, error));
     sj_recording_options options = {.device = &self->device,
                                     .name = text_of(self->order, "name"),
                                     .spool_root = self->spool_root,
-                                    .destination = self->collector.collector,
+                                    .destination = self->enrolment.collectors[0].url,
                                     .selection = policy->selection,
                                     .chunks_per_thread = policy->chunks_per_thread,
                                     .full_policy =
@@ -261,9 +261,9 @@ static int record(worker *self)
     int exec_errno = 0;
     sj_status status = prepare_recording(self, &error);
     if (status == SJ_OK) {
-        const sj_recording_link link = {.url = self->collector.collector,
-                                        .token = self->collector.token,
-                                        .certificate = self->collector.certificate,
+        const sj_recording_link link = {.collectors = self->enrolment.collectors,
+                                        .collector_count = self->enrolment.count,
+                                        .is_chosen_once = true,
                                         .wait_ms = DELIVER_MS,
                                         .stays_for_spool = true};
         status = sj_recording_run(self->recording, &link, &self->summary, &exec_errno, &error);
@@ -276,7 +276,7 @@ static int record(worker *self)
     }
     sj_recording_free(self->recording);
     sj_policy_free(&self->policy);
-    sj_enrolment_deinit(&self->collector);
+    sj_enrolment_deinit(&self->enrolment);
     return status == SJ_OK ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -94,8 +94,9 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
     SJ_TRY(sj_pipeline_new(&options, &self->recording, error));
     SJ_TRY(sj_pipeline_place(self->recording, error));
     SJ_TRY(sj_pipeline_keep(self->recording, error));
-    const sj_recording_link link = {.url = settings->url,
-                                    .token = settings->token[0] != '\0' ? settings->token : NULL};
+    const sj_session_collector collector = {
+        .url = settings->url, .token = settings->token[0] != '\0' ? settings->token : NULL};
+    const sj_recording_link link = {.collectors = &collector, .collector_count = 1};
     const bool is_sent = sj_direct_folder(settings) == NULL;
     const sj_pipeline_options means = {.channel = is_sent ? &sj_channel_sp : &sj_channel_none,
                                        .link = &link,

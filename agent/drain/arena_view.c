@@ -84,7 +84,7 @@ sj_status sj_arena_view_open(const char *path, sj_arena_view *view)
     if (status == SJ_OK) {
         void *base = mmap(NULL, view->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, view->fd, 0);
         view->base = base != MAP_FAILED ? base : NULL;
-        status = base != MAP_FAILED ? SJ_OK : SJ_EIO;
+        status = base != MAP_FAILED ? SJ_OK : errno == ENODEV ? SJ_EIO : SJ_ENOMEM;
     }
     if (status != SJ_OK) {
         close(view->fd);

@@ -24,8 +24,8 @@ typedef struct sj_arena_view {
     bool has_distances;    /* true if its short records hold distances, not addresses */
 } sj_arena_view;
 
-/* Maps the arena at `path`. Returns SJ_EAGAIN if the file does not exist or has no header yet. Also
- * returns SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
+/* Maps the arena at `path`. Returns SJ_EAGAIN if the file cannot be opened or has no header yet,
+ * SJ_ENOMEM if it cannot be mapped for now. Also returns SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_arena_view_open(const char *path, sj_arena_view *view);
 void sj_arena_view_close(sj_arena_view *view);
 

@@ -489,6 +489,24 @@ static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t 
     end_chain(filter, record);
 }
 
+/* Managed records have no addresses. They count as lying on the own stack. */
+static bool is_on_own_stack(const sj_call_filter *filter, uint64_t stack)
+{
+    return sj_record_is_managed(stack) ||
+           (stack >= filter->stack_low && stack < filter->stack_high &&
+            !sj_alternate_stack_has(&filter->alternate, stack));
+}
+
+/* Ends the handler on an alternate stack, because the thread has left that stack. The assembler may
+ * not get the record that shows it. */
+static void end_alternate(sj_call_filter *filter, uint64_t ticks48)
+{
+    const sj_record note =
+        sj_record_make(ticks48, 0, sj_record_make_tag(SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_LOW));
+    filter->alternate = (sj_alternate_stack){.span = 0};
+    put(filter, &note);
+}
+
 static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
 {
     const uint32_t note = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
@@ -496,12 +514,15 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
         sj_call_filter_request(filter, sj_record_stack(record), ticks48);
         return;
     }
-    if (note != SJ_NOTE_WAITED) {
+    const bool is_alternate = note == SJ_NOTE_ALTERNATE_LOW || note == SJ_NOTE_ALTERNATE_HIGH;
+    if (is_alternate) {
+        sj_alternate_stack_note(&filter->alternate, note, sj_record_stack(record));
+    } else if (note != SJ_NOTE_WAITED) {
         land(filter);
     }
     pass_held(filter, ticks48, 0); /* a note must follow calls that were passed on */
     put(filter, record);
-    if (note == SJ_NOTE_UNWOUND && sj_record_stack(record) < filter->stack_high) {
+    if (note == SJ_NOTE_UNWOUND && is_on_own_stack(filter, sj_record_stack(record))) {
         /* for another stack, no call is below the address */
         end_below(filter, sj_record_stack(record), ticks48);
     }
@@ -549,10 +570,16 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     follow_pause(filter, ticks48);
     if (kind == SJ_RECORD_NOTE) {
         take_note(filter, record, ticks48);
-    } else if (filter->paused) {
         return;
-    } else if (!sj_record_is_managed(stack) &&
-               (stack < filter->stack_low || stack >= filter->stack_high)) {
+    }
+    const bool is_own = is_on_own_stack(filter, stack);
+    if (is_own && filter->alternate.span != 0 && !sj_record_is_managed(stack)) {
+        end_alternate(filter, ticks48);
+    }
+    if (filter->paused) {
+        return;
+    }
+    if (!is_own) {
         pass_held(filter, ticks48, 0);
         take_values(filter, record);
         put_with_values(filter, record);
@@ -620,6 +647,7 @@ static void take_over(sj_call_filter *filter)
     if (!filter->is_needed || filter->paused) {
         filter->depth = 0;
         filter->values.held_count = 0;
+        filter->alternate = sj_assembler_get_alternate(filter->assembler);
         sj_assembler_visit_open(filter->assembler, adopt, filter);
     }
     filter->held_from = filter->depth;

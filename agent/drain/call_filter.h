@@ -39,7 +39,8 @@ typedef struct sj_call_filter {
     const char *thread_name; /* borrowed; changes when the thread is renamed */
     uint64_t stack_low;      /* bounds of the thread's own stack */
     uint64_t stack_high;
-    bool is_needed;     /* the policy filters calls, or the previous policy still does */
+    sj_alternate_stack alternate; /* stack of a running handler inside the own one */
+    bool is_needed;               /* the policy filters calls, or the previous policy still does */
     bool is_finishing;  /* only the previous policy does, until its dropped calls have ended */
     bool has_request;   /* the records being fed contain a request of the program */
     uint64_t now_ticks; /* upper bound for the times of the records being fed */

@@ -119,11 +119,12 @@ static bool is_watched(const sj_drain_shared *shared)
     return shared->flight == NULL && !shared->options.threadless && !shared->options.salvage;
 }
 
+/* Opens the arena if the agent has made it. After SJ_ENOMEM, the next call tries again. */
 static sj_status open_arena(sj_process_drain *process)
 {
     const sj_status status = sj_arena_view_open(process->arena_path, &process->view);
-    if (status == SJ_EAGAIN) {
-        return SJ_OK;
+    if (status == SJ_EAGAIN || status == SJ_ENOMEM) {
+        return status == SJ_EAGAIN ? SJ_OK : status;
     }
     if (status != SJ_OK || !sj_clock_is_of(sj_arena_view_header(&process->view))) {
         process->is_bad = true;
@@ -364,7 +365,8 @@ static void look_for_program(sj_process_drain *process)
 sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint64_t *records)
 {
     if (!process->is_open && !process->is_bad) {
-        SJ_TRY(open_arena(process));
+        const sj_status opened = open_arena(process);
+        SJ_TRY(opened == SJ_ENOMEM ? SJ_OK : opened); /* there may be memory at the next poll */
     }
     if (!process->is_open || atomic_load(&process->shared->held_pid) == process->tracked.pid) {
         return SJ_OK;

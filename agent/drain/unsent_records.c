@@ -56,7 +56,9 @@ static void report_arena(sj_drain_shared *shared, sj_arena_view *view)
 static void report_arena_at(sj_drain_shared *shared, const char *path)
 {
     sj_arena_view view;
-    if (sj_arena_view_open(path, &view) == SJ_OK) {
+    const sj_status status = sj_arena_view_open(path, &view);
+    shared->ended.processes_without_arena += status == SJ_ENOMEM;
+    if (status == SJ_OK) {
         if (sj_clock_is_of(sj_arena_view_header(&view))) {
             report_arena(shared, &view);
         }

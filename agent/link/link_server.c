@@ -21,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CLIENTS_MAX = 128, BACKLOG = 128, PLAN_POLL_MS = 5 };
@@ -607,8 +608,19 @@ static void close_client(link_client *client)
     close(client->fd);
 }
 
-/* Handles what arrives within `timeout_ms`. Returns false if the server was woken or poll
- * failed. */
+/* Waits a moment after poll failed, for example for lack of memory. Returns false if the server was
+ * woken. */
+static bool wait_after_failure(const sj_link_server *server, int error)
+{
+    const struct timespec pause = {.tv_nsec = PLAN_POLL_MS * 1000000L};
+    eventfd_t woken;
+    if (error != EINTR) {
+        (void)nanosleep(&pause, NULL);
+    }
+    return eventfd_read(server->wake, &woken) != 0;
+}
+
+/* Handles what arrives within `timeout_ms`. Returns false if the server was woken. */
 static bool serve_waiting(sj_link_server *server, int timeout_ms)
 {
     struct pollfd polled[2 + CLIENTS_MAX] = {{.fd = server->wake, .events = POLLIN},
@@ -622,7 +634,7 @@ static bool serve_waiting(sj_link_server *server, int timeout_ms)
             waits && (timeout_ms < 0 || timeout_ms > PLAN_POLL_MS) ? PLAN_POLL_MS : timeout_ms;
     }
     if (poll(polled, 2 + count, timeout_ms) < 0) {
-        return errno == EINTR;
+        return wait_after_failure(server, errno);
     }
     if (polled[0].revents != 0) {
         return false;
@@ -681,7 +693,7 @@ sj_status sj_link_server_start(const sj_link_server_options *options, sj_link_se
     }
     made->options = *options;
     made->listener = -1;
-    made->wake = eventfd(0, EFD_CLOEXEC);
+    made->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     snprintf(made->socket_path, sizeof(made->socket_path), "%s/control",
              options->runtime_directory);
     sj_status status = made->wake < 0

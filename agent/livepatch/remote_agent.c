@@ -200,6 +200,7 @@ static void add_patch(sj_text_patch *patch, const sj_hook_change *change, bool o
                              .group = group_of(change, on),
                              .bytes = change->bytes,
                              .window = change->window,
+                             .repeats = on && change->repeats != 0,
                              .is_removal = !on};
     memcpy(patch->expected, on ? change->original : change->patched, change->bytes);
     memcpy(patch->wanted, on ? change->patched : change->original, change->bytes);

@@ -1,6 +1,7 @@
 #include "agent/objfile/eh_frame.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
@@ -450,16 +451,7 @@ void sj_eh_frame_free(sj_eh_frame *unwind)
 
 const sj_fde *sj_eh_frame_find(const sj_eh_frame *unwind, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = unwind->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (unwind->ranges[middle].start <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, unwind->count, i, unwind->ranges[i].start <= address);
     if (low == 0 || address >= unwind->ranges[low - 1].end) {
         return NULL;
     }
@@ -477,16 +469,7 @@ const sj_fde *sj_eh_frame_find_near(const sj_eh_frame *unwind, const sj_fde *nea
 const sj_cfi_row *sj_eh_frame_row(const sj_eh_frame *unwind, const sj_fde *range, uint64_t address)
 {
     const sj_cfi_row *rows = &unwind->rows[range->first_row];
-    size_t low = 0;
-    size_t high = range->row_count - 1;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (rows[middle].end <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, range->row_count - 1, i, rows[i].end <= address);
     return &rows[low];
 }
 

@@ -13,6 +13,7 @@
 #include "agent/objfile/split_dwarf.h"
 #include "agent/objfile/typed_values.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -624,16 +625,7 @@ static const char *linkage_name(Dwarf_Die *die)
  * address, returns the one whose linkage name is `symbol`. */
 static typed_entry *find_entry(const sj_function_types *types, uint64_t offset, const char *symbol)
 {
-    size_t low = 0;
-    size_t high = types->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (types->entries[middle].address < offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, types->count, i, types->entries[i].address < offset);
     size_t end = low;
     while (end < types->count && types->entries[end].address == offset) {
         end++;

@@ -3,6 +3,7 @@
 #include "agent/objfile/debug_file.h"
 #include "agent/objfile/symbol_file.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -119,15 +120,6 @@ void sj_source_map_free(sj_source_map *map)
 
 const char *sj_source_map_find(const sj_source_map *map, uint64_t offset)
 {
-    size_t low = 0;
-    size_t high = map->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (map->entries[middle].offset < offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, map->count, i, map->entries[i].offset < offset);
     return low < map->count && map->entries[low].offset == offset ? map->entries[low].file : NULL;
 }

@@ -1,6 +1,7 @@
 #include "agent/planner/map_evidence.h"
 
 #include "agent/planner/machine.h"
+#include "proto/base/bisect.h"
 
 #include <elf.h>
 #include <stdio.h>
@@ -101,16 +102,8 @@ static int compare_names(const void *left, const void *right)
  * address. */
 static void ask_name(const sj_symbol *own, const sj_symbol **sorted, size_t count, evidence *found)
 {
-    size_t low = 0;
-    for (size_t high = count; low < high;) {
-        const size_t middle = low + (high - low) / 2;
-        if (strcmp(sorted[middle]->name, own->name) < 0) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    const size_t first = low;
+    const size_t first = SJ_BISECT(0, count, i, strcmp(sorted[i]->name, own->name) < 0);
+    size_t low = first;
     while (low < count && strcmp(sorted[low]->name, own->name) == 0) {
         if (sorted[low++]->address == own->address) {
             note(found, true, NULL, NULL);

@@ -23,77 +23,14 @@ const char *sj_policy_mode_text(sj_policy_mode mode)
     return mode_words[mode];
 }
 
-static sj_status read_format(sj_policy_reader *reader, json_t *value)
+static sj_status read_budget(sj_policy_reader *reader, void *target, json_t *value)
 {
-    if (!json_is_integer(value) || json_integer_value(value) != SJ_POLICY_FORMAT) {
-        return sj_policy_fail(reader, false, "this Sojourn reads policies of format %d",
-                              SJ_POLICY_FORMAT);
-    }
-    return SJ_OK;
-}
-
-static sj_status read_name(sj_policy_reader *reader, json_t *value)
-{
-    const char *text = json_string_value(value);
-    if (text == NULL || strlen(text) >= SJ_POLICY_NAME_BYTES) {
-        return sj_policy_fail(reader, false, "a text of at most %d bytes is needed",
-                              SJ_POLICY_NAME_BYTES - 1);
-    }
-    snprintf(reader->policy->name, sizeof(reader->policy->name), "%s", text);
-    return SJ_OK;
-}
-
-static sj_status read_description(sj_policy_reader *reader, json_t *value)
-{
-    return json_is_string(value) ? SJ_OK : sj_policy_fail(reader, false, "a text is needed");
-}
-
-static sj_status read_version(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, UINT32_MAX, &number));
-    reader->policy->version = (uint32_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_mode(sj_policy_reader *reader, json_t *value)
-{
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, mode_words, 3, &index));
-    reader->policy->mode = (sj_policy_mode)index;
-    return SJ_OK;
-}
-
-static sj_status read_begin(sj_policy_reader *reader, json_t *value)
-{
-    static const char *const words[] = {"at_once", "triggered"};
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
-    reader->policy->begins_paused = index == 1;
-    return SJ_OK;
-}
-
-static sj_status read_thread_memory(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_boolean(reader, value, &reader->policy->counts_memory);
-}
-
-static sj_status read_unmatched(sj_policy_reader *reader, json_t *value)
-{
-    static const char *const words[] = {"refuse", "allow"};
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
-    reader->policy->allows_unmatched = index == 1;
-    return SJ_OK;
-}
-
-static sj_status read_budget(sj_policy_reader *reader, json_t *value)
-{
+    double *budget_percent = target;
     const char *text = json_string_value(value);
     char *end = NULL;
     double percent = json_is_number(value) ? json_number_value(value) : -1;
     if (json_is_null(value)) {
-        reader->policy->budget_percent = 0;
+        *budget_percent = 0;
         return SJ_OK;
     }
     if (text != NULL) {
@@ -105,172 +42,62 @@ static sj_status read_budget(sj_policy_reader *reader, json_t *value)
                               "a budget from \"0.1%%\" to \"100%%\" is needed, such as \"10%%\" "
                               "(null: none)");
     }
-    reader->policy->budget_percent = percent;
+    *budget_percent = percent;
     return SJ_OK;
-}
-
-static sj_status read_modules_include(sj_policy_reader *reader, json_t *value)
-{
-    sj_selection *selection = &reader->policy->selection;
-    return sj_policy_patterns(reader, value, selection->modules, SJ_SELECTION_GLOBS,
-                              &selection->module_count);
-}
-
-static sj_status read_modules_exclude(sj_policy_reader *reader, json_t *value)
-{
-    sj_selection *selection = &reader->policy->selection;
-    return sj_policy_patterns(reader, value, selection->modules_excluded, SJ_SELECTION_GLOBS,
-                              &selection->modules_excluded_count);
-}
-
-static sj_status read_modules_system(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_boolean(reader, value, &reader->policy->selection.all_libraries);
-}
-
-static sj_status read_library_calls(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_boolean(reader, value, &reader->policy->selection.library_calls);
-}
-
-static sj_status read_modules(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"include", read_modules_include},
-                                         {"exclude", read_modules_exclude},
-                                         {"system", read_modules_system},
-                                         {"library_calls", read_library_calls}};
-    return sj_policy_object(reader, value, keys, 4);
-}
-
-static sj_status read_functions_include(sj_policy_reader *reader, json_t *value)
-{
-    sj_selection *selection = &reader->policy->selection;
-    return sj_policy_patterns(reader, value, selection->functions, SJ_SELECTION_GLOBS,
-                              &selection->function_count);
-}
-
-static sj_status read_functions_exclude(sj_policy_reader *reader, json_t *value)
-{
-    sj_selection *selection = &reader->policy->selection;
-    return sj_policy_patterns(reader, value, selection->excluded, SJ_SELECTION_GLOBS,
-                              &selection->excluded_count);
-}
-
-static sj_status read_functions(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"include", read_functions_include},
-                                         {"exclude", read_functions_exclude}};
-    return sj_policy_object(reader, value, keys, 2);
-}
-
-static sj_status read_sources_include(sj_policy_reader *reader, json_t *value)
-{
-    sj_selection *selection = &reader->policy->selection;
-    return sj_policy_patterns(reader, value, selection->sources, SJ_SELECTION_GLOBS,
-                              &selection->source_count);
-}
-
-static sj_status read_sources_exclude(sj_policy_reader *reader, json_t *value)
-{
-    sj_selection *selection = &reader->policy->selection;
-    return sj_policy_patterns(reader, value, selection->sources_excluded, SJ_SELECTION_GLOBS,
-                              &selection->sources_excluded_count);
-}
-
-static sj_status read_sources(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"include", read_sources_include},
-                                         {"exclude", read_sources_exclude}};
-    return sj_policy_object(reader, value, keys, 2);
-}
-
-static sj_status read_depth(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, 1000000, &number));
-    reader->policy->max_depth = (uint32_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_minimum(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 0, &reader->policy->minimum_ns);
 }
 
 /* A text that is not a time may be the other allowed word, which the error about times does not
  * name. */
-static sj_status read_resolution(sj_policy_reader *reader, json_t *value)
+static sj_status read_resolution(sj_policy_reader *reader, void *target, json_t *value)
 {
+    uint64_t *resolution_ns = target;
     const char *text = json_string_value(value);
     uint64_t ns = 0;
     if (text != NULL && strcmp(text, "exact") == 0) {
-        reader->policy->resolution_ns = 0;
+        *resolution_ns = 0;
         return SJ_OK;
     }
     if (text == NULL || !sj_duration_parse(text, &ns) || ns == 0 || ns > COARSEST_NS) {
         return sj_policy_fail(reader, false,
                               "\"exact\" or a time from \"1ns\" to \"1ms\" is needed");
     }
-    reader->policy->resolution_ns = ns;
+    *resolution_ns = ns;
     return SJ_OK;
 }
 
-static sj_status read_clock(sj_policy_reader *reader, json_t *value)
+static sj_status read_clock(sj_policy_reader *reader, void *target, json_t *value)
 {
+    bool *counts_calls = target;
     const char *text = json_string_value(value);
     if (text == NULL || (strcmp(text, "exact") != 0 && strcmp(text, "adaptive") != 0)) {
         return sj_policy_fail(reader, false, "\"exact\" or \"adaptive\" is needed");
     }
-    reader->policy->counts_calls = strcmp(text, "adaptive") == 0;
+    *counts_calls = strcmp(text, "adaptive") == 0;
     reader->has_clock = true;
     return SJ_OK;
 }
 
-static sj_status read_timed(sj_policy_reader *reader, json_t *value)
+static sj_status read_sampled(sj_policy_reader *reader, void *target, json_t *value)
 {
-    return sj_policy_patterns(reader, value, reader->policy->timed, SJ_POLICY_TIMED,
-                              &reader->policy->timed_count);
-}
-
-static sj_status read_threads(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_patterns(reader, value, reader->policy->threads, SJ_POLICY_THREADS,
-                              &reader->policy->thread_count);
-}
-
-static sj_status read_sampled_function(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_pattern(reader, value,
-                             &reader->policy->sampled[reader->policy->sampled_count].function);
-}
-
-static sj_status read_sampled_n(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, 1000000000, &number));
-    reader->policy->sampled[reader->policy->sampled_count].n = (uint32_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"function", read_sampled_function},
-                                         {"n", read_sampled_n}};
+    static const sj_policy_key keys[] = {
+        {"function", SJ_KEY_PATTERN, SJ_MEMBER(sj_policy_sampling, function)},
+        {"n", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy_sampling, n), .least = 1, .most = 1000000000}};
+    sj_policy_sampling *sampled = target;
     sj_policy *policy = reader->policy;
     if (!json_is_array(value) || json_array_size(value) > SJ_POLICY_SAMPLED) {
         return sj_policy_fail(reader, false, "a list [ ] of at most %d objects is needed",
                               SJ_POLICY_SAMPLED);
     }
     for (size_t i = 0; i < policy->sampled_count; i++) {
-        sj_pattern_free(&policy->sampled[i].function);
+        sj_pattern_free(&sampled[i].function);
     }
-    memset(policy->sampled, 0, sizeof(policy->sampled));
+    memset(sampled, 0, sizeof(policy->sampled));
     policy->sampled_count = 0;
     for (size_t i = 0; i < json_array_size(value); i++) {
         sj_policy_enter(reader, NULL, i);
-        SJ_TRY(sj_policy_object(reader, json_array_get(value, i), keys, 2));
+        SJ_TRY(sj_policy_object(reader, json_array_get(value, i), &sampled[i], SJ_KEY_LIST(keys)));
         policy->sampled_count++;
-        if (policy->sampled[i].function.text == NULL || policy->sampled[i].n == 0) {
+        if (sampled[i].function.text == NULL || sampled[i].n == 0) {
             return sj_policy_fail(reader, false, "both \"function\" and \"n\" are needed");
         }
         sj_policy_leave(reader);
@@ -278,85 +105,68 @@ static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-static sj_status read_calls(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"depth", read_depth},           {"minimum", read_minimum},
-                                         {"resolution", read_resolution}, {"clock", read_clock},
-                                         {"timed", read_timed},           {"threads", read_threads},
-                                         {"one_in", read_one_in}};
-    return sj_policy_object(reader, value, keys, 7);
-}
+static const sj_policy_key module_keys[] = {
+    {"include", SJ_PATTERNS(sj_selection, modules, module_count)},
+    {"exclude", SJ_PATTERNS(sj_selection, modules_excluded, modules_excluded_count)},
+    {"system", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_selection, all_libraries)},
+    {"library_calls", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_selection, library_calls)}};
 
-static sj_status read_interval(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 100000000, &reader->policy->profile_interval_ns);
-}
+static const sj_policy_key function_keys[] = {
+    {"include", SJ_PATTERNS(sj_selection, functions, function_count)},
+    {"exclude", SJ_PATTERNS(sj_selection, excluded, excluded_count)}};
 
-static sj_status read_window(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 1, &reader->policy->profile_window_ns);
-}
+static const sj_policy_key source_keys[] = {
+    {"include", SJ_PATTERNS(sj_selection, sources, source_count)},
+    {"exclude", SJ_PATTERNS(sj_selection, sources_excluded, sources_excluded_count)}};
 
-static sj_status read_profile(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"interval", read_interval}, {"window", read_window}};
-    return sj_policy_object(reader, value, keys, 2);
-}
+static const sj_policy_key call_keys[] = {
+    {"depth", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, max_depth), .least = 1, .most = 1000000},
+    {"minimum", SJ_KEY_TIME, SJ_MEMBER(sj_policy, minimum_ns)},
+    {"resolution", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, resolution_ns), .parse = read_resolution},
+    {"clock", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, counts_calls), .parse = read_clock},
+    {"timed", SJ_PATTERNS(sj_policy, timed, timed_count)},
+    {"threads", SJ_PATTERNS(sj_policy, threads, thread_count)},
+    {"one_in", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, sampled), .parse = read_sampled}};
 
-static sj_status read_before(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 1, &reader->policy->flight_before_ns);
-}
+static const sj_policy_key profile_keys[] = {
+    {"interval", SJ_KEY_TIME, SJ_MEMBER(sj_policy, profile_interval_ns), .least = 100000000},
+    {"window", SJ_KEY_TIME, SJ_MEMBER(sj_policy, profile_window_ns), .least = 1}};
 
-static sj_status read_after(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 0, &reader->policy->flight_after_ns);
-}
+static const sj_policy_key flight_keys[] = {
+    {"before", SJ_KEY_TIME, SJ_MEMBER(sj_policy, flight_before_ns), .least = 1},
+    {"after", SJ_KEY_TIME, SJ_MEMBER(sj_policy, flight_after_ns)},
+    {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_policy, flight_bytes), .least = UINT64_C(1) << 20,
+     .most = UINT64_C(1) << 40}};
 
-static sj_status read_memory(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_size(reader, value, UINT64_C(1) << 20, UINT64_C(1) << 40,
-                          &reader->policy->flight_bytes);
-}
+static const char *const full_words[] = {"block", "drop"};
+static const sj_policy_key buffer_keys[] = {
+    {"chunks", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, chunks_per_thread), .least = 1, .most = 64},
+    {"when_full", SJ_KEY_WORD, SJ_MEMBER(sj_policy, drop_when_full), SJ_WORDS(full_words)},
+    {"block_ms", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, block_ms), .least = 1, .most = 10000}};
 
-static sj_status read_flight(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {
-        {"before", read_before}, {"after", read_after}, {"memory", read_memory}};
-    return sj_policy_object(reader, value, keys, 3);
-}
-
-static sj_status read_chunks(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, 64, &number));
-    reader->policy->chunks_per_thread = (uint32_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_when_full(sj_policy_reader *reader, json_t *value)
-{
-    static const char *const words[] = {"block", "drop"};
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
-    reader->policy->drop_when_full = index == 1;
-    return SJ_OK;
-}
-
-static sj_status read_block_ms(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, 10000, &number));
-    reader->policy->block_ms = (uint32_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_buffer(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {
-        {"chunks", read_chunks}, {"when_full", read_when_full}, {"block_ms", read_block_ms}};
-    return sj_policy_object(reader, value, keys, 3);
-}
+static const char *const unmatched_words[] = {"refuse", "allow"};
+static const char *const begin_words[] = {"at_once", "triggered"};
+static const sj_policy_key document_keys[] = {
+    {"policy", SJ_KEY_CUSTOM, .parse = NULL}, /* check_format */
+    {"name", SJ_KEY_TEXT, SJ_MEMBER(sj_policy, name)},
+    {"description", SJ_KEY_TEXT, .bytes = 0},
+    {"version", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, version), .least = 1, .most = UINT32_MAX},
+    {"base", SJ_KEY_CUSTOM, .parse = NULL}, /* read_base */
+    {"mode", SJ_KEY_WORD, SJ_MEMBER(sj_policy, mode), SJ_WORDS(mode_words)},
+    {"unmatched", SJ_KEY_WORD, SJ_MEMBER(sj_policy, allows_unmatched), SJ_WORDS(unmatched_words)},
+    {"begin", SJ_KEY_WORD, SJ_MEMBER(sj_policy, begins_paused), SJ_WORDS(begin_words)},
+    {"budget", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, budget_percent), .parse = read_budget},
+    {"thread_memory", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_policy, counts_memory)},
+    {"modules", SJ_KEY_OBJECT, SJ_MEMBER(sj_policy, selection), SJ_KEYS(module_keys)},
+    {"functions", SJ_KEY_OBJECT, SJ_MEMBER(sj_policy, selection), SJ_KEYS(function_keys)},
+    {"sources", SJ_KEY_OBJECT, SJ_MEMBER(sj_policy, selection), SJ_KEYS(source_keys)},
+    {"calls", SJ_KEY_OBJECT, SJ_KEYS(call_keys)},
+    {"values", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, selection), .parse = sj_policy_read_values},
+    {"profile", SJ_KEY_OBJECT, SJ_KEYS(profile_keys)},
+    {"flight", SJ_KEY_OBJECT, SJ_KEYS(flight_keys)},
+    {"triggers", SJ_KEY_CUSTOM, .parse = sj_policy_read_triggers},
+    {"buffer", SJ_KEY_OBJECT, SJ_KEYS(buffer_keys)},
+    {"zombies", SJ_KEY_CUSTOM, .parse = sj_policy_read_zombies}};
 
 static sj_status read_document(sj_policy_reader *reader, json_t *root);
 
@@ -386,50 +196,33 @@ static sj_status read_base(sj_policy_reader *reader, json_t *root)
     return status;
 }
 
-/* Finds the runtime by its key. */
-static sj_status read_runtime(sj_policy_reader *reader, json_t *value)
+static sj_status check_format(sj_policy_reader *reader, json_t *root)
 {
-    const char *key = reader->path[reader->depth - 1].key;
-    size_t runtime = 0;
-    while (runtime + 1 < SJ_RUNTIMES && strcmp(sj_runtimes[runtime]->name, key) != 0) {
-        runtime++;
+    const json_t *value = json_object_get(root, "policy");
+    if (json_is_object(root) && value == NULL) {
+        return sj_policy_fail(reader, false, "the key \"policy\": %d is missing", SJ_POLICY_FORMAT);
     }
-    return sj_policy_read_runtime(reader, runtime, value);
+    if (value != NULL && json_integer_value(value) != SJ_POLICY_FORMAT) {
+        sj_policy_enter(reader, "policy", 0);
+        return sj_policy_fail(reader, false, "this Sojourn reads policies of format %d",
+                              SJ_POLICY_FORMAT);
+    }
+    return SJ_OK;
 }
 
 static sj_status read_document(sj_policy_reader *reader, json_t *root)
 {
-    static const sj_policy_key keys[] = {{"policy", read_format},
-                                         {"name", read_name},
-                                         {"description", read_description},
-                                         {"version", read_version},
-                                         {"base", NULL},
-                                         {"mode", read_mode},
-                                         {"unmatched", read_unmatched},
-                                         {"begin", read_begin},
-                                         {"budget", read_budget},
-                                         {"thread_memory", read_thread_memory},
-                                         {"modules", read_modules},
-                                         {"functions", read_functions},
-                                         {"sources", read_sources},
-                                         {"calls", read_calls},
-                                         {"values", sj_policy_read_values},
-                                         {"profile", read_profile},
-                                         {"flight", read_flight},
-                                         {"triggers", sj_policy_read_triggers},
-                                         {"buffer", read_buffer},
-                                         {"zombies", sj_policy_read_zombies}};
-    enum { FIXED = sizeof(keys) / sizeof(keys[0]) };
+    enum { FIXED = sizeof(document_keys) / sizeof(document_keys[0]) };
     sj_policy_key all[FIXED + SJ_RUNTIMES];
-    memcpy(all, keys, sizeof(keys));
+    memcpy(all, document_keys, sizeof(document_keys));
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
-        all[FIXED + i] = (sj_policy_key){sj_runtimes[i]->name, read_runtime};
+        all[FIXED + i] = (sj_policy_key){sj_runtimes[i]->name, SJ_KEY_CUSTOM,
+                                         SJ_MEMBER(sj_policy, selection.runtimes[i]),
+                                         .parse = sj_policy_read_runtime};
     }
-    if (json_is_object(root) && json_object_get(root, "policy") == NULL) {
-        return sj_policy_fail(reader, false, "the key \"policy\": %d is missing", SJ_POLICY_FORMAT);
-    }
+    SJ_TRY(check_format(reader, root));
     SJ_TRY(read_base(reader, root));
-    return sj_policy_object(reader, root, all, FIXED + SJ_RUNTIMES);
+    return sj_policy_object(reader, root, reader->policy, all, FIXED + SJ_RUNTIMES);
 }
 
 /* Rules about calls into libraries need these calls to be recorded. */

@@ -8,29 +8,13 @@
 enum { ERROR_MAX = 4095 };
 #define DELAY_MAX_NS UINT64_C(60000000000)
 
-static sj_value_change *current_change(const sj_policy_reader *reader)
+static sj_status read_as(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_value_rules *rules = reader->policy->selection.values;
-    return &rules->items[rules->count].change;
-}
-
-static sj_status read_target(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_REGISTER, &number));
-    current_change(reader)->target |= (uint8_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_as(sj_policy_reader *reader, json_t *value)
-{
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
-    if (sj_value_is_text((uint32_t)index + 1)) {
-        return sj_policy_fail(reader, false, "texts and objects cannot be set");
-    }
-    current_change(reader)->target |= sj_value_descriptor(0, (uint32_t)index + 1);
-    return SJ_OK;
+    const uint8_t *descriptor = target;
+    SJ_TRY(sj_policy_read_as(reader, target, value));
+    return sj_value_is_text(sj_value_kind_of(*descriptor))
+               ? sj_policy_fail(reader, false, "texts and objects cannot be set")
+               : SJ_OK;
 }
 
 /* Parses a number into the bits of a float or a double. */
@@ -50,9 +34,8 @@ static sj_status read_real(sj_policy_reader *reader, json_t *value, uint32_t kin
     return SJ_OK;
 }
 
-static sj_status read_bits(sj_policy_reader *reader, json_t *value)
+static sj_status read_bits(sj_policy_reader *reader, sj_value_change *change, json_t *value)
 {
-    sj_value_change *change = current_change(reader);
     const uint32_t kind = sj_value_kind_of(change->target);
     const char *text = json_string_value(value);
     char *end = NULL;
@@ -80,64 +63,26 @@ static sj_status read_bits(sj_policy_reader *reader, json_t *value)
                                 "a whole number is needed, or a text such as \"0x7f00\"");
 }
 
-static sj_status read_error(sj_policy_reader *reader, json_t *value)
+static sj_status read_delay(sj_policy_reader *reader, void *target, json_t *value)
 {
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, ERROR_MAX, &number));
-    current_change(reader)->error = (int32_t)number;
-    return SJ_OK;
+    uint64_t *delay_ns = target;
+    SJ_TRY(sj_policy_time(reader, value, 1, delay_ns));
+    return *delay_ns <= DELAY_MAX_NS ? SJ_OK : sj_policy_fail(reader, false, "at most a minute");
 }
 
-static sj_status read_delay(sj_policy_reader *reader, json_t *value)
-{
-    SJ_TRY(sj_policy_time(reader, value, 1, &current_change(reader)->delay_ns));
-    return current_change(reader)->delay_ns <= DELAY_MAX_NS
-               ? SJ_OK
-               : sj_policy_fail(reader, false, "at most a minute");
-}
-
-static sj_status read_throw(sj_policy_reader *reader, json_t *value)
+static sj_status read_throw(sj_policy_reader *reader, void *target, json_t *value)
 {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789.$";
     const char *name = json_string_value(value);
-    sj_value_change *change = current_change(reader);
-    if (name == NULL || name[0] == '\0' || strlen(name) >= sizeof(change->thrown) ||
+    char *thrown = target;
+    if (name == NULL || name[0] == '\0' || strlen(name) >= SJ_CHANGE_THROWN_BYTES ||
         name[strspn(name, letters)] != '\0') {
         return sj_policy_fail(reader, false,
                               "the name of a class such as \"java.io.IOException\" is needed");
     }
-    memcpy(change->thrown, name, strlen(name));
+    memcpy(thrown, name, strlen(name));
     return SJ_OK;
-}
-
-static sj_status read_from(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->from);
-}
-
-static sj_status read_times(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->times);
-}
-
-static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_number(reader, value, 1, INT64_MAX, &current_change(reader)->one_in);
-}
-
-static sj_status read_value(sj_policy_reader *reader, json_t *object, const char *key)
-{
-    json_t *value = json_object_get(object, key);
-    sj_policy_enter(reader, key, 0);
-    SJ_TRY(read_bits(reader, value));
-    sj_policy_leave(reader);
-    return SJ_OK;
-}
-
-static sj_status read_for(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 1, &current_change(reader)->lasts_ns);
 }
 
 static int hex_digit(char c)
@@ -149,9 +94,9 @@ static int hex_digit(char c)
 }
 
 /* Parses the bytes of a text or, after 0x, hexadecimal digits. */
-static sj_status read_write(sj_policy_reader *reader, json_t *value)
+static sj_status read_write(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_value_change *change = current_change(reader);
+    sj_value_change *change = target;
     const char *text = json_string_value(value);
     const bool is_hex = text != NULL && text[0] == '0' && text[1] == 'x';
     const size_t length = text != NULL ? strlen(text) - (is_hex ? 2 : 0) : 0;
@@ -172,26 +117,17 @@ static sj_status read_write(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-static sj_status read_mark(sj_policy_reader *reader, json_t *value, char mark[SJ_CHANGE_MARK_BYTES])
-{
-    const char *text = json_string_value(value);
-    if (text == NULL || text[0] == '\0' || strlen(text) >= SJ_CHANGE_MARK_BYTES) {
-        return sj_policy_fail(reader, false, "a mark of at most %d bytes is needed",
-                              SJ_CHANGE_MARK_BYTES - 1);
-    }
-    memcpy(mark, text, strlen(text) + 1);
-    return SJ_OK;
-}
-
 /* Parses two marks of the program: the rule is active from the first to the second. */
-static sj_status read_between(sj_policy_reader *reader, json_t *value)
+static sj_status read_between(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_value_change *change = current_change(reader);
+    sj_value_change *change = target;
     if (json_array_size(value) != 2) {
         return sj_policy_fail(reader, false, "a list of two marks is needed");
     }
-    SJ_TRY(read_mark(reader, json_array_get(value, 0), change->begin_mark));
-    return read_mark(reader, json_array_get(value, 1), change->end_mark);
+    SJ_TRY(sj_policy_text(reader, json_array_get(value, 0), 1, change->begin_mark,
+                          sizeof(change->begin_mark)));
+    return sj_policy_text(reader, json_array_get(value, 1), 1, change->end_mark,
+                          sizeof(change->end_mark));
 }
 
 /* At the exit, only the result can still be changed. */
@@ -224,18 +160,38 @@ static sj_status check_occasion(sj_policy_reader *reader, const sj_value_rule *r
     return SJ_OK;
 }
 
+static const sj_policy_key keys[] = {
+    {"argument", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_change, target),
+     .parse = sj_policy_read_register},
+    {"as", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_change, target), .parse = read_as},
+    {"set", SJ_KEY_CUSTOM, .parse = NULL},
+    {"return", SJ_KEY_CUSTOM, .parse = NULL},
+    {"errno", SJ_KEY_NUMBER, SJ_MEMBER(sj_value_change, error), .least = 1, .most = ERROR_MAX},
+    {"delay", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_change, delay_ns), .parse = read_delay},
+    {"from", SJ_KEY_NUMBER, SJ_MEMBER(sj_value_change, from), .least = 1, .most = INT64_MAX},
+    {"times", SJ_KEY_NUMBER, SJ_MEMBER(sj_value_change, times), .least = 1, .most = INT64_MAX},
+    {"one_in", SJ_KEY_NUMBER, SJ_MEMBER(sj_value_change, one_in), .least = 1, .most = INT64_MAX},
+    {"throw", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_change, thrown), .parse = read_throw},
+    {"for", SJ_KEY_TIME, SJ_MEMBER(sj_value_change, lasts_ns), .least = 1},
+    {"write", SJ_KEY_CUSTOM, .parse = read_write},
+    {"between", SJ_KEY_CUSTOM, .parse = read_between}};
+
+/* Parses the value that is set or returned, after its kind. */
+static sj_status read_value(sj_policy_reader *reader, sj_value_change *change, json_t *object,
+                            const char *key)
+{
+    sj_policy_enter(reader, key, 0);
+    SJ_TRY(read_bits(reader, change, json_object_get(object, key)));
+    sj_policy_leave(reader);
+    return SJ_OK;
+}
+
 sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
 {
-    static const sj_policy_key keys[] = {
-        {"argument", read_target}, {"as", read_as},       {"set", NULL},
-        {"return", NULL},          {"errno", read_error}, {"delay", read_delay},
-        {"from", read_from},       {"times", read_times}, {"one_in", read_one_in},
-        {"throw", read_throw},     {"for", read_for},     {"write", read_write},
-        {"between", read_between}};
     sj_value_rules *rules = reader->policy->selection.values;
     sj_value_rule *rule = &rules->items[rules->count];
     rule->changes = true;
-    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    SJ_TRY(sj_policy_object(reader, value, &rule->change, SJ_KEY_LIST(keys)));
     const bool sets = json_object_get(value, "set") != NULL;
     const bool returns = json_object_get(value, "return") != NULL;
     const bool throws = rule->change.thrown[0] != '\0';
@@ -268,5 +224,6 @@ sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *value)
         return sj_policy_fail(reader, false, "\"return\" has no \"argument\"");
     }
     SJ_TRY(check_occasion(reader, rule));
-    return sets || returns ? read_value(reader, value, sets ? "set" : "return") : SJ_OK;
+    return sets || returns ? read_value(reader, &rule->change, value, sets ? "set" : "return")
+                           : SJ_OK;
 }

@@ -13,6 +13,17 @@ SJ_MUST_CHECK sj_status sj_policy_read_change(sj_policy_reader *reader, json_t *
 SJ_MUST_CHECK sj_status sj_policy_read_conditions(sj_policy_reader *reader, json_t *list,
                                                   bool changes);
 
+/* Parse, as sj_policy_key.parse does, a part of the descriptor of a value that `target` points to:
+ * the number of an argument's register, its kind, and errno. */
+SJ_MUST_CHECK sj_status sj_policy_read_register(sj_policy_reader *reader, void *target,
+                                                json_t *value);
+SJ_MUST_CHECK sj_status sj_policy_read_as(sj_policy_reader *reader, void *target, json_t *value);
+SJ_MUST_CHECK sj_status sj_policy_read_errno(sj_policy_reader *reader, void *target, json_t *value);
+
+/* The words of a comparison, without "always": a part of a sj_policy_key. */
+#define SJ_VALUE_COMPARISON_WORDS                                                                  \
+    .words = sj_value_comparison_words, .least = 1, .most = SJ_VALUE_COMPARISONS
+
 /* Parses a number that is compared with integers; a text may hold "0x...". */
 SJ_MUST_CHECK sj_status sj_policy_read_whole(sj_policy_reader *reader, json_t *value,
                                              bool is_signed, uint64_t *bits);

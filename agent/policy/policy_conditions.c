@@ -18,66 +18,57 @@ static sj_value_condition *current(const sj_policy_reader *reader)
     return &rule->conditions[rule->condition_count];
 }
 
-static sj_status read_argument(sj_policy_reader *reader, json_t *value)
+static sj_status read_descriptor(sj_policy_reader *reader, json_t *value, uint64_t last,
+                                 uint8_t *descriptor)
 {
     uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_POSITION, &number));
-    current(reader)->descriptor |= (uint8_t)number;
+    SJ_TRY(sj_policy_number(reader, value, 1, last, &number));
+    *descriptor |= (uint8_t)number;
     return SJ_OK;
 }
 
-static sj_status read_true(sj_policy_reader *reader, json_t *value)
+sj_status sj_policy_read_register(sj_policy_reader *reader, void *target, json_t *value)
 {
+    return read_descriptor(reader, value, SJ_VALUE_LAST_REGISTER, target);
+}
+
+static sj_status read_argument(sj_policy_reader *reader, void *target, json_t *value)
+{
+    return read_descriptor(reader, value, SJ_VALUE_LAST_POSITION, target);
+}
+
+sj_status sj_policy_read_as(sj_policy_reader *reader, void *target, json_t *value)
+{
+    uint8_t *descriptor = target;
+    size_t index = 0;
+    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
+    *descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
+    return SJ_OK;
+}
+
+sj_status sj_policy_read_errno(sj_policy_reader *reader, void *target, json_t *value)
+{
+    uint8_t *descriptor = target;
+    *descriptor |= sj_value_descriptor(0, SJ_VALUE_ERRNO);
     return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
 }
 
-static sj_status read_as(sj_policy_reader *reader, json_t *value)
+static sj_status read_name(sj_policy_reader *reader, sj_value_condition *condition,
+                           sj_condition_subject subject, json_t *value)
 {
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
-    current(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
-    return SJ_OK;
+    condition->subject = subject;
+    condition->comparison = SJ_VALUE_EQUAL;
+    return sj_policy_pattern(reader, value, &condition->text);
 }
 
-static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
+static sj_status read_thread(sj_policy_reader *reader, void *target, json_t *value)
 {
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, sj_value_comparison_words + 1, SJ_VALUE_COMPARISONS - 1,
-                          &index));
-    current(reader)->comparison = (sj_value_comparison)(index + 1);
-    return SJ_OK;
+    return read_name(reader, target, SJ_CONDITION_THREAD, value);
 }
 
-static sj_status read_thread(sj_policy_reader *reader, json_t *value)
+static sj_status read_caller(sj_policy_reader *reader, void *target, json_t *value)
 {
-    current(reader)->subject = SJ_CONDITION_THREAD;
-    current(reader)->comparison = SJ_VALUE_EQUAL;
-    return sj_policy_pattern(reader, value, &current(reader)->text);
-}
-
-static sj_status read_caller(sj_policy_reader *reader, json_t *value)
-{
-    current(reader)->subject = SJ_CONDITION_CALLER;
-    current(reader)->comparison = SJ_VALUE_EQUAL;
-    return sj_policy_pattern(reader, value, &current(reader)->text);
-}
-
-static sj_status read_duration(sj_policy_reader *reader, json_t *value)
-{
-    current(reader)->subject = SJ_CONDITION_DURATION;
-    return read_true(reader, value);
-}
-
-static sj_status read_call(sj_policy_reader *reader, json_t *value)
-{
-    current(reader)->subject = SJ_CONDITION_CALL;
-    return read_true(reader, value);
-}
-
-static sj_status read_errno(sj_policy_reader *reader, json_t *value)
-{
-    current(reader)->descriptor |= sj_value_descriptor(0, SJ_VALUE_ERRNO);
-    return read_true(reader, value);
+    return read_name(reader, target, SJ_CONDITION_CALLER, value);
 }
 
 sj_status sj_policy_read_whole(sj_policy_reader *reader, json_t *value, bool is_signed,
@@ -157,17 +148,25 @@ static sj_status check_change(sj_policy_reader *reader, const sj_value_rule *rul
                                 "exit, where this rule is not");
 }
 
+static const sj_policy_key keys[] = {
+    {"argument", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_condition, descriptor), .parse = read_argument},
+    {"result", SJ_KEY_TRUE, .bytes = 0},
+    {"errno", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_condition, descriptor),
+     .parse = sj_policy_read_errno},
+    {"duration", SJ_KEY_TRUE, .bytes = 0},
+    {"thread", SJ_KEY_CUSTOM, .parse = read_thread},
+    {"caller", SJ_KEY_CUSTOM, .parse = read_caller},
+    {"call", SJ_KEY_TRUE, .bytes = 0},
+    {"as", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_condition, descriptor), .parse = sj_policy_read_as},
+    {"op", SJ_KEY_WORD, SJ_MEMBER(sj_value_condition, comparison), SJ_VALUE_COMPARISON_WORDS},
+    {"value", SJ_KEY_CUSTOM, .parse = NULL}};
+
 static sj_status read_condition(sj_policy_reader *reader, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"argument", read_argument}, {"result", read_true},
-                                         {"errno", read_errno},       {"duration", read_duration},
-                                         {"thread", read_thread},     {"caller", read_caller},
-                                         {"call", read_call},         {"as", read_as},
-                                         {"op", read_comparison},     {"value", NULL}};
     static const char *const subjects[] = {"argument", "result", "errno", "duration",
                                            "thread",   "caller", "call"};
     size_t subject_count = 0;
-    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    SJ_TRY(sj_policy_object(reader, value, current(reader), SJ_KEY_LIST(keys)));
     for (size_t i = 0; i < sizeof(subjects) / sizeof(subjects[0]); i++) {
         subject_count += json_object_get(value, subjects[i]) != NULL;
     }
@@ -176,6 +175,11 @@ static sj_status read_condition(sj_policy_reader *reader, json_t *value)
             reader, false,
             "one of \"argument\", \"result\", \"errno\", \"duration\", \"thread\", "
             "\"caller\" and \"call\" is needed");
+    }
+    if (json_object_get(value, "duration") != NULL) {
+        current(reader)->subject = SJ_CONDITION_DURATION;
+    } else if (json_object_get(value, "call") != NULL) {
+        current(reader)->subject = SJ_CONDITION_CALL;
     }
     const bool is_name = current(reader)->text.text != NULL;
     const bool has_kind =

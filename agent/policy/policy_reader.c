@@ -54,32 +54,6 @@ static sj_status report_unknown_key(sj_policy_reader *reader, const char *key,
     return status;
 }
 
-sj_status sj_policy_object(sj_policy_reader *reader, json_t *object, const sj_policy_key *known,
-                           size_t count)
-{
-    const char *key;
-    json_t *value;
-    if (!json_is_object(object)) {
-        return sj_policy_fail(reader, false, "an object { } is needed here");
-    }
-    json_object_foreach(object, key, value)
-    {
-        const sj_policy_key *found = NULL;
-        for (size_t i = 0; i < count; i++) {
-            found = strcmp(known[i].name, key) == 0 ? &known[i] : found;
-        }
-        if (found == NULL) {
-            return report_unknown_key(reader, key, known, count);
-        }
-        if (found->read != NULL) {
-            sj_policy_enter(reader, found->name, 0);
-            SJ_TRY(found->read(reader, value));
-            sj_policy_leave(reader);
-        }
-    }
-    return SJ_OK;
-}
-
 sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
                            uint64_t *number)
 {
@@ -172,12 +146,134 @@ sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_tr
     return SJ_OK;
 }
 
-sj_status sj_policy_size(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
-                         uint64_t *bytes)
+sj_status sj_policy_text(sj_policy_reader *reader, json_t *value, size_t least, char *text,
+                         size_t bytes)
+{
+    const char *given = json_string_value(value);
+    const size_t length = given != NULL ? strlen(given) : 0;
+    if (given == NULL && bytes == 0) {
+        return sj_policy_fail(reader, false, "a text is needed");
+    }
+    if (given == NULL || length < least || (bytes != 0 && length >= bytes)) {
+        return sj_policy_fail(reader, false, "a text of %s%zu bytes is needed",
+                              least != 0 ? "1 to " : "at most ", bytes - 1);
+    }
+    if (bytes != 0) {
+        memcpy(text, given, length + 1);
+    }
+    return SJ_OK;
+}
+
+sj_status sj_policy_names(sj_policy_reader *reader, json_t *list, char *names, size_t bytes)
+{
+    size_t used = 0;
+    if (!json_is_array(list)) {
+        return sj_policy_fail(reader, false, "a list of patterns is wanted");
+    }
+    memset(names, 0, bytes);
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *name = json_string_value(json_array_get(list, i));
+        const size_t added = name != NULL ? strlen(name) + 1 : 0;
+        sj_policy_enter(reader, NULL, i);
+        if (added < 2) {
+            return sj_policy_fail(reader, false, "a pattern of names is wanted");
+        }
+        if (used + added >= bytes) {
+            return sj_policy_fail(reader, false, "the patterns have more than %zu characters",
+                                  bytes - 2);
+        }
+        memcpy(names + used, name, added);
+        used += added;
+        sj_policy_leave(reader);
+    }
+    return SJ_OK;
+}
+
+static sj_status read_size(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
+                           uint64_t *bytes)
 {
     const char *text = json_string_value(value);
     if (text == NULL || !sj_size_parse(text, bytes) || *bytes < least || *bytes > most) {
         return sj_policy_fail(reader, false, "an amount such as \"64M\" or \"1G\" is needed");
+    }
+    return SJ_OK;
+}
+
+/* Parses a value that becomes a number. */
+static sj_status read_number(sj_policy_reader *reader, const sj_policy_key *key, json_t *value,
+                             uint64_t *number)
+{
+    size_t index = 0;
+    bool is_true = false;
+    switch (key->kind) {
+    case SJ_KEY_TRUE:
+        *number = 1;
+        return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
+    case SJ_KEY_NUMBER:
+        return sj_policy_number(reader, value, key->least, key->most, number);
+    case SJ_KEY_WORD:
+        SJ_TRY(sj_policy_word(reader, value, key->words + key->least,
+                              (size_t)(key->most - key->least), &index));
+        *number = key->least + index;
+        return SJ_OK;
+    case SJ_KEY_TIME:
+        return sj_policy_time(reader, value, key->least, number);
+    case SJ_KEY_SIZE:
+        return read_size(reader, value, key->least, key->most, number);
+    default:
+        SJ_TRY(sj_policy_boolean(reader, value, &is_true));
+        *number = is_true;
+        return SJ_OK;
+    }
+}
+
+static sj_status read_member(sj_policy_reader *reader, const sj_policy_key *key, char *object,
+                             json_t *value)
+{
+    void *target = object + key->offset;
+    void *count = object + key->count_offset;
+    uint64_t number = 0;
+    switch (key->kind) {
+    case SJ_KEY_CUSTOM:
+        return key->parse != NULL ? key->parse(reader, target, value) : SJ_OK;
+    case SJ_KEY_OBJECT:
+        return sj_policy_object(reader, value, target, key->keys, key->key_count);
+    case SJ_KEY_TEXT:
+        return sj_policy_text(reader, value, key->least, target, key->bytes);
+    case SJ_KEY_PATTERN:
+        return sj_policy_pattern(reader, value, target);
+    case SJ_KEY_PATTERNS:
+        return sj_policy_patterns(reader, value, target, key->bytes / sizeof(sj_pattern), count);
+    case SJ_KEY_NAMES:
+        return sj_policy_names(reader, value, target, key->bytes);
+    default:
+        SJ_TRY(read_number(reader, key, value, &number));
+        number /= key->unit != 0 ? key->unit : 1;
+        memcpy(target, &number, key->bytes); /* all machines are little-endian */
+        return SJ_OK;
+    }
+}
+
+sj_status sj_policy_object(sj_policy_reader *reader, json_t *value, void *object,
+                           const sj_policy_key *known, size_t count)
+{
+    const char *key;
+    json_t *member;
+    if (!json_is_object(value)) {
+        return sj_policy_fail(reader, false, "an object { } is needed here");
+    }
+    json_object_foreach(value, key, member)
+    {
+        const sj_policy_key *found = NULL;
+        for (size_t i = 0; i < count; i++) {
+            found = strcmp(known[i].name, key) == 0 ? &known[i] : found;
+        }
+        if (found == NULL) {
+            return report_unknown_key(reader, key, known, count);
+        }
+        sj_policy_enter(reader, found->name, 0);
+        SJ_TRY(read_member(reader, found, object, member));
+        sj_policy_leave(reader);
     }
     return SJ_OK;
 }

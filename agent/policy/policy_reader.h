@@ -6,6 +6,7 @@
 #include "agent/policy/policy.h"
 
 #include <jansson.h>
+#include <stddef.h>
 
 enum { SJ_POLICY_PATH = 16, SJ_POLICY_KEYS = 32 };
 
@@ -17,15 +18,49 @@ typedef struct sj_policy_reader {
     sj_json_step path[SJ_POLICY_PATH];
     size_t depth;
     sj_policy *policy;
-    size_t runtime; /* runtime whose part is being parsed: a row of sj_runtimes */
     bool has_clock; /* the document says which calls are timed */
     sj_error *error;
 } sj_policy_reader;
 
+typedef enum sj_policy_kind {
+    SJ_KEY_CUSTOM = 0, /* `parse` parses the value; NULL: the value is parsed elsewhere */
+    SJ_KEY_OBJECT,     /* an object with `keys`, which describe the member */
+    SJ_KEY_BOOLEAN,    /* the member becomes 0 or 1 */
+    SJ_KEY_TRUE,       /* true only: the member becomes 1 */
+    SJ_KEY_NUMBER,     /* a whole number from `least` to `most` */
+    SJ_KEY_WORD,       /* one of `words` from index `least` to `most` - 1: the member becomes it */
+    SJ_KEY_TIME,       /* at least `least` nanoseconds */
+    SJ_KEY_SIZE,       /* from `least` to `most` bytes */
+    SJ_KEY_TEXT,       /* at least `least` bytes, and a NUL; a member without bytes: any text */
+    SJ_KEY_PATTERN,    /* the member is a sj_pattern */
+    SJ_KEY_PATTERNS,   /* the member is an array of them; its count has a member of its own */
+    SJ_KEY_NAMES       /* patterns in the program's format: one after the other, each with a NUL */
+} sj_policy_kind;
+
+/* A key, and the member of a structure that stores its value; a number may have any width. */
 typedef struct sj_policy_key {
     const char *name;
-    sj_status (*read)(sj_policy_reader *reader, json_t *value); /* NULL: parsed elsewhere */
+    sj_policy_kind kind;
+    size_t offset; /* place of the member */
+    size_t bytes;  /* size of the member; 0: the value is not stored */
+    size_t count_offset;
+    uint64_t least, most;
+    uint64_t unit; /* times and sizes are divided by it; 0: 1 */
+    const char *const *words;
+    const struct sj_policy_key *keys;
+    size_t key_count;
+    /* `target` is the member. */
+    sj_status (*parse)(sj_policy_reader *reader, void *target, json_t *value);
 } sj_policy_key;
+
+#define SJ_MEMBER(object, member)                                                                  \
+    .offset = offsetof(object, member), .bytes = sizeof(((object *)0)->member)
+#define SJ_PATTERNS(object, member, count)                                                         \
+    SJ_KEY_PATTERNS, SJ_MEMBER(object, member), .count_offset = offsetof(object, count)
+/* A list of keys, and their number: the last arguments of sj_policy_object. */
+#define SJ_KEY_LIST(list) (list), sizeof(list) / sizeof((list)[0])
+#define SJ_WORDS(list) .words = (list), .most = sizeof(list) / sizeof((list)[0])
+#define SJ_KEYS(list) .keys = (list), .key_count = sizeof(list) / sizeof((list)[0])
 
 /* Reports an error at the current value, or at its key. Returns SJ_EINVAL. */
 __attribute__((format(printf, 3, 4))) sj_status
@@ -34,8 +69,9 @@ sj_policy_fail(sj_policy_reader *reader, bool at_key, const char *format, ...);
 void sj_policy_enter(sj_policy_reader *reader, const char *key, size_t index);
 void sj_policy_leave(sj_policy_reader *reader);
 
-/* Parse one kind of value each. Return SJ_EINVAL with the place. */
-SJ_MUST_CHECK sj_status sj_policy_object(sj_policy_reader *reader, json_t *object,
+/* Parse one kind of value each. Return SJ_EINVAL with the place. sj_policy_object stores the values
+ * in the structure `object`, which the keys describe. */
+SJ_MUST_CHECK sj_status sj_policy_object(sj_policy_reader *reader, json_t *value, void *object,
                                          const sj_policy_key *known, size_t count);
 SJ_MUST_CHECK sj_status sj_policy_number(sj_policy_reader *reader, json_t *value, uint64_t least,
                                          uint64_t most, uint64_t *number);
@@ -43,27 +79,29 @@ SJ_MUST_CHECK sj_status sj_policy_word(sj_policy_reader *reader, json_t *value,
                                        const char *const *words, size_t count, size_t *index);
 SJ_MUST_CHECK sj_status sj_policy_time(sj_policy_reader *reader, json_t *value, uint64_t least_ns,
                                        uint64_t *ns);
-SJ_MUST_CHECK sj_status sj_policy_size(sj_policy_reader *reader, json_t *value, uint64_t least,
-                                       uint64_t most, uint64_t *bytes);
+SJ_MUST_CHECK sj_status sj_policy_text(sj_policy_reader *reader, json_t *value, size_t least,
+                                       char *text, size_t bytes);
 SJ_MUST_CHECK sj_status sj_policy_pattern(sj_policy_reader *reader, json_t *value,
                                           sj_pattern *pattern);
-
-/* Replaces a list of patterns. */
-SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *list,
-                                           sj_pattern *patterns, size_t capacity, size_t *count);
 SJ_MUST_CHECK sj_status sj_policy_boolean(sj_policy_reader *reader, json_t *value, bool *is_true);
 
-/* Parses the part about row `runtime` of sj_runtimes (policy_runtimes.c). */
-SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, size_t runtime,
+/* Replace a list of patterns. */
+SJ_MUST_CHECK sj_status sj_policy_patterns(sj_policy_reader *reader, json_t *list,
+                                           sj_pattern *patterns, size_t capacity, size_t *count);
+SJ_MUST_CHECK sj_status sj_policy_names(sj_policy_reader *reader, json_t *list, char *names,
+                                        size_t bytes);
+
+/* Parse a part of the policy each, as sj_policy_key.parse does. The part about a runtime is parsed
+ * into its sj_runtime_selection (policy_runtimes.c), the rules about values into a sj_selection
+ * (policy_values.c). The part about freed memory (policy_zombies.c) and the triggers
+ * (policy_triggers.c) are parsed into a sj_policy. */
+SJ_MUST_CHECK sj_status sj_policy_read_runtime(sj_policy_reader *reader, void *target,
                                                json_t *value);
-
-/* Parses the list of rules about values (policy_values.c). */
-SJ_MUST_CHECK sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value);
-
-/* Parses the part about freed memory (policy_zombies.c). */
-SJ_MUST_CHECK sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value);
-
-/* Parses the list of triggers (policy_triggers.c). */
-SJ_MUST_CHECK sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value);
+SJ_MUST_CHECK sj_status sj_policy_read_values(sj_policy_reader *reader, void *target,
+                                              json_t *value);
+SJ_MUST_CHECK sj_status sj_policy_read_zombies(sj_policy_reader *reader, void *target,
+                                               json_t *value);
+SJ_MUST_CHECK sj_status sj_policy_read_triggers(sj_policy_reader *reader, void *target,
+                                                json_t *value);
 
 #endif

@@ -27,56 +27,9 @@ bool sj_policy_watches_loops(const sj_policy *policy)
     return false;
 }
 
-static sj_trigger *current_trigger(const sj_policy_reader *reader)
+static sj_status read_actions(sj_policy_reader *reader, void *target, json_t *value)
 {
-    return &reader->policy->triggers[reader->policy->trigger_count];
-}
-
-static sj_status read_on(sj_policy_reader *reader, json_t *value)
-{
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, event_words, SJ_TRIGGER_EVENTS, &index));
-    current_trigger(reader)->event = (sj_trigger_event)index;
-    return SJ_OK;
-}
-
-static sj_status read_subject(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_pattern(reader, value, &current_trigger(reader)->subject);
-}
-
-static sj_status read_loop(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_pattern(reader, value, &current_trigger(reader)->loop);
-}
-
-static sj_status read_longer_than(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 1, &current_trigger(reader)->limit_ns);
-}
-
-static sj_status read_times(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_number(reader, value, 1, UINT32_MAX, &current_trigger(reader)->times);
-}
-
-static sj_status read_within(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 1, &current_trigger(reader)->within_ns);
-}
-
-static sj_status read_pause(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_time(reader, value, 0, &current_trigger(reader)->pause_ns);
-}
-
-static sj_status read_most(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_number(reader, value, 1, UINT32_MAX, &current_trigger(reader)->most);
-}
-
-static sj_status read_actions(sj_policy_reader *reader, json_t *value)
-{
+    unsigned *actions = target;
     if (!json_is_array(value) || json_array_size(value) == 0) {
         return sj_policy_fail(reader, false,
                               "a list of \"start\", \"stop\", \"dump\", \"mark\", \"stacks\" is "
@@ -87,16 +40,15 @@ static sj_status read_actions(sj_policy_reader *reader, json_t *value)
         sj_policy_enter(reader, NULL, i);
         SJ_TRY(sj_policy_word(reader, json_array_get(value, i), action_words, SJ_TRIGGER_ACTIONS,
                               &index));
-        current_trigger(reader)->actions |= 1U << index;
+        *actions |= 1U << index;
         sj_policy_leave(reader);
     }
     return SJ_OK;
 }
 
 /* Checks that an event has what it needs. */
-static sj_status check_trigger(sj_policy_reader *reader, json_t *value)
+static sj_status check_trigger(sj_policy_reader *reader, const sj_trigger *trigger, json_t *value)
 {
-    const sj_trigger *trigger = current_trigger(reader);
     const char *event = sj_trigger_event_text(trigger->event);
     const bool needs_function =
         trigger->event == SJ_TRIGGER_RATE || trigger->event == SJ_TRIGGER_NTH_CALL;
@@ -124,24 +76,30 @@ static sj_status check_trigger(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-static sj_status read_trigger(sj_policy_reader *reader, json_t *value)
+static const sj_policy_key keys[] = {
+    {"on", SJ_KEY_WORD, SJ_MEMBER(sj_trigger, event), SJ_WORDS(event_words)},
+    {"function", SJ_KEY_PATTERN, SJ_MEMBER(sj_trigger, subject)},
+    {"name", SJ_KEY_PATTERN, SJ_MEMBER(sj_trigger, subject)},
+    {"longer_than", SJ_KEY_TIME, SJ_MEMBER(sj_trigger, limit_ns), .least = 1},
+    {"loop", SJ_KEY_PATTERN, SJ_MEMBER(sj_trigger, loop)},
+    {"times", SJ_KEY_NUMBER, SJ_MEMBER(sj_trigger, times), .least = 1, .most = UINT32_MAX},
+    {"within", SJ_KEY_TIME, SJ_MEMBER(sj_trigger, within_ns), .least = 1},
+    {"pause", SJ_KEY_TIME, SJ_MEMBER(sj_trigger, pause_ns)},
+    {"most", SJ_KEY_NUMBER, SJ_MEMBER(sj_trigger, most), .least = 1, .most = UINT32_MAX},
+    {"do", SJ_KEY_CUSTOM, SJ_MEMBER(sj_trigger, actions), .parse = read_actions}};
+
+static sj_status read_trigger(sj_policy_reader *reader, sj_trigger *trigger, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"on", read_on},         {"function", read_subject},
-                                         {"name", read_subject},  {"longer_than", read_longer_than},
-                                         {"loop", read_loop},     {"times", read_times},
-                                         {"within", read_within}, {"pause", read_pause},
-                                         {"most", read_most},     {"do", read_actions}};
-    sj_trigger *trigger = current_trigger(reader);
     *trigger = (sj_trigger){.within_ns = UINT64_C(1000000000), .pause_ns = UINT64_C(1000000000)};
-    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
-    SJ_TRY(check_trigger(reader, value));
+    SJ_TRY(sj_policy_object(reader, value, trigger, SJ_KEY_LIST(keys)));
+    SJ_TRY(check_trigger(reader, trigger, value));
     trigger->times = trigger->times != 0 ? trigger->times : 1;
     return SJ_OK;
 }
 
-sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value)
+sj_status sj_policy_read_triggers(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_policy *policy = reader->policy;
+    sj_policy *policy = target;
     if (!json_is_array(value) || json_array_size(value) > SJ_POLICY_TRIGGERS) {
         return sj_policy_fail(reader, false, "a list [ ] of at most %d triggers is needed",
                               SJ_POLICY_TRIGGERS);
@@ -154,7 +112,7 @@ sj_status sj_policy_read_triggers(sj_policy_reader *reader, json_t *value)
     policy->trigger_count = 0;
     for (size_t i = 0; i < json_array_size(value); i++) {
         sj_policy_enter(reader, NULL, i);
-        SJ_TRY(read_trigger(reader, json_array_get(value, i)));
+        SJ_TRY(read_trigger(reader, &policy->triggers[i], json_array_get(value, i)));
         policy->trigger_count++;
         sj_policy_leave(reader);
     }

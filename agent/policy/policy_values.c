@@ -14,62 +14,10 @@ static sj_value_rule *current_rule(const sj_policy_reader *reader)
     return &rules->items[rules->count];
 }
 
-static sj_status read_name(sj_policy_reader *reader, json_t *value)
-{
-    const char *text = json_string_value(value);
-    if (text == NULL || text[0] == '\0' || strlen(text) >= SJ_VALUE_RULE_BYTES) {
-        return sj_policy_fail(reader, false, "a name of at most %d bytes is needed",
-                              SJ_VALUE_RULE_BYTES - 1);
-    }
-    memcpy(current_rule(reader)->name, text, strlen(text) + 1);
-    return SJ_OK;
-}
-
-static sj_status read_function(sj_policy_reader *reader, json_t *value)
-{
-    return sj_policy_pattern(reader, value, &current_rule(reader)->function);
-}
-
-static sj_status read_argument(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_LAST_REGISTER, &number));
-    current_rule(reader)->descriptor |= (uint8_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_errno(sj_policy_reader *reader, json_t *value)
-{
-    current_rule(reader)->descriptor |= sj_value_descriptor(0, SJ_VALUE_ERRNO);
-    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
-}
-
-static sj_status read_result(sj_policy_reader *reader, json_t *value)
-{
-    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
-}
-
-static sj_status read_as(sj_policy_reader *reader, json_t *value)
-{
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, sj_value_kind_words + 1, SJ_VALUE_RULE_KINDS - 1, &index));
-    current_rule(reader)->descriptor |= sj_value_descriptor(0, (uint32_t)index + 1);
-    return SJ_OK;
-}
-
-static sj_status read_comparison(sj_policy_reader *reader, json_t *value)
-{
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, sj_value_comparison_words + 1, SJ_VALUE_COMPARISONS - 1,
-                          &index));
-    current_rule(reader)->own.comparison = (sj_value_comparison)(index + 1);
-    return SJ_OK;
-}
-
 /* The type of the operand depends on "as". */
-static sj_status read_operand(sj_policy_reader *reader, json_t *value)
+static sj_status read_operand(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_value_rule *rule = current_rule(reader);
+    sj_value_rule *rule = target;
     const uint32_t kind = sj_value_kind_of(rule->descriptor);
     if (sj_value_is_text(kind)) {
         return sj_policy_pattern(reader, value, &rule->own.text);
@@ -87,11 +35,13 @@ static sj_status read_operand(sj_policy_reader *reader, json_t *value)
 /* Parses a condition on the value itself, or a list of conditions on the whole call. */
 static sj_status read_when(sj_policy_reader *reader, json_t *value, bool changes)
 {
-    static const sj_policy_key keys[] = {{"op", read_comparison}, {"value", read_operand}};
+    static const sj_policy_key keys[] = {
+        {"op", SJ_KEY_WORD, SJ_MEMBER(sj_value_rule, own.comparison), SJ_VALUE_COMPARISON_WORDS},
+        {"value", SJ_KEY_CUSTOM, .parse = read_operand}};
     if (json_is_array(value)) {
         return sj_policy_read_conditions(reader, value, changes);
     }
-    SJ_TRY(sj_policy_object(reader, value, keys, 2));
+    SJ_TRY(sj_policy_object(reader, value, current_rule(reader), SJ_KEY_LIST(keys)));
     if (json_object_get(value, "op") == NULL || json_object_get(value, "value") == NULL) {
         return sj_policy_fail(reader, false, "both \"op\" and \"value\" are needed");
     }
@@ -102,11 +52,12 @@ static sj_status read_when(sj_policy_reader *reader, json_t *value, bool changes
     return SJ_OK;
 }
 
-static sj_status read_text_bytes(sj_policy_reader *reader, json_t *value)
+static sj_status read_text_bytes(sj_policy_reader *reader, void *target, json_t *value)
 {
+    uint8_t *limit = target;
     uint64_t bytes = 0;
     SJ_TRY(sj_policy_number(reader, value, 1, SJ_VALUE_TEXT_MOST, &bytes));
-    current_rule(reader)->limit = sj_place_limit((uint32_t)bytes);
+    *limit = sj_place_limit((uint32_t)bytes);
     return SJ_OK;
 }
 
@@ -175,18 +126,6 @@ static sj_status check_capacity(sj_policy_reader *reader)
                                 added->is_source && !added->is_cpu && !added->is_memory
                                     ? ": name the other arguments \"_\""
                                     : "");
-}
-
-static sj_status read_cpu(sj_policy_reader *reader, json_t *value)
-{
-    current_rule(reader)->is_cpu = json_is_true(value);
-    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
-}
-
-static sj_status read_memory(sj_policy_reader *reader, json_t *value)
-{
-    current_rule(reader)->is_memory = json_is_true(value);
-    return json_is_true(value) ? SJ_OK : sj_policy_fail(reader, false, "only true is possible");
 }
 
 /* Parses a rule that measures the CPU time or memory of a function's calls, or both. */
@@ -342,9 +281,10 @@ static sj_status add_source_rule(sj_policy_reader *reader, json_t *value,
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
     if (rule->function.text == NULL) {
-        SJ_TRY(read_function(reader, json_object_get(value, "function")));
+        SJ_TRY(sj_policy_pattern(reader, json_object_get(value, "function"), &rule->function));
         if (json_object_get(value, "name") != NULL) {
-            SJ_TRY(read_name(reader, json_object_get(value, "name")));
+            SJ_TRY(sj_policy_text(reader, json_object_get(value, "name"), 1, rule->name,
+                                  sizeof(rule->name)));
         }
     }
     rule->descriptor = of->place;
@@ -397,19 +337,28 @@ static sj_status read_signature(sj_policy_reader *reader, json_t *value, size_t 
     return SJ_OK;
 }
 
+/* "when", "change" and "signature" come last, because they depend on other keys. */
+static const sj_policy_key rule_keys[] = {
+    {"name", SJ_KEY_TEXT, SJ_MEMBER(sj_value_rule, name), .least = 1},
+    {"function", SJ_KEY_PATTERN, SJ_MEMBER(sj_value_rule, function)},
+    {"signature", SJ_KEY_CUSTOM, .parse = NULL},
+    {"argument", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_rule, descriptor),
+     .parse = sj_policy_read_register},
+    {"result", SJ_KEY_TRUE, .bytes = 0},
+    {"as", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_rule, descriptor), .parse = sj_policy_read_as},
+    {"when", SJ_KEY_CUSTOM, .parse = NULL},
+    {"change", SJ_KEY_CUSTOM, .parse = NULL},
+    {"cpu", SJ_KEY_TRUE, SJ_MEMBER(sj_value_rule, is_cpu)},
+    {"memory", SJ_KEY_TRUE, SJ_MEMBER(sj_value_rule, is_memory)},
+    {"errno", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_rule, descriptor), .parse = sj_policy_read_errno},
+    {"text_bytes", SJ_KEY_CUSTOM, SJ_MEMBER(sj_value_rule, limit), .parse = read_text_bytes}};
+
 static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
 {
-    /* "when" comes last, because it depends on the kind. */
-    static const sj_policy_key keys[] = {{"name", read_name},     {"function", read_function},
-                                         {"signature", NULL},     {"argument", read_argument},
-                                         {"result", read_result}, {"as", read_as},
-                                         {"when", NULL},          {"change", NULL},
-                                         {"cpu", read_cpu},       {"memory", read_memory},
-                                         {"errno", read_errno},   {"text_bytes", read_text_bytes}};
     if (reader->policy->selection.values->count == SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "at most %d values can be recorded", SJ_VALUE_RULES);
     }
-    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
+    SJ_TRY(sj_policy_object(reader, value, current_rule(reader), SJ_KEY_LIST(rule_keys)));
     if (current_rule(reader)->is_cpu || current_rule(reader)->is_memory) {
         return read_costs(reader, value, row);
     }
@@ -422,9 +371,9 @@ static sj_status read_rule(sj_policy_reader *reader, json_t *value, size_t row)
                                                        : read_numbered(reader, value, row);
 }
 
-sj_status sj_policy_read_values(sj_policy_reader *reader, json_t *value)
+sj_status sj_policy_read_values(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_selection *selection = &reader->policy->selection;
+    sj_selection *selection = target;
     if (!json_is_array(value) || json_array_size(value) > SJ_VALUE_RULES) {
         return sj_policy_fail(reader, false, "a list [ ] of at most %d rules is needed",
                               SJ_VALUE_RULES);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum { OBJECTS_MOST = 1000000 };
+enum { KIB = 1024 };
 enum { QUARANTINE_BLOCKS = 4096, QUARANTINE_KIB = 16 << 10 };
 enum { SLOTS_LEAST = 16, SLOTS_MOST = 1000000, ONE_IN_MOST = 1000000000, REPORTS_MOST = 100000 };
 
@@ -12,91 +13,6 @@ enum { SLOTS_LEAST = 16, SLOTS_MOST = 1000000, ONE_IN_MOST = 1000000000, REPORTS
 #define QUEUE_LEAST (UINT64_C(16) << 10)
 #define NS_PER_MS UINT64_C(1000000)
 #define MEMORY_MOST (UINT64_C(1) << 35)
-
-static sj_status read_into(sj_policy_reader *reader, json_t *value, uint64_t least, uint64_t most,
-                           uint32_t *target)
-{
-    uint64_t number = 0;
-    SJ_TRY(sj_policy_number(reader, value, least, most, &number));
-    *target = (uint32_t)number;
-    return SJ_OK;
-}
-
-static sj_status read_one_in(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, 1, ONE_IN_MOST, &reader->policy->zombies.one_in);
-}
-
-static sj_status read_blocks(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, SLOTS_LEAST, SLOTS_MOST, &reader->policy->zombies.slots);
-}
-
-static sj_status read_stack(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, 0, SJ_ZOMBIE_STACK_BYTES, &reader->policy->zombies.stack_bytes);
-}
-
-static sj_status read_memory(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t bytes = 0;
-    SJ_TRY(sj_policy_size(reader, value, MEMORY_LEAST, MEMORY_MOST, &bytes));
-    reader->policy->zombies.memory_kib = (uint32_t)(bytes >> 10);
-    return SJ_OK;
-}
-
-static sj_status read_sessions(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, 0, 100, &reader->policy->zombie_sessions_percent);
-}
-
-static sj_status read_on_use(sj_policy_reader *reader, json_t *value)
-{
-    static const char *const words[] = {"go_on", "stop"};
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, words, 2, &index));
-    reader->policy->zombies.on_use = (uint32_t)index;
-    return SJ_OK;
-}
-
-static sj_status read_reports(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, 1, REPORTS_MOST, &reader->policy->zombies.reports_per_minute);
-}
-
-static sj_status read_flag(sj_policy_reader *reader, json_t *value, uint32_t *target)
-{
-    bool is_true = false;
-    SJ_TRY(sj_policy_boolean(reader, value, &is_true));
-    *target = is_true ? 1 : 0;
-    return SJ_OK;
-}
-
-/* Writes patterns in the program's format: one after the other, each with its NUL. */
-static sj_status read_names(sj_policy_reader *reader, json_t *list, char *target)
-{
-    size_t used = 0;
-    if (!json_is_array(list)) {
-        return sj_policy_fail(reader, false, "a list of patterns is wanted");
-    }
-    memset(target, 0, SJ_ZOMBIE_PATTERNS_BYTES);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const char *name = json_string_value(json_array_get(list, i));
-        const size_t bytes = name != NULL ? strlen(name) + 1 : 0;
-        sj_policy_enter(reader, NULL, i);
-        if (bytes < 2) {
-            return sj_policy_fail(reader, false, "a pattern of names is wanted");
-        }
-        if (used + bytes >= SJ_ZOMBIE_PATTERNS_BYTES) {
-            return sj_policy_fail(reader, false, "the patterns have more than %d characters",
-                                  SJ_ZOMBIE_PATTERNS_BYTES - 2);
-        }
-        memcpy(target + used, name, bytes);
-        used += bytes;
-        sj_policy_leave(reader);
-    }
-    return SJ_OK;
-}
 
 /* Parses a number of bytes, or "LEAST-MOST". */
 static sj_status read_sizes_item(sj_policy_reader *reader, const json_t *item,
@@ -116,9 +32,9 @@ static sj_status read_sizes_item(sj_policy_reader *reader, const json_t *item,
     return SJ_OK;
 }
 
-static sj_status read_guard_bytes(sj_policy_reader *reader, json_t *value)
+static sj_status read_guard_bytes(sj_policy_reader *reader, void *target, json_t *value)
 {
-    sj_zombie_guard *guard = &reader->policy->zombies.guard;
+    sj_zombie_guard *guard = target;
     guard->size_count = 0;
     if (!json_is_array(value) || json_array_size(value) > SJ_ZOMBIE_SIZES) {
         return sj_policy_fail(reader, false, "a list of at most %d sizes is wanted",
@@ -133,36 +49,16 @@ static sj_status read_guard_bytes(sj_policy_reader *reader, json_t *value)
     return SJ_OK;
 }
 
-static sj_status read_guard_callers(sj_policy_reader *reader, json_t *value)
-{
-    return read_names(reader, value, reader->policy->zombies.guard.callers);
-}
+static const sj_policy_key guard_keys[] = {
+    {"bytes", SJ_KEY_CUSTOM, .parse = read_guard_bytes},
+    {"caller", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_guard, callers)},
+    {"class", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_guard, classes)}};
 
-static sj_status read_guard_classes(sj_policy_reader *reader, json_t *value)
-{
-    return read_names(reader, value, reader->policy->zombies.guard.classes);
-}
-
-static sj_status read_guard(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {
-        {"bytes", read_guard_bytes}, {"caller", read_guard_callers}, {"class", read_guard_classes}};
-    return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
-}
-
-static sj_status read_quarantine_blocks(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, SLOTS_LEAST, OBJECTS_MOST,
-                     &reader->policy->zombies.quarantine_blocks);
-}
-
-static sj_status read_quarantine_memory(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t bytes = 0;
-    SJ_TRY(sj_policy_size(reader, value, MEMORY_LEAST, MEMORY_MOST, &bytes));
-    reader->policy->zombies.quarantine_kib = (uint32_t)(bytes >> 10);
-    return SJ_OK;
-}
+static const sj_policy_key quarantine_keys[] = {
+    {"blocks", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, quarantine_blocks),
+     .least = SLOTS_LEAST, .most = OBJECTS_MOST},
+    {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_zombie_settings, quarantine_kib), .least = MEMORY_LEAST,
+     .most = MEMORY_MOST, .unit = KIB}};
 
 static void use_quarantine(sj_zombie_settings *settings)
 {
@@ -174,153 +70,124 @@ static void use_quarantine(sj_zombie_settings *settings)
     }
 }
 
-static sj_status read_quarantine(sj_policy_reader *reader, json_t *value)
+static sj_status read_quarantine(sj_policy_reader *reader, void *target, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"blocks", read_quarantine_blocks},
-                                         {"memory", read_quarantine_memory}};
+    sj_zombie_settings *settings = target;
     if (json_is_false(value)) {
-        reader->policy->zombies.quarantine_kib = 0;
+        settings->quarantine_kib = 0;
         return SJ_OK;
     }
-    use_quarantine(&reader->policy->zombies);
+    use_quarantine(settings);
     return json_is_true(value)
                ? SJ_OK
-               : sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+               : sj_policy_object(reader, value, settings, SJ_KEY_LIST(quarantine_keys));
 }
 
 /* Only objects whose free is delayed can report virtual calls. */
-static sj_status read_vtables(sj_policy_reader *reader, json_t *value)
+static sj_status read_vtables(sj_policy_reader *reader, void *target, json_t *value)
 {
-    SJ_TRY(read_flag(reader, value, &reader->policy->zombies.vtables));
-    if (reader->policy->zombies.vtables != 0) {
-        use_quarantine(&reader->policy->zombies);
+    sj_zombie_settings *settings = target;
+    bool is_true = false;
+    SJ_TRY(sj_policy_boolean(reader, value, &is_true));
+    settings->vtables = is_true;
+    if (is_true) {
+        use_quarantine(settings);
     }
     return SJ_OK;
 }
 
-static sj_status read_heap(sj_policy_reader *reader, json_t *value)
+static const char *const on_use_words[] = {"go_on", "stop"};
+static const sj_policy_key heap_keys[] = {
+    {"one_in", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, one_in), .least = 1,
+     .most = ONE_IN_MOST},
+    {"blocks", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, slots), .least = SLOTS_LEAST,
+     .most = SLOTS_MOST},
+    {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_zombie_settings, memory_kib), .least = MEMORY_LEAST,
+     .most = MEMORY_MOST, .unit = KIB},
+    {"stack_bytes", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, stack_bytes),
+     .most = SJ_ZOMBIE_STACK_BYTES},
+    {"guard", SJ_KEY_OBJECT, SJ_MEMBER(sj_zombie_settings, guard), SJ_KEYS(guard_keys)},
+    {"quarantine", SJ_KEY_CUSTOM, .parse = read_quarantine},
+    {"vtables", SJ_KEY_CUSTOM, .parse = read_vtables},
+    {"on_use", SJ_KEY_WORD, SJ_MEMBER(sj_zombie_settings, on_use), SJ_WORDS(on_use_words)}};
+
+static sj_status read_heap(sj_policy_reader *reader, void *target, json_t *value)
 {
-    static const sj_policy_key keys[] = {{"one_in", read_one_in},   {"blocks", read_blocks},
-                                         {"memory", read_memory},   {"stack_bytes", read_stack},
-                                         {"guard", read_guard},     {"quarantine", read_quarantine},
-                                         {"vtables", read_vtables}, {"on_use", read_on_use}};
     static const char *const instead[] = {"guard", "quarantine", "vtables"};
+    sj_zombie_settings *settings = target;
     if (json_is_boolean(value)) {
-        reader->policy->zombies.one_in = json_is_true(value) ? 1 : 0;
+        settings->one_in = json_is_true(value) ? 1 : 0;
         return SJ_OK;
     }
-    if (reader->policy->zombies.one_in == 0) {
-        reader->policy->zombies.one_in = 1;
+    if (settings->one_in == 0) {
+        settings->one_in = 1;
     }
     for (size_t i = 0; i < sizeof(instead) / sizeof(instead[0]); i++) {
         if (json_object_get(value, instead[i]) != NULL) {
-            reader->policy->zombies.one_in = ONE_IN_MOST; /* if it is not given */
+            settings->one_in = ONE_IN_MOST; /* if it is not given */
         }
     }
-    return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
+    return sj_policy_object(reader, value, settings, SJ_KEY_LIST(heap_keys));
 }
 
-static sj_status read_object_stack(sj_policy_reader *reader, json_t *value)
+static sj_status read_history(sj_policy_reader *reader, void *target, json_t *value)
 {
-    return read_into(reader, value, 0, SJ_ZOMBIE_STACK_BYTES,
-                     &reader->policy->zombies.objects.stack_bytes);
-}
-
-static sj_status read_system(sj_policy_reader *reader, json_t *value)
-{
-    return read_flag(reader, value, &reader->policy->zombies.objects.with_system);
-}
-
-static sj_status read_history(sj_policy_reader *reader, json_t *value)
-{
-    sj_zombie_objects *objects = &reader->policy->zombies.objects;
+    sj_zombie_objects *objects = target;
     if (json_is_boolean(value)) {
         memset(objects->history_of, 0, sizeof(objects->history_of));
-        return read_flag(reader, value, &objects->history);
-    }
-    objects->history = 1;
-    return read_names(reader, value, objects->history_of);
-}
-
-static sj_status read_objects_on_use(sj_policy_reader *reader, json_t *value)
-{
-    static const char *const words[] = {"go_on", "stop", "free"};
-    size_t index = 0;
-    SJ_TRY(sj_policy_word(reader, value, words, 3, &index));
-    reader->policy->zombies.objects.on_use = (uint32_t)index;
-    return SJ_OK;
-}
-
-static sj_status read_classes(sj_policy_reader *reader, json_t *value)
-{
-    return read_names(reader, value, reader->policy->zombies.objects.classes);
-}
-
-static sj_status read_exclude(sj_policy_reader *reader, json_t *value)
-{
-    return read_names(reader, value, reader->policy->zombies.objects.exclude);
-}
-
-static sj_status read_queue_objects(sj_policy_reader *reader, json_t *value)
-{
-    return read_into(reader, value, 1, OBJECTS_MOST,
-                     &reader->policy->zombies.objects.queue_objects);
-}
-
-static sj_status read_queue_memory(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t bytes = 0;
-    SJ_TRY(sj_policy_size(reader, value, QUEUE_LEAST, MEMORY_MOST, &bytes));
-    reader->policy->zombies.objects.queue_kib = (uint32_t)(bytes >> 10);
-    return SJ_OK;
-}
-
-static sj_status read_queue_age(sj_policy_reader *reader, json_t *value)
-{
-    uint64_t ns = 0;
-    SJ_TRY(sj_policy_time(reader, value, NS_PER_MS, &ns));
-    const uint64_t ms = ns / NS_PER_MS;
-    reader->policy->zombies.objects.queue_age_ms = ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
-    return SJ_OK;
-}
-
-static sj_status read_queue(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {
-        {"objects", read_queue_objects}, {"memory", read_queue_memory}, {"age", read_queue_age}};
-    return sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
-}
-
-static sj_status read_on(sj_policy_reader *reader, json_t *value)
-{
-    return read_flag(reader, value, &reader->policy->zombies.objects.is_on);
-}
-
-static sj_status read_objc(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {
-        {"on", read_on},         {"classes", read_classes},      {"exclude", read_exclude},
-        {"system", read_system}, {"history", read_history},      {"stacks", read_object_stack},
-        {"queue", read_queue},   {"on_use", read_objects_on_use}};
-    reader->policy->zombies.objects.is_on = json_is_false(value) ? 0 : 1;
-    return json_is_boolean(value)
-               ? SJ_OK
-               : sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0]));
-}
-
-sj_status sj_policy_read_zombies(sj_policy_reader *reader, json_t *value)
-{
-    static const sj_policy_key keys[] = {{"heap", read_heap},
-                                         {"objc", read_objc},
-                                         {"sessions", read_sessions},
-                                         {"reports_per_minute", read_reports}};
-    if (json_is_null(value)) {
-        reader->policy->zombies.one_in = 0;
-        reader->policy->zombies.objects.is_on = 0;
+        objects->history = json_is_true(value);
         return SJ_OK;
     }
-    SJ_TRY(sj_policy_object(reader, value, keys, sizeof(keys) / sizeof(keys[0])));
-    const sj_zombie_settings *settings = &reader->policy->zombies;
+    objects->history = 1;
+    return sj_policy_names(reader, value, objects->history_of, sizeof(objects->history_of));
+}
+
+static const sj_policy_key queue_keys[] = {
+    {"objects", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_objects, queue_objects), .least = 1,
+     .most = OBJECTS_MOST},
+    {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_zombie_objects, queue_kib), .least = QUEUE_LEAST,
+     .most = MEMORY_MOST, .unit = KIB},
+    {"age", SJ_KEY_TIME, SJ_MEMBER(sj_zombie_objects, queue_age_ms), .least = NS_PER_MS,
+     .unit = NS_PER_MS}};
+
+static const char *const object_use_words[] = {"go_on", "stop", "free"};
+static const sj_policy_key object_keys[] = {
+    {"on", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_zombie_objects, is_on)},
+    {"classes", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_objects, classes)},
+    {"exclude", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_objects, exclude)},
+    {"system", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_zombie_objects, with_system)},
+    {"history", SJ_KEY_CUSTOM, .parse = read_history},
+    {"stacks", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_objects, stack_bytes),
+     .most = SJ_ZOMBIE_STACK_BYTES},
+    {"queue", SJ_KEY_OBJECT, SJ_KEYS(queue_keys)},
+    {"on_use", SJ_KEY_WORD, SJ_MEMBER(sj_zombie_objects, on_use), SJ_WORDS(object_use_words)}};
+
+static sj_status read_objc(sj_policy_reader *reader, void *target, json_t *value)
+{
+    sj_zombie_objects *objects = target;
+    objects->is_on = json_is_false(value) ? 0 : 1;
+    return json_is_boolean(value)
+               ? SJ_OK
+               : sj_policy_object(reader, value, objects, SJ_KEY_LIST(object_keys));
+}
+
+static const sj_policy_key keys[] = {
+    {"heap", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, zombies), .parse = read_heap},
+    {"objc", SJ_KEY_CUSTOM, SJ_MEMBER(sj_policy, zombies.objects), .parse = read_objc},
+    {"sessions", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, zombie_sessions_percent), .most = 100},
+    {"reports_per_minute", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, zombies.reports_per_minute),
+     .least = 1, .most = REPORTS_MOST}};
+
+sj_status sj_policy_read_zombies(sj_policy_reader *reader, void *target, json_t *value)
+{
+    sj_policy *policy = target;
+    sj_zombie_settings *settings = &policy->zombies;
+    if (json_is_null(value)) {
+        settings->one_in = 0;
+        settings->objects.is_on = 0;
+        return SJ_OK;
+    }
+    SJ_TRY(sj_policy_object(reader, value, policy, SJ_KEY_LIST(keys)));
     if (settings->guard.classes[0] != '\0' &&
         (settings->objects.is_on == 0 || settings->one_in == 0)) {
         return sj_policy_fail(reader, false, "heap.guard.class needs \"objc\"");

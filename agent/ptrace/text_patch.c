@@ -18,6 +18,7 @@
 
 #include "agent/host/clock.h"
 #include "agent/ptrace/arch.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -150,16 +151,7 @@ static void refuse_group(patching *work, uint32_t group)
  * removals. */
 static sj_text_patch *find_window(const patching *work, uint64_t pc)
 {
-    size_t low = 0;
-    size_t high = work->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (work->patches[middle].address <= pc) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, work->count, i, work->patches[i].address <= pc);
     /* Windows are at most SJ_TEXT_PATCH_BYTES long. One window may lie inside another (islands). */
     for (size_t i = low; i-- > 0 && pc - work->patches[i].address < SJ_TEXT_PATCH_BYTES;) {
         sj_text_patch *patch = &work->patches[i];
@@ -188,12 +180,17 @@ static bool follow_jumps(const patching *work, uint64_t *pc)
     return false;
 }
 
-/* If `*pc` is on one of our jumps that is to be removed, moves it to the jump's target. Returns the
- * patch that it is stuck in, or NULL. */
+/* If `*pc` is on one of our jumps that is to be removed, moves it to the jump's target. If it is in
+ * a window whose instructions may be repeated, moves it to the start. Returns the patch that it is
+ * stuck in, or NULL. */
 static sj_text_patch *leave_jump(const patching *work, uint64_t *pc)
 {
     sj_text_patch *patch = find_window(work, *pc);
     uint64_t to = *pc;
+    if (patch != NULL && patch->repeats) {
+        *pc = patch->address;
+        return NULL;
+    }
     if (patch == NULL || !patch->is_removal || !follow_jumps(work, &to)) {
         return patch;
     }

@@ -14,6 +14,8 @@ typedef struct sj_text_patch {
     uint8_t window; /* number of bytes that no thread may stand in; at least `bytes` */
     /* `expected` is one of our jumps; a thread that stands on it is moved to its target */
     bool is_removal;
+    /* A thread inside the window is moved to its start: the instructions before may be repeated. */
+    bool repeats;
     bool refused;    /* result: the patch was left out */
     bool is_foreign; /* result: the text has other bytes than expected */
     uint8_t expected[SJ_TEXT_PATCH_BYTES];

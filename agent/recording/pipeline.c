@@ -4,7 +4,6 @@
 #include "agent/recording/empty_recording.h"
 #include "agent/recording/recording_state.h"
 #include "agent/session/session_frames.h"
-#include "agent/uplink/spool_secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,27 +175,18 @@ static sj_status start_uplink(sj_recording *recording, const sj_pipeline_options
     const sj_spool_options spool = {.directory = recording->spool_directory,
                                     .budget_bytes = recording->options.spool_bytes,
                                     .root_budget_bytes = recording->options.spool_root_bytes};
-    uint8_t *hello = NULL;
-    size_t hello_bytes = 0;
-    uint8_t secret[SJ_SPOOL_SECRET_BYTES];
     SJ_TRY(sj_spool_open(&spool, &recording->spool, error));
-    SJ_TRY(sj_spool_secret_read(recording->spool_directory, secret, error));
-    if (sj_device_hello(&recording->device, means->link->token,
-                        (sj_slice){.data = secret, .size = sizeof(secret)}, &hello,
-                        &hello_bytes) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    const sj_uplink_options uplink = {.channel = means->channel,
-                                      .url = means->link->url,
-                                      .hello = {.data = hello, .size = hello_bytes},
-                                      .window = means->link->window,
-                                      .waits = true,
-                                      .certificate = means->link->certificate,
-                                      .resend_ms = means->resend_ms,
-                                      .threadless = means->threadless};
-    const sj_status status = sj_uplink_start(recording->spool, &uplink, &recording->uplink, error);
-    free(hello);
-    return status;
+    const sj_session_uplink uplink = {.device = &recording->device,
+                                      .directory = recording->spool_directory,
+                                      .collectors = means->link->collectors,
+                                      .collector_count = means->link->collector_count,
+                                      .is_chosen_once = means->link->is_chosen_once,
+                                      .link = {.channel = means->channel,
+                                               .window = means->link->window,
+                                               .waits = true,
+                                               .resend_ms = means->resend_ms,
+                                               .threadless = means->threadless}};
+    return sj_session_uplink_start(&uplink, recording->spool, &recording->uplink, error);
 }
 
 static double ns_per_tick(const sj_recording *recording)

@@ -16,6 +16,7 @@
 #include "agent/policy/policy.h"
 #include "agent/policy/selection.h"
 #include "agent/recording/recording_cost.h"
+#include "agent/recording/session_uplink.h"
 #include "agent/uplink/spool_aside.h"
 
 typedef struct sj_recording sj_recording;
@@ -69,12 +70,12 @@ typedef struct sj_recording_options {
 } sj_recording_options;
 
 typedef struct sj_recording_link {
-    const char *url;         /* URL of the collector */
-    const char *token;       /* NULL: none */
-    const char *certificate; /* the collector's certificate (PEM), for tls+tcp://; NULL: none */
-    uint32_t window;         /* maximum number of unacknowledged frames; 0: the uplink's default */
-    int64_t wait_ms;         /* wait for acknowledgements after the program's end; -1: forever */
-    bool waits_from_last;    /* wait_ms counts from the last acknowledgement, not from the end */
+    const sj_session_collector *collectors; /* in order of preference; see session_uplink.h */
+    size_t collector_count;
+    bool is_chosen_once;  /* the session belongs to one collector; see session_uplink.h */
+    uint32_t window;      /* maximum number of unacknowledged frames; 0: the uplink's default */
+    int64_t wait_ms;      /* wait for acknowledgements after the program's end; -1: forever */
+    bool waits_from_last; /* wait_ms counts from the last acknowledgement, not from the end */
     /* Wait without a limit while a full disk keeps the last frames in memory. Without these frames
      * the end of the session would be lost. */
     bool stays_for_spool;

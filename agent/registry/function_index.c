@@ -2,6 +2,7 @@
 
 #include "agent/planner/planner.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -65,16 +66,7 @@ void sj_function_index_finish(sj_function_index *index)
 
 const sj_function_range *sj_function_index_find(const sj_function_index *index, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = index->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (index->ranges[middle].low <= address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, index->count, i, index->ranges[i].low <= address);
     return low != 0 && address < index->ranges[low - 1].high ? &index->ranges[low - 1] : NULL;
 }
 

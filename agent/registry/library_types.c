@@ -2,6 +2,7 @@
 
 #include "agent/objfile/elf_view.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <elf.h>
 #include <limits.h>
@@ -219,16 +220,7 @@ void sj_exported_names_deinit(sj_exported_names *names)
 
 size_t sj_exported_names_find(const sj_exported_names *names, uint64_t address)
 {
-    size_t low = 0;
-    size_t high = names->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (names->items[middle].address < address) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, names->count, i, names->items[i].address < address);
     return low < names->count && names->items[low].address == address ? low : names->count;
 }
 

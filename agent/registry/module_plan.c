@@ -3,6 +3,7 @@
 #include "agent/objfile/source_map.h"
 #include "agent/registry/library_types.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,16 +265,8 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
 
 sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset)
 {
-    size_t low = 0;
-    size_t high = types->count;
-    while (low < high) { /* a plan's functions are ordered by offset */
-        const size_t middle = low + (high - low) / 2;
-        if (types->items[middle].offset < offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    /* a plan's functions are ordered by offset */
+    const size_t low = SJ_BISECT(0, types->count, i, types->items[i].offset < offset);
     if (low == types->count || types->items[low].offset != offset) {
         return NULL;
     }

@@ -1,6 +1,7 @@
 #include "agent/registry/source_lines.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -90,11 +91,14 @@ static int compare(uint64_t left, uint64_t right)
     return (left > right) - (left < right);
 }
 
+static uint64_t place_of(const source_point *point)
+{
+    return (uint64_t)point->token << 32 | point->offset;
+}
+
 static int by_place(const void *left, const void *right)
 {
-    const source_point *a = left;
-    const source_point *b = right;
-    return compare((uint64_t)a->token << 32 | a->offset, (uint64_t)b->token << 32 | b->offset);
+    return compare(place_of(left), place_of(right));
 }
 
 sj_status sj_source_lines_new(sj_source_lines **lines)
@@ -141,17 +145,7 @@ sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path, sj_s
 void sj_source_lines_enter(sj_source_lines *lines, uint32_t token, uint32_t offset)
 {
     const uint64_t wanted = (uint64_t)token << 32 | offset;
-    size_t low = 0;
-    size_t high = lines->count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        const source_point *point = &lines->points[middle];
-        if (((uint64_t)point->token << 32 | point->offset) <= wanted) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, lines->count, i, place_of(&lines->points[i]) <= wanted);
     if (low != 0 && lines->points[low - 1].token == token &&
         lines->points[low - 1].state == POINT_NOT_ENTERED) {
         lines->points[low - 1].state = POINT_ENTERED;

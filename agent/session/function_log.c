@@ -6,6 +6,7 @@
 #include "agent/objfile/demangle.h"
 #include "agent/session/function_log_file.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/base/hash_map.h"
 #include "proto/block/call_text.h"
 
@@ -302,16 +303,7 @@ static sj_status sort_values(sj_function_log *log, const sj_block *block, size_t
 /* Returns the index of a call's first value; `count` if it has none. */
 static size_t first_value(const sj_function_log *log, size_t count, uint64_t call_index)
 {
-    size_t low = 0;
-    size_t high = count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (log->values[middle]->call_index < call_index) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, count, i, log->values[i]->call_index < call_index);
     return low < count && log->values[low]->call_index == call_index ? low : count;
 }
 

@@ -35,8 +35,9 @@ typedef struct sj_channel_options {
     const char *url; /* Borrowed for the call. */
     /* The collector's certificate (PEM), only for tls+tcp://. Borrowed for the call. */
     const char *certificate;
-    uint32_t slots;     /* At most SJ_CHANNEL_SLOTS. */
-    uint32_t resend_ms; /* A question without an answer is repeated after this time. */
+    uint32_t slots;      /* At most SJ_CHANNEL_SLOTS. */
+    uint32_t resend_ms;  /* A question without an answer is repeated after this time. */
+    const void *context; /* Further options of the kind. NULL: none. Borrowed for the call. */
 } sj_channel_options;
 
 typedef struct sj_channel_kind {

@@ -19,6 +19,7 @@
 #include "agent/uplink/spool_ack_log.h"
 #include "agent/uplink/spool_announced.h"
 #include "agent/uplink/spool_aside.h"
+#include "agent/uplink/spool_collector.h"
 #include "agent/uplink/spool_quota.h"
 #include "agent/uplink/spool_segment.h"
 #include "proto/base/array.h"
@@ -790,9 +791,8 @@ sj_status sj_spool_remove(sj_spool *spool, sj_error *error)
     for (size_t i = 0; i < spool->segment_count; ++i) {
         unlink_segment(spool, spool->segments[i].number);
     }
-    char path[PATH_BYTES];
-    snprintf(path, sizeof(path), "%s/acked", spool->directory);
-    unlink(path);
+    sj_spool_ack_log_remove(spool->directory);
+    sj_spool_collector_remove(spool->directory);
     sj_spool_secret_remove(spool->directory);
     rmdir(spool->directory); /* Stays if frames were set aside. */
     sj_spool_close(spool);

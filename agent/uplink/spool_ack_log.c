@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -80,4 +82,11 @@ void sj_spool_ack_log_close(sj_spool_ack_log *ledger)
         close(ledger->file);
     }
     ledger->file = -1;
+}
+
+void sj_spool_ack_log_remove(const char *directory)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%.4000s/acked", directory);
+    (void)unlink(path);
 }

@@ -30,4 +30,7 @@ SJ_MUST_CHECK sj_status sj_spool_ack_log_sync(sj_spool_ack_log *ledger);
 
 void sj_spool_ack_log_close(sj_spool_ack_log *ledger);
 
+/* Deletes the ledger with the rest of the spool, `<directory>/acked`. */
+void sj_spool_ack_log_remove(const char *directory);
+
 #endif

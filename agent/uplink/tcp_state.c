@@ -12,12 +12,12 @@ static bool is_same_address(const struct sockaddr *left, const struct sockaddr *
         return false;
     }
     if (left->sa_family == AF_INET) {
-        const struct sockaddr_in *a = (const struct sockaddr_in *)left;
-        const struct sockaddr_in *b = (const struct sockaddr_in *)right;
+        const struct sockaddr_in *a = (const void *)left;
+        const struct sockaddr_in *b = (const void *)right;
         return a->sin_port == b->sin_port && a->sin_addr.s_addr == b->sin_addr.s_addr;
     }
-    const struct sockaddr_in6 *a = (const struct sockaddr_in6 *)left;
-    const struct sockaddr_in6 *b = (const struct sockaddr_in6 *)right;
+    const struct sockaddr_in6 *a = (const void *)left;
+    const struct sockaddr_in6 *b = (const void *)right;
     return left->sa_family == AF_INET6 && a->sin6_port == b->sin6_port &&
            memcmp(&a->sin6_addr, &b->sin6_addr, sizeof(a->sin6_addr)) == 0;
 }

@@ -651,6 +651,7 @@ static sj_status connect_uplink(sj_uplink *uplink, const sj_uplink_options *opti
 {
     const sj_channel_options channel = {.url = options->url,
                                         .certificate = options->certificate,
+                                        .context = options->channel_context,
                                         .slots = uplink->window_max,
                                         .resend_ms = options->resend_ms != 0 ? options->resend_ms
                                                                              : DEFAULT_RESEND_MS};

@@ -10,6 +10,7 @@ typedef struct sj_uplink sj_uplink;
 
 typedef struct sj_uplink_options {
     const sj_channel_kind *channel;
+    const void *channel_context; /* Further options of the channel's kind. Borrowed for the call. */
     const char *url;    /* Any address of the channel: inproc://, ipc://, tcp://, tls+tcp://. */
     sj_slice hello;     /* A whole HELLO frame; copied. */
     uint32_t window;    /* Most frames in flight; the collector's ACK may lower it. 0: 8. */

@@ -1,4 +1,5 @@
 #include "collector-server/cli/clock_mix.h"
+#include "schema/queries/cli/clock_mix.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -11,16 +12,9 @@ typedef struct clock_counts {
 
 static clock_counts count(const sj_compare_side *side)
 {
-    static const char sql[] =
-        "SELECT count(*), sum(estimated), sum(estimated OR coalesce(adaptive, 0)) FROM (SELECT "
-        "EXISTS (SELECT 1 FROM function_stats AS f WHERE f.session_id = s.session_id AND "
-        "f.untimed_calls > 0) AS estimated, (SELECT min(iif(json_valid(p.document), p.document, "
-        "'{}') ->> '$.calls.clock' IS 'adaptive' AND instr(p.not_applied, 'calls.clock') = 0) FROM "
-        "policies AS p WHERE p.session_id = s.session_id) AS adaptive FROM (SELECT DISTINCT "
-        "session_id FROM session_set(?1)) AS s)";
     clock_counts counts = {0};
     sqlite3_stmt *row = NULL;
-    if (sqlite3_prepare_v2(side->database, sql, -1, &row, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(side->database, sj_clock_mix_sql, -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_text(row, 1, side->set, -1, SQLITE_STATIC);
         if (sqlite3_step(row) == SQLITE_ROW) {
             counts.sessions = sqlite3_column_int64(row, 0);

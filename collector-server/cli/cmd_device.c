@@ -2,11 +2,13 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/device_request.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/fleet/audit.h"
 #include "collector-server/fleet/certificate.h"
 #include "collector-server/fleet/control.h"
 #include "collector-server/fleet/export_jobs.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_devices.h"
+#include "schema/queries/cli/device.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +22,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_HOURS = 24, LOOK_MS = 50, COPY_BYTES = 1 << 16 };
+enum { DEFAULT_HOURS = 24, LOOK_MS = 50, COPY_BYTES = 1 << 16, AUDITED_BYTES = 4096 };
+
+/* Writes what was asked of devices into the audit. */
+static void audit(sj_fleet *fleet, const char *action, const char *devices, const char *what,
+                  const char *outcome)
+{
+    char object[AUDITED_BYTES];
+    snprintf(object, sizeof(object), "%s %s", devices, what);
+    sj_audit_add_local(sj_fleet_database(fleet), action, object, outcome);
+}
 
 static const char *user_name(void)
 {
@@ -66,6 +77,8 @@ static int invite_device(sj_fleet *fleet, const sj_device_options *options, cons
         json_decref(object);
     }
     close(file);
+    audit(fleet, "device", device != NULL ? device : "a new device", "invite",
+          status == SJ_OK ? "done" : error.text);
     if (status != SJ_OK) {
         unlink(path);
         return sj_command_failed(&sj_command_device, &error);
@@ -239,6 +252,7 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
     const char *kind = NULL;
     json_t *arguments = NULL;
     json_t *given = NULL;
+    char what[AUDITED_BYTES / 2];
     const sj_status read = sj_device_request(options, argc, argv, &kind, &arguments, &error);
     if (read == SJ_EINVAL) {
         return sj_command_usage_error(&sj_command_device, "%s", error.text);
@@ -252,6 +266,10 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
                                         .requested_by = user_name(),
                                         .timeout_ms = options->timeout_ms};
     const sj_status status = sj_control_give(fleet, &request, &given, &error);
+    char *text = json_dumps(arguments, JSON_COMPACT);
+    snprintf(what, sizeof(what), "%s %s", kind, text != NULL ? text : "");
+    audit(fleet, "command", devices, what, status == SJ_OK ? "done" : error.text);
+    free(text);
     json_decref(arguments);
     if (status == SJ_EINVAL || status == SJ_EUNSUPPORTED) {
         return sj_command_usage_error(&sj_command_device, "%s", error.text);
@@ -274,15 +292,10 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
 /* Prints the latest commands of a device, newest first. */
 static int print_audit(sj_fleet *fleet, int64_t device_id)
 {
-    static const char sql[] =
-        "SELECT command_id AS command, kind, state, requested_by,"
-        " created_realtime_ns,"
-        " coalesce(finished_realtime_ns, created_realtime_ns) - created_realtime_ns AS took_ns,"
-        " timeout_ms * 1000000 AS timeout_ns, arguments, result FROM commands WHERE device_id = ?1"
-        " ORDER BY command_id DESC LIMIT 200";
     const sj_query_options options = {.format = SJ_RESULT_JSON};
     sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(sj_fleet_database(fleet), sql, -1, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(sj_fleet_database(fleet), sj_device_commands_sql, -1, &statement,
+                           NULL) != SQLITE_OK) {
         return sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "%s",
                                 sqlite3_errmsg(sj_fleet_database(fleet)));
     }
@@ -314,7 +327,9 @@ static int run_words(sj_fleet *fleet, const sj_device_options *options, int argc
     if (!is_revoke) {
         return print_audit(fleet, device_id);
     }
-    if (sj_fleet_revoke(fleet, device_id, user_name(), &error) != SJ_OK) {
+    const sj_status status = sj_fleet_revoke(fleet, device_id, user_name(), &error);
+    audit(fleet, "device", argv[0], "revoke", status == SJ_OK ? "done" : error.text);
+    if (status != SJ_OK) {
         return sj_command_failed(&sj_command_device, &error);
     }
     printf("the token of %s is revoked\n", argv[0]);
@@ -390,8 +405,8 @@ static const sj_option device_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, format),
-     .help = "export, record: function.txt (default), report.txt, folded,\n"
-             "chrome-json, arrow, parquet"},
+     .help = "export, record: function.txt (default), or another format of\n"
+             "`sojourn export` but html"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",

@@ -6,6 +6,7 @@
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/compare.h"
 #include "proto/base/units.h"
+#include "schema/queries/cli/diff.h"
 
 #include <math.h>
 #include <string.h>
@@ -42,21 +43,6 @@ enum {
     WHOLE_MATCHED,
     WHOLE_IS_COMPARABLE
 };
-
-#define DIFF_WHOLE                                                                                 \
-    "WITH d AS MATERIALIZED (SELECT * FROM diff_functions(?1, ?2, ?4)) SELECT verdict, ratio, "    \
-    "ratio_low, ratio_high, p_adjusted, sessions_a, sessions_b, needed_sessions, (SELECT "         \
-    "max(needed_sessions) FROM d WHERE row > 0), (SELECT count(*) FROM d WHERE row > 0 AND "       \
-    "verdict = 'inconclusive'), (SELECT count(*) FROM d WHERE verdict IN ('slower', 'faster', "    \
-    "'more', 'less', 'added', 'removed') OR calls_ratio <> 1), (SELECT min(verdict IN ('added', "  \
-    "'removed')) FROM d WHERE row > 0), (SELECT module FROM d WHERE verdict = 'removed'), "        \
-    "(SELECT module FROM d WHERE verdict = 'added'), matched_share, is_comparable FROM d WHERE "   \
-    "row = 0"
-
-/* The text of a ratio. A time of zero before has no ratio: the change is "new". */
-#define CHANGE                                                                                     \
-    "iif(ratio > 0, printf('%%+.1f %%%%', (ratio - 1) * 100), iif(compared_a = 0 AND compared_b "  \
-    "> 0, 'new', '')) AS change"
 
 /* Prints how many sessions the comparison needs, if it has fewer. */
 static void print_needed(sqlite3_stmt *whole, const sj_terminal *terminal)
@@ -118,11 +104,6 @@ static void print_whole(sqlite3_stmt *whole, const diff_request *request)
     putchar('\n');
 }
 
-/* Mean numbers of calls are usually whole. */
-#define CALLS(side)                                                                                \
-    "iif(calls_" side " = round(calls_" side ") OR calls_" side " >= 100, CAST(round(calls_" side  \
-    ") AS INTEGER), round(calls_" side ", 1)) AS calls_" side
-
 /* Returns the columns of the compared cost; NULL if the comparison is about time. */
 static const char *cost_columns(const diff_request *request)
 {
@@ -167,29 +148,9 @@ static char *rows_sql(const diff_request *request)
                                      : "AND (verdict NOT IN ('same', 'minor') OR "
                                        "calls_change IN ('more', 'fewer'))";
     if (request->tree) {
-        return sqlite3_mprintf(
-            "WITH d AS MATERIALIZED (SELECT * FROM diff_tree(?1, ?2, ?4)), "
-            "walk(row, level) AS (SELECT row, 0 FROM d WHERE row > 0 AND parent_row IS NULL "
-            "UNION ALL SELECT d.row, level + 1 FROM walk JOIN d ON d.parent_row = walk.row "
-            "ORDER BY 2 DESC) SELECT verdict, " CHANGE
-            ", %s, calls_change AS calls, printf('%%.*c', level * 2, ' ') || "
-            "name AS "
-            "function FROM walk JOIN d USING (row) WHERE 1 %s LIMIT ?3",
-            compared_tree_columns(request), which);
+        return sqlite3_mprintf(sj_diff_tree_rows_sql, compared_tree_columns(request), which);
     }
-    return sqlite3_mprintf(
-        "SELECT verdict, " CHANGE ", "
-        "iif(ratio_low > 0, printf('%%+.1f..%%+.1f %%%%', (ratio_low - 1) * 100, (ratio_high - 1) "
-        "* 100), '') AS \"95 %% CI\", iif(p_adjusted IS NULL, '', printf('%%.2g', p_adjusted)) AS "
-        "p, "
-        "%s, " CALLS("a") ", " CALLS(
-            "b") ", iif(calls_ratio <> 1, printf('%%.1f %%%% %%s in all', abs(calls_ratio - 1) * "
-                 "100, "
-                 "iif(calls_ratio > 1, 'more', 'fewer')), calls_change) AS calls_change, name AS "
-                 "function FROM diff_functions(?1, ?2, ?4) "
-                 "WHERE row > 0 %s ORDER BY coalesce(calls_ratio, 1) = 1, abs(compared_b - "
-                 "compared_a) DESC LIMIT ?3",
-        compared_columns(request), which);
+    return sqlite3_mprintf(sj_diff_function_rows_sql, compared_columns(request), which);
 }
 
 static int prepare_diff(sqlite3 *database, const char *sql, const diff_request *request,
@@ -222,7 +183,7 @@ static void say_unmatched(sqlite3_stmt *whole)
 static int print_diff(sqlite3 *database, const diff_request *request)
 {
     sqlite3_stmt *statement = NULL;
-    int exit_code = prepare_diff(database, DIFF_WHOLE, request, &statement);
+    int exit_code = prepare_diff(database, sj_diff_whole_sql, request, &statement);
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }

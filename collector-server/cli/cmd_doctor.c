@@ -5,6 +5,7 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/fleet/certificate.h"
 #include "collector-server/store/database.h"
+#include "schema/queries/cli/doctor.h"
 
 #include <inttypes.h>
 #include <libgen.h>
@@ -79,11 +80,7 @@ static void check_fleet(json_t *checks, sqlite3 *database)
                   "on the copy, stop sojourn-device, remove its file device-id and enroll it with "
                   "a new invitation");
     check_devices(
-        checks, database, "silent devices",
-        "SELECT d.name FROM devices d JOIN device_tokens t USING (device_id)"
-        " LEFT JOIN device_status s USING (device_id)"
-        " WHERE t.revoked_realtime_ns IS NULL AND max(d.last_seen_realtime_ns,"
-        "  coalesce(s.polled_realtime_ns, 0)) < (unixepoch('now') - 86400) * 1000000000",
+        checks, database, "silent devices", sj_doctor_silent_devices_sql,
         "they did not ask for a day; run \"sojourn-device doctor\" there, or revoke them");
     check_devices(
         checks, database, "full spools",

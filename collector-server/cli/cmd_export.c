@@ -1,3 +1,4 @@
+#include "collector-server/cli/call_choice.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
@@ -6,18 +7,45 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter *exporter,
-                        const char *path)
+/* The suffix of an unfinished file, so that it does not look like a whole one. */
+#define UNFINISHED ".unfinished"
+
+/* Returns the name under which `path` is written until it is whole. Only a regular file has such a
+ * name; a pipe or a device gets its bytes at once. The caller frees it. */
+static char *unfinished_name(const char *path)
 {
-    FILE *output = path != NULL ? sj_query_output_open(&sj_command_export, database, path) : stdout;
-    if (output == NULL) {
-        return SJ_EXIT_FAILED;
+    struct stat there;
+    if (path == NULL || (stat(path, &there) == 0 && !S_ISREG(there.st_mode))) {
+        return NULL;
     }
+    char *name;
+    return asprintf(&name, "%s" UNFINISHED, path) >= 0 ? name : NULL;
+}
+
+/* Gives a whole file its name, or removes one that is not whole. */
+static int finish_file(const char *unfinished, const char *path, int code)
+{
+    if (unfinished != NULL && code != SJ_EXIT_OK) {
+        (void)unlink(unfinished);
+    } else if (unfinished != NULL && rename(unfinished, path) != 0) {
+        code = sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s", path,
+                                strerror(errno));
+        (void)unlink(unfinished);
+    }
+    return code;
+}
+
+static int write_output(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
+                        const char *path, FILE *output)
+{
     sj_error error = {0};
-    const sj_status status = exporter->write(database, session_id, output, &error);
+    const sj_status status = exporter->write(database, part, output, &error);
     const bool failed = ferror(output) != 0;
     const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
     const int problem = closed ? 0 : errno; /* errno of an earlier failed write is lost */
@@ -33,49 +61,117 @@ static int write_export(sqlite3 *database, int64_t session_id, const sj_exporter
     return SJ_EXIT_OK;
 }
 
+static int write_export(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
+                        const char *path)
+{
+    if (path == NULL) {
+        return write_output(database, part, exporter, NULL, stdout);
+    }
+    if (sj_query_output_is_database(&sj_command_export, database, path)) {
+        return SJ_EXIT_FAILED;
+    }
+    char *unfinished = unfinished_name(path);
+    FILE *output =
+        sj_query_output_open(&sj_command_export, database, unfinished != NULL ? unfinished : path);
+    int code = SJ_EXIT_FAILED;
+    if (output != NULL) {
+        code = finish_file(unfinished, path, write_output(database, part, exporter, path, output));
+    }
+    free(unfinished);
+    return code;
+}
+
 typedef struct export_request {
     sj_query_options query;
+    sj_call_choice choice;
+    int64_t max_depth;
     const char *format;
     const char *output;
 } export_request;
 
+#define FORMATS                                                                                    \
+    "function.txt, folded, chrome-json, perfetto, speedscope, pprof, callgrind, lcov, "            \
+    "report.txt, arrow, parquet or html"
+
+/* Returns the exporter of --format, else that of the output's name, else that of function.txt.
+ * Returns NULL if --format names none. */
+static const sj_exporter *choose_exporter(const export_request *request)
+{
+    if (request->format == NULL) {
+        const sj_exporter *named = sj_exporter_ending(&sj_exporter_html, request->output) != 0
+                                       ? &sj_exporter_html
+                                       : sj_exporter_of_file(request->output);
+        return named != NULL ? named : &sj_exporter_function_txt;
+    }
+    return strcmp(request->format, sj_exporter_html.name) == 0 ? &sj_exporter_html
+                                                               : sj_exporter_find(request->format);
+}
+
+/* Writes the chosen part of the session. */
+static int export_part(export_request *request, const sj_exporter *exporter, sqlite3 *database,
+                       int64_t session_id)
+{
+    sj_error error = {0};
+    if (sj_call_choice_find(database, session_id, &request->choice, &error) != SJ_OK) {
+        return sj_command_failed(&sj_command_export, &error);
+    }
+    const sj_call_part part = {.session_id = session_id,
+                               .selection = request->choice.selection,
+                               .functions = request->choice.functions,
+                               .levels = request->max_depth + 1};
+    int code;
+    if (exporter->is_whole && sj_call_part_is_limited(&part)) {
+        code = sj_command_usage_error(&sj_command_export,
+                                      "%s is made of the sums of whole sessions: leave out the "
+                                      "options that choose calls, or take another format",
+                                      exporter->name);
+    } else {
+        code = write_export(database, &part, exporter,
+                            strcmp(request->output, "-") == 0 ? NULL : request->output);
+    }
+    sj_call_choice_deinit(&request->choice);
+    return code;
+}
+
+static int export_session(export_request *request, const sj_exporter *exporter)
+{
+    sqlite3 *database;
+    int64_t session_id;
+    int code = sj_query_open(&sj_command_export, &request->query, &database, &session_id);
+    if (code == SJ_EXIT_OK) {
+        if (exporter->lists_calls) {
+            sj_query_warn_of_totals(&sj_command_export, database, session_id);
+        }
+        if (strcmp(request->output, "-") != 0 || isatty(STDOUT_FILENO) == 0) {
+            sj_work_progress_start();
+        }
+        code = export_part(request, exporter, database, session_id);
+        sqlite3_close(database);
+    }
+    return code;
+}
+
 static int run_export(int argc, char **argv)
 {
-    export_request request = {.format = "function.txt", .output = "-"};
+    export_request request = {.output = "-", .max_depth = -1};
     int first = 0;
     const int code = sj_options_parse(&sj_command_export, argc, argv, &request, &first);
     if (code >= 0) {
         return code;
     }
-    const sj_exporter *exporter = strcmp(request.format, sj_exporter_html.name) == 0
-                                      ? &sj_exporter_html
-                                      : sj_exporter_find(request.format);
+    const sj_exporter *exporter = choose_exporter(&request);
     if (exporter == NULL) {
         return sj_command_usage_error(&sj_command_export,
-                                      "--format takes function.txt, folded, chrome-json, "
-                                      "report.txt, arrow, parquet or html, not '%s'",
-                                      request.format);
+                                      "--format does not know '%s': it takes %s", request.format,
+                                      FORMATS);
     }
     const int taken =
         sj_query_take_file(&sj_command_export, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;
     }
-    sqlite3 *database;
-    int64_t session_id;
-    int exit_code = sj_query_open(&sj_command_export, &request.query, &database, &session_id);
-    if (exit_code == SJ_EXIT_OK) {
-        if (exporter->lists_calls) {
-            sj_query_warn_of_totals(&sj_command_export, database, session_id);
-        }
-        const char *path = strcmp(request.output, "-") == 0 ? NULL : request.output;
-        if (path != NULL || isatty(STDOUT_FILENO) == 0) {
-            sj_work_progress_start();
-        }
-        exit_code = write_export(database, session_id, exporter, path);
-        sqlite3_close(database);
-    }
-    return exit_code;
+    const int checked = sj_call_choice_check(&sj_command_export, &request.choice);
+    return checked >= 0 ? checked : export_session(&request, exporter);
 }
 
 static const sj_option export_options[] = {
@@ -84,12 +180,18 @@ static const sj_option export_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(export_request, format),
-     .help = "function.txt (default): one line an entry or exit,\n"
+     .help = "default: by the name of OUT, else function.txt\n"
+             "function.txt: one line an entry or exit,\n"
              "folded: call paths with self time, for flame graph tools,\n"
              "chrome-json: trace events for chrome://tracing and Perfetto,\n"
              "report.txt: what each function cost,\n"
              "arrow: the calls as an Arrow IPC file, for Python and data frames,\n"
              "parquet: the calls, compressed, for DuckDB and the like,\n"
+             "perfetto: Perfetto's binary trace, for ui.perfetto.dev,\n"
+             "speedscope: every call, for speedscope.app,\n"
+             "pprof: call paths with calls and self time, for go tool pprof,\n"
+             "callgrind: functions and callees, for KCachegrind,\n"
+             "lcov: coverage of functions and lines, for genhtml,\n"
              "html: a page that opens without a server"},
     {.name = "output",
      .letter = 'o',
@@ -98,6 +200,16 @@ static const sj_option export_options[] = {
      .offset = offsetof(export_request, output),
      .help = "write to OUT (default: standard output)"},
     SJ_QUERY_SESSION_OPTION(offsetof(export_request, query)),
+    SJ_CALL_CHOICE_OPTIONS(offsetof(export_request, choice)),
+    SJ_CALL_FUNCTION_OPTIONS(offsetof(export_request, choice),
+                             "only calls of these functions, and all calls below them",
+                             "only calls of functions of these modules, and all calls below them"),
+    {.name = "depth",
+     .argument = "N",
+     .kind = SJ_ARG_NUMBER,
+     .offset = offsetof(export_request, max_depth),
+     .least = 0,
+     .help = "leave out calls deeper than N (0: the outermost written calls only)"},
     {0}};
 
 const sj_command sj_command_export = {
@@ -107,8 +219,10 @@ const sj_command sj_command_export = {
     .options = export_options,
     .examples = "Examples:\n"
                 "  sojourn export -o function.txt\n"
-                "  sojourn export --format chrome-json --session 3 -o trace.json lab.db\n"
-                "  sojourn export --format parquet -o calls.parquet lab.db\n"
-                "  sojourn export --format html -o session.html\n",
+                "  sojourn export --session 3 -o trace.perfetto lab.db\n"
+                "  sojourn export -o calls.parquet lab.db\n"
+                "  sojourn export --thread worker --from 2s --to 3s -o part.json lab.db\n"
+                "  sojourn export --function 'parse_*' -o parse.speedscope.json\n"
+                "  sojourn export -o session.html\n",
     .run = run_export,
 };

@@ -6,10 +6,10 @@
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/text_width.h"
 #include "collector-server/cli/work_progress.h"
-#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
 #include "proto/base/utf8_text.h"
+#include "schema/queries/cli/flame.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -185,16 +185,9 @@ static void write_foot(FILE *output, const flame_totals *totals)
 static int read_totals(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                        flame_totals *totals)
 {
-    static const char sql[] =
-        "SELECT (SELECT coalesce(sum(total_ns), 0) FROM flame(?1, ?11, ?12, "
-        "?13) "
-        "WHERE depth = 0), (SELECT coalesce(max(depth), 0) + 1 FROM flame(?1, ?11, "
-        "?12, ?13)), 'Session ' || s.session_id || ': ' || "
-        "iif(s.name = '', s.command, s.name) || ' on ' || d.name FROM sessions AS s JOIN devices "
-        "AS d USING (device_id) WHERE s.session_id = ?1";
     sqlite3_stmt *statement = NULL;
     int exit_code = SJ_EXIT_FAILED;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_flame_totals_sql, -1, &statement, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(statement, 1, session_id);
         sj_call_choice_bind(choice, statement);
         if (sqlite3_step(statement) == SQLITE_ROW) {
@@ -224,14 +217,7 @@ static int write_flame(sqlite3 *database, int64_t session_id, const sj_call_choi
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    int result = sqlite3_prepare_v2(
-        database,
-        "SELECT name, depth, left_ns, total_ns, self_ns, calls, " SJ_IS_ESTIMATE(
-            "?1", "t.function_id") ", " SJ_IS_SELF_ESTIMATE("?1",
-                                                            "t.function_id") ", open_calls FROM "
-                                                                             "flame(?1, ?11, "
-                                                                             "?12, ?13) AS t",
-        -1, &row, NULL);
+    int result = sqlite3_prepare_v2(database, sj_flame_rows_sql, -1, &row, NULL);
     sqlite3_bind_int64(row, 1, session_id);
     sj_call_choice_bind(choice, row);
     write_head(output, &totals, html);

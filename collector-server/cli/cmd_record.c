@@ -272,9 +272,11 @@ static int record_into(sj_record_values *options, sj_recording *recording, sj_re
         sj_recording_free(recording);
         return report_failure(failure_code(), error.text);
     }
-    const sj_recording_link link = {.url = embedded != NULL ? sj_embedded_url(embedded)
-                                                            : options->collector,
-                                    .token = getenv("SOJOURN_TOKEN"),
+    const sj_session_collector collector = {.url = embedded != NULL ? sj_embedded_url(embedded)
+                                                                    : options->collector,
+                                            .token = getenv("SOJOURN_TOKEN")};
+    const sj_recording_link link = {.collectors = &collector,
+                                    .collector_count = 1,
                                     .window = embedded != NULL ? SJ_EMBEDDED_WINDOW : 0,
                                     .wait_ms = options->wait_ms != USUAL_WAIT ? options->wait_ms
                                                : embedded != NULL             ? FILE_WAIT_MS

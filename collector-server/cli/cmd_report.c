@@ -7,6 +7,7 @@
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
 #include "collector-server/query/shipped_queries.h"
+#include "schema/queries/cli/report.h"
 
 #include <string.h>
 
@@ -46,9 +47,6 @@ static const char *sort_expression(const char *name)
     return is_amount ? column->expression : NULL;
 }
 
-#define IS_ESTIMATE SJ_IS_ESTIMATE("s.session_id", "s.function_id")
-#define SELF_IS_ESTIMATE SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
-
 /* Appends the expression of a column. Tables show durations as people read them, with ~ before
  * estimates. Other formats have numbers, and column names with the unit. */
 static void append_column(sqlite3_str *sql, const report_request *request,
@@ -63,7 +61,8 @@ static void append_column(sqlite3_str *sql, const report_request *request,
                             column->name);
     } else if (is_duration && format == SJ_RESULT_MARKDOWN) {
         sqlite3_str_appendf(sql, "iif(%s, '~', '') || format_duration(%s) AS %s",
-                            strcmp(column->name, "self") == 0 ? SELF_IS_ESTIMATE : IS_ESTIMATE,
+                            strcmp(column->name, "self") == 0 ? sj_report_is_self_estimate_sql
+                                                              : sj_report_is_estimate_sql,
                             column->expression, column->name);
     } else if (is_bytes && format == SJ_RESULT_MARKDOWN) {
         sqlite3_str_appendf(sql, "format_bytes(%s) AS %s", column->expression, column->name);
@@ -85,19 +84,15 @@ static char *make_sql(const report_request *request)
         sqlite3_str_appendall(sql, i == 0 ? "" : ", ");
         append_column(sql, request, request->selection.columns[i]);
     }
-    sqlite3_str_appendall(sql,
-                          request->query.format == SJ_RESULT_TABLE ? ", " SJ_REPORT_ESTIMATES : "");
-    sqlite3_str_appendf(sql,
-                        " FROM %s AS s LEFT JOIN functions AS f "
-                        "ON f.function_id = s.function_id "
-                        "LEFT JOIN modules AS m ON m.module_id = f.module_id %s"
-                        "WHERE s.session_id = ?1 AND (?12 IS NULL OR s.function_id IN "
-                        "(SELECT value FROM json_each(?12))) AND %s "
-                        "ORDER BY %s %s, s.function_id LIMIT ?3",
+    if (request->query.format == SJ_RESULT_TABLE) {
+        sqlite3_str_appendf(sql, ", %s, %s", sj_report_is_estimate_sql,
+                            sj_report_is_self_estimate_sql);
+    }
+    sqlite3_str_appendall(sql, " ");
+    sqlite3_str_appendf(sql, sj_report_rows_sql,
                         sj_report_source(&request->choice, &request->selection, request->sort),
                         sj_report_asks_for(&request->selection, request->sort, SJ_REPORT_OPEN)
-                            ? "LEFT JOIN " SJ_REPORT_OPEN_CALLS
-                              " AS o ON o.function_id = s.function_id "
+                            ? sj_report_open_calls_sql
                             : "",
                         request->costs ? SJ_REPORT_MEASURED : "1", sort_expression(request->sort),
                         strcmp(request->sort, "name") == 0 ? "ASC" : "DESC");

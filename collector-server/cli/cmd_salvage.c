@@ -69,9 +69,10 @@ static int report_salvaged(const salvage_request *request, const char *file,
     if (request->as_json) {
         const int written = sj_json_output(
             &sj_command_salvage,
-            json_pack("{so sI sb sb sI so}", "file", sj_json_clean_string(file), "sessions",
+            json_pack("{so sI sb sb sb sI so}", "file", sj_json_clean_string(file), "sessions",
                       (json_int_t)salvaged->sessions, "is_whole", (int)is_whole, "log_is_damaged",
-                      (int)salvaged->log_is_damaged, "findings", (json_int_t)request->findings,
+                      (int)salvaged->log_is_damaged, "log_is_foreign",
+                      (int)salvaged->log_is_foreign, "findings", (json_int_t)request->findings,
                       "tables", list_tables(salvaged)));
         return written != SJ_EXIT_OK ? written : exit_code;
     }
@@ -80,6 +81,10 @@ static int report_salvaged(const salvage_request *request, const char *file,
     }
     if (salvaged->log_is_damaged) {
         printf("the log is damaged: changes behind its damaged page are lost\n");
+    }
+    if (salvaged->log_is_foreign) {
+        printf(
+            "the log belongs to another file, which was overwritten: its changes are left out\n");
     }
     printf("%s: %s salvaged, %s, %s\n", file, SJ_COUNTED((uint64_t)salvaged->sessions, "session"),
            SJ_COUNTED(request->findings, "finding"),

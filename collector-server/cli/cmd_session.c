@@ -3,6 +3,7 @@
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/work_progress.h"
+#include "collector-server/fleet/audit.h"
 #include "collector-server/maintenance/block_move.h"
 #include "collector-server/maintenance/removal.h"
 #include "collector-server/maintenance/retention.h"
@@ -16,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { AUDITED_BYTES = 4096 };
 
 typedef struct session_request {
     const char *file;
@@ -340,6 +343,22 @@ static const session_verb verbs[] = {
     {"move", 2, 2, true, run_move},      {"return", 1, 1, true, run_return},
 };
 
+/* Writes imports and removals into the audit. */
+static void audit(const session_request *request, const session_verb *verb, int exit_code)
+{
+    char object[AUDITED_BYTES];
+    const bool is_import = verb->run == run_import;
+    if ((!is_import && verb->run != run_remove && verb->run != run_retain) || request->dry_run) {
+        return;
+    }
+    size_t size = (size_t)snprintf(object, sizeof(object), "%s", verb->name);
+    for (int i = 0; i < request->count && size < sizeof(object); i++) {
+        size += (size_t)snprintf(object + size, sizeof(object) - size, " %s", request->words[i]);
+    }
+    sj_audit_add_local(request->database, is_import ? "import" : "sessions", object,
+                       exit_code == SJ_EXIT_OK ? "done" : "failed");
+}
+
 static int run_verb(session_request *request, const session_verb *verb)
 {
     sj_error error = {0};
@@ -371,6 +390,7 @@ static int run_verb(session_request *request, const session_verb *verb)
     }
     request->done = request->as_json ? json_array() : NULL;
     const int exit_code = verb->run(request);
+    audit(request, verb, exit_code);
     sqlite3_close(request->database);
     if (!request->as_json) {
         return exit_code;

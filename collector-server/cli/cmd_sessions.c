@@ -1,23 +1,9 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/cli/session_doubts.h"
+#include "schema/queries/cli/sessions.h"
 
 #include <stdio.h>
-
-#define SESSIONS_SQL                                                                               \
-    "(SELECT s.session_id AS id, lower(hex(s.uuid)) AS uuid, s.state, s.started_realtime_ns,"      \
-    " s.ended_realtime_ns - s.started_realtime_ns AS length_ns, s.stored_calls AS calls,"          \
-    " s.lost_calls AS lost, s.lost_events, s.folded_calls AS folded, s.stored_bytes AS bytes,"     \
-    " d.name AS device, CASE s.name WHEN '' THEN s.command ELSE s.name END AS session"             \
-    " FROM sessions AS s JOIN devices AS d USING (device_id))"                                     \
-    " ORDER BY started_realtime_ns DESC, id DESC"
-
-static const char data_sql[] = "SELECT * FROM " SESSIONS_SQL;
-
-static const char table_sql[] =
-    "SELECT id, substr(uuid, 1, 8) AS uuid, state, datetime(started_realtime_ns / 1000000000,"
-    " 'unixepoch') AS started_utc, coalesce(format_duration(length_ns), '') AS length, calls,"
-    " lost, lost_events, folded, bytes, device, session FROM " SESSIONS_SQL;
 
 /* Prints which sessions are in the state "recording" although their recorder is gone. */
 static void report_abandoned(sqlite3 *database)
@@ -47,7 +33,7 @@ static int print_sessions(const sj_query_options *options)
         return exit_code;
     }
     sqlite3_stmt *statement;
-    const char *sql = sj_query_wants_data(options) ? data_sql : table_sql;
+    const char *sql = sj_query_wants_data(options) ? sj_sessions_data_sql : sj_sessions_table_sql;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code =
             sj_command_error(&sj_command_sessions, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));

@@ -9,9 +9,9 @@
 #include "collector-server/cli/waits.h"
 #include "collector-server/cli/work_progress.h"
 
-#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
+#include "schema/queries/cli/tree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -104,10 +104,6 @@ static int print_indent(const tree_options *options, int64_t level)
     }
     return left - used < LEAST_NAME / 2 ? LEAST_NAME / 2 : left - used;
 }
-
-#define ESTIMATES                                                                                  \
-    SJ_IS_ESTIMATE("?1", "t.function_id")                                                          \
-    " AS is_estimate, " SJ_IS_SELF_ESTIMATE("?1", "t.function_id") " AS is_self_estimate"
 
 static const char estimates_note[] =
     "\n~ estimates: most calls, or those that were made from there (self), were counted\n"
@@ -409,17 +405,7 @@ static int print_chosen(tree_options *options, sqlite3 *database, int64_t sessio
         return sj_command_failed(&sj_command_tree, &error);
     }
     char sql[QUERY_BYTES];
-    snprintf(sql, sizeof(sql),
-             table ? "SELECT depth, total_ns, self_ns, share, calls, name, open_calls, "
-                     "(SELECT m.path FROM functions AS f JOIN modules AS m USING (module_id) "
-                     "WHERE f.function_id = t.function_id), function_id, cpu_ns, cpu_self_ns, "
-                     "allocated_bytes, net_bytes, path_id, " ESTIMATES
-                     " FROM %s(?1, ?11, ?12, ?13) AS t"
-                   : "SELECT path_id, parent_path_id, depth, calls, total_ns, self_ns, min_ns, "
-                     "max_ns, share, function_id, name, open_calls, cpu_ns, cpu_self_ns, "
-                     "allocations, allocated_bytes, frees, freed_bytes, net_bytes, "
-                     "allocated_self_bytes, " ESTIMATES " FROM %s(?1, ?11, "
-                     "?12, ?13) AS t WHERE share >= ?2 AND depth <= ?3",
+    snprintf(sql, sizeof(sql), table ? sj_tree_table_rows_sql : sj_tree_data_rows_sql,
              options->physical ? "physical_tree" : "call_tree");
     sqlite3_stmt *statement;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {

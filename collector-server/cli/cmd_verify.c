@@ -152,7 +152,7 @@ static int verify_database(verify_request *request)
     if (choose_sessions(request, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_verify, &error);
     }
-    const sj_sink_options options = {.path = request->path};
+    const sj_store_options options = {.path = request->path};
     if (sj_store_open(&options, &store, &error) != SJ_OK) {
         return sj_command_failed(&sj_command_verify, &error);
     }

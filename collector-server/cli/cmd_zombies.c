@@ -8,6 +8,7 @@
 #include "collector-server/store/database.h"
 #include "collector-server/store/zombie_change.h"
 #include "proto/base/units.h"
+#include "schema/queries/cli/zombies.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,17 +30,6 @@ typedef struct zombies_verb {
     const char *needs;
     int (*run)(zombies_request *request);
 } zombies_verb;
-
-#define LIST_SQL(last_seen)                                                                        \
-    "SELECT z.zombie_id AS id, z.kind, trim(z.class || ' ' || z.selector) AS message, z.state,"    \
-    " z.reports, z.sessions, z.devices, z.builds, " last_seen                                      \
-    ", z.note, z.allocated_in, z.freed_in,"                                                        \
-    " z.used_in FROM zombie_findings z WHERE ?1 OR z.state <> 'resolved'"                          \
-    " ORDER BY z.last_seen_realtime_ns DESC"
-
-static const char data_sql[] = LIST_SQL("z.last_seen_realtime_ns");
-static const char table_sql[] =
-    LIST_SQL("datetime(z.last_seen_realtime_ns / 1000000000, 'unixepoch') AS last_seen");
 
 /* A text of a row without control characters: texts come from devices and must not control the
  * terminal. */
@@ -149,7 +139,8 @@ static int run_list(zombies_request *request)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    const char *sql = sj_query_wants_data(&request->query) ? data_sql : table_sql;
+    const char *sql =
+        sj_query_wants_data(&request->query) ? sj_zombies_data_sql : sj_zombies_table_sql;
     if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code = fail_sql(database);
     } else {
@@ -328,12 +319,6 @@ static void print_finding(sqlite3 *database, sqlite3_stmt *row)
     print_history(database, report);
 }
 
-static const char show_sql[] =
-    "SELECT z.kind, z.state, z.reports, r.report_id, r.thread_name, r.access, r.size, r.offset,"
-    " r.session_id, z.note, z.class, z.selector FROM zombies z JOIN zombie_reports r USING "
-    "(zombie_id)"
-    " WHERE z.zombie_id = ?1 ORDER BY r.report_id DESC LIMIT 1";
-
 static int run_show(zombies_request *request)
 {
     sqlite3 *database = NULL;
@@ -346,7 +331,7 @@ static int run_show(zombies_request *request)
     if (exit_code != SJ_EXIT_OK) {
         return exit_code;
     }
-    if (sqlite3_prepare_v2(database, show_sql, -1, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_zombies_show_sql, -1, &statement, NULL) != SQLITE_OK) {
         exit_code = fail_sql(database);
     } else {
         sqlite3_bind_int64(statement, 1, id);

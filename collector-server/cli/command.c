@@ -1,9 +1,107 @@
 #include "collector-server/cli/command.h"
 
+#include "collector-server/cli/options.h"
 #include "collector-server/cli/work_progress.h"
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+enum { LABEL_MAX = 21, LABEL_BYTES = 64 };
+
+static void make_label(const sj_option *option, char label[LABEL_BYTES])
+{
+    char letter[8] = "";
+    if (option->letter != '\0') {
+        snprintf(letter, sizeof(letter), "-%c, ", option->letter);
+    }
+    const char *argument = option->argument != NULL ? option->argument : "";
+    if (option->is_optional) {
+        snprintf(label, LABEL_BYTES, "%s--%s[=%s]", letter, option->name, argument);
+    } else {
+        snprintf(label, LABEL_BYTES, "%s--%s%s%s", letter, option->name,
+                 argument[0] != '\0' ? " " : "", argument);
+    }
+}
+
+static void print_option(const sj_option *option, int width)
+{
+    char label[LABEL_BYTES];
+    make_label(option, label);
+    printf("  %-*s", width, label);
+    if ((int)strlen(label) > width) {
+        printf("\n  %*s", width, "");
+    }
+    for (const char *line = option->help; line != NULL;) {
+        const char *end = strchr(line, '\n');
+        printf("  %.*s\n", (int)(end != NULL ? (size_t)(end - line) : strlen(line)), line);
+        line = end != NULL ? end + 1 : NULL;
+        if (line != NULL) {
+            printf("  %*s", width, "");
+        }
+    }
+}
+
+static bool is_shown(const sj_option *row, bool is_common)
+{
+    return row->kind != SJ_ARG_HEADING && row->help != NULL && row->is_common == is_common;
+}
+
+/* Prints the common options of a table under a heading. Returns false if there are none. */
+static bool print_common(const sj_option *first, int width)
+{
+    bool has_some = false;
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (is_shown(row, true)) {
+            printf("%s", has_some ? "" : "To begin with:\n");
+            print_option(row, width);
+            has_some = true;
+        }
+    }
+    return has_some;
+}
+
+/* Prints the other options. Prints each heading before the first option below it. */
+static void print_others(const sj_option *first, bool has_common, int width)
+{
+    const char *heading = NULL;
+    const char *gap = has_common ? "\n" : "";
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (row->kind == SJ_ARG_HEADING) {
+            heading = row->help;
+        } else if (is_shown(row, false)) {
+            if (heading != NULL) {
+                printf("%s%s\n", gap, heading);
+            }
+            gap = "\n";
+            heading = NULL;
+            print_option(row, width);
+        }
+    }
+}
+
+/* Prints the table (NULL: an empty table) as --help shows it, including --help itself. The common
+ * options are first, then each heading with the rest of its options. A heading without such options
+ * is left out. */
+static void print_options(const sj_option *options)
+{
+    static const sj_option help = {.name = "help", .kind = SJ_ARG_FLAG, .help = "this text"};
+    const sj_option *first = sj_option_first(options, false);
+    char label[LABEL_BYTES];
+    size_t width = strlen("--help");
+    for (const sj_option *row = first; row != NULL; row = sj_option_next(row, false)) {
+        if (row->kind != SJ_ARG_HEADING && row->help != NULL) {
+            make_label(row, label);
+            width = strlen(label) > width && strlen(label) <= LABEL_MAX ? strlen(label) : width;
+        }
+    }
+    const bool has_common = print_common(first, (int)width);
+    if (!has_common && (first == NULL || first->kind != SJ_ARG_HEADING)) {
+        printf("Options:\n");
+    }
+    print_others(first, has_common, (int)width);
+    print_option(&help, (int)width);
+}
 
 int sj_command_help(const sj_command *command)
 {
@@ -11,7 +109,7 @@ int sj_command_help(const sj_command *command)
     if (command->help != NULL) {
         printf("%s\n", command->help);
     }
-    sj_options_print(command->options);
+    print_options(command->options);
     printf("\n%s", command->examples);
     return SJ_EXIT_OK;
 }

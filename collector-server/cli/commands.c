@@ -20,6 +20,8 @@ const sj_command *const sj_commands[] = {
     &sj_command_flush,
     &sj_command_devices,
     &sj_command_device,
+    &sj_command_token,
+    &sj_command_audit,
     &sj_command_doctor,
     &sj_command_sessions,
     &sj_command_session,

@@ -16,6 +16,8 @@ extern const sj_command sj_command_functions;
 extern const sj_command sj_command_flush;
 extern const sj_command sj_command_devices;
 extern const sj_command sj_command_device;
+extern const sj_command sj_command_token;
+extern const sj_command sj_command_audit;
 extern const sj_command sj_command_doctor;
 extern const sj_command sj_command_sessions;
 extern const sj_command sj_command_session;

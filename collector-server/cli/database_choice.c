@@ -1,6 +1,8 @@
 #include "collector-server/cli/database_choice.h"
 
+#include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/store.h"
 
 #include <dirent.h>
@@ -124,6 +126,7 @@ sj_status sj_database_choose(const char *named, sqlite3 **database, sj_error *er
 {
     char path[PATH_MAX];
     SJ_TRY(sj_database_path(named, path, error));
+    SJ_TRY(sj_foreign_log_check(path, error));
     sj_status status = sj_database_open_reader(path, database, error);
     if (status == SJ_EVERSION) {
         return open_older(path, database, error);

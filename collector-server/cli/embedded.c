@@ -13,7 +13,7 @@ struct sj_embedded {
     char path[PATH_MAX];
     char url[64];
     bool created;
-    sj_sinks sinks;
+    sj_store *store;
     sj_ingest *ingest;
 };
 
@@ -29,13 +29,13 @@ sj_status sj_embedded_start(const char *path, sj_embedded **embedded, sj_error *
     snprintf(made->url, sizeof(made->url), "inproc://sojourn-%d-%u", (int)getpid(),
              atomic_fetch_add(&number, 1));
     made->created = access(path, F_OK) != 0;
-    const sj_sink_options store = {
+    const sj_store_options store = {
         .path = made->path, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const char *const urls[] = {made->url};
     const sj_ingest_options ingest = {.urls = urls, .url_count = 1, .window = SJ_EMBEDDED_WINDOW};
-    sj_status status = sj_sinks_open(&made->sinks, &sj_sqlite_sink, &store, error);
+    sj_status status = sj_store_open(&store, &made->store, error);
     if (status == SJ_OK) {
-        status = sj_ingest_start(&made->sinks, &ingest, &made->ingest, error);
+        status = sj_ingest_start(made->store, &ingest, &made->ingest, error);
     }
     if (status != SJ_OK) {
         sj_embedded_stop(made, true);
@@ -68,8 +68,8 @@ void sj_embedded_stop(sj_embedded *embedded, bool discard)
     if (embedded->ingest != NULL) {
         sj_ingest_stop(embedded->ingest);
     }
-    const bool opened = embedded->sinks.count > 0;
-    sj_sinks_close(&embedded->sinks);
+    const bool opened = embedded->store != NULL;
+    sj_store_close(embedded->store);
     if (discard && embedded->created) {
         remove_database(embedded->path);
     } else if (opened) {

@@ -71,9 +71,4 @@ static inline const sj_option *sj_option_next(const sj_option *option, bool with
     return sj_option_first(option + 1, with_hidden);
 }
 
-/* Prints the table (NULL: an empty table) as --help shows it, including --help itself. The common
- * options are first, then each heading with the rest of its options. A heading without such options
- * is left out. */
-void sj_options_print(const sj_option *options);
-
 #endif

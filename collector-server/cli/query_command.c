@@ -143,11 +143,19 @@ static bool is_database(sqlite3 *database, const char *path)
            own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
+bool sj_query_output_is_database(const sj_command *command, sqlite3 *database, const char *path)
+{
+    if (!is_database(database, path)) {
+        return false;
+    }
+    (void)sj_command_error(command, SJ_EXIT_FAILED,
+                           "%s is the database: writing to it would destroy it", path);
+    return true;
+}
+
 FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path)
 {
-    if (is_database(database, path)) {
-        (void)sj_command_error(command, SJ_EXIT_FAILED,
-                               "%s is the database: writing to it would destroy it", path);
+    if (sj_query_output_is_database(command, database, path)) {
         return NULL;
     }
     FILE *output = fopen(path, "we");

@@ -80,6 +80,9 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
  * contain these calls. */
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
 
+/* True, after a message, if `path` is the file of `database`. */
+bool sj_query_output_is_database(const sj_command *command, sqlite3 *database, const char *path);
+
 /* Opens and empties the file for a result of `database`. Returns NULL, after a message, if the file
  * cannot be written or is the database itself. The caller closes the file. */
 FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path);

@@ -7,6 +7,7 @@
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
 #include "proto/block/block.h"
+#include "schema/queries/cli/replay.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,14 +98,7 @@ static bool add_stream(replay *self, sqlite3_stmt *row)
 static void find_streams(replay *self)
 {
     sqlite3_stmt *row = NULL;
-    self->result = prepare(
-        self,
-        "SELECT s.stream_id, t.number, coalesce(s.first_enter_ns, 0) FROM streams AS s "
-        "LEFT JOIN threads AS t ON t.thread_id = s.thread_id WHERE s.session_id = ?1 "
-        "AND coalesce(s.first_enter_ns, 0) <= ?3 AND (?4 IS NULL OR t.name = ?4 "
-        "OR CAST(t.tid AS TEXT) = ?4 OR CAST(t.number AS TEXT) = ?4) "
-        "AND s.stream_id BETWEEN ?5 >> 38 AND ?6 >> 38 ORDER BY s.first_enter_ns, s.stream_id",
-        &row);
+    self->result = prepare(self, sj_replay_streams_sql, &row);
     if (self->result != SQLITE_OK) {
         return;
     }
@@ -121,14 +115,7 @@ static void find_streams(replay *self)
 static void begin_stream(replay *self, replay_stream *stream)
 {
     stream->begun = true;
-    const int result = prepare(
-        self,
-        "SELECT c.call_id, c.start_ns, c.duration_ns, c.depth, c.ending, f.name, c.flags "
-        "FROM calls AS c "
-        "LEFT JOIN functions AS f ON f.function_id = c.function_id WHERE c.session_id = ?1 "
-        "AND c.stream_id = ?4 AND c.start_ns BETWEEN ?2 AND ?3 AND c.call_id BETWEEN ?5 AND ?6 "
-        "ORDER BY c.start_ns, c.call_id",
-        &stream->calls);
+    const int result = prepare(self, sj_replay_calls_sql, &stream->calls);
     if (result != SQLITE_OK) {
         self->result = result;
         return;
@@ -192,13 +179,6 @@ static void print_figures(const replay *self, const char *sign, int64_t start_ns
 
 static void open_values(replay *self)
 {
-    static const char sql[] =
-        "WITH v AS (SELECT position, CASE typeof(value) WHEN 'text' THEN quote(value) WHEN 'blob' "
-        "THEN quote(value) WHEN 'null' THEN coalesce(note, 'NULL') ELSE value END || "
-        "iif(note = 'cut', '...', '') AS text FROM arguments WHERE call_id = ?1 "
-        "ORDER BY position) SELECT coalesce((SELECT '(' || group_concat(text, ', ') || ')' FROM v "
-        "WHERE position > 0), '') || coalesce((SELECT ' = ' || group_concat(text, ', ') FROM v "
-        "WHERE position = 0), '')";
     sqlite3_stmt *row = NULL;
     bool has_values = false;
     if (sqlite3_prepare_v2(self->database,
@@ -209,7 +189,8 @@ static void open_values(replay *self)
     }
     sqlite3_finalize(row);
     if (has_values && self->values == NULL) {
-        self->result = sqlite3_prepare_v2(self->database, sql, -1, &self->values, NULL);
+        self->result =
+            sqlite3_prepare_v2(self->database, sj_replay_values_sql, -1, &self->values, NULL);
     }
 }
 
@@ -416,17 +397,7 @@ static void print_gaps(replay *self, int64_t until_ns)
 
 static void open_gaps(replay *self)
 {
-    const int result =
-        prepare(self,
-                "SELECT g.start_ns, g.end_ns - g.start_ns, g.calls, g.reason, "
-                "coalesce(g.thread_number, t.number) AS thread FROM gaps AS g "
-                "LEFT JOIN streams AS s ON s.stream_id = g.stream_id "
-                "LEFT JOIN threads AS t ON t.thread_id = s.thread_id "
-                "WHERE g.session_id = ?1 AND g.start_ns <= ?3 AND g.end_ns >= ?2 "
-                "AND (g.stream_id IS NULL OR g.stream_id BETWEEN ?4 >> 38 AND ?5 >> 38) "
-                "AND (?6 IS NULL OR t.name = ?6 OR CAST(t.tid AS TEXT) = ?6 "
-                "OR CAST(coalesce(t.number, g.thread_number) AS TEXT) = ?6) ORDER BY g.start_ns",
-                &self->gaps);
+    const int result = prepare(self, sj_replay_gaps_sql, &self->gaps);
     if (result != SQLITE_OK) {
         self->result = result;
         return;

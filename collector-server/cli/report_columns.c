@@ -1,6 +1,6 @@
 #include "collector-server/cli/report_columns.h"
 
-#include "collector-server/query/estimate_columns.h"
+#include "schema/queries/cli/report.h"
 
 #include <limits.h>
 #include <string.h>
@@ -26,8 +26,7 @@ static const sj_report_column all_columns[] = {
     {"untrusted", "s.untrusted", SJ_REPORT_COUNT, 9, NEVER, true},
     {"untimed", "s.untimed_calls", SJ_REPORT_COUNT, 10, NEVER, true},
     {"error", "s.error_ns", SJ_REPORT_DURATION, 9, NEVER, true},
-    {"is_self_estimate", SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id"), SJ_REPORT_COUNT, 16,
-     NEVER, true},
+    {"is_self_estimate", sj_report_is_self_estimate_sql, SJ_REPORT_COUNT, 16, NEVER, true},
     {SJ_REPORT_WORKING, "working_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {SJ_REPORT_WAITING, "waiting_ns(s.function_id)", SJ_REPORT_DURATION, 9, NEVER, false},
     {"cpu", "s.cpu_ns", SJ_REPORT_DURATION, 9, NEVER, false},

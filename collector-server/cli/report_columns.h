@@ -14,7 +14,7 @@ enum { SJ_REPORT_COLUMNS_MAX = 30 };
 #define SJ_REPORT_WAITING "waiting"
 
 /* The column with the number of a function's calls that were open at the end of the recording. `o`
- * in its expression is SJ_REPORT_OPEN_CALLS of report_table.h. */
+ * in its expression is sj_report_open_calls_sql. */
 #define SJ_REPORT_OPEN "open"
 
 typedef enum sj_report_kind {

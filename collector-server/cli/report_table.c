@@ -2,10 +2,10 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/text_width.h"
-#include "collector-server/query/mean_column.h"
 #include "collector-server/query/query.h"
-#include "collector-server/query/session_columns.h"
 #include "proto/base/units.h"
+#include "schema/queries/cli/report.h"
+#include "schema/queries/cli/report_table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,58 +34,21 @@ static sj_status find_row(sqlite3 *database, const char *sql, int64_t session_id
     return SJ_OK;
 }
 
-/* Calls in the windows that were counted without a clock. The error of their total time grows with
- * the square root of their number, as for any sum. If fewer than two timed calls exist, the error
- * is all their time. The query reads every call in the windows of functions with such calls. */
-#define UNTIMED_IN_WINDOWS                                                                         \
-    "(SELECT c.function_id, count(*) AS untimed_calls FROM json_each(?11) AS x CROSS JOIN calls "  \
-    "AS c ON c.session_id = ?1 AND c.stream_id = x.value ->> 0 AND c.start_ns >= x.value ->> 1 "   \
-    "AND c.start_ns < x.value ->> 2 AND c.function_id IN (SELECT function_id FROM function_stats " \
-    "WHERE session_id = ?1 AND untimed_calls > 0) WHERE c.flags & 16 AND c.duration_ns IS NOT "    \
-    "NULL GROUP BY c.function_id)"
-
-#define UNTIMED_SHARE "CAST(n.untimed_calls AS REAL) / u.untimed_calls"
-
-/* The calls in the windows, grouped by function, with `columns` from the tables in `joined`. */
-#define CALLS_IN_WINDOWS(columns, joined)                                                          \
-    "(SELECT ?1 AS session_id, a.function_id, sum(a.calls) AS calls, sum(a.total_ns) AS "          \
-    "total_ns, sum(a.self_ns) AS self_ns, min(a.min_ns) AS min_ns, max(a.max_ns) AS max_ns, "      \
-    "sum(a.duration_ns) / sum(a.calls) AS mean_ns, NULL AS untrusted" columns                      \
-    " FROM json_each(?11) AS w CROSS JOIN call_aggregate(?1, w.value ->> "                         \
-    "1, w.value ->> 2, w.value ->> 0) AS a " joined " GROUP BY a.function_id HAVING "              \
-    "sum(a.calls) > 0)"
-
 static bool is_of_windows(const sj_call_choice *choice)
 {
     return choice != NULL && choice->selection != NULL;
 }
 
-/* Columns that are NULL unless the whole session is reported. */
-#define NOT_OF_WINDOWS                                                                             \
-    ", NULL AS histogram, NULL AS cpu_ns, NULL AS cpu_self_ns, NULL AS allocations, NULL AS "      \
-    "allocated_bytes, NULL AS frees, NULL AS freed_bytes, NULL AS allocated_self_bytes"
-
-/* SQLite computes the mean only if it is used. */
-#define WHOLE_SESSION                                                                              \
-    "(SELECT st.*, " SJ_MEAN_NS("st.session_id",                                                   \
-                                "st.function_id") " AS mean_ns FROM function_stats AS st)"
-
 const char *sj_report_source(const sj_call_choice *choice, const sj_report_selection *selection,
                              const char *sort)
 {
     if (!is_of_windows(choice)) {
-        return WHOLE_SESSION;
+        return sj_report_whole_session_sql;
     }
     return sj_report_asks_for(selection, sort, "untimed") ||
                    sj_report_asks_for(selection, sort, "error")
-               ? CALLS_IN_WINDOWS(
-                     NOT_OF_WINDOWS
-                     ", n.untimed_calls, CAST(u.error_ns * iif(u.sampled_calls < 2, " UNTIMED_SHARE
-                     ", sqrt(" UNTIMED_SHARE ")) AS INTEGER) AS error_ns",
-                     "LEFT JOIN " UNTIMED_IN_WINDOWS " AS n ON n.function_id = a.function_id "
-                     "LEFT JOIN function_stats AS u ON u.session_id = ?1 AND u.function_id = "
-                     "n.function_id")
-               : CALLS_IN_WINDOWS(NOT_OF_WINDOWS, "");
+               ? sj_report_windows_untimed_sql
+               : sj_report_windows_sql;
 }
 
 /* Counts the calls that were open at the end of the recording. Counts separately the calls that are
@@ -93,14 +56,8 @@ const char *sj_report_source(const sj_call_choice *choice, const sj_report_selec
 static sj_status count_open(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
                             sj_session_summary *summary, sj_error *error)
 {
-    static const char sql[] =
-        "SELECT count(*) FILTER (WHERE is_counted), count(*) FILTER (WHERE NOT is_counted), "
-        "min(start_ns) FILTER (WHERE NOT is_counted) FROM open_now(?1) AS o WHERE (?12 IS NULL OR "
-        "function_id IN (SELECT value FROM json_each(?12))) AND (?11 IS NULL OR EXISTS (SELECT 1 "
-        "FROM json_each(?11) AS w WHERE w.value ->> 0 = o.stream_id AND o.start_ns >= "
-        "w.value ->> 1 AND o.start_ns < w.value ->> 2))";
     sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    int result = sqlite3_prepare_v2(database, sj_report_open_calls_count_sql, -1, &row, NULL);
     if (result == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         if (choice != NULL) {
@@ -125,16 +82,11 @@ sj_status sj_session_summary_read(sqlite3 *database, int64_t session_id,
 {
     sqlite3_stmt *row = NULL;
     *summary = (sj_session_summary){0};
-    char *sql = sqlite3_mprintf(
-        "SELECT count(*) FILTER (WHERE chosen), coalesce(sum(calls) FILTER (WHERE chosen), 0), "
-        "coalesce(sum(untrusted) FILTER (WHERE chosen), 0), max(coalesce(sum(self_ns), 0), %s) "
-        "FROM (SELECT *, ?12 IS NULL OR function_id IN (SELECT value FROM json_each(?12)) AS "
-        "chosen "
-        "FROM %s WHERE session_id = ?1)",
-        /* A call that began in a window may end after it. Its callees after the window are not in
-         * the sum of self times. */
-        is_of_windows(choice) ? "coalesce(max(total_ns), 0)" : "0",
-        is_of_windows(choice) ? CALLS_IN_WINDOWS("", "") : "function_stats");
+    char *sql = sqlite3_mprintf(sj_report_summary_sql,
+                                /* A call that began in a window may end after it. Its callees after
+                                 * the window are not in the sum of self times. */
+                                is_of_windows(choice) ? "coalesce(max(total_ns), 0)" : "0",
+                                is_of_windows(choice) ? sj_report_windows_sql : "function_stats");
     if (sql == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
@@ -233,22 +185,10 @@ static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
 static sj_status print_kind(sqlite3 *database, int64_t session_id, const sj_terminal *terminal,
                             sj_error *error)
 {
-    static const char sql[] =
-        "SELECT CASE WHEN s.parent_session_id IS NOT NULL THEN 'a flight dump of session ' ||"
-        " s.parent_session_id || (SELECT iif(count(*) = 0, '', '; sums count ' || count(*) ||"
-        " iif(count(*) = 1, ' call', ' calls') || ' that began before it, single calls do not')"
-        " FROM open_before(?1)) WHEN s.mode = 'flight' THEN 'a flight recording, whose calls are "
-        "in "
-        "its"
-        " dumps: ' || coalesce((SELECT 'session ' || group_concat(d.session_id, ', ') FROM sessions"
-        " AS d WHERE d.parent_session_id = s.session_id), 'none was made') END, (SELECT"
-        " count(*) FROM gaps AS g WHERE g.session_id = ?1 AND " SJ_GAP_IS_WAIT "), (SELECT"
-        " coalesce(sum(g.end_ns - g.start_ns), 0) FROM gaps AS g WHERE g.session_id = ?1"
-        " AND " SJ_GAP_IS_WAIT ") FROM sessions AS s WHERE s.session_id = ?1";
     sqlite3_stmt *row = NULL;
     char text[256];
     char duration[SJ_DURATION_TEXT_BYTES];
-    SJ_TRY(find_row(database, sql, session_id, &row, error));
+    SJ_TRY(find_row(database, sj_report_kind_sql, session_id, &row, error));
     if (sqlite3_column_type(row, 0) != SQLITE_NULL) {
         print_cut((const char *)sqlite3_column_text(row, 0), terminal);
         putchar('\n');
@@ -269,14 +209,8 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                   const sj_session_summary *summary, const sj_terminal *terminal,
                                   sj_error *error)
 {
-    static const char sql[] =
-        "SELECT session_id, name, command, started_realtime_ns, ended_realtime_ns, state, "
-        "max(lost_calls, coalesce(device_lost_calls, 0)), "
-        "(SELECT count(*) FROM threads WHERE session_id = ?1), missing_blocks, missing_calls "
-        "FROM sessions "
-        "WHERE session_id = ?1";
     sqlite3_stmt *row = NULL;
-    SJ_TRY(find_row(database, sql, session_id, &row, error));
+    SJ_TRY(find_row(database, sj_report_header_sql, session_id, &row, error));
     char title[SJ_FUNCTION_NAME_BYTES];
     char clean[SJ_FUNCTION_NAME_BYTES];
     char threads[SJ_THREAD_SUMS_BYTES];

@@ -7,7 +7,6 @@
 #include "collector-server/cli/report_columns.h"
 #include "collector-server/cli/terminal.h"
 #include "collector-server/cli/thread_sums.h"
-#include "collector-server/query/estimate_columns.h"
 
 #include <sqlite3.h>
 #include <stdint.h>
@@ -26,15 +25,6 @@ typedef struct sj_session_summary {
 } sj_session_summary;
 
 enum { SJ_SESSION_HEADER_LINES = 4 };
-
-/* A query in brackets: for each function, the number of chosen calls that were open at the end of
- * the recording. Its columns are function_id and open_calls. Its parameters are those of
- * sj_report_source. */
-#define SJ_REPORT_OPEN_CALLS                                                                       \
-    "(SELECT o.function_id, count(*) AS open_calls FROM streams AS x JOIN open_calls AS o USING "  \
-    "(stream_id) WHERE x.session_id = ?1 AND (?11 IS NULL OR EXISTS (SELECT 1 FROM "               \
-    "json_each(?11) AS w WHERE w.value ->> 0 = x.stream_id AND o.start_ns >= w.value ->> 1 AND "   \
-    "o.start_ns < w.value ->> 2)) GROUP BY o.function_id)"
 
 /* Returns a table, or a query in brackets, that has a row for each function with the columns of
  * function_stats. It counts only the chosen calls. Its parameters are ?1, the session, and ?11.
@@ -61,14 +51,8 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 /* Prints the names of the columns. */
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
-/* The expressions after the selected columns, over rows s. The first is true if all times are
- * estimates. The second is true if the self time is an estimate, perhaps only because callees were
- * estimated. */
-#define SJ_REPORT_ESTIMATES                                                                        \
-    SJ_IS_ESTIMATE("s.session_id", "s.function_id")                                                \
-    ", " SJ_IS_SELF_ESTIMATE("s.session_id", "s.function_id")
-
-/* True if times of the current row of `statement` are estimates, as SJ_REPORT_ESTIMATES says. */
+/* True if times of the current row of `statement` are estimates. After the selected columns it has
+ * sj_report_is_estimate_sql and sj_report_is_self_estimate_sql (schema/queries/cli/report.sql). */
 bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement);
 
 /* Prints the current row of `statement`: one value per selected column, in their order. Estimates

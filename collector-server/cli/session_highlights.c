@@ -1,6 +1,6 @@
 #include "collector-server/cli/session_highlights.h"
 
-#include "collector-server/query/estimate_columns.h"
+#include "schema/queries/cli/session_highlights.h"
 
 #include <stdio.h>
 
@@ -59,28 +59,11 @@ static void read_zombies(sqlite3_stmt *row, sj_session_highlights *highlights)
     highlights->zombie_reports = (uint64_t)sqlite3_column_int64(row, 0);
 }
 
-/* ?1 is the session */
-static const char functions_sql[] = "SELECT f.name, s.self_ns, s.calls, " SJ_IS_SELF_ESTIMATE(
-    "s.session_id", "s.function_id") " FROM function_stats s LEFT JOIN functions f USING "
-                                     "(function_id) WHERE s.session_id = ?1 AND s.self_ns > 0"
-                                     " ORDER BY s.self_ns DESC LIMIT ?2";
 static const char self_time_sql[] = "SELECT sum(self_ns) FROM function_stats WHERE session_id = ?1";
 static const char crash_sql[] =
     "SELECT exit_signal, core_dumped FROM processes"
     " WHERE session_id = ?1 AND exit_signal IS NOT NULL ORDER BY number LIMIT 1";
 static const char zombies_sql[] = "SELECT count(*) FROM zombie_reports WHERE session_id = ?1";
-
-/* The innermost open calls of the process that crashed first, in the stream that entered a call
- * last. */
-static const char frames_sql[] =
-    "SELECT f.name, o.depth FROM open_calls o LEFT JOIN functions f USING (function_id)"
-    " WHERE o.stream_id = (SELECT o.stream_id FROM processes p"
-    "  JOIN threads t ON t.session_id = p.session_id AND t.process_number = p.number"
-    "  JOIN streams s USING (thread_id) JOIN open_calls o USING (stream_id)"
-    "  WHERE p.session_id = ?1 AND p.number = (SELECT min(number) FROM processes"
-    "   WHERE session_id = ?1 AND exit_signal IS NOT NULL)"
-    "  ORDER BY o.start_ns DESC, o.depth DESC LIMIT 1)"
-    " ORDER BY o.depth DESC LIMIT ?2";
 
 void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
                                 sj_session_highlights *highlights)
@@ -89,10 +72,10 @@ void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
         const char *sql;
         int most;
         read_row *read;
-    } parts[] = {{functions_sql, SJ_HIGHLIGHT_FUNCTIONS, read_function},
+    } parts[] = {{sj_session_highlights_functions_sql, SJ_HIGHLIGHT_FUNCTIONS, read_function},
                  {self_time_sql, 1, read_self_time},
                  {crash_sql, 1, read_crash},
-                 {frames_sql, SJ_HIGHLIGHT_FRAMES, read_frame},
+                 {sj_session_highlights_frames_sql, SJ_HIGHLIGHT_FRAMES, read_frame},
                  {zombies_sql, 1, read_zombies}};
     *highlights = (sj_session_highlights){0};
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {

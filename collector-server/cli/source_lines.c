@@ -2,6 +2,7 @@
 
 #include "agent/objfile/debug_file.h"
 #include "agent/objfile/symbol_file.h"
+#include "schema/queries/cli/source_lines.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -109,15 +110,12 @@ static bool find_line(source_lines *lines, sqlite3_stmt *row, const char **path,
  * the connection closes, and a connection with open statements cannot be closed. */
 static void source_line(sqlite3_context *context, int count, sqlite3_value **arguments)
 {
-    static const char sql[] = "SELECT m.module_id, f.offset, m.path, m.build_id, l.file, l.line "
-                              "FROM functions AS f JOIN modules AS m USING (module_id) "
-                              "LEFT JOIN function_lines AS l USING (function_id) "
-                              "WHERE f.function_id = ?1";
     (void)count;
     sqlite3_stmt *row = NULL;
     const char *path = NULL;
     int line = 0;
-    if (sqlite3_prepare_v2(sqlite3_context_db_handle(context), sql, -1, &row, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(sqlite3_context_db_handle(context), sj_source_line_sql, -1, &row,
+                           NULL) != SQLITE_OK) {
         sqlite3_result_error(context, "source lines cannot be read", -1);
         return;
     }

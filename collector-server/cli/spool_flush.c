@@ -4,10 +4,11 @@
 #include "agent/host/device.h"
 #include "agent/host/directories.h"
 #include "agent/recording/recovery.h"
+#include "agent/recording/session_uplink.h"
 #include "agent/uplink/nng_channel.h"
 #include "agent/uplink/spool_aside.h"
+#include "agent/uplink/spool_collector.h"
 #include "agent/uplink/spool_quota.h"
-#include "agent/uplink/spool_secret.h"
 #include "agent/uplink/uplink.h"
 #include "collector-server/cli/embedded.h"
 #include "proto/base/progress.h"
@@ -64,25 +65,16 @@ static sj_status send_spool(const char *directory, const char *url, const char *
     sj_device device;
     sj_spool *spool = NULL;
     sj_uplink *uplink = NULL;
-    uint8_t *hello = NULL;
-    size_t hello_bytes = 0;
-    uint8_t secret[SJ_SPOOL_SECRET_BYTES];
     SJ_TRY(sj_enrolment_device(&device, error));
     SJ_TRY(sj_spool_open(&options, &spool, error));
-    sj_status status = sj_spool_secret_read(directory, secret, error);
-    if (status == SJ_OK) {
-        status = sj_device_hello(&device, getenv("SOJOURN_TOKEN"),
-                                 (sj_slice){.data = secret, .size = sizeof(secret)}, &hello,
-                                 &hello_bytes);
-    }
-    if (status == SJ_OK) {
-        const sj_uplink_options link = {.channel = &sj_channel_nng,
-                                        .url = url,
-                                        .hello = {.data = hello, .size = hello_bytes},
-                                        .window = file != NULL ? SJ_EMBEDDED_WINDOW : 0};
-        status = sj_uplink_start(spool, &link, &uplink, error);
-    }
-    free(hello);
+    const sj_session_collector collector = {.url = url, .token = getenv("SOJOURN_TOKEN")};
+    const sj_session_uplink session = {
+        .device = &device,
+        .directory = directory,
+        .collectors = &collector,
+        .collector_count = 1,
+        .link = {.channel = &sj_channel_nng, .window = file != NULL ? SJ_EMBEDDED_WINDOW : 0}};
+    sj_status status = sj_session_uplink_start(&session, spool, &uplink, error);
     if (status == SJ_OK) {
         sj_uplink_status reported;
         sj_spool_counters counters;
@@ -135,6 +127,7 @@ static sj_status deliver_spool(const char *directory, const char *destination, i
 static void flush_one(const char *path, const sj_flush_request *request, sj_flush_totals *totals)
 {
     const char *to = request->collector;
+    char chosen[SJ_SPOOL_COLLECTOR_BYTES];
     sj_recovery_claim claim;
     sj_recovery_result salvaged;
     sj_error error = {0};
@@ -147,6 +140,9 @@ static void flush_one(const char *path, const sj_flush_request *request, sj_flus
     if (request->only_for != NULL && strcmp(claim.destination, request->only_for) != 0) {
         sj_recovery_release(&claim, false);
         return;
+    }
+    if (to == NULL && sj_spool_collector_read(claim.spool_directory, chosen)) {
+        to = chosen; /* a device with several collectors has sent it there */
     }
     sj_status status = sj_recovery_session(&claim, &salvaged, &error);
     totals->salvaged += salvaged.recovered;

@@ -6,6 +6,7 @@
 #include "agent/host/directories.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/sql_completion.h"
+#include "schema/queries/cli/sql_shell.h"
 
 #include <editline/readline.h>
 #include <limits.h>
@@ -135,15 +136,7 @@ static int run_named(sql_shell *shell, char **words, size_t count)
 
 static int print_tables(sql_shell *shell)
 {
-    return sj_statement_runner_run(
-        shell->runner,
-        "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') AND name NOT LIKE "
-        "'sqlite_%' UNION ALL SELECT value, 'function' FROM json_each('[\"calls\", "
-        "\"call_aggregate\", \"call_groups\", \"descendants\", \"ancestors\", \"siblings\", "
-        "\"sequence\", \"contains\", \"intervals_intersect\", \"concurrency\", \"coverage\", "
-        "\"call_tree\", \"physical_tree\", \"flame\", \"open_paths\", \"open_now\", "
-        "\"open_before\", \"histogram\", \"session_set\", "
-        "\"diff_functions\", \"diff_tree\"]') ORDER BY 1");
+    return sj_statement_runner_run(shell->runner, sj_sql_shell_tables_sql);
 }
 
 static int run_dot_command(sql_shell *shell, char *line)

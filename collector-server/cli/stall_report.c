@@ -8,6 +8,7 @@
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/query/query.h"
+#include "schema/queries/cli/stall_report.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -15,35 +16,6 @@
 
 /* Columns of a stall, in the order of both queries. */
 enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, REALTIME, UTC };
-
-#define NEAR_NS "2000000000"
-
-static const char reported_sql[] =
-    "SELECT r.session_id, r.payload ->> 'watch', r.payload ->> 'waited_ns',"
-    " r.at_ns - (r.payload ->> 'age_ns') + (r.payload ->> 'waited_ns') / 2,"
-    " (SELECT d.session_id FROM triggers t JOIN sessions d ON d.uuid = t.child_session_uuid"
-    "  WHERE t.session_id = r.session_id AND t.event = 'jank'"
-    "   AND t.subject = r.payload ->> 'watch' AND t.at_ns BETWEEN r.at_ns AND r.at_ns + " NEAR_NS
-    "  ORDER BY t.at_ns LIMIT 1),"
-    " (SELECT number FROM threads h WHERE h.session_id = r.session_id"
-    "   AND h.tid = r.payload ->> 'tid'),"
-    " r.report_id,"
-    " s.started_realtime_ns + r.at_ns,"
-    " datetime((s.started_realtime_ns + r.at_ns) / 1000000000, 'unixepoch')"
-    " FROM reports r JOIN sessions s USING (session_id)"
-    " WHERE r.monitor = 'stall' ORDER BY r.session_id, r.at_ns";
-
-static const char fired_sql[] =
-    "SELECT t.session_id, t.subject, t.value, t.at_ns - t.value / 2, d.session_id,"
-    " t.thread_number, NULL,"
-    " s.started_realtime_ns + t.at_ns,"
-    " datetime((s.started_realtime_ns + t.at_ns) / 1000000000, 'unixepoch')"
-    " FROM triggers t JOIN sessions s USING (session_id)"
-    " LEFT JOIN sessions d ON d.uuid = t.child_session_uuid"
-    " WHERE t.event = 'jank' AND t.value > 0 AND NOT EXISTS (SELECT 1 FROM reports r"
-    "  WHERE r.session_id = t.session_id AND r.monitor = 'stall'"
-    "   AND r.payload ->> 'watch' = t.subject AND t.at_ns BETWEEN r.at_ns AND r.at_ns + " NEAR_NS
-    ") ORDER BY t.session_id, t.at_ns";
 
 static const char threads_sql[] =
     "SELECT thread_id, number, tid, name FROM threads WHERE session_id = ?1"
@@ -68,24 +40,6 @@ static const char stops_sql[] =
     " WHERE report_id = ?1";
 
 static const char list_sql[] = "SELECT value FROM json_each(?1)";
-
-/* A stall as JSON. Parameters: ?1 is the session of its calls, ?2 its thread, ?3 its moment, ?4 its
- * report, ?5 to ?8 its other members. */
-static const char json_sql[] =
-    "SELECT json_object('session_id', ?5, 'watch', ?6, 'waited_ns', ?7, 'moment_ns', ?3,"
-    " 'realtime_ns', CAST(?8 AS TEXT), 'calls_session_id', ?1, 'report', (SELECT json(payload) "
-    "FROM reports"
-    "  WHERE report_id = ?4), 'threads', (SELECT json_group_array(json(each)) FROM ("
-    "  SELECT json_object('number', t.number, 'tid', t.tid, 'name', t.name,"
-    "   'is_stalled', json(iif(t.number = ?2, 'true', 'false')), 'open_calls', ("
-    "   SELECT json_group_array(json_object('function', name, 'until_then_ns', ?3 - start_ns,"
-    "    'duration_ns', duration_ns, 'depth', depth)) FROM ("
-    "    SELECT f.name, c.start_ns, c.duration_ns, c.depth FROM calls c"
-    "    JOIN functions f USING (function_id) WHERE c.session_id = ?1"
-    "    AND c.thread_id = t.thread_id AND c.start_ns <= ?3"
-    "    AND (c.end_ns IS NULL OR c.end_ns > ?3) ORDER BY c.depth))) AS each"
-    "  FROM threads t WHERE t.session_id = ?1 AND t.started_ns <= ?3"
-    "  ORDER BY t.number <> ?2, t.number)))";
 
 static const char *text_of(sqlite3_stmt *row, int column)
 {
@@ -275,8 +229,8 @@ static sj_status print_all(sqlite3 *database, const char *sql, uint64_t *count)
 sj_status sj_stall_report_print(sqlite3 *database)
 {
     uint64_t count = 0;
-    SJ_TRY(print_all(database, reported_sql, &count));
-    SJ_TRY(print_all(database, fired_sql, &count));
+    SJ_TRY(print_all(database, sj_stall_report_reported_sql, &count));
+    SJ_TRY(print_all(database, sj_stall_report_fired_sql, &count));
     if (count == 0) {
         printf("no thread was late\n");
     }
@@ -288,7 +242,7 @@ static sj_status add_stall(sqlite3 *database, sqlite3_stmt *stall, json_t *stall
     sqlite3_stmt *row = NULL;
     const int calls = sqlite3_column_type(stall, DUMP) != SQLITE_NULL ? DUMP : SESSION;
     const int columns[] = {calls, THREAD, MOMENT, REPORT, SESSION, NAME, WAITED, REALTIME};
-    SJ_TRY(prepare(database, json_sql, &row));
+    SJ_TRY(prepare(database, sj_stall_report_json_sql, &row));
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
         sqlite3_bind_value(row, (int)i + 1, sqlite3_column_value(stall, columns[i]));
     }
@@ -317,9 +271,9 @@ static sj_status add_all(sqlite3 *database, const char *sql, json_t *stalls)
 sj_status sj_stall_report_json(sqlite3 *database, json_t **stalls)
 {
     *stalls = json_array();
-    sj_status status = add_all(database, reported_sql, *stalls);
+    sj_status status = add_all(database, sj_stall_report_reported_sql, *stalls);
     if (status == SJ_OK) {
-        status = add_all(database, fired_sql, *stalls);
+        status = add_all(database, sj_stall_report_fired_sql, *stalls);
     }
     if (status != SJ_OK) {
         json_decref(*stalls);

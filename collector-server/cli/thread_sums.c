@@ -2,43 +2,13 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/query/query.h"
+#include "schema/queries/cli/thread_sums.h"
 
 #include <stdio.h>
 
 #define LEAST_NS INT64_C(40000000) /* a shorter time has only one or two samples of a thread */
 
 enum { THREADS_SHOWN = 10, NAME_COLUMN = 48, LEAST_NAME = 12 };
-
-/* The sums of a whole session: the totals of its processes' last reports. */
-static const char whole_sql[] =
-    "WITH last AS (SELECT max(number) AS number FROM reports WHERE session_id = ?1 "
-    "AND monitor = 'threads' AND kind = 'times' GROUP BY process_number) "
-    "SELECT sum(r.payload ->> '$.watched_ns'), sum(r.payload ->> '$.cpu_ns'), "
-    "sum(r.payload ->> '$.ready_ns') FROM last JOIN reports AS r "
-    "ON r.session_id = ?1 AND r.number = last.number";
-
-/* The steps of the chosen threads, with the part of each step inside a window. */
-#define CHOSEN_PARTS                                                                               \
-    "WITH chosen AS MATERIALIZED (SELECT DISTINCT t.number AS thread_number, "                     \
-    "w.value ->> 1 AS from_ns, w.value ->> 2 AS to_ns FROM json_each(?11) AS w "                   \
-    "JOIN streams AS s ON s.stream_id = w.value ->> 0 JOIN threads AS t USING (thread_id) "        \
-    "UNION ALL SELECT number, -9223372036854775807, 9223372036854775807 FROM threads "             \
-    "WHERE session_id = ?1 AND ?11 IS NULL), "                                                     \
-    "parts AS (SELECT x.thread_number, x.cpu_ns, x.ready_ns, x.to_ns - x.from_ns AS length_ns, "   \
-    "min(x.to_ns, c.to_ns) - max(x.from_ns, c.from_ns) AS inside_ns "                              \
-    "FROM thread_times AS x CROSS JOIN chosen AS c USING (thread_number) "                         \
-    "WHERE x.session_id = ?1 AND x.reported_ns >= (SELECT min(from_ns) FROM chosen) "              \
-    "AND x.from_ns < c.to_ns AND x.to_ns > c.from_ns AND x.to_ns > x.from_ns) "
-#define SUMS                                                                                       \
-    "sum(p.inside_ns), CAST(sum(1.0 * p.cpu_ns * p.inside_ns / p.length_ns) AS INTEGER), "         \
-    "CAST(sum(1.0 * p.ready_ns * p.inside_ns / p.length_ns) AS INTEGER)"
-
-static const char chosen_sql[] = CHOSEN_PARTS "SELECT " SUMS " FROM parts AS p";
-
-static const char threads_sql[] =
-    CHOSEN_PARTS "SELECT " SUMS ", t.number, t.tid, t.name, count(*) OVER () FROM parts AS p "
-                 "JOIN threads AS t ON t.session_id = ?1 AND t.number = p.thread_number "
-                 "GROUP BY p.thread_number ORDER BY 2 DESC, t.number LIMIT ?2";
 
 static sj_status prepare(sqlite3 *database, const char *sql, int64_t session_id,
                          const sj_call_choice *choice, sqlite3_stmt **row, sj_error *error)
@@ -70,7 +40,8 @@ sj_status sj_thread_sums_read(sqlite3 *database, int64_t session_id, const sj_ca
 {
     const bool all = choice == NULL || choice->selection == NULL;
     sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(database, all ? whole_sql : chosen_sql, session_id, choice, &row, error));
+    SJ_TRY(prepare(database, all ? sj_thread_sums_whole_sql : sj_thread_sums_chosen_sql, session_id,
+                   choice, &row, error));
     const int result = sqlite3_step(row);
     if (result == SQLITE_ROW) {
         *sums = read_sums(row);
@@ -139,7 +110,7 @@ sj_status sj_thread_sums_print(sqlite3 *database, int64_t session_id, const sj_c
     int64_t shown = 0;
     int64_t all = 0;
     int result;
-    SJ_TRY(prepare(database, threads_sql, session_id, choice, &row, error));
+    SJ_TRY(prepare(database, sj_thread_sums_threads_sql, session_id, choice, &row, error));
     sqlite3_bind_int64(row, 2, THREADS_SHOWN);
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         if (shown++ == 0) {

@@ -5,7 +5,9 @@
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/base/hash_map.h"
+#include "schema/queries/cli/tree_values.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -316,17 +318,12 @@ static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_value
     static const char calls_sql[] =
         "SELECT call_id, parent_id, function_id, duration_ns FROM calls "
         "WHERE session_id = ?1 ORDER BY call_id";
-    static const char values_sql[] =
-        "SELECT call_id, position, kind, CASE typeof(value) WHEN 'text' THEN quote(value) "
-        "WHEN 'blob' THEN quote(value) WHEN 'null' THEN coalesce(note, 'NULL') ELSE value END || "
-        "iif(note = 'cut', '...', '') FROM arguments WHERE session_id = ?1 "
-        "ORDER BY call_id, position, kind";
     sqlite3_stmt *call = NULL;
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_OK;
     int result = sqlite3_prepare_v2(database, calls_sql, -1, &call, NULL);
     if (result == SQLITE_OK) {
-        result = sqlite3_prepare_v2(database, values_sql, -1, &row, NULL);
+        result = sqlite3_prepare_v2(database, sj_tree_values_sql, -1, &row, NULL);
     }
     if (result == SQLITE_OK) {
         sqlite3_bind_int64(call, 1, session_id);
@@ -397,16 +394,7 @@ sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id, sj_tree_val
 
 size_t sj_tree_values_of(const sj_tree_values *values, int64_t path_id, const sj_path_values **of)
 {
-    size_t low = 0;
-    size_t high = values->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (values->items[middle].path_id < path_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, values->count, i, values->items[i].path_id < path_id);
     size_t end = low;
     while (end < values->count && values->items[end].path_id == path_id) {
         end++;

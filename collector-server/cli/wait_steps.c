@@ -1,6 +1,7 @@
 #include "collector-server/cli/wait_steps.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
@@ -78,18 +79,10 @@ void sj_wait_steps_deinit(sj_wait_steps *steps)
  * a later thread. */
 static size_t find_step(const sj_wait_steps *steps, int64_t thread_id, int64_t ns)
 {
-    size_t low = 0;
-    size_t high = steps->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const sj_wait_step *step = &steps->steps[middle];
-        if (step->thread_id < thread_id || (step->thread_id == thread_id && step->to_ns <= ns)) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    const sj_wait_step *all = steps->steps;
+    return SJ_BISECT(0, steps->count, i,
+                     all[i].thread_id < thread_id ||
+                         (all[i].thread_id == thread_id && all[i].to_ns <= ns));
 }
 
 /* Adds lower bounds for the part of a step between two moments. */

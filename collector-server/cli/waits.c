@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/wait_steps.h"
 #include "proto/base/array.h"
+#include "schema/queries/cli/waits.h"
 
 #include <stdlib.h>
 
@@ -193,15 +194,9 @@ static void merge_functions(sj_waits *waits)
 static sj_status read_calls(sqlite3 *database, wait_walk *walk, int64_t session_id,
                             const sj_call_choice *choice)
 {
-    static const char sql[] =
-        "SELECT c.call_id, c.parent_id, c.function_id, c.thread_id, c.start_ns, c.duration_ns "
-        "FROM calls AS c WHERE c.session_id = ?1 AND c.duration_ns >= ?2 AND (?11 IS NULL OR "
-        "EXISTS (SELECT 1 FROM json_each(?11) AS w WHERE w.value ->> 0 = c.stream_id AND "
-        "c.start_ns >= w.value ->> 1 AND c.start_ns < w.value ->> 2)) "
-        "ORDER BY c.call_id"; /* by stream, in the order of entries */
     sqlite3_stmt *row = NULL;
     sj_status status = SJ_OK;
-    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    int result = sqlite3_prepare_v2(database, sj_waits_calls_sql, -1, &row, NULL);
     if (result == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         sqlite3_bind_int64(row, 2, SJ_WAITS_LEAST_NS);

@@ -341,10 +341,11 @@ static sj_status write_file(arrow_writer *writer, sj_error *error)
     return SJ_OK;
 }
 
-static sj_status write_arrow(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_arrow(sqlite3 *database, const sj_call_part *part, FILE *output,
+                             sj_error *error)
 {
     arrow_writer writer = {.output = output};
-    sj_status status = sj_call_reader_open(&writer.calls, database, session_id, error);
+    sj_status status = sj_call_reader_open(&writer.calls, database, part, error);
     if (status == SJ_OK) {
         status = write_file(&writer, error);
     }
@@ -362,6 +363,7 @@ static sj_status write_arrow(sqlite3 *database, int64_t session_id, FILE *output
 
 const sj_exporter sj_exporter_arrow = {
     .name = "arrow",
+    .endings = ".arrow",
     .summary = "the calls as an Arrow IPC file, for Python, R and data frames",
     .lists_calls = true,
     .write = write_arrow,

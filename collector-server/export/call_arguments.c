@@ -164,20 +164,30 @@ static void write_value(sqlite3_stmt *row, FILE *output)
     }
 }
 
-/* Writes the text before the next pair: `,"args":{` before the first one, else a comma. */
-static void begin_pair(bool *has_any, FILE *output)
+/* The pairs of an object. */
+typedef struct pair_list {
+    FILE *output;
+    const char *before; /* is written before the object, which is written if it has a pair */
+    bool has_any;
+} pair_list;
+
+static FILE *begin_pair(pair_list *pairs)
 {
-    fputs(*has_any ? "," : ",\"args\":{", output);
-    *has_any = true;
+    if (!pairs->has_any) {
+        fputs(pairs->before, pairs->output);
+    }
+    fputc(pairs->has_any ? ',' : '{', pairs->output);
+    pairs->has_any = true;
+    return pairs->output;
 }
 
 static void write_values(const sj_call_arguments_reader *reader, int64_t function_id,
-                         int64_t call_id, bool *has_any, FILE *output)
+                         int64_t call_id, pair_list *pairs)
 {
     char *rules = NULL;
     sqlite3_bind_int64(reader->values, 2, call_id);
     while (sqlite3_step(reader->values) == SQLITE_ROW) {
-        begin_pair(has_any, output);
+        FILE *output = begin_pair(pairs);
         write_key(reader, function_id, reader->values, output);
         write_value(reader->values, output);
         if (rules == NULL && sqlite3_column_type(reader->values, COLUMN_RULES) != SQLITE_NULL) {
@@ -186,22 +196,20 @@ static void write_values(const sj_call_arguments_reader *reader, int64_t functio
     }
     sqlite3_reset(reader->values);
     if (rules != NULL) {
-        begin_pair(has_any, output);
+        FILE *output = begin_pair(pairs);
         fputs("\"rules\":", output);
         sj_json_text(output, rules);
         free(rules);
     }
 }
 
-static void write_costs(const sj_call_arguments_reader *reader, int64_t call_id, bool *has_any,
-                        FILE *output)
+static void write_costs(const sj_call_arguments_reader *reader, int64_t call_id, pair_list *pairs)
 {
     sqlite3_bind_int64(reader->costs, 2, call_id);
     if (sqlite3_step(reader->costs) == SQLITE_ROW) {
         for (int i = 0; i < sqlite3_column_count(reader->costs); i++) {
             if (sqlite3_column_type(reader->costs, i) != SQLITE_NULL) {
-                begin_pair(has_any, output);
-                fprintf(output, "\"%s\":%lld", sqlite3_column_name(reader->costs, i),
+                fprintf(begin_pair(pairs), "\"%s\":%lld", sqlite3_column_name(reader->costs, i),
                         (long long)sqlite3_column_int64(reader->costs, i));
             }
         }
@@ -210,16 +218,16 @@ static void write_costs(const sj_call_arguments_reader *reader, int64_t call_id,
 }
 
 void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
-                             int64_t call_id, FILE *output)
+                             int64_t call_id, const char *before, FILE *output)
 {
-    bool has_any = false;
+    pair_list pairs = {.output = output, .before = before};
     if (reader->values != NULL) {
-        write_values(reader, function_id, call_id, &has_any, output);
+        write_values(reader, function_id, call_id, &pairs);
     }
     if (reader->costs != NULL) {
-        write_costs(reader, call_id, &has_any, output);
+        write_costs(reader, call_id, &pairs);
     }
-    if (has_any) {
+    if (pairs.has_any) {
         fputc('}', output);
     }
 }

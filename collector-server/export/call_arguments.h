@@ -29,8 +29,9 @@ SJ_MUST_CHECK sj_status sj_call_arguments_open(sqlite3 *database, int64_t sessio
                                                sj_call_arguments_reader *reader, sj_error *error);
 void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed one */
 
-/* Writes `,"args":{...}` for a call. Writes nothing if nothing was recorded. */
+/* Writes `before` and an object with the recorded data of a call. Writes nothing if nothing was
+ * recorded. */
 void sj_call_arguments_write(const sj_call_arguments_reader *reader, int64_t function_id,
-                             int64_t call_id, FILE *output);
+                             int64_t call_id, const char *before, FILE *output);
 
 #endif

@@ -3,13 +3,16 @@
 #include "collector-server/export/call_columns.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/base/utf8_text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
+    COLUMN_STREAM_ID = 2,
     COLUMN_FUNCTION_ID = 4,
+    COLUMN_DEPTH = 6,
     COLUMN_START_NS = 7,
     COLUMN_END_NS,
     COLUMN_ENDING = 11,
@@ -32,8 +35,8 @@ const sj_call_column sj_call_columns[SJ_CALL_COLUMNS] = {
 };
 
 static const char calls_sql[] =
-    "SELECT call_id, session_id, stream_id, thread_id, function_id, parent_id, depth, start_ns, "
-    "end_ns, duration_ns, self_ns, ending, flags FROM calls WHERE session_id = ?1 ORDER BY call_id";
+    "c.call_id, c.session_id, c.stream_id, c.thread_id, c.function_id, c.parent_id, c.depth, "
+    "c.start_ns, c.end_ns, c.duration_ns, c.self_ns, c.ending, c.flags";
 
 const char *const sj_call_endings[SJ_CALL_ENDINGS] = {"returned", "unwound", "open", "truncated"};
 
@@ -99,10 +102,10 @@ static sj_status read_start(sj_call_reader *reader, sj_error *error)
     return SJ_OK;
 }
 
-sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, int64_t session_id,
+sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, const sj_call_part *part,
                               sj_error *error)
 {
-    *reader = (sj_call_reader){.database = database, .session_id = session_id};
+    *reader = (sj_call_reader){.database = database, .session_id = part->session_id};
     for (size_t i = 0; i < SJ_CALL_COLUMNS; ++i) {
         reader->values[i] = malloc(SJ_CALL_BATCH_ROWS * sizeof(*reader->values[i]));
         reader->valid[i] = malloc(SJ_CALL_BATCH_ROWS / 8);
@@ -117,15 +120,17 @@ sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database, int64_t
     SJ_TRY(read_functions(reader, error));
     SJ_TRY(
         prepare(reader, "SELECT name FROM functions WHERE function_id = ?1", &reader->name, error));
-    SJ_TRY(prepare(reader, calls_sql, &reader->calls, error));
-    sqlite3_bind_int64(reader->calls, 1, session_id);
-    return SJ_OK;
+    return sj_call_part_prepare(database, part, calls_sql, "", "", &reader->calls) == SJ_OK &&
+                   sj_call_filter_open(&reader->filter, database, part) == SJ_OK
+               ? SJ_OK
+               : fail(reader, error);
 }
 
 void sj_call_reader_close(sj_call_reader *reader)
 {
     sqlite3_finalize(reader->calls);
     sqlite3_finalize(reader->name);
+    sj_call_filter_close(&reader->filter);
     if (reader->in_transaction) {
         sqlite3_exec(reader->database, "COMMIT", NULL, NULL, NULL);
     }
@@ -140,21 +145,9 @@ void sj_call_reader_close(sj_call_reader *reader)
 /* Returns the range that contains a function id, or NULL. */
 static const sj_function_range *find_range(const sj_call_reader *reader, int64_t id)
 {
-    size_t low = 0;
-    size_t high = reader->range_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        const sj_function_range *range = &reader->ranges[middle];
-        if (id >= range->first_id && id - range->first_id < range->count) {
-            return range;
-        }
-        if (id < range->first_id) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return NULL;
+    const size_t after = SJ_BISECT(0, reader->range_count, i, reader->ranges[i].first_id <= id);
+    const sj_function_range *range = after != 0 ? &reader->ranges[after - 1] : NULL;
+    return range != NULL && id - range->first_id < range->count ? range : NULL;
 }
 
 static void put(sj_call_reader *reader, int column, size_t row, int64_t value)
@@ -229,7 +222,10 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
             reader->calls = NULL;
         } else if (result != SQLITE_ROW) {
             return fail(reader, error);
-        } else {
+        } else if (sj_call_filter_passes(&reader->filter,
+                                         sqlite3_column_int64(reader->calls, COLUMN_STREAM_ID),
+                                         sqlite3_column_int64(reader->calls, COLUMN_DEPTH),
+                                         sqlite3_column_int64(reader->calls, COLUMN_FUNCTION_ID))) {
             put_row(reader, reader->rows++);
         }
     }
@@ -238,17 +234,9 @@ sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)
 
 const char *sj_call_reader_name(sj_call_reader *reader, uint32_t place)
 {
-    size_t low = 0; /* the last range that begins at or before `place` */
-    size_t high = reader->range_count;
-    while (low + 1 < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (reader->ranges[middle].first_place <= place) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    const sj_function_range *range = &reader->ranges[low];
+    const size_t after =
+        SJ_BISECT(1, reader->range_count, i, reader->ranges[i].first_place <= place);
+    const sj_function_range *range = &reader->ranges[after - 1];
     sqlite3_reset(reader->name);
     sqlite3_bind_int64(reader->name, 1, range->first_id + (place - range->first_place));
     const char *name = sqlite3_step(reader->name) == SQLITE_ROW

@@ -7,6 +7,7 @@
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 
+#include "collector-server/export/call_part.h"
 #include "proto/base/error.h"
 
 #include <sqlite3.h>
@@ -43,6 +44,7 @@ typedef struct sj_call_reader {
     sqlite3 *database; /* borrowed */
     int64_t session_id, started_realtime_ns;
     sqlite3_stmt *calls, *name;
+    sj_call_filter filter;
     bool in_transaction;
     sj_function_range *ranges; /* sorted by id and by place */
     size_t range_count, range_capacity;
@@ -58,7 +60,7 @@ typedef struct sj_call_reader {
 
 /* Prepares a reader. Close it even if this fails. Returns SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database,
-                                            int64_t session_id, sj_error *error);
+                                            const sj_call_part *part, sj_error *error);
 void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed one */
 
 /* Reads up to SJ_CALL_BATCH_ROWS calls, sorted by id. `rows` is 0 at the end. Returns SJ_EIO. */

@@ -36,14 +36,17 @@ static sj_status push_name(name_stack *stack, const char *name)
     return stack->names[stack->depth++] != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
-static sj_status write_folded(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_folded(sqlite3 *database, const sj_call_part *part, FILE *output,
+                              sj_error *error)
 {
     sqlite3_stmt *row;
-    if (sqlite3_prepare_v2(database, "SELECT depth, name, self_ns FROM call_tree(?1)", -1, &row,
-                           NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database,
+                           "SELECT depth, name, self_ns FROM call_tree(?1, ?2, ?3) "
+                           "WHERE ?4 = 0 OR depth < ?4",
+                           -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the call paths: %s", sqlite3_errmsg(database));
     }
-    sqlite3_bind_int64(row, 1, session_id);
+    sj_call_part_bind_tree(part, row);
     name_stack stack = {0};
     sj_status status = SJ_OK;
     int result = SQLITE_DONE;
@@ -71,6 +74,7 @@ static sj_status write_folded(sqlite3 *database, int64_t session_id, FILE *outpu
 
 const sj_exporter sj_exporter_folded = {
     .name = "folded",
+    .endings = ".folded",
     .summary = "call paths with self time in ns, one a line, for flame graph tools",
     .write = write_folded,
 };

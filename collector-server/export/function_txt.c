@@ -42,11 +42,15 @@ enum {
     COLUMN_END,
     COLUMN_DEPTH,
     COLUMN_ENDING,
-    COLUMN_FLAGS
+    COLUMN_FLAGS,
+    COLUMN_FUNCTION
 };
 
 typedef struct line_stream {
     sqlite3_stmt *calls;
+    int64_t stream_id;
+    bool has_windows; /* calls between two windows are left out */
+    sj_call_filter filter;
     bool has_call; /* the statement is at a row */
     open_call *open;
     size_t count, capacity;
@@ -62,11 +66,17 @@ typedef struct line_writer {
     size_t heap_count;
 } line_writer;
 
+/* True if the innermost open call ends before the next call begins. Between two windows calls are
+ * left out, so that the depth alone does not tell. */
 static bool closes_next(const line_stream *stream)
 {
-    return stream->count != 0 &&
-           (!stream->has_call || stream->open[stream->count - 1].depth >=
-                                     sqlite3_column_int64(stream->calls, COLUMN_DEPTH));
+    if (stream->count == 0 || !stream->has_call) {
+        return stream->count != 0;
+    }
+    const open_call *last = &stream->open[stream->count - 1];
+    return last->depth >= sqlite3_column_int64(stream->calls, COLUMN_DEPTH) ||
+           (stream->has_windows && last->has_ended &&
+            last->end_ns < sqlite3_column_int64(stream->calls, COLUMN_START));
 }
 
 /* Finds the next line of a stream. Drops open calls without an exit that would end before it.
@@ -101,6 +111,19 @@ static void write_end(line_writer *writer, const line_stream *stream, bool is_es
     fprintf(writer->output, "%s%s\n", text, is_estimate ? ESTIMATE : "");
 }
 
+/* Goes to the next call of the stream that is written. */
+static sj_status find_call(line_stream *stream)
+{
+    int result;
+    while ((result = sqlite3_step(stream->calls)) == SQLITE_ROW &&
+           !sj_call_filter_passes(&stream->filter, stream->stream_id,
+                                  sqlite3_column_int64(stream->calls, COLUMN_DEPTH),
+                                  sqlite3_column_int64(stream->calls, COLUMN_FUNCTION))) {
+    }
+    stream->has_call = result == SQLITE_ROW;
+    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
+}
+
 static sj_status open_next(line_writer *writer, line_stream *stream)
 {
     sj_function_line line;
@@ -128,9 +151,7 @@ static sj_status open_next(line_writer *writer, line_stream *stream)
                     .depth = sqlite3_column_int64(stream->calls, COLUMN_DEPTH),
                     .end_ns = sqlite3_column_int64(stream->calls, COLUMN_END),
                     .has_ended = sqlite3_column_type(stream->calls, COLUMN_END) != SQLITE_NULL};
-    const int result = sqlite3_step(stream->calls);
-    stream->has_call = result == SQLITE_ROW;
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
+    return find_call(stream);
 }
 
 static void close_next(line_writer *writer, line_stream *stream)
@@ -180,22 +201,18 @@ static sj_status write_lines(line_writer *writer)
     return SJ_OK;
 }
 
-static sj_status open_stream(sqlite3 *database, int64_t session_id, int64_t stream_id,
-                             line_stream *stream)
+static sj_status open_stream(sqlite3 *database, const sj_call_part *part, line_stream *stream)
 {
-    static const char calls_sql[] =
-        "SELECT c.call_id, f.name, c.start_ns, iif(c.ending = 'open', NULL, c.end_ns), c.depth,"
-        " c.ending, c.flags FROM calls AS c "
-        "LEFT JOIN functions AS f ON f.function_id = c.function_id "
-        "WHERE c.session_id = ?1 AND c.stream_id = ?2 ORDER BY c.call_id";
-    if (sqlite3_prepare_v2(database, calls_sql, -1, &stream->calls, NULL) != SQLITE_OK) {
-        return SJ_EIO;
-    }
-    sqlite3_bind_int64(stream->calls, 1, session_id);
-    sqlite3_bind_int64(stream->calls, 2, stream_id);
-    const int result = sqlite3_step(stream->calls);
-    stream->has_call = result == SQLITE_ROW;
-    return result == SQLITE_ROW || result == SQLITE_DONE ? SJ_OK : SJ_EIO;
+    static const char columns[] =
+        "c.call_id, f.name, c.start_ns, iif(c.ending = 'open', NULL, c.end_ns), c.depth,"
+        " c.ending, c.flags, c.function_id";
+    SJ_TRY(sj_call_part_prepare(database, part, columns,
+                                "LEFT JOIN functions AS f ON f.function_id = c.function_id",
+                                "AND c.stream_id = ?2", &stream->calls));
+    SJ_TRY(sj_call_filter_open(&stream->filter, database, part));
+    sqlite3_bind_int64(stream->calls, 2, stream->stream_id);
+    stream->has_windows = part->selection != NULL;
+    return find_call(stream);
 }
 
 static void free_stream(line_stream *stream)
@@ -204,6 +221,7 @@ static void free_stream(line_stream *stream)
         free(stream->open[--stream->count].name);
     }
     free(stream->open);
+    sj_call_filter_close(&stream->filter);
     sqlite3_finalize(stream->calls);
 }
 
@@ -220,7 +238,7 @@ static int64_t ask(sqlite3 *database, const char *sql, int64_t session_id, int64
     return number;
 }
 
-static sj_status open_streams(sqlite3 *database, int64_t session_id, line_writer *writer,
+static sj_status open_streams(sqlite3 *database, const sj_call_part *part, line_writer *writer,
                               line_stream *streams, size_t count)
 {
     static const char sql[] = "SELECT s.stream_id, coalesce(t.tid, 0) FROM streams AS s "
@@ -230,11 +248,12 @@ static sj_status open_streams(sqlite3 *database, int64_t session_id, line_writer
     size_t opened = 0;
     sj_status status =
         sqlite3_prepare_v2(database, sql, -1, &row, NULL) == SQLITE_OK ? SJ_OK : SJ_EIO;
-    sqlite3_bind_int64(row, 1, session_id);
+    sqlite3_bind_int64(row, 1, part->session_id);
     while (status == SJ_OK && opened < count && sqlite3_step(row) == SQLITE_ROW) {
         line_stream *stream = &streams[opened++];
+        stream->stream_id = sqlite3_column_int64(row, 0);
         stream->tid = sqlite3_column_int64(row, 1);
-        status = open_stream(database, session_id, sqlite3_column_int64(row, 0), stream);
+        status = open_stream(database, part, stream);
         if (status == SJ_OK && find_next(stream)) {
             writer->heap[writer->heap_count++] = stream;
         }
@@ -243,24 +262,24 @@ static sj_status open_streams(sqlite3 *database, int64_t session_id, line_writer
     return status;
 }
 
-static sj_status write_function_txt(sqlite3 *database, int64_t session_id, FILE *output,
+static sj_status write_function_txt(sqlite3 *database, const sj_call_part *part, FILE *output,
                                     sj_error *error)
 {
     line_writer writer = {.output = output,
                           .started_ns =
                               ask(database,
                                   "SELECT started_realtime_ns FROM sessions WHERE session_id = ?1",
-                                  session_id, 0)};
-    const size_t count =
-        (size_t)ask(database, "SELECT count(*) FROM streams WHERE session_id = ?1", session_id, 0);
+                                  part->session_id, 0)};
+    const size_t count = (size_t)ask(database, "SELECT count(*) FROM streams WHERE session_id = ?1",
+                                     part->session_id, 0);
     line_stream *streams = calloc(count + 1, sizeof(*streams));
     writer.heap = calloc(count + 1, sizeof(*writer.heap));
     sj_status status = streams != NULL && writer.heap != NULL ? SJ_OK : SJ_ENOMEM;
     if (status == SJ_OK) {
-        status = sj_function_values_open(database, session_id, &writer.values, error);
+        status = sj_function_values_open(database, part->session_id, &writer.values, error);
     }
     if (status == SJ_OK) {
-        status = open_streams(database, session_id, &writer, streams, count);
+        status = open_streams(database, part, &writer, streams, count);
     }
     if (status == SJ_OK) {
         status = write_lines(&writer);

@@ -174,10 +174,11 @@ static sj_status write_file(parquet_writer *writer, sj_error *error)
     return write_footer(writer);
 }
 
-static sj_status write_parquet(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_parquet(sqlite3 *database, const sj_call_part *part, FILE *output,
+                               sj_error *error)
 {
     parquet_writer writer = {.output = output};
-    sj_status status = sj_call_reader_open(&writer.calls, database, session_id, error);
+    sj_status status = sj_call_reader_open(&writer.calls, database, part, error);
     if (status == SJ_OK) {
         status = write_file(&writer, error);
     }
@@ -193,6 +194,7 @@ static sj_status write_parquet(sqlite3 *database, int64_t session_id, FILE *outp
 
 const sj_exporter sj_exporter_parquet = {
     .name = "parquet",
+    .endings = ".parquet",
     .summary = "the calls as a Parquet file, for DuckDB, ClickHouse and data frames",
     .lists_calls = true,
     .write = write_parquet,

@@ -1,8 +1,7 @@
 /* report.txt: the cost of each function, sorted by total time, descending; times in nanoseconds. */
 #include "collector-server/export/exporter.h"
 
-#include "collector-server/query/estimate_columns.h"
-#include "collector-server/query/mean_column.h"
+#include "schema/queries/export/report_txt.h"
 
 #include <inttypes.h>
 
@@ -28,41 +27,20 @@ static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output,
     return SJ_OK;
 }
 
-static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_report(sqlite3 *database, const sj_call_part *part, FILE *output,
+                              sj_error *error)
 {
-    static const char sql[] =
-        "SELECT s.calls, s.total_ns, s.self_ns, s.min_ns, s.max_ns,"
-        " " SJ_MEAN_NS(
-            "s.session_id",
-            "s.function_id") ", histogram_quantile(s.histogram, 0.5, s.session_id, "
-                             "s.min_ns, s.max_ns),"
-                             " histogram_quantile(s.histogram, 0.95, s.session_id, s.min_ns, "
-                             "s.max_ns),"
-                             " histogram_quantile(s.histogram, 0.99, s.session_id, s.min_ns, "
-                             "s.max_ns), s.untrusted,"
-                             " s.untimed_calls, s.error_ns, " SJ_IS_SELF_ESTIMATE(
-                                 "s.session_id",
-                                 "s.function_id") ", coalesce(o.open_calls, 0), coalesce(f.name, "
-                                                  "'(function ' || "
-                                                  "s.function_id || ')') FROM "
-                                                  "function_stats AS s"
-                                                  " LEFT JOIN functions AS f USING (function_id) "
-                                                  "LEFT JOIN (SELECT function_id, count(*) AS "
-                                                  "open_calls FROM open_now(?1) WHERE is_counted "
-                                                  "GROUP BY 1) AS o USING (function_id) "
-                                                  "WHERE s.session_id = ?1"
-                                                  " ORDER BY s.total_ns DESC, s.function_id";
     static const char *const heads[] = {
         "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",       "p50_ns",
         "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate", "open"};
     enum { NUMBERS = sizeof(heads) / sizeof(heads[0]) };
     sqlite3_stmt *row = NULL;
     int result;
-    SJ_TRY(write_head(database, session_id, output, error));
-    if (sqlite3_prepare_v2(database, sql, -1, &row, NULL) != SQLITE_OK) {
+    SJ_TRY(write_head(database, part->session_id, output, error));
+    if (sqlite3_prepare_v2(database, sj_report_txt_sql, -1, &row, NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
     }
-    sqlite3_bind_int64(row, 1, session_id);
+    sqlite3_bind_int64(row, 1, part->session_id);
     fputc('\n', output);
     for (int i = 0; i < NUMBERS; i++) {
         fprintf(output, "%14s ", heads[i]);
@@ -82,6 +60,8 @@ static sj_status write_report(sqlite3 *database, int64_t session_id, FILE *outpu
 
 const sj_exporter sj_exporter_report_txt = {
     .name = "report.txt",
+    .endings = ".report.txt",
     .summary = "what each function cost: calls, times, quantiles, the most first",
+    .is_whole = true,
     .write = write_report,
 };

@@ -6,7 +6,8 @@
 
 enum {
     RETURNS_OF_A_COPY = 2, /* polls of one process after polls of another one, which prove a copy */
-    NEWS_MS = 600000
+    NEWS_MS = 600000,
+    SILENT_MS = 120000 /* more than twice the time between the polls of a process */
 };
 
 typedef struct process {
@@ -18,6 +19,7 @@ typedef struct process {
 typedef struct device {
     int64_t device_id;
     int64_t last_instance; /* number of the process that polled last */
+    bool has_polled;       /* `last_instance` is set */
     uint64_t proved_ms;    /* time of the last proof; 0: never */
     size_t count;
     process processes[SJ_DEVICE_INSTANCES_MAX];
@@ -89,24 +91,50 @@ static device *take_device(sj_device_instances *instances, int64_t device_id)
     return made;
 }
 
-/* Returns the entry of a process; adds one if needed. `*is_new`: it was added. A new entry may
- * replace the one that polled least recently. */
-static process *take_process(device *polled, int64_t instance, bool *is_new)
+/* Returns the entry of a process, or NULL if it has none. */
+static process *find_process(device *polled, int64_t instance)
 {
-    process *oldest = &polled->processes[0];
-    *is_new = false;
     for (size_t i = 0; i < polled->count; i++) {
-        process *one = &polled->processes[i];
-        if (one->instance == instance) {
-            return one;
+        if (polled->processes[i].instance == instance) {
+            return &polled->processes[i];
         }
-        oldest = one->polled_ms < oldest->polled_ms ? one : oldest;
     }
-    *is_new = true;
-    process *made =
-        polled->count < SJ_DEVICE_INSTANCES_MAX ? &polled->processes[polled->count++] : oldest;
-    *made = (process){.instance = instance};
-    return made;
+    return NULL;
+}
+
+/* Adds an entry, or replaces one whose process has not polled for SILENT_MS. Returns NULL if all
+ * are in use: among more copies than entries, those that have one prove the copy. If a new process
+ * always replaced another, no process would ever return. */
+static process *add_process(device *polled, int64_t instance, uint64_t now_ms)
+{
+    process *place = polled->count < SJ_DEVICE_INSTANCES_MAX ? &polled->processes[polled->count++]
+                                                             : &polled->processes[0];
+    for (size_t i = 0; i < polled->count; i++) {
+        place = polled->processes[i].polled_ms < place->polled_ms ? &polled->processes[i] : place;
+    }
+    if (place->polled_ms != 0 && now_ms - place->polled_ms < SILENT_MS) {
+        return NULL;
+    }
+    *place = (process){.instance = instance};
+    return place;
+}
+
+/* Notes a poll of a process, and returns how often it came after a poll of another one. */
+static unsigned count_returns(device *polled, int64_t instance, uint64_t now_ms, bool *is_new)
+{
+    const bool is_again = polled->last_instance == instance && polled->has_polled;
+    process *one = find_process(polled, instance);
+    *is_new = one == NULL && !is_again;
+    if (one != NULL) {
+        one->returns += !is_again;
+    } else {
+        one = add_process(polled, instance, now_ms);
+    }
+    if (one == NULL) {
+        return 0;
+    }
+    one->polled_ms = now_ms;
+    return is_again ? 0 : one->returns;
 }
 
 sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int64_t device_id,
@@ -118,17 +146,15 @@ sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int
     if (polled == NULL) {
         return verdict;
     }
-    process *one = take_process(polled, instance, &is_new);
-    one->returns += !is_new && polled->last_instance != instance;
-    one->polled_ms = now_ms;
+    const unsigned returns = count_returns(polled, instance, now_ms, &is_new);
     const bool is_copied = polled->proved_ms != 0 && now_ms - polled->proved_ms < NEWS_MS;
     /* A daemon without a number proves nothing. All such daemons look the same, as before an update
      * and after its rollback. */
-    verdict.is_proof = !is_new && instance != 0 && polled->last_instance != instance &&
-                       one->returns >= RETURNS_OF_A_COPY;
+    verdict.is_proof = instance != 0 && returns >= RETURNS_OF_A_COPY;
     verdict.is_news = verdict.is_proof && !is_copied;
     verdict.is_restart = is_new && !is_copied;
     polled->last_instance = instance;
+    polled->has_polled = true;
     polled->proved_ms = verdict.is_proof ? now_ms : polled->proved_ms;
     return verdict;
 }

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Maximum number of remembered processes per device. The one that polled least recently is
- * forgotten. */
+/* Maximum number of remembered processes per device. A new process replaces one that has
+ * not polled for two minutes. Without such a one, it is not remembered. */
 enum { SJ_DEVICE_INSTANCES_MAX = 8 };
 
 typedef struct sj_device_instances sj_device_instances;

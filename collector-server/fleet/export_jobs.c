@@ -4,7 +4,9 @@
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_internal.h"
 #include "collector-server/fleet/record_jobs.h"
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
+#include "schema/queries/fleet/export_jobs.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,14 +42,10 @@ void sj_command_file_path(const char *database, uint64_t command, char *path, si
 static sj_status find_session(sqlite3 *database, int64_t device_id, const char *wanted,
                               int64_t *session_id, sj_error *error)
 {
-    static const char sql[] =
-        "SELECT session_id, " SJ_SESSION_HAS_COME
-        " FROM sessions WHERE device_id = ?1 AND (?2 = 'last'"
-        " OR (length(?2) >= 4 AND ?2 NOT GLOB '*[^0-9a-fA-F]*' AND hex(uuid) LIKE ?2 || '%'))"
-        " ORDER BY session_id DESC LIMIT 2";
     sqlite3_stmt *statement = NULL;
     sj_status status = SJ_EAGAIN;
-    if (sqlite3_prepare_v2(database, sql, -1, &statement, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_export_jobs_session_sql, -1, &statement, NULL) !=
+        SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot look for the session: %s", sqlite3_errmsg(database));
     }
     sqlite3_bind_int64(statement, 1, device_id);
@@ -80,7 +78,8 @@ static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t se
     if (file == NULL) {
         return sj_fail(error, SJ_EIO, "cannot write %s: %s", fresh, strerror(errno));
     }
-    sj_status status = exporter->write(database, session_id, file, error);
+    sj_status status =
+        exporter->write(database, &(sj_call_part){.session_id = session_id}, file, error);
     *bytes = ftell(file);
     const bool is_written = ferror(file) == 0;
     if ((fclose(file) != 0 || !is_written || rename(fresh, path) != 0) && status == SJ_OK) {

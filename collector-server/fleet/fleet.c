@@ -4,6 +4,7 @@
 #include "collector-server/store/stored_text.h"
 #include "collector-server/store/tags.h"
 #include "proto/base/ids.h"
+#include "schema/queries/fleet/fleet.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,18 +117,7 @@ static sj_status put_device(sj_fleet *fleet, const Sojourn__Hello *hello, int64_
     if (hello->device_id.len != SJ_DEVICE_ID_BYTES) {
         return sj_fail(error, SJ_ECORRUPT, "a device id has 16 bytes");
     }
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
-        "INSERT INTO devices (uuid, name, model, os, machine, agent_version, build,"
-        " own_tags, tags, first_seen_realtime_ns, last_seen_realtime_ns)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?9)"
-        " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name,"
-        " model = excluded.model, os = excluded.os, machine = excluded.machine,"
-        " agent_version = excluded.agent_version, build = excluded.build,"
-        " own_tags = excluded.own_tags,"
-        " tags = json_patch(excluded.own_tags, devices.collector_tags),"
-        " last_seen_realtime_ns = excluded.last_seen_realtime_ns RETURNING device_id",
-        &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_device_put_sql, &statement, error));
     char *tags = sj_tags_json(hello->tags, hello->n_tags);
     sqlite3_bind_blob(statement, 1, hello->device_id.data, SJ_DEVICE_ID_BYTES, SQLITE_TRANSIENT);
     const char *const texts[] = {hello->device_name,     hello->model, hello->os, hello->machine,
@@ -149,14 +139,7 @@ static sj_status find_invitation(sj_fleet *fleet, const Sojourn__Hello *hello,
     sqlite3_stmt *statement;
     bool is_found = false;
     bool is_allowed = false;
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
-        "SELECT e.enrolment_id, t.device_id IS NOT NULL,"
-        " iif(e.for_device_id IS NULL, t.device_id IS NULL, e.for_device_id IS d.device_id)"
-        " FROM enrolment_tokens e LEFT JOIN devices d ON d.uuid = ?3"
-        " LEFT JOIN device_tokens t ON t.device_id = d.device_id"
-        " WHERE e.token_hash = ?1 AND e.used_realtime_ns IS NULL AND e.expires_realtime_ns > ?2",
-        &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_invitation_sql, &statement, error));
     sj_secret_hash(hello->token, hash);
     sqlite3_bind_blob(statement, 1, hash, sizeof(hash), SQLITE_TRANSIENT);
     sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
@@ -199,13 +182,7 @@ static sj_status put_token(sj_fleet *fleet, int64_t device_id, const char *token
 {
     uint8_t hash[SJ_SECRET_HASH_BYTES];
     sqlite3_stmt *statement;
-    SJ_TRY(
-        sj_fleet_prepare(fleet,
-                         "INSERT INTO device_tokens (device_id, token_hash, enrolled_realtime_ns)"
-                         " VALUES (?1, ?2, ?3) ON CONFLICT (device_id) DO UPDATE SET"
-                         " token_hash = excluded.token_hash, revoked_realtime_ns = NULL,"
-                         " enrolled_realtime_ns = excluded.enrolled_realtime_ns",
-                         &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_token_put_sql, &statement, error));
     sj_secret_hash(token, hash);
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_blob(statement, 2, hash, sizeof(hash), SQLITE_TRANSIENT);

@@ -1,6 +1,7 @@
 #include "collector-server/fleet/fleet_commands.h"
 
 #include "collector-server/fleet/fleet_internal.h"
+#include "schema/queries/fleet/fleet_commands.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,29 +35,12 @@ sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_
                              sj_error *error)
 {
     sqlite3_stmt *statement;
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
-        "INSERT INTO device_status (device_id, polled_realtime_ns, status)"
-        /* Queries read its members. Any value but an object would end them for all devices. */
-        " VALUES (?1, ?2, iif(json_valid(?3) AND json_type(?3) = 'object', ?3, '{}'))"
-        " ON CONFLICT (device_id) DO UPDATE SET"
-        " polled_realtime_ns = excluded.polled_realtime_ns, status = excluded.status"
-        /* A poll without news writes at most once a minute, so that a thousand waiting devices cost
-         * no transactions. */
-        " WHERE status <> excluded.status"
-        " OR polled_realtime_ns < excluded.polled_realtime_ns - 60000000000",
-        &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_poll_note_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
     sqlite3_bind_text(statement, 3, poll->status, -1, SQLITE_TRANSIENT);
     SJ_TRY(sj_fleet_finish_statement(fleet, statement, error));
-    SJ_TRY(sj_fleet_prepare(fleet,
-                            "UPDATE commands SET state = 'failed', finished_realtime_ns = ?3,"
-                            " result = 'the device was restarted before it could answer'"
-                            " WHERE device_id = ?1 AND state = 'sent' AND command_id <= ?2"
-                            /* Another process that claimed the command may still work on it. */
-                            " AND (?5 OR coalesce(claimed_by, 0) IN (0, ?4))",
-                            &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_commands_restarted_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, (int64_t)(poll->last_command & INT64_MAX));
     sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
@@ -90,18 +74,7 @@ sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance, ui
                         sj_fleet_command *command, sj_error *error)
 {
     sqlite3_stmt *statement;
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
-        "UPDATE commands SET state = 'sent', sent_realtime_ns = ?3,"
-        /* A daemon that cannot claim commands claims this one by receiving it. */
-        " claimed_by = coalesce(claimed_by, iif(?4 = 0, 0, NULL)) WHERE command_id ="
-        " (SELECT min(command_id) FROM commands WHERE device_id = ?1"
-        "  AND state IN ('queued', 'sent') AND command_id > ?2"
-        "  AND (claimed_by IS NULL OR claimed_by = ?4))"
-        " AND EXISTS (SELECT 1 FROM device_tokens WHERE device_id = ?1"
-        "  AND revoked_realtime_ns IS NULL)"
-        " RETURNING command_id, device_id, timeout_ms, kind, arguments",
-        &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_commands_next_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, (int64_t)(last_command & INT64_MAX));
     sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
@@ -134,13 +107,7 @@ sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance, u
 sj_status sj_fleet_note_copy(sj_fleet *fleet, int64_t device_id, sj_error *error)
 {
     sqlite3_stmt *statement;
-    SJ_TRY(sj_fleet_prepare(fleet,
-                            "INSERT INTO device_copies VALUES (?1, ?2, ?2)"
-                            " ON CONFLICT (device_id) DO UPDATE SET"
-                            " last_seen_realtime_ns = excluded.last_seen_realtime_ns"
-                            " WHERE last_seen_realtime_ns < excluded.last_seen_realtime_ns"
-                            "  - 60000000000",
-                            &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_copy_note_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
     return sj_fleet_finish_statement(fleet, statement, error);
@@ -217,15 +184,7 @@ sj_status sj_fleet_expire(sj_fleet *fleet, sj_error *error)
     if (status != SJ_OK) {
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
-    SJ_TRY(sj_fleet_prepare(fleet,
-                            "UPDATE commands SET state = 'timed_out', finished_realtime_ns = ?1,"
-                            " result = CASE state WHEN 'preparing' THEN"
-                            " 'the session did not come to its end in time'"
-                            " WHEN 'queued' THEN 'the device did not ask for commands in time'"
-                            " ELSE 'the device did not answer in time' END"
-                            " WHERE state IN ('preparing', 'queued', 'sent')"
-                            " AND created_realtime_ns + timeout_ms * 1000000 < ?1",
-                            &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_commands_expire_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, sj_fleet_now_ns());
     return sj_fleet_finish_statement(fleet, statement, error);
 }

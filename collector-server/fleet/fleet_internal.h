@@ -8,12 +8,6 @@ struct sj_fleet {
     sqlite3 *database;
 };
 
-/* SQL condition, true if a session is complete: its device said how many blocks it sent, and each
- * is stored or known to be permanently missing. */
-#define SJ_SESSION_HAS_COME                                                                        \
-    "(state <> 'recording' AND sent_blocks IS NOT NULL AND"                                        \
-    " stored_blocks + missing_blocks >= sent_blocks)"
-
 /* Returns CLOCK_REALTIME in ns. */
 int64_t sj_fleet_now_ns(void);
 

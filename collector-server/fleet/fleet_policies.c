@@ -6,6 +6,7 @@
 #include "agent/policy/policy.h"
 #include "collector-server/fleet/fleet_commands.h"
 #include "collector-server/fleet/fleet_internal.h"
+#include "schema/queries/fleet/fleet_policies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,22 +14,11 @@
 
 enum { DIGEST_BYTES = 16, DIGEST_TEXT_BYTES = 2 * DIGEST_BYTES + 1 };
 
-/* Precedence: a device's rule beats a tag's rule, which beats a rule for all. Then a rule for the
- * app beats one for every program. Then the later rule wins. */
-static const char rules_sql[] =
-    "SELECT r.rule_id, r.app, r.document FROM policy_rules r, devices d"
-    " WHERE d.device_id = ?1 AND r.ended_realtime_ns IS NULL AND (r.scope = 'all'"
-    "  OR (r.scope = 'device' AND r.subject = CAST(d.device_id AS TEXT))"
-    "  OR (r.scope = 'tag' AND EXISTS (SELECT 1 FROM json_each(d.tags) AS t WHERE"
-    "   t.key = r.subject OR t.key || '=' || CAST(t.value AS TEXT) = r.subject)))"
-    " ORDER BY CASE r.scope WHEN 'device' THEN 0 WHEN 'tag' THEN 1 ELSE 2 END,"
-    "  r.app = '', r.rule_id DESC";
-
 static sj_status read_rules(sj_fleet *fleet, int64_t device_id, json_t *rules, sj_error *error)
 {
     sqlite3_stmt *statement;
     int result;
-    SJ_TRY(sj_fleet_prepare(fleet, rules_sql, &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_policies_rules_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     while ((result = sqlite3_step(statement)) == SQLITE_ROW) {
         json_t *policy = json_loads((const char *)sqlite3_column_text(statement, 2), 0, NULL);
@@ -63,13 +53,7 @@ static sj_status is_wanted(sj_fleet *fleet, int64_t device_id, const char *has, 
 {
     sqlite3_stmt *statement;
     int64_t wanted = 0;
-    SJ_TRY(sj_fleet_prepare(
-        fleet,
-        "SELECT coalesce(?2, (SELECT status ->> 'policies' FROM device_status"
-        "  WHERE device_id = ?1), '') <> ?3"
-        " AND NOT EXISTS (SELECT 1 FROM commands WHERE device_id = ?1 AND kind = 'policies'"
-        "  AND state IN ('queued', 'sent') AND arguments ->> 'digest' = ?3)",
-        &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_fleet_policies_is_wanted_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sj_fleet_bind_text(statement, 2, has);
     sj_fleet_bind_text(statement, 3, digest);

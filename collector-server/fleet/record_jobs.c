@@ -1,6 +1,7 @@
 #include "collector-server/fleet/record_jobs.h"
 
 #include "collector-server/fleet/fleet_internal.h"
+#include "schema/queries/fleet/record_jobs.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -165,10 +166,7 @@ static sj_status after_start(sj_fleet *fleet, const sj_fleet_command *command, j
     sqlite3_stmt *statement;
     bool records = false;
     bool has_ended = false;
-    SJ_TRY(sj_fleet_prepare(fleet,
-                            "SELECT stored_blocks > 0, " SJ_SESSION_HAS_COME
-                            " FROM sessions WHERE lower(hex(uuid)) = ?1",
-                            &statement, error));
+    SJ_TRY(sj_fleet_prepare(fleet, sj_record_jobs_session_sql, &statement, error));
     sj_fleet_bind_text(statement, 1, json_string_value(json_object_get(progress, "session")));
     if (sqlite3_step(statement) == SQLITE_ROW) {
         records = sqlite3_column_int(statement, 0) != 0;

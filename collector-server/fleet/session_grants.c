@@ -1,4 +1,5 @@
 #include "collector-server/fleet/session_grants.h"
+#include "schema/queries/fleet/session_grants.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,15 +56,10 @@ static int64_t read_number(sqlite3 *database, const char *sql)
 /* Reads the devices with valid tokens. Returns NULL on any error; the caller then tries again. */
 static held_pass *read_held(sqlite3 *database, size_t *count)
 {
-    static const char sql[] =
-        "SELECT device_id, max(event_id) AS pass, d.uuid, t.token_hash FROM token_events"
-        " JOIN device_tokens t USING (device_id) JOIN devices d USING (device_id)"
-        " WHERE revoked_realtime_ns IS NULL AND length(d.uuid) = 16 AND length(t.token_hash) = 32"
-        " GROUP BY device_id ORDER BY device_id";
     sqlite3_stmt *statement = NULL;
     size_t capacity = 64;
     held_pass *held = malloc(capacity * sizeof(*held));
-    int result = sqlite3_prepare_v2(database, sql, -1, &statement, NULL);
+    int result = sqlite3_prepare_v2(database, sj_session_grants_held_sql, -1, &statement, NULL);
     *count = 0;
     while (held != NULL && (result = sqlite3_step(statement)) == SQLITE_ROW) {
         if (*count == capacity) {

@@ -6,6 +6,7 @@
 #include "collector-server/forward/forward_commands.h"
 
 #include "collector-server/forward/forward_lab.h"
+#include "collector-server/forward/forward_months.h"
 #include "collector-server/store/database.h"
 
 #include <stdio.h>
@@ -62,8 +63,10 @@ static sj_status list_owed(const sj_forward_way *way, command_batch *batch, sj_e
     return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail_sql(way->reader, error);
 }
 
+/* Reads the rows of the batch. Commands beyond its months are left for the next batch. */
 static sj_status collect(const sj_forward_way *way, command_batch *batch, sj_error *error)
 {
+    sj_forward_months months = {0};
     const sj_slice lab = {.data = batch->lab, .size = sizeof(batch->lab)};
     uint64_t there = 0;
     SJ_TRY(way->kind->newest_version(way->target, &sj_forward_commands, lab, &there, error));
@@ -71,13 +74,19 @@ static sj_status collect(const sj_forward_way *way, command_batch *batch, sj_err
     const uint64_t version = sj_forward_newer_than(there);
     sqlite3_stmt *select = NULL;
     sj_status status = sj_forward_prepare(way->reader, &sj_forward_commands, &select, error);
-    for (size_t i = 0; i < batch->count && status == SJ_OK; i++) {
-        sj_forward_place place = {.version = version, .day = sj_forward_day(batch->owed[i].at_ns)};
+    size_t taken = 0;
+    for (; taken < batch->count && status == SJ_OK; taken++) {
+        const owed_command *owed = &batch->owed[taken];
+        sj_forward_place place = {.version = version, .day = sj_forward_day(owed->at_ns)};
+        if (!sj_forward_months_add(&months, place.day, way->most_months)) {
+            break;
+        }
         sj_forward_place_own(&place, batch->lab);
-        status = sj_forward_collect(select, &sj_forward_commands, batch->owed[i].command_id, &place,
+        status = sj_forward_collect(select, &sj_forward_commands, owed->command_id, &place,
                                     &batch->rows, error);
     }
     sqlite3_finalize(select);
+    batch->count = taken;
     return status;
 }
 

@@ -19,6 +19,7 @@ typedef struct sj_forward_options {
     int64_t most_sessions;     /* a mirror lists this many of the newest sessions; 0: 100,000 */
     const atomic_bool *stop;   /* set to cancel running requests; NULL: they cannot be cancelled */
     size_t batch_bytes;        /* approximate size of a batch in memory; 0: 16 MiB */
+    int64_t limit_ms;          /* time limit of a write, and 1 s for each MB; 0: 90 s */
     /* this forwarder sends share `share` of `shares`, chosen by uuid; shares 0: all sessions */
     unsigned share, shares;
     _Atomic uint64_t *steps; /* counts two for each session: read and sent; NULL: not counted */
@@ -37,7 +38,7 @@ typedef struct sj_forward_target_kind {
     sj_status (*newest_version)(sj_forward_target *target, const sj_forward_table *table,
                                 sj_slice owners, uint64_t *version, sj_error *error);
     /* Adds rows of one table. On SJ_OK the target has all of them; after a failure it may have some
-     * of them. */
+     * of them. Returns SJ_ELIMIT if the target does not take rows of so many months at once. */
     sj_status (*write)(sj_forward_target *target, const sj_forward_table *table,
                        const sj_native_rows *rows, sj_error *error);
     void (*close)(sj_forward_target *target);

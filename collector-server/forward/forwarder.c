@@ -12,6 +12,7 @@
 #include "collector-server/forward/forward_choice.h"
 #include "collector-server/forward/forward_commands.h"
 #include "collector-server/forward/forward_lab.h"
+#include "collector-server/forward/forward_months.h"
 #include "collector-server/query/session_clock.h"
 #include "collector-server/store/database.h"
 
@@ -78,6 +79,7 @@ struct sj_forwarder {
     size_t batch_count;
     size_t batch_limit; /* 1 after a failure */
     size_t batch_bytes; /* a batch with more bytes does not get further sessions */
+    size_t most_months; /* a batch has at most so many; 1 after the target refused more */
     unsigned share, shares;
     _Atomic uint64_t *steps;
     uint8_t skipped[SKIPPED_MAX][ID_BYTES];
@@ -109,6 +111,7 @@ static sj_status open_parts(sj_forwarder *made, const char *database,
 {
     made->kind = kind;
     made->batch_limit = BATCH_SESSIONS;
+    made->most_months = SJ_FORWARD_MONTHS;
     made->batch_bytes = options->batch_bytes != 0 ? options->batch_bytes : BATCH_BYTES;
     made->shares = options->shares != 0 ? options->shares : 1;
     made->share = options->share;
@@ -332,11 +335,12 @@ static void count_steps(const sj_forwarder *forwarder, size_t count)
     }
 }
 
-/* Reads the batch in one transaction. Sessions beyond the batch's bytes are left for the next
- * batch. */
+/* Reads the batch in one transaction. Sessions beyond the batch's bytes and months are left for the
+ * next batch. */
 static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *error)
 {
     size_t taken = 0;
+    sj_forward_months months = {0};
     sj_status status = SJ_OK;
     for (size_t i = 0; i < sj_forward_table_count; ++i) {
         sj_native_rows_clear(&forwarder->rows[i]);
@@ -345,7 +349,10 @@ static sj_status collect(sj_forwarder *forwarder, uint64_t version, sj_error *er
         return fail_sql(forwarder->reader, error);
     }
     while (status == SJ_OK && taken < forwarder->batch_count &&
-           bytes_held(forwarder) < forwarder->batch_bytes) {
+           bytes_held(forwarder) < forwarder->batch_bytes &&
+           sj_forward_months_add(&months,
+                                 sj_forward_day(forwarder->batch[taken].started_realtime_ns),
+                                 forwarder->most_months)) {
         status = collect_session(forwarder, &forwarder->batch[taken++], version, error);
         count_steps(forwarder, 1);
     }
@@ -425,12 +432,13 @@ static sj_status give_commands(sj_forwarder *forwarder, sj_error *error)
                                 .writer = forwarder->writer,
                                 .kind = forwarder->kind,
                                 .target = forwarder->target,
-                                .name = forwarder->name};
+                                .name = forwarder->name,
+                                .most_months = forwarder->most_months};
     uint64_t given = 0;
     return sj_forward_commands_send(&way, &given, error);
 }
 
-sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *error)
+static sj_status send_owed(sj_forwarder *forwarder, uint64_t *sent, sj_error *error)
 {
     *sent = 0;
     if (!forwarder->is_checked) {
@@ -454,12 +462,22 @@ sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *
     forwarder->is_checked = false; /* the tables may have been changed */
     if (is_own_fault(status) && forwarder->batch_limit > 1) {
         forwarder->batch_limit = 1; /* to find the session that fails */
-        return sj_forwarder_round(forwarder, sent, error);
+        return send_owed(forwarder, sent, error);
     }
     if (is_own_fault(status) && forwarder->skipped_count < SKIPPED_MAX) {
         memcpy(forwarder->skipped[forwarder->skipped_count++], forwarder->batch[0].uuid, ID_BYTES);
     }
     return status;
+}
+
+sj_status sj_forwarder_round(sj_forwarder *forwarder, uint64_t *sent, sj_error *error)
+{
+    const sj_status status = send_owed(forwarder, sent, error);
+    if (status != SJ_ELIMIT || forwarder->most_months == 1) {
+        return status;
+    }
+    forwarder->most_months = 1; /* the target takes fewer months at once than usual */
+    return send_owed(forwarder, sent, error);
 }
 
 static sj_status count_all(sj_forwarder *forwarder, const char *sql, uint64_t *numbers,

@@ -2,6 +2,7 @@
 
 #include "collector-server/store/database.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -193,23 +194,15 @@ const sj_forward_function *sj_function_keys_get(sj_function_keys *keys, int64_t 
 /* Finds a path. Numbers of paths are mostly consecutive, so the number usually gives the index. */
 static call_path *find_path(const sj_function_keys *keys, int64_t path_id)
 {
-    size_t low = 0;
-    size_t high = keys->path_count;
-    if (high != 0 && path_id >= keys->paths[0].path_id) {
+    const size_t count = keys->path_count;
+    if (count != 0 && path_id >= keys->paths[0].path_id) {
         const uint64_t guess = (uint64_t)path_id - (uint64_t)keys->paths[0].path_id;
-        if (guess < high && keys->paths[guess].path_id == path_id) {
+        if (guess < count && keys->paths[guess].path_id == path_id) {
             return &keys->paths[guess];
         }
     }
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (keys->paths[middle].path_id < path_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < keys->path_count && keys->paths[low].path_id == path_id ? &keys->paths[low] : NULL;
+    const size_t low = SJ_BISECT(0, count, i, keys->paths[i].path_id < path_id);
+    return low < count && keys->paths[low].path_id == path_id ? &keys->paths[low] : NULL;
 }
 
 /* Computes the keys of all paths. Callers mostly have smaller numbers, so one pass is usually

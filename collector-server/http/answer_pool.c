@@ -1,5 +1,6 @@
 #include "collector-server/http/answer_pool.h"
 
+#include "collector-server/http/audited.h"
 #include "collector-server/http/cluster_answers.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/reply.h"
@@ -93,8 +94,14 @@ static sj_status run_get(const sj_route *route, sj_request *request, json_t **bo
 static sj_status run_post(sj_answer *answer, json_t **body, sj_error *error)
 {
     json_t *input = NULL;
+    sj_request *request = &answer->request;
     SJ_TRY(sj_post_parse(answer->posted, &input, error));
-    const sj_status status = answer->route->post(&answer->request, input, body, error);
+    char *text = answer->route->action != NULL ? json_dumps(input, JSON_COMPACT) : NULL;
+    request->action = answer->route->action;
+    request->object = text != NULL ? text : "";
+    const sj_status status = answer->route->post(request, input, body, error);
+    sj_audited_write(request, status, error);
+    free(text);
     json_decref(input);
     return status;
 }
@@ -103,9 +110,7 @@ static sj_status run_post(sj_answer *answer, json_t **body, sj_error *error)
  * because an error's text may name files and their contents. */
 static const char *text_for(const sj_answer *answer, const sj_error *error)
 {
-    const sj_http_context *context = answer->request.context;
-    return answer->route->is_public && !sj_login_is_shown(&context->login, context->is_remote,
-                                                          answer->request.connection)
+    return answer->request.visitor.role == SJ_ROLE_NONE
                ? "the server is not well; its log has the reason, and so has this answer for who "
                  "shows the token"
                : error->text;
@@ -120,6 +125,9 @@ static void make_answer(sj_answer *answer)
     request->next_look_ms = now_ms() + UNWATCHED_MS;
     const sj_status status =
         is_post ? run_post(answer, &body, &error) : run_get(answer->route, request, &body, &error);
+    if (request->is_question) {
+        sj_audited_write(request, status, &error);
+    }
     answer->status = status != SJ_OK ? status_code_of(status)
                      : is_post       ? MHD_HTTP_ACCEPTED
                                      : MHD_HTTP_OK;

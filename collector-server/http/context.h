@@ -9,9 +9,12 @@
 #include "collector-server/http/login.h"
 #include "collector-server/http/question_pool.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+enum { SJ_ASKED_REMEMBERED = 1024 };
 
 typedef struct sj_http_context {
     sj_database_pool *databases;
@@ -23,6 +26,9 @@ typedef struct sj_http_context {
     /* the cluster that the database follows; NULL: it is a lab's own database */
     struct sj_cluster_mirror *mirror;
     sj_login login;
+    sj_token_reader *tokens;
+    bool audits_questions;                       /* SQL gets rows in the audit */
+    _Atomic uint64_t asked[SJ_ASKED_REMEMBERED]; /* hashes of statements (audited.c) */
     uint16_t port;
     bool is_remote; /* served to other machines: by TLS, to clients with the token */
     void *metrics_context;

@@ -28,13 +28,14 @@ typedef struct event_stream {
     sj_event_hub *hub;
     struct event_stream *next;
     struct MHD_Connection *connection;
+    sj_visitor visitor;
     int64_t session; /* the only session that it reports; 0: all */
     uint64_t next_message;
     size_t offset; /* bytes of the current text that were sent */
     char *text;    /* text that is being sent; owned */
     int socket;
     bool suspended;
-    bool peer_gone;
+    bool is_ended; /* the client has disconnected, or its token has ended */
 } event_stream;
 
 struct sj_event_hub {
@@ -44,6 +45,7 @@ struct sj_event_hub {
     sqlite3 *database;
     sj_session_changes *changes;
     sj_connection_watch *watch;
+    const sj_login *login;
     event_stream *streams;
     size_t stream_count;
     hub_message ring[RING_SIZE]; /* message n is at n % RING_SIZE */
@@ -114,7 +116,7 @@ static ssize_t give_bytes(void *context, uint64_t position, char *buffer, size_t
     ssize_t given = 0;
     (void)position;
     pthread_mutex_lock(&hub->lock);
-    if (hub->stopping || stream->peer_gone) {
+    if (hub->stopping || stream->is_ended) {
         given = MHD_CONTENT_READER_END_OF_STREAM;
     } else if (stream->text == NULL && (stream->text = next_text(stream)) == NULL) {
         stream->suspended = true;
@@ -153,9 +155,9 @@ static void end_stream(void *context)
     free(stream);
 }
 
-static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connection,
-                                int64_t session)
+static event_stream *add_stream(sj_event_hub *hub, const sj_request *request, int64_t session)
 {
+    struct MHD_Connection *connection = request->connection;
     event_stream *stream = calloc(1, sizeof(*stream));
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
@@ -168,6 +170,7 @@ static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connec
                                  .next = hub->streams,
                                  .connection = connection,
                                  .socket = info->connect_fd,
+                                 .visitor = request->visitor,
                                  .session = session,
                                  .next_message = hub->next_message,
                                  .text = greeting};
@@ -183,10 +186,11 @@ static event_stream *add_stream(sj_event_hub *hub, struct MHD_Connection *connec
     return stream;
 }
 
-enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection,
+enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, const sj_request *request,
                                        int64_t session)
 {
-    event_stream *stream = add_stream(hub, connection, session);
+    struct MHD_Connection *connection = request->connection;
+    event_stream *stream = add_stream(hub, request, session);
     if (stream == NULL) {
         return sj_reply_error(connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                               "too many event streams are open");
@@ -213,17 +217,22 @@ static void resume_all(sj_event_hub *hub)
     }
 }
 
-/* Ends suspended streams whose client has disconnected. libmicrohttpd does not check suspended
- * connections, so a closed tab would use a stream until the next message. A stream's socket stays
- * open while the stream is listed. */
-static void end_streams_of_gone_peers(sj_event_hub *hub)
+static bool has_disconnected(const event_stream *stream)
+{
+    char byte;
+    return recv(stream->socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* Ends streams whose token has ended, and suspended ones whose client has disconnected.
+ * libmicrohttpd does not check suspended connections, so a closed tab would use a stream until the
+ * next message. A stream's socket stays open while the stream is listed. */
+static void end_streams(sj_event_hub *hub)
 {
     pthread_mutex_lock(&hub->lock);
     for (event_stream *stream = hub->streams; stream != NULL; stream = stream->next) {
-        char byte;
-        if (stream->suspended &&
-            recv(stream->socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0) {
-            stream->peer_gone = true;
+        stream->is_ended = stream->is_ended || !sj_login_is_valid(hub->login, &stream->visitor) ||
+                           (stream->suspended && has_disconnected(stream));
+        if (stream->is_ended && stream->suspended) {
             stream->suspended = false;
             MHD_resume_connection(stream->connection);
         }
@@ -267,6 +276,7 @@ static void *run_hub(void *context)
 {
     sj_event_hub *hub = context;
     for (unsigned polls = 1; wait_for_poll(hub); polls++) {
+        end_streams(hub);
         json_t *changed = sj_session_changes_poll(hub->changes, hub->database);
         if (changed != NULL) {
             json_t *items = json_object_get(changed, "items");
@@ -275,7 +285,6 @@ static void *run_hub(void *context)
         } else if (polls % HEARTBEAT_POLLS == 0) {
             publish(hub, strdup(": still here\n\n"), NULL);
         }
-        end_streams_of_gone_peers(hub);
         sj_connection_watch_sweep(hub->watch, now_ns());
     }
     return NULL;
@@ -292,7 +301,7 @@ static void init_locks(sj_event_hub *hub)
 }
 
 sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *watch,
-                             sj_event_hub **hub, sj_error *error)
+                             const sj_login *login, sj_event_hub **hub, sj_error *error)
 {
     sj_event_hub *made = calloc(1, sizeof(*made));
     if (made == NULL) {
@@ -300,6 +309,7 @@ sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *w
     }
     init_locks(made);
     made->watch = watch;
+    made->login = login;
     made->changes = sj_session_changes_new();
     sj_status status = made->changes != NULL
                            ? sj_database_pool_open(databases, &made->database, error)

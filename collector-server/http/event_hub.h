@@ -6,6 +6,7 @@
 
 #include "collector-server/http/connection_watch.h"
 #include "collector-server/http/database_pool.h"
+#include "collector-server/http/route.h"
 
 #include <microhttpd.h>
 
@@ -13,19 +14,21 @@ typedef struct sj_event_hub sj_event_hub;
 
 enum { SJ_EVENT_STREAMS_MAX = 64, SJ_EVENT_POLL_MS = 500 };
 
-/* Starts the thread, which also sweeps the watch. Borrows `watch` and `databases`. */
+/* Starts the thread, which also sweeps the watch. Borrows `watch`, `databases` and `login`. */
 SJ_MUST_CHECK sj_status sj_event_hub_start(sj_database_pool *databases, sj_connection_watch *watch,
-                                           sj_event_hub **hub, sj_error *error);
+                                           const sj_login *login, sj_event_hub **hub,
+                                           sj_error *error);
 
 /* sj_event_hub_stop ends the thread and every stream. Call it before MHD_stop_daemon, which cannot
  * end suspended connections, and sj_event_hub_free after it. */
 void sj_event_hub_stop(sj_event_hub *hub);
 void sj_event_hub_free(sj_event_hub *hub);
 
-/* Queues an endless text/event-stream response, or 503 if there are SJ_EVENT_STREAMS_MAX streams.
+/* Queues a text/event-stream response, or 503 if there are SJ_EVENT_STREAMS_MAX streams. It ends
+ * when the token of the request's visitor ends.
  * `session` is the id of the only session that the stream reports, or 0 for all. Call it on any
  * thread of libmicrohttpd. */
-enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, struct MHD_Connection *connection,
+enum MHD_Result sj_event_hub_subscribe(sj_event_hub *hub, const sj_request *request,
                                        int64_t session);
 
 #endif

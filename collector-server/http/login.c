@@ -51,7 +51,7 @@ static sj_status read_token(const char *path, char token[SJ_SECRET_TEXT_BYTES], 
 
 sj_status sj_login_make(sj_login *login, sj_error *error)
 {
-    *login = (sj_login){0};
+    *login = (sj_login){.name = "ui"};
     SJ_TRY(sj_secret_make(login->token, error));
     sj_secret_hash(login->token, login->token_hash);
     snprintf(login->refusal, sizeof(login->refusal),
@@ -62,7 +62,7 @@ sj_status sj_login_make(sj_login *login, sj_error *error)
 
 sj_status sj_login_load(const char *path, sj_login *login, sj_error *error)
 {
-    *login = (sj_login){0};
+    *login = (sj_login){.name = "admin"};
     SJ_TRY(access(path, F_OK) == 0 ? read_token(path, login->token, error)
                                    : make_token(path, login->token, error));
     const char *slash = strrchr(path, '/');
@@ -75,34 +75,58 @@ sj_status sj_login_load(const char *path, sj_login *login, sj_error *error)
     return SJ_OK;
 }
 
-static bool is_token(const sj_login *login, const char *text)
+/* Fills in the visitor of a token. `text` may be NULL. */
+static void find_visitor(const sj_login *login, const char *text, sj_visitor *visitor)
 {
     uint8_t presented[SJ_SECRET_HASH_BYTES];
-    sj_secret_hash(text != NULL ? text : "", presented);
-    return sj_secret_equal(presented, login->token_hash) && text != NULL;
+    sj_api_token found = {0};
+    if (text == NULL) {
+        return;
+    }
+    sj_secret_hash(text, presented);
+    if (sj_secret_equal(presented, login->token_hash)) {
+        visitor->role = SJ_ROLE_ADMIN;
+        snprintf(visitor->who, sizeof(visitor->who), "token:%s", login->name);
+    } else if (login->tokens != NULL && sj_token_reader_find(login->tokens, presented, &found)) {
+        visitor->role = found.role;
+        visitor->token_id = found.token_id;
+        snprintf(visitor->who, sizeof(visitor->who), "token:%s", found.name);
+    }
 }
 
-bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection)
+static void find_bearer(const sj_login *login, struct MHD_Connection *connection,
+                        sj_visitor *visitor)
 {
     static const char scheme[] = "Bearer ";
     const char *shown =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-    const bool is_bearer = shown != NULL && strncasecmp(shown, scheme, sizeof(scheme) - 1) == 0;
-    return is_token(login, is_bearer ? shown + sizeof(scheme) - 1 : NULL);
+    if (shown != NULL && strncasecmp(shown, scheme, sizeof(scheme) - 1) == 0) {
+        find_visitor(login, shown + sizeof(scheme) - 1, visitor);
+        visitor->is_bearer = visitor->role != SJ_ROLE_NONE;
+    }
 }
 
-bool sj_login_bears_password(const sj_login *login, struct MHD_Connection *connection)
+static void find_password(const sj_login *login, struct MHD_Connection *connection,
+                          sj_visitor *visitor)
 {
     char *password = NULL;
     char *user = MHD_basic_auth_get_username_password(connection, &password);
-    const bool is_known = is_token(login, password);
+    find_visitor(login, password, visitor);
     MHD_free(user);
     MHD_free(password);
-    return is_known;
 }
 
-bool sj_login_is_shown(const sj_login *login, bool is_remote, struct MHD_Connection *connection)
+void sj_login_identify(const sj_login *login, bool is_remote, struct MHD_Connection *connection,
+                       sj_visitor *visitor)
 {
-    return sj_login_bears_token(login, connection) ||
-           (is_remote && sj_login_bears_password(login, connection));
+    *visitor = (sj_visitor){.role = SJ_ROLE_NONE};
+    find_bearer(login, connection, visitor);
+    if (visitor->role == SJ_ROLE_NONE && is_remote) {
+        find_password(login, connection, visitor);
+    }
+}
+
+bool sj_login_is_valid(const sj_login *login, const sj_visitor *visitor)
+{
+    return visitor->token_id == 0 || sj_token_reader_is_valid(login->tokens, visitor->token_id);
 }

@@ -1,4 +1,6 @@
-/* Checks the server's token, which is in a file beside its database, or made for one run.
+/* Finds who sends a request, by the token that it shows: the server's own token, which is in a file
+ * beside its database or made for one run, or a token of the table `api_tokens`. The server's own
+ * token has the role admin.
  *
  * Programs and the dashboard send `Authorization: Bearer TOKEN`. Beyond the loopback, browsers ask
  * their user for a name and a password (RFC 7617); the password is the token. Browsers then send it
@@ -7,6 +9,7 @@
 #ifndef SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 #define SJ_COLLECTOR_SERVER_HTTP_LOGIN_H
 
+#include "collector-server/fleet/api_tokens.h"
 #include "collector-server/fleet/secret.h"
 #include "proto/base/error.h"
 
@@ -14,9 +17,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { SJ_LOGIN_FILE_BYTES = 256, SJ_LOGIN_REFUSAL_BYTES = SJ_LOGIN_FILE_BYTES + 128 };
+enum {
+    SJ_LOGIN_FILE_BYTES = 256,
+    SJ_LOGIN_REFUSAL_BYTES = SJ_LOGIN_FILE_BYTES + 128,
+    SJ_LOGIN_WHO_BYTES = SJ_API_TOKEN_NAME_BYTES + 8
+};
+
+/* The sender of a request. */
+typedef struct sj_visitor {
+    sj_role role;     /* SJ_ROLE_NONE: no valid token was shown */
+    bool is_bearer;   /* the token was in a header that no page of another site can set */
+    int64_t token_id; /* in `api_tokens`; 0: the server's own token */
+    char who[SJ_LOGIN_WHO_BYTES]; /* "token:NAME" */
+} sj_visitor;
 
 typedef struct sj_login {
+    const char *name;        /* name of the server's own token: "admin" or "ui" */
+    sj_token_reader *tokens; /* borrowed; NULL: only the server's own token is valid */
     char token[SJ_SECRET_TEXT_BYTES];
     uint8_t token_hash[SJ_SECRET_HASH_BYTES];
     /* name of the token's file beside the database; "": it is in no file */
@@ -31,15 +48,13 @@ SJ_MUST_CHECK sj_status sj_login_load(const char *path, sj_login *login, sj_erro
 /* Makes a token that is in no file. Returns SJ_EIO if there are no random bytes. */
 SJ_MUST_CHECK sj_status sj_login_make(sj_login *login, sj_error *error);
 
-/* True if a request has the token as Bearer or, beyond the loopback, as password. Browsers send
- * passwords by themselves, and the loopback has no TLS, so it accepts none. */
-bool sj_login_is_shown(const sj_login *login, bool is_remote, struct MHD_Connection *connection);
+/* Finds who sends a request. Beyond the loopback, the token may be a password. Browsers send
+ * passwords by themselves, and the loopback has no TLS, so it accepts none. Revoked and expired
+ * tokens are unknown at once. The time does not depend on how much of a wrong token is correct. */
+void sj_login_identify(const sj_login *login, bool is_remote, struct MHD_Connection *connection,
+                       sj_visitor *visitor);
 
-/* True if a request has the token as Bearer. The time does not depend on how much of a wrong token
- * is correct. */
-bool sj_login_bears_token(const sj_login *login, struct MHD_Connection *connection);
-
-/* True if a request has the token as password. */
-bool sj_login_bears_password(const sj_login *login, struct MHD_Connection *connection);
+/* True if the token of a visitor is still valid. */
+bool sj_login_is_valid(const sj_login *login, const sj_visitor *visitor);
 
 #endif

@@ -151,16 +151,18 @@ static sj_status write_page(const json_t *data, FILE *output, sj_error *error)
     return status;
 }
 
-static sj_status write_session(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+static sj_status write_session(sqlite3 *database, const sj_call_part *part, FILE *output,
+                               sj_error *error)
 {
     json_t *asked = NULL;
     json_t *overview = NULL;
     SJ_TRY(read_questions(&asked, error));
     json_t *panels = json_array();
-    sj_status status = read_overview(database, session_id, &overview, error);
+    sj_status status = read_overview(database, part->session_id, &overview, error);
     if (status == SJ_OK) {
         const char *state = json_string_value(json_object_get(overview, "state"));
-        status = answer_all(database, session_id, asked, state != NULL ? state : "", panels, error);
+        status = answer_all(database, part->session_id, asked, state != NULL ? state : "", panels,
+                            error);
     }
     json_decref(asked);
     json_t *data = pack(overview, panels);

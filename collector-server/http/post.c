@@ -16,11 +16,11 @@ static bool is_json(const char *type)
            (type[sizeof(json) - 1] == '\0' || type[sizeof(json) - 1] == ';');
 }
 
-const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
-                            unsigned *code)
+const char *sj_post_refusal(const sj_login *login, const sj_visitor *visitor,
+                            struct MHD_Connection *connection, unsigned *code)
 {
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    if (!sj_login_bears_token(login, connection)) {
+    if (!visitor->is_bearer) {
         *code = MHD_HTTP_UNAUTHORIZED;
         return login->refusal;
     }

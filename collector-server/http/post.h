@@ -5,7 +5,6 @@
 #ifndef SJ_COLLECTOR_SERVER_HTTP_POST_H
 #define SJ_COLLECTOR_SERVER_HTTP_POST_H
 
-#include "collector-server/http/login.h"
 #include "collector-server/http/route.h"
 
 enum { SJ_POST_MAX_BYTES = 256 * 1024 };
@@ -19,8 +18,8 @@ typedef struct sj_post_body {
 
 /* Returns the reason to refuse a POST before its body is read, and its HTTP status. NULL: not
  * refused. The text is constant, or belongs to `login`. */
-const char *sj_post_refusal(const sj_login *login, struct MHD_Connection *connection,
-                            unsigned *code);
+const char *sj_post_refusal(const sj_login *login, const sj_visitor *visitor,
+                            struct MHD_Connection *connection, unsigned *code);
 
 /* Appends a piece. Drops pieces that are too long and sets `is_too_long`. */
 void sj_post_body_add(sj_post_body *body, const char *piece, size_t size);

@@ -4,72 +4,13 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
-#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
+#include "schema/queries/http/call_tree.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 enum { LIMIT_DEFAULT = 50, LIMIT_MAX = 500, OFFSET_MAX = 100000000, FOCUS_DEPTH_MAX = 2000 };
-
-#define KNOWN_NS                                                                                   \
-    "CASE WHEN p.calls > 0 THEN p.total_ns ELSE coalesce((WITH RECURSIVE open(id, ns) AS"          \
-    " (SELECT p.path_id, 0 UNION ALL SELECT c.path_id, CASE WHEN c.calls > 0 THEN c.total_ns"      \
-    " ELSE 0 END FROM open JOIN call_paths o ON o.path_id = open.id AND o.calls = 0"               \
-    " JOIN call_paths c ON c.parent_path_id = o.path_id) SELECT sum(ns) FROM open), 0) END"
-
-#define QUANTILE(q)                                                                                \
-    "histogram_ns(p.histogram, " q ", s.tick_ns_numerator, s.tick_ns_denominator, p.min_ns,"       \
-    " p.max_ns)"
-
-#define ESTIMATES                                                                                  \
-    SJ_IS_ESTIMATE("p.session_id", "p.function_id")                                                \
-    " AS is_estimate, " SJ_IS_SELF_ESTIMATE("p.session_id", "p.function_id") " AS "                \
-                                                                             "is_self_estimate"
-
-#define NODE_COLUMNS                                                                               \
-    "p.path_id AS id, p.parent_path_id AS parent_id, p.function_id,"                               \
-    " iif(p.rare, f.name || ' (rare paths)', f.name) AS name, m.path AS module,"                   \
-    " p.depth, p.recursive AS is_recursive, p.calls, p.total_ns, p.self_ns, p.min_ns, p.max_ns,"   \
-    " " QUANTILE("0.5") " AS p50_ns, " QUANTILE(                                                   \
-        "0.95") " AS p95_ns,"                                                                      \
-                " p.unwound, p.untrusted, coalesce(q.open_calls, 0) AS open_calls, " ESTIMATES     \
-                ", (SELECT count(*) FROM call_paths c"                                             \
-                " WHERE c.parent_path_id = p.path_id) AS child_count"
-#define NODE_JOINS                                                                                 \
-    " JOIN functions f ON f.function_id = p.function_id JOIN modules m ON m.module_id ="           \
-    " f.module_id JOIN sessions s ON s.session_id = p.session_id"                                  \
-    " LEFT JOIN open_paths_of q ON q.path_id = p.path_id"
-#define OPEN_PATHS                                                                                 \
-    "WITH RECURSIVE open_paths_of AS MATERIALIZED (SELECT path_id, open_calls FROM"                \
-    " open_paths(?1) WHERE path_id IS NOT NULL)"
-
-#define CHILDREN                                                                                   \
-    "(SELECT p.path_id, " KNOWN_NS " AS known_ns FROM call_paths p WHERE p.session_id = ?1"        \
-    " AND p.parent_path_id IS ?2)"
-
-static const char children_sql[] =
-    OPEN_PATHS " SELECT " NODE_COLUMNS ", o.known_ns FROM (SELECT * FROM " CHILDREN
-               " ORDER BY known_ns DESC, path_id LIMIT ?3 OFFSET ?4) o"
-               " CROSS JOIN call_paths p ON p.path_id = o.path_id" NODE_JOINS
-               " ORDER BY o.known_ns DESC, p.path_id";
-
-static const char rest_sql[] =
-    "SELECT count(*) AS paths, coalesce(sum(p.calls), 0) AS calls,"
-    " coalesce(sum(o.known_ns), 0) AS known_ns, coalesce(sum(p.self_ns), 0) AS self_ns"
-    " FROM (SELECT * FROM " CHILDREN " ORDER BY known_ns DESC, path_id LIMIT -1 OFFSET ?3) o"
-    " JOIN call_paths p ON p.path_id = o.path_id";
-
-static const char ancestors_sql[] = OPEN_PATHS
-    ", up(id, parent) AS (SELECT path_id, parent_path_id FROM call_paths"
-    " WHERE path_id = ?2 AND session_id = ?1 UNION ALL SELECT c.path_id, c.parent_path_id"
-    " FROM up JOIN call_paths c ON c.path_id = up.parent)"
-    " SELECT " NODE_COLUMNS ", " KNOWN_NS " AS known_ns FROM up"
-    " CROSS JOIN call_paths p ON p.path_id = up.id" NODE_JOINS " ORDER BY p.depth";
-
-static const char session_sql[] =
-    "SELECT coalesce(sum(known_ns), 0) FROM (SELECT " KNOWN_NS " AS known_ns FROM call_paths p"
-    " WHERE p.session_id = ?1 AND p.parent_path_id IS NULL AND NOT p.rare)";
 
 typedef struct tree_query {
     int64_t parent; /* 0: the roots */
@@ -163,13 +104,13 @@ static sj_status add_children(const sj_request *request, const tree_query *query
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
     json_t *rest = NULL;
-    SJ_TRY(sj_rows_prepare(request->database, children_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_call_tree_children_sql, &statement, error));
     bind_parent(statement, request->id, query->parent);
     sqlite3_bind_int64(statement, 3, query->limit);
     sqlite3_bind_int64(statement, 4, query->offset);
     SJ_TRY(sj_rows_take(statement, (size_t)query->limit, &rows, NULL, error));
     json_object_set_new(body, "items", rows);
-    SJ_TRY(sj_rows_prepare(request->database, rest_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_call_tree_rest_sql, &statement, error));
     bind_parent(statement, request->id, query->parent);
     sqlite3_bind_int64(statement, 3, query->offset + (int64_t)json_array_size(rows));
     SJ_TRY(sj_rows_take(statement, 1, &rest, NULL, error));
@@ -183,7 +124,7 @@ static sj_status add_focus(const sj_request *request, int64_t focus, json_t *bod
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
     bool truncated = false;
-    SJ_TRY(sj_rows_prepare(request->database, ancestors_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_call_tree_ancestors_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
     sqlite3_bind_int64(statement, 2, focus);
     SJ_TRY(sj_rows_take(statement, FOCUS_DEPTH_MAX, &rows, &truncated, error));
@@ -199,7 +140,8 @@ static sj_status answer_call_tree(sj_request *request, json_t **body, sj_error *
     tree_query query;
     int64_t session_ns = 0;
     SJ_TRY(read_query(request, &query, error));
-    SJ_TRY(read_number(request->database, session_sql, request->id, 0, &session_ns, error));
+    SJ_TRY(read_number(request->database, sj_call_tree_session_sql, request->id, 0, &session_ns,
+                       error));
     json_t *tree = json_pack("{s:I}", "session_ns", (json_int_t)session_ns);
     if (tree == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -216,5 +158,7 @@ static sj_status answer_call_tree(sj_request *request, json_t **body, sj_error *
     return SJ_OK;
 }
 
-const sj_route sj_route_call_tree = {
-    .pattern = "/api/v1/sessions/{id}/call-tree", .is_slow = true, .run = answer_call_tree};
+const sj_route sj_route_call_tree = {.pattern = "/api/v1/sessions/{id}/call-tree",
+                                     .role = SJ_ROLE_READER,
+                                     .is_slow = true,
+                                     .run = answer_call_tree};

@@ -7,10 +7,10 @@
  * are found from the one block that begins before the window, no matter how long ago they began. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
-#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
 #include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
+#include "schema/queries/http/calls.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -28,44 +28,6 @@ enum {
 };
 
 #define TIME_MAX_NS INT64_C(999999999999999999)
-
-/* Counts calls of blocks that the window overlaps. ?1 session, ?2 stream, ?3 from, ?4 to. */
-static const char touched_sql[] =
-    "WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d"
-    "  FROM sessions WHERE session_id = ?1)"
-    " SELECT coalesce(sum(b.call_count), 0) AS calls FROM blocks AS b, s WHERE b.stream_id = ?2"
-    "  AND b.kind = 1 AND (b.last_ticks - s.zero) * 1.0 * s.n / s.d >= ?3"
-    "  AND (b.first_ticks - s.zero) * 1.0 * s.n / s.d <= ?4";
-
-/* Finds the last call that began before the window. */
-static const char before_sql[] =
-    "WITH s AS (SELECT started_ticks AS zero, tick_ns_numerator AS n, tick_ns_denominator AS d"
-    "  FROM sessions WHERE session_id = ?1),"
-    " b AS (SELECT first_call, call_count FROM blocks, s WHERE stream_id = ?2 AND kind = 1"
-    "  AND call_count > 0 AND (first_ticks - s.zero) * 1.0 * s.n / s.d < ?3"
-    "  ORDER BY first_event DESC LIMIT 1)"
-    " SELECT max(c.call_id) FROM b JOIN calls AS c WHERE c.call_id BETWEEN"
-    "  (?2 << 38) + b.first_call AND (?2 << 38) + b.first_call + b.call_count - 1"
-    "  AND c.start_ns < ?3";
-
-#define CALL_COLUMNS                                                                               \
-    "call_id, function_id, depth, start_ns, end_ns, self_ns, ending = 'unwound', flags, ending = " \
-    "'open'"
-
-/* ?1: the call found by before_sql; ?2: from. */
-static const char open_sql[] =
-    "SELECT " CALL_COLUMNS " FROM (SELECT call_id, function_id, depth, start_ns, end_ns, self_ns,"
-    " ending, flags FROM ancestors(?1) UNION ALL SELECT call_id, function_id, depth, start_ns,"
-    " end_ns, self_ns, ending, flags FROM calls WHERE call_id = ?1)"
-    " WHERE end_ns IS NULL OR end_ns >= ?2 ORDER BY depth";
-
-/* ?1: the function; ?2: the session. */
-static const char function_sql[] =
-    "SELECT name, " SJ_CALLS_COUNTED("?2", "?1") " AS is_counting FROM functions"
-                                                 " WHERE function_id = ?1";
-
-static const char begun_sql[] = "SELECT " CALL_COLUMNS " FROM calls WHERE session_id = ?1 AND"
-                                " stream_id = ?2 AND start_ns >= ?3 AND start_ns <= ?4";
 
 typedef struct window {
     int64_t stream;
@@ -165,7 +127,7 @@ static void describe_function(const window *view, picture *drawn, const char *id
         return;
     }
     json_object_set_new(drawn->functions, id, json_string(""));
-    if (sj_rows_prepare(view->database, function_sql, &statement, &ignored) == SJ_OK) {
+    if (sj_rows_prepare(view->database, sj_calls_function_sql, &statement, &ignored) == SJ_OK) {
         sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
         sqlite3_bind_int64(statement, 2, view->request->id);
         if (sj_rows_take(statement, 1, &rows, NULL, &ignored) == SJ_OK) {
@@ -223,11 +185,11 @@ static sj_status add_open(const window *view, picture *drawn, sj_error *error)
     int64_t call;
     bool is_none;
     sqlite3_stmt *statement = NULL;
-    SJ_TRY(read_one(view, before_sql, &call, &is_none, error));
+    SJ_TRY(read_one(view, sj_calls_before_sql, &call, &is_none, error));
     if (is_none) {
         return SJ_OK;
     }
-    SJ_TRY(sj_rows_prepare(view->database, open_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(view->database, sj_calls_open_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, call);
     sqlite3_bind_int64(statement, 2, view->from_ns);
     return add_calls(view, drawn, statement, error);
@@ -240,7 +202,7 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
     sqlite3_stmt *statement = NULL;
     picture *drawn = NULL;
     SJ_TRY(sj_rows_require_session(view->database, view->request->id, error));
-    SJ_TRY(read_one(view, touched_sql, &calls, &is_null, error));
+    SJ_TRY(read_one(view, sj_calls_touched_sql, &calls, &is_null, error));
     drawn = calloc(1, sizeof(*drawn));
     if (drawn == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -254,7 +216,7 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
         status = add_open(view, drawn, error);
     }
     if (status == SJ_OK && !is_too_many) {
-        status = prepare(view, begun_sql, &statement, error);
+        status = prepare(view, sj_calls_begun_sql, &statement, error);
     }
     if (status == SJ_OK && !is_too_many) {
         status = add_calls(view, drawn, statement, error);
@@ -300,6 +262,7 @@ static sj_status answer_calls(sj_request *request, json_t **body, sj_error *erro
 }
 
 const sj_route sj_route_calls = {.pattern = "/api/v1/sessions/{id}/calls",
+                                 .role = SJ_ROLE_READER,
                                  .is_slow = true,
                                  .has_own_database = true,
                                  .run = answer_calls};

@@ -6,6 +6,7 @@
 #include "collector-server/http/reply.h"
 #include "collector-server/http/route.h"
 #include "collector-server/query/json_rows.h"
+#include "schema/queries/http/commands.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -13,12 +14,6 @@
 #include <unistd.h>
 
 enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 500 };
-
-#define COMMAND_SELECT                                                                             \
-    "SELECT c.command_id AS id, c.device_id, d.name AS device_name, c.kind, c.arguments, c.state," \
-    " c.requested_by, c.timeout_ms, c.created_realtime_ns, c.sent_realtime_ns,"                    \
-    " c.finished_realtime_ns, c.result, c.file_bytes FROM commands c JOIN devices d"               \
-    " USING (device_id)"
 
 /* Lists commands, newest first. `before` continues a list. */
 static sj_status list(sj_request *request, json_t **body, sj_error *error)
@@ -33,11 +28,7 @@ static sj_status list(sj_request *request, json_t **body, sj_error *error)
                                &before, error));
     SJ_TRY(sj_parameter_number(request, "device", (sj_parameter_range){1, INT64_MAX, 0}, &device,
                                error));
-    SJ_TRY(sj_rows_prepare(request->database,
-                           COMMAND_SELECT " WHERE c.command_id < ?1 AND (?2 = 0"
-                                          " OR c.device_id = ?2) ORDER BY c.command_id DESC"
-                                          " LIMIT ?3",
-                           &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_commands_list_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, before);
     sqlite3_bind_int64(statement, 2, device);
     sqlite3_bind_int64(statement, 3, limit + 1);
@@ -48,8 +39,7 @@ static sj_status show(sj_request *request, json_t **body, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
-    SJ_TRY(sj_rows_prepare(request->database, COMMAND_SELECT " WHERE c.command_id = ?1", &statement,
-                           error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_commands_show_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
@@ -86,7 +76,7 @@ static sj_status give(sj_request *request, const json_t *input, json_t **body, s
     json_t *given = NULL;
     const json_t *timeout = json_object_get(input, "timeout_ms");
     sj_control_request wanted = {.arguments = json_object_get(input, "arguments"),
-                                 .requested_by = "http",
+                                 .requested_by = request->visitor.who,
                                  .timeout_ms = json_integer_value(timeout)};
     SJ_TRY(take_text(input, "devices", &wanted.devices, error));
     SJ_TRY(take_text(input, "kind", &wanted.kind, error));
@@ -128,7 +118,13 @@ static enum MHD_Result send_file(sj_request *request)
     return sj_reply_send(request->connection, MHD_HTTP_OK, response);
 }
 
-const sj_route sj_route_commands = {.pattern = "/api/v1/commands", .run = list, .post = give};
-const sj_route sj_route_command = {.pattern = "/api/v1/commands/{id}", .run = show};
-const sj_route sj_route_command_file = {.pattern = "/api/v1/commands/{id}/file",
-                                        .respond = send_file};
+const sj_route sj_route_commands = {.pattern = "/api/v1/commands",
+                                    .role = SJ_ROLE_READER,
+                                    .run = list,
+                                    .post_role = SJ_ROLE_OPERATOR,
+                                    .action = "command",
+                                    .post = give};
+const sj_route sj_route_command = {
+    .pattern = "/api/v1/commands/{id}", .role = SJ_ROLE_READER, .run = show};
+const sj_route sj_route_command_file = {
+    .pattern = "/api/v1/commands/{id}/file", .role = SJ_ROLE_READER, .respond = send_file};

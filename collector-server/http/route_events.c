@@ -11,7 +11,8 @@ static enum MHD_Result respond_events(sj_request *request)
                             &error) != SJ_OK) {
         return sj_reply_error(request->connection, MHD_HTTP_BAD_REQUEST, error.text);
     }
-    return sj_event_hub_subscribe(request->context->events, request->connection, session);
+    return sj_event_hub_subscribe(request->context->events, request, session);
 }
 
-const sj_route sj_route_events = {.pattern = "/api/v1/events", .respond = respond_events};
+const sj_route sj_route_events = {
+    .pattern = "/api/v1/events", .role = SJ_ROLE_READER, .respond = respond_events};

@@ -4,6 +4,7 @@
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 
 #include <errno.h>
@@ -68,7 +69,7 @@ static sj_status write_all(sj_request *request, const sj_exporter *exporter, FIL
     sqlite3_progress_handler(database, STEPS_BETWEEN_LOOKS, keep_going, request);
     sj_status status = check_size(database, request->id, error);
     if (status == SJ_OK) {
-        status = exporter->write(database, request->id, file, error);
+        status = exporter->write(database, &(sj_call_part){.session_id = request->id}, file, error);
     }
     if (status == SJ_OK && (fflush(file) != 0 || ferror(file))) {
         status = sj_fail(error, SJ_EIO, "cannot write beside the database: %s", strerror(errno));
@@ -132,6 +133,7 @@ static sj_status answer_export(sj_request *request, json_t **body, sj_error *err
 }
 
 const sj_route sj_route_export = {.pattern = "/api/v1/sessions/{id}/export",
+                                  .role = SJ_ROLE_READER,
                                   .is_slow = true,
                                   .has_own_database = true,
                                   .run = answer_export};

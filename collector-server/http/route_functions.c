@@ -3,9 +3,8 @@
 #include "collector-server/http/route.h"
 
 #include "collector-server/http/parameters.h"
-#include "collector-server/query/estimate_columns.h"
 #include "collector-server/query/json_rows.h"
-#include "collector-server/query/mean_column.h"
+#include "schema/queries/http/functions.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,57 +18,19 @@ typedef struct sort_key {
     const char *first; /* default direction */
 } sort_key;
 
-#define MEAN SJ_MEAN_NS("x.session_id", "x.function_id")
-#define UNTIMED                                                                                    \
-    "coalesce(x.untimed_calls, 0) AS untimed_calls, x.error_ns, " SJ_IS_SELF_ESTIMATE(             \
-        "x.session_id", "x.function_id") " AS is_self_estimate"
-/* Limits a quantile to the measured range, because the middle of a histogram bin may be outside of
- * it. */
-#define QUANTILE(q) "histogram_ns(x.histogram, " q ", ?3, ?4, x.min_ns, x.max_ns)"
-
 static const sort_key sort_keys[] = {
     {"self", "x.self_ns", "DESC"},
     {"total", "x.total_ns", "DESC"},
     {"calls", "x.calls", "DESC"},
-    {"mean", MEAN, "DESC"},
+    {"mean", sj_functions_by_mean_sql, "DESC"},
     {"min", "x.min_ns", "DESC"},
     {"max", "x.max_ns", "DESC"},
-    {"p50", QUANTILE("0.5"), "DESC"},
-    {"p90", QUANTILE("0.9"), "DESC"},
-    {"p95", QUANTILE("0.95"), "DESC"},
-    {"p99", QUANTILE("0.99"), "DESC"},
+    {"p50", sj_functions_by_p50_sql, "DESC"},
+    {"p90", sj_functions_by_p90_sql, "DESC"},
+    {"p95", sj_functions_by_p95_sql, "DESC"},
+    {"p99", sj_functions_by_p99_sql, "DESC"},
     {"name", "f.name COLLATE NOCASE", "ASC"},
 };
-
-#define QUANTILES                                                                                  \
-    QUANTILE("0.5")                                                                                \
-    " AS p50_ns, " QUANTILE("0.9") " AS p90_ns, " QUANTILE("0.95") " AS p95_ns, " QUANTILE(        \
-        "0.99") " AS p99_ns"
-#define COLUMNS                                                                                    \
-    "x.function_id AS id, f.name, m.path AS module, x.calls, x.total_ns, x.self_ns, " MEAN         \
-    " AS mean_ns, x.min_ns, x.max_ns, " QUANTILES                                                  \
-    ", coalesce(e.open_calls, 0) AS open_calls, x.unwound, x.untrusted, " UNTIMED
-
-#define OPEN_CALLS                                                                                 \
-    "(SELECT c.function_id, count(*) AS open_calls FROM streams t JOIN open_calls c"               \
-    " USING (stream_id) WHERE t.session_id = ?1 GROUP BY c.function_id)"
-
-static const char rows_sql[] =
-    "SELECT " COLUMNS " FROM (SELECT x.function_id AS id, row_number() OVER () AS place FROM"
-    "  (SELECT x.function_id FROM function_stats x JOIN functions f ON f.function_id ="
-    "   x.function_id WHERE x.session_id = ?1 AND f.name LIKE ?2 ESCAPE '\\'"
-    "   ORDER BY %s %s, x.function_id LIMIT ?5 OFFSET ?6) x) o"
-    " CROSS JOIN function_stats x ON x.session_id = ?1 AND x.function_id = o.id"
-    " JOIN functions f ON f.function_id = o.id JOIN modules m ON m.module_id = f.module_id"
-    " LEFT JOIN " OPEN_CALLS " e ON e.function_id = o.id ORDER BY o.place";
-
-static const char totals_sql[] =
-    "SELECT count(*) AS matching, coalesce(sum(x.calls), 0) AS calls,"
-    " coalesce(sum(x.self_ns), 0) AS self_ns,"
-    " (SELECT coalesce(sum(y.self_ns), 0) FROM function_stats y WHERE y.session_id = ?1)"
-    "  AS session_self_ns"
-    " FROM function_stats x JOIN functions f ON f.function_id = x.function_id"
-    " WHERE x.session_id = ?1 AND f.name LIKE ?2 ESCAPE '\\'";
 
 typedef struct function_query {
     const sort_key *key;
@@ -162,9 +123,9 @@ static sj_status bind_clock(sqlite3 *database, sqlite3_stmt *into, int64_t sessi
 static sj_status take_rows(const sj_request *request, const function_query *query, json_t **rows,
                            sj_error *error)
 {
-    char sql[sizeof(rows_sql) + 512];
+    char sql[sizeof(sj_functions_rows_sql) + 512];
     sqlite3_stmt *statement = NULL;
-    snprintf(sql, sizeof(sql), rows_sql, query->key->expression, query->direction);
+    snprintf(sql, sizeof(sql), sj_functions_rows_sql, query->key->expression, query->direction);
     SJ_TRY(sj_rows_prepare(request->database, sql, &statement, error));
     bind_query(statement, request->id, query);
     const sj_status status = bind_clock(request->database, statement, request->id, error);
@@ -183,7 +144,7 @@ static sj_status answer_functions(sj_request *request, json_t **body, sj_error *
     json_t *totals = NULL;
     SJ_TRY(read_query(request, &query, error));
     SJ_TRY(sj_rows_require_session(request->database, request->id, error));
-    SJ_TRY(sj_rows_prepare(request->database, totals_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_functions_totals_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
     sqlite3_bind_text(statement, 2, query.pattern, -1, SQLITE_STATIC);
     SJ_TRY(sj_rows_take(statement, 1, &totals, NULL, error));
@@ -201,5 +162,7 @@ static sj_status answer_functions(sj_request *request, json_t **body, sj_error *
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-const sj_route sj_route_functions = {
-    .pattern = "/api/v1/sessions/{id}/functions", .is_slow = true, .run = answer_functions};
+const sj_route sj_route_functions = {.pattern = "/api/v1/sessions/{id}/functions",
+                                     .role = SJ_ROLE_READER,
+                                     .is_slow = true,
+                                     .run = answer_functions};

@@ -3,13 +3,14 @@
 #include "collector-server/forward/cluster_mirror.h"
 #include "collector-server/http/context.h"
 #include "collector-server/query/json_rows.h"
+#include "schema/queries/http/health.h"
 
 #include <stdio.h>
 #include <string.h>
 
 enum { ENGINE_BYTES = 512 };
 
-/* Adds the engine that answers, whether changes are accepted, and the token's file. */
+/* Adds the engine that answers, whether changes are accepted, who asks, and the token's file. */
 static sj_status add_engine(const sj_request *request, json_t *body)
 {
     char line[ENGINE_BYTES];
@@ -24,6 +25,9 @@ static sj_status add_engine(const sj_request *request, json_t *body)
     return json_object_set_new(body, "engine", json_string(line)) == 0 &&
                    json_object_set_new(body, "is_cluster", json_boolean(mirror != NULL)) == 0 &&
                    json_object_set_new(body, "takes_changes", json_boolean(mirror == NULL)) == 0 &&
+                   json_object_set_new(body, "who", json_string(request->visitor.who)) == 0 &&
+                   json_object_set_new(body, "role",
+                                       json_string(sj_role_name(request->visitor.role))) == 0 &&
                    json_object_set_new(body, "token_file",
                                        json_string(request->context->login.file)) == 0
                ? SJ_OK
@@ -34,12 +38,7 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
-    SJ_TRY(sj_rows_prepare(request->database,
-                           "SELECT 'ok' AS status, ?1 AS version,"
-                           " (SELECT count(*) FROM sessions) AS sessions,"
-                           " (SELECT count(*) FROM sessions WHERE state = 'recording')"
-                           "  AS recording_sessions",
-                           &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_health_sql, &statement, error));
     sqlite3_bind_text(statement, 1, SJ_VERSION, -1, SQLITE_STATIC);
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
@@ -52,7 +51,8 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
     return SJ_OK;
 }
 
-const sj_route sj_route_health = {.pattern = "/api/v1/health", .run = answer_health};
+const sj_route sj_route_health = {
+    .pattern = "/api/v1/health", .role = SJ_ROLE_READER, .run = answer_health};
 
 /* For load balancers and supervisors: 200 if the database can be read and frames are stored, else
  * 503. Clients with the token get the reason, which may name files. Other clients learn nothing

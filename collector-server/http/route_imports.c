@@ -297,6 +297,9 @@ static sj_status take_import(sj_request *request, const json_t *input, json_t **
     char path[PATH_MAX];
     const char *what = json_string_value(json_object_get(input, "do"));
     const char *import = json_string_value(json_object_get(input, "import"));
+    if (what == NULL || strcmp(what, "finish") != 0) {
+        request->action = NULL; /* only the last step changes the database */
+    }
     if (what != NULL && strcmp(what, "begin") == 0) {
         return begin(request, body, error);
     }
@@ -325,7 +328,10 @@ static sj_status list_imports(sj_request *request, json_t **body, sj_error *erro
 }
 
 const sj_route sj_route_imports = {.pattern = "/api/v1/imports",
+                                   .role = SJ_ROLE_READER,
                                    .is_slow = true,
                                    .has_own_database = true,
                                    .run = list_imports,
+                                   .post_role = SJ_ROLE_ADMIN,
+                                   .action = "import",
                                    .post = take_import};

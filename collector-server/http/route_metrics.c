@@ -103,4 +103,5 @@ static enum MHD_Result respond_metrics(sj_request *request)
     return sj_reply_send(request->connection, MHD_HTTP_OK, response);
 }
 
-const sj_route sj_route_metrics = {.pattern = "/metrics", .respond = respond_metrics};
+const sj_route sj_route_metrics = {
+    .pattern = "/metrics", .role = SJ_ROLE_READER, .respond = respond_metrics};

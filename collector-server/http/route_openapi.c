@@ -11,4 +11,5 @@ static enum MHD_Result respond_openapi(sj_request *request)
                : sj_reply_error(request->connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
-const sj_route sj_route_openapi = {.pattern = path, .respond = respond_openapi};
+const sj_route sj_route_openapi = {
+    .pattern = path, .role = SJ_ROLE_READER, .respond = respond_openapi};

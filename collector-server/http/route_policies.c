@@ -45,5 +45,8 @@ static sj_status check_policy(sj_request *request, const json_t *input, json_t *
                            : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-const sj_route sj_route_policies = {
-    .pattern = "/api/v1/policies", .run = answer_policies, .post = check_policy};
+const sj_route sj_route_policies = {.pattern = "/api/v1/policies",
+                                    .role = SJ_ROLE_READER,
+                                    .run = answer_policies,
+                                    .post_role = SJ_ROLE_OPERATOR,
+                                    .post = check_policy};

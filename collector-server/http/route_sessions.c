@@ -4,26 +4,16 @@
 #include "collector-server/http/session_changes_post.h"
 #include "collector-server/http/session_filters.h"
 #include "collector-server/query/json_rows.h"
-#include "collector-server/query/session_columns.h"
+#include "schema/queries/http/sessions.h"
 
 enum { LIMIT_DEFAULT = 200, LIMIT_MAX = 500 };
-
-/* Uses total() instead of sum(), because the numbers of lost calls that devices report may overflow
- * a sum. */
-static const char totals_sql[] =
-    "SELECT (SELECT count(*) FROM sessions) AS sessions, count(*) AS matching,"
-    " count(*) FILTER (WHERE s.state = 'recording') AS recording,"
-    " count(DISTINCT s.device_id) AS devices, CAST(total(s.stored_calls) AS INTEGER) AS calls,"
-    " coalesce(max(s.stored_calls), 0) AS most_calls,"
-    " CAST(total(max(s.lost_calls, coalesce(s.device_lost_calls, 0))) AS INTEGER) AS lost_calls"
-    " FROM sessions s JOIN devices d ON d.device_id = s.device_id WHERE " SJ_SESSION_MATCHES;
 
 static sj_status add_totals(sqlite3 *database, const sj_session_filters *filters, json_t *body,
                             sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
-    SJ_TRY(sj_rows_prepare(database, totals_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(database, sj_sessions_totals_sql, &statement, error));
     sj_session_filters_bind(filters, statement);
     SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
     json_object_set(body, "totals", json_array_get(rows, 0));
@@ -41,10 +31,7 @@ static sj_status list_sessions(sj_request *request, const sj_session_filters *fi
                                &limit, error));
     SJ_TRY(sj_parameter_number(request, "before", (sj_parameter_range){1, INT64_MAX, INT64_MAX},
                                &before, error));
-    SJ_TRY(sj_rows_prepare(request->database,
-                           SJ_SESSION_SELECT " WHERE " SJ_SESSION_MATCHES " AND s.session_id < ?10"
-                                             " ORDER BY s.session_id DESC LIMIT ?11",
-                           &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_sessions_list_sql, &statement, error));
     sj_session_filters_bind(filters, statement);
     sqlite3_bind_int64(statement, SJ_SESSION_FILTERS + 1, before);
     sqlite3_bind_int64(statement, SJ_SESSION_FILTERS + 2, limit + 1);
@@ -66,5 +53,9 @@ static sj_status answer_sessions(sj_request *request, json_t **body, sj_error *e
     return status;
 }
 
-const sj_route sj_route_sessions = {
-    .pattern = "/api/v1/sessions", .run = answer_sessions, .post = sj_session_changes_post};
+const sj_route sj_route_sessions = {.pattern = "/api/v1/sessions",
+                                    .role = SJ_ROLE_READER,
+                                    .run = answer_sessions,
+                                    .post_role = SJ_ROLE_OPERATOR,
+                                    .action = "sessions",
+                                    .post = sj_session_changes_post};

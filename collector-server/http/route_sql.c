@@ -1,5 +1,6 @@
-/* Runs SQL for users with the token: one statement that reads, or a query of schema/queries. A
- * separate process answers it (question_pool.h), with limits of time, rows and bytes. */
+/* Runs SQL: one statement that reads, for the role analyst, or a query of schema/queries, for the
+ * role reader. A separate process answers it (question_pool.h), with limits of time, rows and
+ * bytes. */
 #include "collector-server/http/cluster_answers.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
@@ -41,6 +42,9 @@ static sj_status find_sql(const sj_request *request, const char **sql, const cha
     if ((*sql == NULL) == (*name == NULL)) {
         return sj_fail(error, SJ_EINVAL, "give 'sql', or the name of a question as 'query'");
     }
+    if (*sql != NULL) {
+        SJ_TRY(sj_request_needs(request, SJ_ROLE_ANALYST, error));
+    }
     if (*name != NULL) {
         const sj_shipped_query *query = sj_shipped_query_find(*name);
         if (query == NULL) {
@@ -52,13 +56,16 @@ static sj_status find_sql(const sj_request *request, const char **sql, const cha
 }
 
 /* Builds the question of a request (question.h); owned by the caller. */
-static sj_status read_question(const sj_request *request, json_t **question, sj_error *error)
+static sj_status read_question(sj_request *request, json_t **question, sj_error *error)
 {
     const char *sql = NULL;
     const char *name = NULL;
     int64_t rows = 0;
     int64_t time_ms = 0;
     SJ_TRY(find_sql(request, &sql, &name, error));
+    request->action = "sql";
+    request->object = sql;
+    request->is_question = true;
     SJ_TRY(sj_parameter_number(request, "rows", (sj_parameter_range){1, ROWS_MAX, ROWS_DEFAULT},
                                &rows, error));
     SJ_TRY(sj_parameter_number(request, "ms", (sj_parameter_range){1, TIME_MAX_MS, TIME_DEFAULT_MS},
@@ -115,8 +122,11 @@ static sj_status answer_sql(sj_request *request, json_t **body, sj_error *error)
     return status;
 }
 
-const sj_route sj_route_sql = {
-    .pattern = "/api/v1/sql", .is_slow = true, .has_own_database = true, .run = answer_sql};
+const sj_route sj_route_sql = {.pattern = "/api/v1/sql",
+                               .role = SJ_ROLE_READER,
+                               .is_slow = true,
+                               .has_own_database = true,
+                               .run = answer_sql};
 
 /* Returns all values of one key of a shipped query. */
 static json_t *fields_of(const sj_shipped_query *query, const char *key)
@@ -151,4 +161,5 @@ static sj_status answer_queries(sj_request *request, json_t **body, sj_error *er
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-const sj_route sj_route_queries = {.pattern = "/api/v1/queries", .run = answer_queries};
+const sj_route sj_route_queries = {
+    .pattern = "/api/v1/queries", .role = SJ_ROLE_READER, .run = answer_queries};

@@ -6,53 +6,13 @@
  * response is enough to draw. */
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
+#include "schema/queries/http/timeline.h"
 
 #include <stdlib.h>
 
 enum { WIDTH_DEFAULT = 1000, WIDTH_MAX = 4000, ROWS_MAX = 20000, PATHS_MAX = 20000 };
 
 #define TIME_MAX_NS INT64_C(999999999999999999)
-
-static const char steps_sql[] =
-    "WITH RECURSIVE levels(stream_id, level) AS ("
-    "  SELECT s.stream_id, (SELECT max(t.level) FROM timeline AS t WHERE t.stream_id = s.stream_id)"
-    "  FROM streams AS s WHERE s.session_id = ?1"
-    "  UNION ALL SELECT l.stream_id, (SELECT max(t.level) FROM timeline AS t"
-    "   WHERE t.stream_id = l.stream_id AND t.level < l.level)"
-    "  FROM levels AS l WHERE l.level IS NOT NULL),"
-    " counted AS (SELECT l.stream_id, l.level, (SELECT count(*) FROM (SELECT 1 FROM timeline AS t"
-    "   WHERE t.stream_id = l.stream_id AND t.level = l.level AND t.end_ns >= ?2"
-    "   AND t.start_ns <= ?3 LIMIT (?4 + 1) / 2)) AS steps"
-    "  FROM levels AS l WHERE l.level IS NOT NULL),"
-    " chosen AS MATERIALIZED (SELECT stream_id,"
-    "  coalesce(max(iif(steps >= (?4 + 1) / 2, level, NULL)), min(iif(steps > 0, level, NULL)))"
-    "  AS level FROM counted GROUP BY stream_id),"
-    " picked AS NOT MATERIALIZED (SELECT t.* FROM chosen CROSS JOIN timeline AS t"
-    "  USING (stream_id, level) WHERE t.end_ns >= ?2 AND t.start_ns <= ?3),"
-    " span AS MATERIALIZED (SELECT max(min(start_ns), ?2) AS from_ns,"
-    "  max(min(max(end_ns), ?3) - max(min(start_ns), ?2), 0) + 1 AS length_ns FROM picked),"
-    " merged AS (SELECT stream_id, level, min(number) AS number, count(*) AS steps,"
-    "  min(start_ns) AS start_ns, max(end_ns) AS end_ns, sum(calls) AS calls,"
-    "  max(max_depth) AS max_depth FROM span CROSS JOIN picked GROUP BY stream_id, level,"
-    "  min(CAST(max(start_ns - from_ns, 0) * 1.0 * ?4 / length_ns AS INTEGER), ?4 - 1))"
-    " SELECT m.stream_id, th.number AS thread_number, th.name AS thread_name, m.level, m.steps,"
-    "  m.start_ns, m.end_ns, m.calls, m.max_depth, head.path_id, p.function_id,"
-    "  f.name AS function"
-    " FROM merged AS m JOIN timeline AS head USING (stream_id, level, number)"
-    " JOIN streams AS s ON s.stream_id = m.stream_id"
-    " LEFT JOIN threads AS th ON th.thread_id = s.thread_id"
-    " LEFT JOIN call_paths AS p ON p.path_id = head.path_id"
-    " LEFT JOIN functions AS f ON f.function_id = p.function_id"
-    " ORDER BY m.stream_id, m.start_ns LIMIT ?5";
-
-/* ?1: a JSON array of path ids. */
-static const char paths_sql[] =
-    "WITH RECURSIVE up(path_id) AS (SELECT CAST(value AS INTEGER) FROM json_each(?1) UNION"
-    "  SELECT p.parent_path_id FROM up JOIN call_paths AS p ON p.path_id = up.path_id"
-    "  WHERE p.parent_path_id IS NOT NULL)"
-    " SELECT p.path_id, p.parent_path_id, p.depth, p.function_id, f.name AS function"
-    " FROM up JOIN call_paths AS p ON p.path_id = up.path_id"
-    " LEFT JOIN functions AS f ON f.function_id = p.function_id LIMIT ?2";
 
 /* Adds the call paths of the rows, and those of their callers, to the response. */
 static sj_status add_paths(sqlite3 *database, json_t *body, sj_error *error)
@@ -74,8 +34,9 @@ static sj_status add_paths(sqlite3 *database, json_t *body, sj_error *error)
     char *text = json_dumps(ids, JSON_COMPACT);
     json_decref(ids);
     json_decref(seen);
-    sj_status status = text != NULL ? sj_rows_prepare(database, paths_sql, &statement, error)
-                                    : sj_fail(error, SJ_ENOMEM, "out of memory");
+    sj_status status = text != NULL
+                           ? sj_rows_prepare(database, sj_timeline_paths_sql, &statement, error)
+                           : sj_fail(error, SJ_ENOMEM, "out of memory");
     if (status == SJ_OK) {
         sqlite3_bind_text(statement, 1, text, -1, SQLITE_TRANSIENT);
         sqlite3_bind_int64(statement, 2, PATHS_MAX + 1);
@@ -100,7 +61,7 @@ static sj_status answer_timeline(sj_request *request, json_t **body, sj_error *e
     SJ_TRY(sj_parameter_number(request, "width", (sj_parameter_range){1, WIDTH_MAX, WIDTH_DEFAULT},
                                &width, error));
     SJ_TRY(sj_rows_require_session(request->database, request->id, error));
-    SJ_TRY(sj_rows_prepare(request->database, steps_sql, &statement, error));
+    SJ_TRY(sj_rows_prepare(request->database, sj_timeline_steps_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
     sqlite3_bind_int64(statement, 2, from_ns);
     sqlite3_bind_int64(statement, 3, to_ns);
@@ -110,5 +71,7 @@ static sj_status answer_timeline(sj_request *request, json_t **body, sj_error *e
     return add_paths(request->database, *body, error);
 }
 
-const sj_route sj_route_timeline = {
-    .pattern = "/api/v1/sessions/{id}/timeline", .is_slow = true, .run = answer_timeline};
+const sj_route sj_route_timeline = {.pattern = "/api/v1/sessions/{id}/timeline",
+                                    .role = SJ_ROLE_READER,
+                                    .is_slow = true,
+                                    .run = answer_timeline};

@@ -9,5 +9,5 @@ static sj_status answer_unhooked(sj_request *request, json_t **body, sj_error *e
     return sj_list_route_run(request, sql, body, error);
 }
 
-const sj_route sj_route_unhooked = {.pattern = "/api/v1/sessions/{id}/unhooked",
-                                    .run = answer_unhooked};
+const sj_route sj_route_unhooked = {
+    .pattern = "/api/v1/sessions/{id}/unhooked", .role = SJ_ROLE_READER, .run = answer_unhooked};

@@ -89,7 +89,13 @@ static sj_status change(sj_request *request, const json_t *input, json_t **body,
     return SJ_OK;
 }
 
-const sj_route sj_route_zombie = {.pattern = "/api/v1/zombies/{id}", .run = show, .post = change};
-const sj_route sj_route_zombies = {.pattern = "/api/v1/zombies", .run = answer_zombies};
-const sj_route sj_route_zombie_frames = {.pattern = "/api/v1/zombies/{id}/frames",
-                                         .run = answer_frames};
+const sj_route sj_route_zombie = {.pattern = "/api/v1/zombies/{id}",
+                                  .role = SJ_ROLE_READER,
+                                  .run = show,
+                                  .post_role = SJ_ROLE_OPERATOR,
+                                  .action = "finding",
+                                  .post = change};
+const sj_route sj_route_zombies = {
+    .pattern = "/api/v1/zombies", .role = SJ_ROLE_READER, .run = answer_zombies};
+const sj_route sj_route_zombie_frames = {
+    .pattern = "/api/v1/zombies/{id}/frames", .role = SJ_ROLE_READER, .run = answer_frames};

@@ -33,13 +33,23 @@ static bool takes_post(const char *path)
     return route != NULL && route->post != NULL;
 }
 
-/* True if reading a path needs the token. On the loopback, the dashboard's files do not: they are
- * the same everywhere, and a page must be able to ask for the token. */
-static bool needs_token(const sj_http_context *context, const char *path)
+/* Returns the role that a request needs. On the loopback, the dashboard's files need none: they are
+ * the same everywhere, and a page must be able to ask for the token. A method that a path does not
+ * accept is refused later, but only to clients with a token. */
+static sj_role needed_role(const sj_http_context *context, const char *path, const char *method,
+                           bool reads)
 {
     int64_t id;
     const sj_route *route = sj_route_find(path, &id);
-    return route != NULL ? !route->is_public : context->is_remote;
+    if (route == NULL) {
+        return context->is_remote || !reads ? SJ_ROLE_READER : SJ_ROLE_NONE;
+    }
+    if (reads && route->is_public) {
+        return SJ_ROLE_NONE;
+    }
+    const bool is_post = strcmp(method, "POST") == 0 && route->post != NULL;
+    const sj_role role = is_post ? route->post_role : reads ? route->role : SJ_ROLE_READER;
+    return role != SJ_ROLE_NONE ? role : SJ_ROLE_ADMIN;
 }
 
 static const char *header_of(struct MHD_Connection *connection, const char *name)
@@ -99,12 +109,40 @@ static const char *refuse_site(const sj_http_context *context, struct MHD_Connec
                                                       : NULL;
 }
 
-/* Returns why a request is refused before its path is handled, or NULL. */
+/* A refusal of a request. */
+typedef struct denial {
+    unsigned code;
+    char of_role[SJ_LOGIN_WHO_BYTES + 100];
+} denial;
+
+/* Returns why a visitor is refused, or NULL. */
+static const char *refuse_visitor(const sj_http_context *context, const sj_visitor *visitor,
+                                  sj_role needed, denial *denied)
+{
+    if (visitor->role >= needed) {
+        return NULL;
+    }
+    if (visitor->role != SJ_ROLE_NONE) {
+        sj_role_refusal(visitor, needed, denied->of_role, sizeof(denied->of_role));
+        denied->code = MHD_HTTP_FORBIDDEN;
+        return denied->of_role;
+    }
+    denied->code = MHD_HTTP_UNAUTHORIZED;
+    return context->is_remote
+               ? "show a token of the collector, as password (any name) or as \"Authorization: "
+                 "Bearer TOKEN\"; `sojourn token add` makes one, and the admin's is in the file "
+                 "DATABASE.token beside the collector's database"
+               : context->login.refusal;
+}
+
+/* Returns why a request is refused before its path is handled, or NULL. Finds its visitor. */
 static const char *refuse_request(const sj_http_context *context, struct MHD_Connection *connection,
-                                  const char *path, const char *method, unsigned *code)
+                                  const char *path, const char *method, sj_visitor *visitor,
+                                  denial *denied)
 {
     const bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     const char *refusal = refuse_site(context, connection, path);
+    unsigned *code = &denied->code;
     *code = MHD_HTTP_BAD_REQUEST;
     if (is_ambiguous(connection)) {
         return "a header is there twice, or Content-Length beside Transfer-Encoding";
@@ -113,20 +151,16 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     if (refusal != NULL) {
         return refusal;
     }
-    if (!(reads && !needs_token(context, path)) &&
-        !sj_login_is_shown(&context->login, context->is_remote, connection)) {
-        *code = MHD_HTTP_UNAUTHORIZED;
-        return context->is_remote
-                   ? "show the collector's token, as password (any name) or as \"Authorization: "
-                     "Bearer TOKEN\"; "
-                     "it is in the file DATABASE.token beside the collector's database"
-                   : context->login.refusal;
+    sj_login_identify(&context->login, context->is_remote, connection, visitor);
+    refusal = refuse_visitor(context, visitor, needed_role(context, path, method, reads), denied);
+    if (refusal != NULL) {
+        return refusal;
     }
     if (strcmp(method, "POST") == 0 && takes_post(path)) {
         if (context->mirror != NULL) {
             return "this server shows a cluster and takes no changes; the labs do";
         }
-        return sj_post_refusal(&context->login, connection, code);
+        return sj_post_refusal(&context->login, visitor, connection, code);
     }
     if (!reads) {
         *code = MHD_HTTP_METHOD_NOT_ALLOWED;
@@ -171,14 +205,15 @@ static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *re
 }
 
 static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *connection,
-                                   const char *path, exchange *held)
+                                   const char *path, const sj_visitor *visitor, exchange *held)
 {
     if (held->is_asked) {
         struct MHD_Response *response = held->answer.response;
         held->answer.response = NULL;
         return sj_reply_send(connection, held->answer.status, response);
     }
-    sj_request request = {.connection = connection, .context = &server->context};
+    sj_request request = {
+        .connection = connection, .context = &server->context, .visitor = *visitor};
     const sj_route *route = sj_route_find(path, &request.id);
     if (route != NULL) {
         return held->is_post || route->run != NULL ? ask(server, held, &request, route)
@@ -197,9 +232,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 {
     sj_http *server = context;
     exchange *held = *request_context;
-    unsigned code = 0;
+    sj_visitor visitor = {.role = SJ_ROLE_NONE};
+    denial denied = {.code = 0};
     (void)version;
-    const char *refusal = refuse_request(&server->context, connection, url, method, &code);
+    const char *refusal =
+        refuse_request(&server->context, connection, url, method, &visitor, &denied);
     /* A refusal is sent at once, which costs the client its connection. Other requests are answered
      * after they have arrived completely. */
     if (refusal == NULL && held == NULL) {
@@ -217,11 +254,11 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     sj_connection_watch_answering(server->context.watch, connection,
                                   refusal == NULL && strcmp(url, "/api/v1/events") == 0);
     if (refusal != NULL) {
-        return code == MHD_HTTP_UNAUTHORIZED
+        return denied.code == MHD_HTTP_UNAUTHORIZED
                    ? sj_reply_login(connection, refusal, server->context.is_remote)
-                   : sj_reply_error(connection, code, refusal);
+                   : sj_reply_error(connection, denied.code, refusal);
     }
-    return answer_path(server, connection, url, held);
+    return answer_path(server, connection, url, &visitor, held);
 }
 
 static void request_completed(void *context, struct MHD_Connection *connection,
@@ -350,6 +387,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
 {
     struct sockaddr_storage address;
     int socket_fd = -1;
+    sqlite3 *tokens = NULL;
     sj_http_context *context = &server->context;
     context->database_path = server->database_path;
     context->mirror = options->mirror;
@@ -359,7 +397,11 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     SJ_TRY(resolve_address(options, &address, &context->is_remote, error));
     SJ_TRY(options->token_path != NULL ? sj_login_load(options->token_path, &context->login, error)
                                        : sj_login_make(&context->login, error));
+    context->audits_questions = options->token_path != NULL && options->mirror == NULL;
     SJ_TRY(sj_database_pool_new(options->database_path, &context->databases, error));
+    SJ_TRY(sj_database_pool_open(context->databases, &tokens, error));
+    SJ_TRY(sj_token_reader_open(tokens, &context->tokens, error));
+    context->login.tokens = context->tokens;
     if (sj_connection_watch_new(&context->watch) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
@@ -367,7 +409,8 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     SJ_TRY(sj_question_pool_new(options->database_path, &sj_question_default_limits,
                                 &context->questions, error));
     SJ_TRY(sj_answer_pool_start(&context->answers, error));
-    SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->events, error));
+    SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->login, &context->events,
+                              error));
     SJ_TRY(open_listener(server, &address, &socket_fd, error));
     return start_daemon(server, options, socket_fd, error);
 }
@@ -410,6 +453,7 @@ void sj_http_stop(sj_http *server)
     sj_question_pool_free(server->context.questions);
     sj_connection_watch_free(server->context.watch);
     sj_database_pool_free(server->context.databases);
+    sj_token_reader_close(server->context.tokens);
     free(server->database_path);
     free(server);
 }

@@ -24,7 +24,7 @@ typedef struct change_kind {
     const char *name;
     bool needs_key;
     bool needs_value;
-    /* ?1 session, ?2 key, ?3 value, ?4 from_ns, ?5 to_ns; NULL: remove the session */
+    /* ?1 session, ?2 key, ?3 value, ?4 from_ns, ?5 to_ns, ?6 author; NULL: remove the session */
     const char *sql;
 } change_kind;
 
@@ -41,10 +41,10 @@ static const change_kind kinds[] = {
      ", json_object(?2, NULL)) WHERE session_id = ?1"},
     {"note", false, true,
      "INSERT INTO annotations (session_id, start_ns, end_ns, author, note, created_realtime_ns)"
-     " VALUES (?1, ?4, ?5, 'http', ?3, unixepoch() * 1000000000)"},
+     " VALUES (?1, ?4, ?5, ?6, ?3, unixepoch() * 1000000000)"},
     {"unnote", false, true,
      "DELETE FROM annotations WHERE annotation_id = (SELECT max(annotation_id) FROM annotations"
-     " WHERE session_id = ?1 AND author = 'http' AND note = ?3)"},
+     " WHERE session_id = ?1 AND author = ?6 AND note = ?3)"},
     {"remove", false, false, NULL},
 };
 
@@ -136,6 +136,7 @@ static sj_status run_sql(const session_change *change, const char *sql, int64_t 
     if (sqlite3_bind_parameter_count(statement) > 4) {
         bind_time(statement, 4, change->from_ns);
         bind_time(statement, 5, change->to_ns);
+        sqlite3_bind_text(statement, 6, change->request->visitor.who, -1, SQLITE_STATIC);
     }
     const int step = sqlite3_step(statement);
     sqlite3_finalize(statement);
@@ -225,6 +226,7 @@ sj_status sj_session_changes_post(sj_request *request, const json_t *input, json
                              .to_ns = json_object_get(input, "to_ns")};
     const change_kind *kind = NULL;
     SJ_TRY(find_kind(input, &kind, error));
+    SJ_TRY(kind->sql == NULL ? sj_request_needs(request, SJ_ROLE_ADMIN, error) : SJ_OK);
     if (kind->needs_key) {
         SJ_TRY(read_text(input, "key", KEY_BYTES_MAX, &change.key, error));
     }

@@ -4,35 +4,6 @@
 
 #include "collector-server/http/route.h"
 
-/* SQL expression: the file name of a path. */
-#define SJ_FILE_NAME(path) "replace(" path ", rtrim(" path ", replace(" path ", '/', '')), '')"
-
-/* SQL expression: the tags of sessions `s`. An imported session may have anything there. */
-#define SJ_SESSION_TAGS "iif(json_valid(s.tags), s.tags, '{}')"
-
-/* SQL condition on sessions `s` of devices `d`. Its parameters ?1 to ?9 are the filters. */
-#define SJ_SESSION_MATCHES                                                                         \
-    "(?1 IS NULL OR instr(lower(s.command || char(10) || s.name || char(10) || s.state ||"         \
-    " char(10) || s.tags || char(10) || d.name || char(10) || d.model || char(10) || d.os),"       \
-    " lower(?1)) > 0)"                                                                             \
-    " AND (?2 IS NULL OR s.device_id = ?2)"                                                        \
-    " AND (?3 IS NULL OR s.state = ?3)"                                                            \
-    " AND (?4 IS NULL OR s.session_id IN (SELECT p.session_id FROM processes p"                    \
-    "  WHERE p.number = 1 AND " SJ_FILE_NAME(                                                      \
-        "p.executable") " = ?4))"                                                                  \
-                        " AND (?5 IS NULL OR s.session_id IN (SELECT sm.session_id FROM "          \
-                        "session_modules sm"                                                       \
-                        "  JOIN modules m USING (module_id) WHERE lower(hex(m.build_id)) = "       \
-                        "lower(?5)))"                                                              \
-                        " AND (?6 IS NULL OR EXISTS (SELECT 1 FROM json_each(" SJ_SESSION_TAGS     \
-                        ") t WHERE "                                                               \
-                        "t.key || '=' ||"                                                          \
-                        "  t.value = ?6))"                                                         \
-                        " AND (?7 IS NULL OR s.session_id IN (SELECT k.session_id FROM marks k "   \
-                        "WHERE k.name = ?7))"                                                      \
-                        " AND (?8 IS NULL OR s.started_realtime_ns >= ?8 * 1000000)"               \
-                        " AND (?9 IS NULL OR s.started_realtime_ns < ?9 * 1000000)"
-
 enum { SJ_SESSION_FILTERS = 9 };
 
 typedef struct sj_session_filters {
@@ -51,8 +22,8 @@ typedef struct sj_session_filters {
 SJ_MUST_CHECK sj_status sj_session_filters_read(const sj_request *request,
                                                 sj_session_filters *filters, sj_error *error);
 
-/* Binds ?1 to ?9 of a statement with SJ_SESSION_MATCHES. The filters must exist until the
- * statement's last step. */
+/* Binds ?1 to ?9 of a statement with the part session_matches (schema/queries/parts). The filters
+ * must exist until the statement's last step. */
 void sj_session_filters_bind(const sj_session_filters *filters, sqlite3_stmt *statement);
 
 #endif

@@ -62,7 +62,7 @@ typedef struct frame_list {
 } frame_list;
 
 struct sj_ingest {
-    sj_sinks sinks;
+    sj_store *store;
     sj_listener *listener;
     char **urls; /* addresses that the watchdog pings */
     size_t url_count;
@@ -126,7 +126,7 @@ static void reply(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns, 
     size_t size = 0;
     ack.status = status;
     ack.message = (char *)(uintptr_t)text;
-    ack.window = sj_sink_ends_batch(status) ? 0 : ingest->window;
+    ack.window = sj_store_ends_batch(status) ? 0 : ingest->window;
     ack.duplicate = duplicate;
     ack.major = SJ_FRAME_MAJOR;
     ack.minor = SJ_FRAME_MINOR;
@@ -243,10 +243,12 @@ static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
     return SJ_EDGE_TAKEN;
 }
 
+/* Refuses a batch that could not begin or commit: its senders keep the frames, whatever the reason.
+ */
 static void refuse_all(frame_list *batch, sj_status status, const sj_error *error)
 {
     for (size_t i = 0; i < batch->count; ++i) {
-        batch->frames[i].status = status;
+        batch->frames[i].status = sj_store_ends_batch(status) ? status : SJ_EIO;
         batch->frames[i].duplicate = false;
         batch->frames[i].error = *error;
     }
@@ -256,29 +258,29 @@ static void refuse_all(frame_list *batch, sj_status status, const sj_error *erro
 static void store_batch(sj_ingest *ingest, frame_list *batch)
 {
     sj_error error = {0};
-    sj_status status = sj_sinks_begin(&ingest->sinks, &error);
+    sj_status status = sj_store_begin(ingest->store, &error);
     if (status != SJ_OK) {
         refuse_all(batch, status, &error);
         return;
     }
-    for (size_t i = 0; i < batch->count && !sj_sink_ends_batch(status); ++i) {
+    for (size_t i = 0; i < batch->count && !sj_store_ends_batch(status); ++i) {
         queued_frame *queued = &batch->frames[i];
         sj_frame_view view;
         queued->error.text[0] = '\0';
         status = sj_frame_read(queued->inbound.edge.body, &view);
         if (status == SJ_OK) {
-            status = sj_sinks_apply(&ingest->sinks, &view, &queued->inbound.edge.sender,
+            status = sj_store_apply(ingest->store, &view, &queued->inbound.edge.sender,
                                     &queued->duplicate, &queued->error);
         }
         queued->status = status;
         error = queued->error;
     }
-    if (sj_sink_ends_batch(status)) {
-        sj_sinks_rollback(&ingest->sinks);
+    if (sj_store_ends_batch(status)) {
+        sj_store_rollback(ingest->store);
         refuse_all(batch, status, &error);
         return;
     }
-    status = sj_sinks_commit(&ingest->sinks, &error);
+    status = sj_store_commit(ingest->store, &error);
     if (status != SJ_OK) {
         refuse_all(batch, status, &error);
     }
@@ -293,16 +295,16 @@ static uint64_t thread_cpu_ns(void)
 
 static void count_batch(sj_ingest *ingest, const frame_list *batch)
 {
-    const sj_open_sink *of_record = &ingest->sinks.list[0];
-    sj_sink_counters stored;
-    of_record->kind->get_counters(of_record->sink, &stored);
+    sj_store_counters stored;
+    sj_store_get_counters(ingest->store, &stored);
     pthread_mutex_lock(&ingest->lock);
     ingest->counters.commits++;
     for (size_t i = 0; i < batch->count; ++i) {
         const queued_frame *queued = &batch->frames[i];
         ingest->counters.duplicates += queued->status == SJ_OK && queued->duplicate;
-        ingest->counters.refused += sj_sink_ends_batch(queued->status);
-        ingest->counters.rejected += queued->status != SJ_OK && !sj_sink_ends_batch(queued->status);
+        ingest->counters.refused += sj_store_ends_batch(queued->status);
+        ingest->counters.rejected +=
+            queued->status != SJ_OK && !sj_store_ends_batch(queued->status);
     }
     ingest->counters.foreign = stored.foreign;
     ingest->counters.calls = stored.calls;
@@ -335,21 +337,21 @@ static void note_problem(sj_ingest *ingest, const frame_list *batch)
 {
     const char *why = "";
     for (size_t i = 0; i < batch->count && why[0] == '\0'; ++i) {
-        why = sj_sink_ends_batch(batch->frames[i].status) ? batch->frames[i].error.text : "";
+        why = sj_store_ends_batch(batch->frames[i].status) ? batch->frames[i].error.text : "";
     }
     ingest->refused_ns = why[0] != '\0' ? monotonic_ns() : 0;
     set_problem(ingest, why, "frames are stored again");
 }
 
-/* Checks the sinks again if no batch has come for a while after a refused one. While senders send,
- * their batches are the better check: sj_sinks_check does not find every fault, such as a failing
+/* Checks the store again if no batch has come for a while after a refused one. While senders send,
+ * their batches are the better check: sj_store_check does not find every fault, such as a failing
  * disk. */
 static void look_again(sj_ingest *ingest)
 {
     sj_error error = {0};
     if (ingest->refused_ns != 0 &&
         monotonic_ns() - ingest->refused_ns >= ingest->recheck_ms * UINT64_C(1000000)) {
-        const bool is_well = sj_sinks_check(&ingest->sinks, &error) == SJ_OK;
+        const bool is_well = sj_store_check(ingest->store, &error) == SJ_OK;
         ingest->refused_ns = is_well ? 0 : ingest->refused_ns;
         set_problem(ingest, error.text, "frames can be stored again");
     }
@@ -383,9 +385,9 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
         if (pthread_cond_timedwait(&ingest->arrived, &ingest->lock, &deadline) != 0) {
             pthread_mutex_unlock(&ingest->lock);
             /* Continue maintenance at once, unless a frame has arrived. */
-            idle_ms = sj_sinks_maintain(&ingest->sinks) ? 0
-                      : ingest->refused_ns != 0         ? IDLE_MAINTAIN_MS
-                                                        : QUIET_MAINTAIN_MS;
+            idle_ms = sj_store_maintain(ingest->store) ? 0
+                      : ingest->refused_ns != 0        ? IDLE_MAINTAIN_MS
+                                                       : QUIET_MAINTAIN_MS;
             look_again(ingest);
             pthread_mutex_lock(&ingest->lock);
         }
@@ -415,7 +417,7 @@ static void *run_writer(void *argument)
         note_problem(ingest, &batch);
         for (size_t i = 0; i < batch.count; ++i) {
             queued_frame *queued = &batch.frames[i];
-            if (queued->status != SJ_OK && !sj_sink_ends_batch(queued->status)) {
+            if (queued->status != SJ_OK && !sj_store_ends_batch(queued->status)) {
                 sj_complain(&ingest->complaints, &queued->inbound.edge.peer, queued->error.text);
             }
             reply(ingest, &queued->inbound, queued->received_ns, queued->status,
@@ -426,7 +428,7 @@ static void *run_writer(void *argument)
             free(batch.frames);
             batch = (frame_list){0};
         }
-        sj_sinks_recover(&ingest->sinks);
+        sj_store_recover(ingest->store);
     }
     free(batch.frames);
     return NULL;
@@ -534,14 +536,14 @@ static sj_status start_all(sj_ingest *ingest, const sj_ingest_options *options, 
     return start_threads(ingest, error);
 }
 
-sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *options,
-                          sj_ingest **ingest, sj_error *error)
+sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options, sj_ingest **ingest,
+                          sj_error *error)
 {
     sj_ingest *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for the ingest");
     }
-    made->sinks = *sinks;
+    made->store = store;
     made->admission.gate = options->gate;
     made->queue_bytes = options->queue_bytes != 0 ? options->queue_bytes : DEFAULT_QUEUE_BYTES;
     made->window = options->window == 0           ? DEFAULT_WINDOW

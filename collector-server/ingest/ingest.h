@@ -1,14 +1,14 @@
 /* Ingest: receives frames from the network, stores them, and acknowledges them after COMMIT.
  *
  * Frames pass from the listeners (listener.h) through admission (admission.h) to a bounded queue.
- * One writer thread commits queued frames to the sinks (sinks.h) and replies. It does not wait for
+ * One writer thread commits queued frames to the store (store.h) and replies. It does not wait for
  * a timer. A watchdog pings each address over its own connection and reports missing answers. */
 #ifndef SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 #define SJ_COLLECTOR_SERVER_INGEST_INGEST_H
 
 #include "collector-server/edge/edge.h"
 #include "collector-server/ingest/admission.h"
-#include "collector-server/ingest/sinks.h"
+#include "collector-server/store/store.h"
 
 #include <stdbool.h>
 
@@ -20,7 +20,7 @@ typedef struct sj_ingest_options {
     size_t queue_bytes;   /* 0: 64 MB; a full queue pauses receiving, which slows the senders */
     uint32_t window;      /* maximum number of unacknowledged frames per sender; 0: 16 */
     uint32_t watchdog_ms; /* 0: 10 s */
-    /* after a refused batch and this long without another one, the sinks are checked again; 0: a
+    /* after a refused batch and this long without another one, the store is checked again; 0: a
      * minute */
     uint32_t recheck_ms;
     sj_ingest_gate gate;
@@ -55,9 +55,9 @@ typedef struct sj_ingest_counters {
     bool is_refusing; /* the last batch was refused as a whole */
 } sj_ingest_counters;
 
-/* Listens and stores into `sinks` (at least one). Uses them exclusively until sj_ingest_stop; the
- * caller closes them afterwards. */
-SJ_MUST_CHECK sj_status sj_ingest_start(const sj_sinks *sinks, const sj_ingest_options *options,
+/* Listens and stores into `store`. Uses it exclusively until sj_ingest_stop; the caller closes it
+ * afterwards. */
+SJ_MUST_CHECK sj_status sj_ingest_start(sj_store *store, const sj_ingest_options *options,
                                         sj_ingest **ingest, sj_error *error);
 
 /* Stores and acknowledges the queued frames, and stops listening. Blocking. */
@@ -67,7 +67,7 @@ void sj_ingest_get_counters(sj_ingest *ingest, sj_ingest_counters *counters);
 
 /* Returns SJ_EAGAIN, with the reason, while frames are not stored: the last batch was refused as a
  * whole, because the store is full, failing or replaced. If no batch has come since, a later check
- * of the sinks failed, too. Thread-safe. */
+ * of the store failed, too. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_ingest_check(sj_ingest *ingest, sj_error *error);
 
 #endif

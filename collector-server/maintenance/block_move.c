@@ -14,6 +14,7 @@
 #include "proto/base/array.h"
 #include "proto/base/crc32c.h"
 #include "proto/base/progress.h"
+#include "schema/queries/maintenance/block_move.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -142,12 +143,7 @@ static sj_status read_number(sqlite3 *database, const char *sql, const char *fir
  * return. */
 static sj_status note_unneeded(sqlite3 *database, int64_t session_id, sj_error *error)
 {
-    return run_with(database,
-                    "UPDATE block_files SET is_needed = 0 WHERE session_uuid ="
-                    " (SELECT uuid FROM sessions WHERE session_id = ?1) AND is_needed AND NOT"
-                    " EXISTS (SELECT 1 FROM streams JOIN blocks USING (stream_id) WHERE"
-                    " session_id = ?1 AND storage GLOB 'file:' || file_id || ':*')",
-                    session_id, 0, NULL, error);
+    return run_with(database, sj_block_move_note_unneeded_sql, session_id, 0, NULL, error);
 }
 
 static sj_status find_place(block_move *move, const char *folder)
@@ -168,12 +164,8 @@ static sj_status note_file(block_move *move)
 {
     sqlite3_stmt *row = NULL;
     const char *name = NULL;
-    if (sqlite3_prepare_v2(move->database,
-                           "INSERT INTO block_files(place_id, session_uuid, name, is_needed)"
-                           " SELECT ?2, uuid, lower(hex(uuid)) || '-' || lower(hex(randomblob(8)))"
-                           " || '.blocks', 0 FROM sessions WHERE session_id = ?1"
-                           " RETURNING file_id, name",
-                           -1, &row, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(move->database, sj_block_move_note_file_sql, -1, &row, NULL) ==
+        SQLITE_OK) {
         sqlite3_bind_int64(row, 1, move->session_id);
         sqlite3_bind_int64(row, 2, move->place_id);
         if (sqlite3_step(row) == SQLITE_ROW) {

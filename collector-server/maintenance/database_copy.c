@@ -15,6 +15,7 @@
 #include "collector-server/maintenance/moved_blocks.h"
 #include "collector-server/maintenance/part_file.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "proto/base/progress.h"
 
 #include <errno.h>
@@ -69,6 +70,7 @@ static sj_status open_source(const char *from, sqlite3 **source, sj_error *error
         return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot read %s: %s", from,
                        strerror(errno));
     }
+    SJ_TRY(sj_foreign_log_check(from, error));
     if (sqlite3_open_v2(from, source, source_flags(from), NULL) != SQLITE_OK) {
         return sj_fail(error, SJ_EIO, "cannot open %s: %s", from, sqlite3_errmsg(*source));
     }
@@ -164,7 +166,7 @@ sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied
 static sj_status verify_part(const char *part, const sj_verify_options *options,
                              bool accepts_damage, sj_error *error)
 {
-    const sj_sink_options sink = {.path = part};
+    const sj_store_options sink = {.path = part};
     sj_store *store = NULL;
     sj_verified verified = {0};
     SJ_TRY(sj_store_open(&sink, &store, error));

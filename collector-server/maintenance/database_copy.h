@@ -23,7 +23,8 @@ typedef struct sj_copied {
  *
  * Returns SJ_EEXIST if there is a file `to`, or one that SQLite would use as its log. Returns
  * SJ_ENOTFOUND if `from` is missing, and SJ_ECORRUPT if it is not a Sojourn database. Returns
- * SJ_EAGAIN if another process has opened the copy; SJ_EFULL; SJ_EIO. Blocking. */
+ * SJ_EAGAIN if another process has opened the copy, or still has a deleted file `to` open;
+ * SJ_EFULL; SJ_EIO. Blocking. */
 SJ_MUST_CHECK sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied,
                                            sj_error *error);
 

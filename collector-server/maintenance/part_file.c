@@ -1,6 +1,8 @@
 #include "collector-server/maintenance/part_file.h"
 
+#include "collector-server/maintenance/deleted_file.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +12,18 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+/* Fails if a process, such as the collector, still uses a deleted file of this name. It would not
+ * see the new file. */
+static sj_status check_not_held(const char *to, sj_error *error)
+{
+    const pid_t holder = sj_deleted_file_holder(to);
+    return holder == 0 ? SJ_OK
+                       : sj_fail(error, SJ_EAGAIN,
+                                 "process %d still uses a deleted file %s, and would not see the "
+                                 "new one; end that process first",
+                                 (int)holder, to);
+}
 
 /* Fails if the file exists, or one beside it that SQLite would use as its log. */
 static sj_status check_unused(const char *to, sj_error *error)
@@ -27,7 +41,7 @@ static sj_status check_unused(const char *to, sj_error *error)
                            name);
         }
     }
-    return SJ_OK;
+    return check_not_held(to, error);
 }
 
 static sj_status sync_path(const char *path, sj_error *error)
@@ -43,7 +57,7 @@ static sj_status sync_path(const char *path, sj_error *error)
 
 static void remove_log(const char *part)
 {
-    static const char *const ends[] = {"-wal", "-journal", "-shm"};
+    static const char *const ends[] = {"-wal", "-journal", "-shm", SJ_LOG_BASE_END};
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); ++i) {
         char name[SJ_PART_BYTES];
         snprintf(name, sizeof(name), "%s%s", part, ends[i]);

@@ -10,8 +10,9 @@
 enum { SJ_PART_BYTES = PATH_MAX + 16 };
 
 /* Creates an empty file beside `to` and writes its name to `part`. Returns SJ_EEXIST if there is a
- * file `to`, or one that SQLite would use as its log. Returns SJ_EINVAL if the name is too long;
- * SJ_EIO. */
+ * file `to`, or one that SQLite would use as its log. Returns SJ_EAGAIN if a process still has a
+ * deleted file of that name open, as far as this user may see. Returns SJ_EINVAL if the name is too
+ * long; SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_part_make(const char *to, char part[SJ_PART_BYTES], sj_error *error);
 
 /* Writes the log of `part` into it, syncs it and renames it to `to`. Returns SJ_EEXIST if a file of

@@ -5,6 +5,7 @@
 #include "collector-server/maintenance/slices.h"
 #include "collector-server/store/database.h"
 #include "proto/base/progress.h"
+#include "schema/queries/maintenance/removal.h"
 
 #include <stddef.h>
 
@@ -186,15 +187,10 @@ static sj_status check_removable(sqlite3 *database, int64_t session_id, bool for
 static sj_status announce(sqlite3 *database, int64_t session_id, const char *reason,
                           sj_error *error)
 {
-    static const char note_sql[] =
-        "INSERT INTO removals(session_uuid, name, device, stored_calls, stored_bytes, reason, "
-        "removed_realtime_ns) SELECT s.uuid, s.name, d.name, s.stored_calls, s.stored_bytes, ?3, "
-        "unixepoch() * 1000000000 + ?2 FROM sessions AS s JOIN devices AS d USING (device_id) "
-        "WHERE s.session_id = ?1";
     if (sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK) {
         return fail_sql(database, error);
     }
-    sj_status status = sj_slices_run(database, note_sql, session_id, 0, reason, error);
+    sj_status status = sj_slices_run(database, sj_removal_note_sql, session_id, 0, reason, error);
     if (status == SJ_OK) {
         status =
             sj_slices_run(database, "UPDATE sessions SET state = 'removing' WHERE session_id = ?1",

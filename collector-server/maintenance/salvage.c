@@ -154,6 +154,7 @@ static sj_status fill_part(salvage_run *run, const char *from, const char *to, c
 {
     SJ_TRY(sj_salvage_source_open(from, to, &run->source, run->error));
     run->salvaged->log_is_damaged = run->source.log_is_damaged;
+    run->salvaged->log_is_foreign = run->source.log_is_foreign;
     SJ_TRY(sj_database_create_at(part, run->source.version, &run->target, run->error));
     if (sqlite3_exec(run->target, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
         return fail_sql(run->target, "begin", run->error);
@@ -247,7 +248,7 @@ static sj_status rebuild_sums(sj_store *store, const char *part, sj_error *error
 static sj_status finish_part(const char *part, const sj_verify_options *options,
                              sj_salvaged *salvaged, sj_error *error)
 {
-    const sj_sink_options sink = {.path = part};
+    const sj_store_options sink = {.path = part};
     const sj_verify_options silent = {0};
     sj_store *store = NULL;
     SJ_TRY(sj_store_open(&sink, &store, error));

@@ -21,6 +21,7 @@ typedef struct sj_salvaged {
     size_t count;
     int64_t sessions;     /* number of sessions in the new database */
     bool log_is_damaged;  /* the log has committed changes that cannot be read */
+    bool log_is_foreign;  /* the log belongs to another file, and was not read */
     sj_verified verified; /* result of verifying the new database */
 } sj_salvaged;
 
@@ -33,8 +34,9 @@ typedef struct sj_salvaged {
  *
  * Returns SJ_ENOTFOUND if there is no file `from`, and SJ_EEXIST if there is a file `to`, or a log
  * of one. Returns SJ_ECORRUPT if the header or the schema of `from` cannot be read, or it is not a
- * Sojourn database. Returns SJ_EVERSION if a newer Sojourn wrote it; SJ_EFULL, SJ_EIO or SJ_ENOMEM.
- * After an error, there is no file `to`.
+ * Sojourn database. Returns SJ_EAGAIN if a process has `from` open with a log, or had a file `to`
+ * open that was deleted meanwhile. Returns SJ_EVERSION if a newer Sojourn wrote it; SJ_EFULL,
+ * SJ_EIO or SJ_ENOMEM. After an error, there is no file `to`.
  *
  * The caller frees `*salvaged` with sj_salvaged_deinit, also after an error. Blocking; no other
  * process may write to `from`. */

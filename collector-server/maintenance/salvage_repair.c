@@ -7,15 +7,9 @@
 #include "collector-server/maintenance/salvage_repair.h"
 
 #include "collector-server/store/database.h"
+#include "schema/queries/maintenance/salvage_repair.h"
 
 #include <string.h>
-
-/* Limit of functions of a module, so that a damaged count cannot fill the disk. */
-#define MOST_FUNCTIONS "16777216"
-
-#define LOST_MODULES                                                                               \
-    "(SELECT module_id, max(function_count) AS functions FROM session_modules AS s WHERE NOT "     \
-    "EXISTS (SELECT 1 FROM modules AS m WHERE m.module_id = s.module_id) GROUP BY module_id)"
 
 /* A statement that inserts substitutes into `table` or drops rows of it. It is repeated until it
  * changes nothing. */
@@ -26,40 +20,15 @@ typedef struct repair_step {
 } repair_step;
 
 static const repair_step steps[] = {
-    {"devices",
-     "INSERT INTO devices (device_id, uuid, name, first_seen_realtime_ns, last_seen_realtime_ns)"
-     " SELECT device_id, randomblob(16), '(lost device ' || device_id || ')',"
-     " min(started_realtime_ns), max(started_realtime_ns) FROM sessions WHERE device_id NOT IN"
-     " (SELECT device_id FROM devices) GROUP BY device_id",
-     false},
-    {"modules",
-     "INSERT INTO modules (module_id, build_id, functions_digest, path, first_function_id,"
-     " function_count) SELECT l.module_id, x'', randomblob(24), '(lost module ' || l.module_id ||"
-     " ')', min(f.function_id), l.functions FROM " LOST_MODULES " AS l JOIN functions AS f USING"
-     " (module_id) GROUP BY l.module_id HAVING count(*) = l.functions AND max(f.function_id) -"
-     " min(f.function_id) + 1 = l.functions",
-     false},
-    {"modules",
-     "INSERT INTO modules (module_id, build_id, functions_digest, path, first_function_id,"
-     " function_count) SELECT module_id, x'', randomblob(24), '(lost module ' || module_id || ')',"
-     " 1 + max(coalesce((SELECT max(function_id) FROM functions), 0), coalesce((SELECT"
-     " max(first_function_id + function_count) FROM modules), 0)), functions FROM " LOST_MODULES
-     " WHERE functions BETWEEN 0 AND " MOST_FUNCTIONS " LIMIT 1",
-     false},
+    {"devices", sj_salvage_repair_devices_sql, false},
+    {"modules", sj_salvage_repair_whole_modules_sql, false},
+    {"modules", sj_salvage_repair_cut_modules_sql, false},
     {"functions",
      "DELETE FROM functions WHERE EXISTS (SELECT 1 FROM modules AS m WHERE m.module_id ="
      " functions.module_id AND function_id NOT BETWEEN m.first_function_id AND"
      " m.first_function_id + m.function_count - 1)",
      true},
-    {"functions",
-     "WITH RECURSIVE ids (module_id, id, last) AS (SELECT module_id, first_function_id,"
-     " first_function_id + function_count - 1 FROM modules AS m WHERE function_count BETWEEN 1 AND"
-     " " MOST_FUNCTIONS " AND (SELECT count(*) FROM functions AS f WHERE f.module_id ="
-     " m.module_id) < function_count UNION ALL SELECT module_id, id + 1, last FROM ids WHERE id <"
-     " last) INSERT OR IGNORE INTO functions (function_id, module_id, offset, size_bytes, name,"
-     " symbol, symbol_key) SELECT id, module_id, 0, 0, '(lost function ' || id || ')', '',"
-     " random() FROM ids",
-     false},
+    {"functions", sj_salvage_repair_functions_sql, false},
     {"hook_plans",
      "INSERT INTO hook_plans (hook_plan_id, module_id, digest) SELECT hook_plan_id,"
      " min(module_id), randomblob(24) FROM session_modules WHERE hook_plan_id NOT IN (SELECT"
@@ -142,14 +111,8 @@ static sj_status repair_key(sqlite3 *database, sj_salvaged_table *table, sqlite3
 static sj_status repair_table(sqlite3 *database, sj_salvaged_table *table, int *changes,
                               sj_error *error)
 {
-    static const char keys_sql[] =
-        "SELECT k.\"from\", k.\"table\", coalesce(k.\"to\", (SELECT name FROM"
-        " pragma_table_info(k.\"table\") WHERE pk = 1)), (SELECT c.pk = 0 AND NOT c.\"notnull\" "
-        "FROM"
-        " pragma_table_info(?1) AS c WHERE c.name = k.\"from\") FROM pragma_foreign_key_list(?1)"
-        " AS k";
     sqlite3_stmt *key = NULL;
-    if (sqlite3_prepare_v2(database, keys_sql, -1, &key, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(database, sj_salvage_repair_keys_sql, -1, &key, NULL) != SQLITE_OK) {
         return fail_sql(database, error);
     }
     sqlite3_bind_text(key, 1, table->name, -1, SQLITE_STATIC);

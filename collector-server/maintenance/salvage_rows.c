@@ -15,6 +15,7 @@
  * them has no further column, the range is cut at a guess in the next column. */
 #include "collector-server/maintenance/salvage_rows.h"
 
+#include "collector-server/maintenance/value_order.h"
 #include "collector-server/store/database.h"
 #include "proto/base/array.h"
 
@@ -62,6 +63,7 @@ typedef struct table_reader {
     int64_t least, most; /* values of the first key column, according to that index */
     int failures;
     int64_t refused, lost_ranges;
+    bool has_wrong_order; /* a scan went backwards: the tree may lead past rows */
 } table_reader;
 
 static bool is_damage(int result)
@@ -115,20 +117,6 @@ static bool copy_key(const row_key *from, int count, row_key *to)
 static bool is_integer(sqlite3_value *value)
 {
     return sqlite3_value_type(value) == SQLITE_INTEGER;
-}
-
-static bool is_equal(sqlite3_value *a, sqlite3_value *b)
-{
-    const int type = sqlite3_value_type(a);
-    const int size = sqlite3_value_bytes(a);
-    if (type != sqlite3_value_type(b)) {
-        return false;
-    }
-    if (type == SQLITE_INTEGER) {
-        return sqlite3_value_int64(a) == sqlite3_value_int64(b);
-    }
-    return size == sqlite3_value_bytes(b) &&
-           (size == 0 || memcmp(sqlite3_value_blob(a), sqlite3_value_blob(b), (size_t)size) == 0);
 }
 
 static char *list_keys(const table_reader *reader, int count, const char *end)
@@ -209,16 +197,16 @@ static sj_status save_row(table_reader *reader, sqlite3_stmt *scan)
                : fail_sql(reader, reader->target);
 }
 
-/* True if the row comes after the row of `last`. In a damaged tree, a scan may go backwards. */
+/* True if the row comes after the row of `last`. In a damaged tree, a scan may go backwards, or
+ * meet a page twice. */
 static bool follows(sqlite3_stmt *scan, const row_key *last, bool backwards)
 {
-    sqlite3_value *key = last->count != 0 ? last->values[0] : NULL;
-    if (key == NULL || !is_integer(key) || sqlite3_column_type(scan, 0) != SQLITE_INTEGER) {
-        return true;
+    int order = last->count == 0 ? 1 : 0;
+    for (int i = 0; i < last->count && order == 0; ++i) {
+        order = sj_value_compare(sqlite3_column_value(scan, i), last->values[i]);
+        order = backwards ? -order : order;
     }
-    const int64_t before = sqlite3_value_int64(key);
-    const int64_t now = sqlite3_column_int64(scan, 0);
-    return (backwards ? now < before : now > before) || (last->count > 1 && now == before);
+    return order > 0;
 }
 
 static sj_status take_key(const table_reader *reader, sqlite3_stmt *scan, row_key *last)
@@ -251,6 +239,7 @@ static sj_status read_range(table_reader *reader, key_range *range, bool backwar
     int result;
     while ((result = sqlite3_step(scan)) == SQLITE_ROW) {
         if (!follows(scan, &last, backwards)) {
+            reader->has_wrong_order = true;
             result = SQLITE_CORRUPT;
             break;
         }
@@ -319,7 +308,8 @@ static bool find_cut(const table_reader *reader, const key_range *range, range_c
     const row_key *low = &range->low;
     const row_key *high = &range->high;
     int i = 0;
-    while (i < low->count && i < high->count && is_equal(low->values[i], high->values[i])) {
+    while (i < low->count && i < high->count &&
+           sj_value_compare(low->values[i], high->values[i]) == 0) {
         i++;
     }
     if (i >= low->count || i >= high->count || !is_integer(low->values[i]) ||
@@ -493,7 +483,7 @@ static void count_missing(const table_reader *reader)
     rows->missing = there > rows->saved ? there - rows->saved : 0;
     if (there < 0) {
         rows->missing = reader->refused;
-        rows->is_unknown = reader->lost_ranges != 0;
+        rows->is_unknown = reader->lost_ranges != 0 || reader->has_wrong_order;
     }
 }
 

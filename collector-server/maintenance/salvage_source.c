@@ -1,6 +1,9 @@
 #include "collector-server/maintenance/salvage_source.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/database_lock.h"
+#include "collector-server/store/foreign_log.h"
+#include "collector-server/store/log_frames.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,12 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    COPY_BYTES = 1 << 20,
-    LOG_HEADER_BYTES = 32,
-    FRAME_HEADER_BYTES = 24,
-    LOG_MAGIC = 0x377f0682 /* or this plus one, if the checksums are of big-endian words */
-};
+enum { COPY_BYTES = 1 << 20 };
 
 static const char *const log_ends[] = {"-wal", "-journal"};
 
@@ -78,43 +76,22 @@ static sj_status copy_all(const char *path, const char *to, sj_salvage_source *s
                                          source->copy, sqlite3_errstr(result));
 }
 
-static uint32_t get_word(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
-/* Checks the two checksums of a log's header, as defined by SQLite's file format. */
-static bool is_header_sound(const uint8_t header[LOG_HEADER_BYTES])
-{
-    const bool is_big = (get_word(header) & 1) != 0;
-    uint32_t first = 0;
-    uint32_t second = 0;
-    for (int i = 0; i < 24; i += 8) {
-        const uint32_t a = get_word(header + i);
-        const uint32_t b = get_word(header + i + 4);
-        first += (is_big ? a : __builtin_bswap32(a)) + second;
-        second += (is_big ? b : __builtin_bswap32(b)) + first;
-    }
-    return (get_word(header) & ~1U) == LOG_MAGIC && first == get_word(header + 24) &&
-           second == get_word(header + 28);
-}
-
 /* True if the log commits a change after its first `readable` frames: then one of the frames is
  * damaged. Frames of an earlier use of the file have other salts. */
 static bool has_more_changes(int log, uint64_t readable)
 {
-    uint8_t header[LOG_HEADER_BYTES];
-    uint8_t frame[FRAME_HEADER_BYTES];
+    uint8_t header[SJ_LOG_HEADER_BYTES];
+    uint8_t frame[SJ_LOG_FRAME_HEADER_BYTES];
     if (pread(log, header, sizeof(header), 0) != (ssize_t)sizeof(header)) {
         return false; /* no frame was ever complete */
     }
-    if (!is_header_sound(header)) {
+    if (!sj_log_header_is_sound(header)) {
         return true;
     }
-    const uint64_t frame_bytes = FRAME_HEADER_BYTES + (uint64_t)get_word(header + 8);
-    off_t at = (off_t)(LOG_HEADER_BYTES + readable * frame_bytes);
+    const uint64_t frame_bytes = SJ_LOG_FRAME_HEADER_BYTES + (uint64_t)sj_log_word(header + 8);
+    off_t at = (off_t)(SJ_LOG_HEADER_BYTES + readable * frame_bytes);
     while (pread(log, frame, sizeof(frame), at) == (ssize_t)sizeof(frame)) {
-        const bool ends_change = get_word(frame + 4) != 0;
+        const bool ends_change = sj_log_word(frame + 4) != 0;
         if (ends_change && memcmp(frame + 8, header + 16, 8) == 0) {
             return true;
         }
@@ -202,7 +179,10 @@ sj_status sj_salvage_source_open(const char *path, const char *to, sj_salvage_so
         return sj_fail(error, errno == ENOENT ? SJ_ENOTFOUND : SJ_EIO, "cannot read %s: %s", path,
                        strerror(errno));
     }
-    const bool has_log = has_bytes(path, log_ends[0]) || has_bytes(path, log_ends[1]);
+    SJ_TRY(sj_database_check_unused(path, error));
+    source->log_is_foreign = sj_foreign_log_exists(path);
+    const bool has_log =
+        !source->log_is_foreign && (has_bytes(path, log_ends[0]) || has_bytes(path, log_ends[1]));
     SJ_TRY(has_log ? copy_all(path, to, source, error)
                    : sj_database_open_unchanging(path, &source->database, error));
     return identify(path, source, error);

@@ -11,6 +11,7 @@ typedef struct sj_salvage_source {
     sqlite3 *database;
     int version;         /* version of the schema */
     bool log_is_damaged; /* the log has committed changes that cannot be read */
+    bool log_is_foreign; /* the log belongs to another file, and is not read */
     /* path of a copy of the database and its log; empty: there is no log */
     char copy[SJ_PART_BYTES];
 } sj_salvage_source;
@@ -19,9 +20,9 @@ typedef struct sj_salvage_source {
  * because reading a log changes the files.
  *
  * Returns SJ_ENOTFOUND. Returns SJ_ECORRUPT if the header or the schema cannot be read, or it is
- * not a Sojourn database. Returns SJ_EVERSION if a newer Sojourn wrote it; SJ_EFULL, SJ_EIO or
- * SJ_ENOMEM. The caller closes `*source` with sj_salvage_source_close, also after an error.
- * Blocking. */
+ * not a Sojourn database. Returns SJ_EAGAIN if another process has it open with a log. Returns
+ * SJ_EVERSION if a newer Sojourn wrote it; SJ_EFULL, SJ_EIO or SJ_ENOMEM. The caller closes
+ * `*source` with sj_salvage_source_close, also after an error. Blocking. */
 SJ_MUST_CHECK sj_status sj_salvage_source_open(const char *path, const char *to,
                                                sj_salvage_source *source, sj_error *error);
 

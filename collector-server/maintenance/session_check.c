@@ -3,6 +3,7 @@
 #include "collector-server/store/block_check.h"
 #include "collector-server/store/database.h"
 #include "collector-server/store/store.h"
+#include "schema/queries/maintenance/session_check.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -13,42 +14,15 @@ typedef struct session_rule {
     const char *sql;
 } session_rule;
 
-/* Modules of the session, as they came in the file. */
-#define ITS_MODULES                                                                                \
-    "source.session_modules AS s LEFT JOIN source.modules AS m ON m.module_id = s.module_id"       \
-    " WHERE s.session_id = ?1"
-
-/* SQL condition: the function id `f` is in one of the session's modules. */
-#define IS_ITS_FUNCTION(f)                                                                         \
-    "EXISTS (SELECT 1 FROM source.session_modules AS s JOIN source.modules AS m USING (module_id)" \
-    " WHERE s.session_id = ?1 AND " f " BETWEEN m.first_function_id AND m.first_function_id +"     \
-    " m.function_count - 1)"
-
-#define HAS_SUMS                                                                                   \
-    "EXISTS (SELECT 1 FROM source.sessions WHERE session_id = ?1 AND"                              \
-    " aggregates_valid_before_block IS NULL)"
-
 /* Query that returns a row if a span of ids is too large to be shifted as a whole. */
 #define SPAN(column, rows, most)                                                                   \
     "SELECT 1 FROM (SELECT min(" column ") < 0 OR max(" column ") / 2 - min(" column               \
     ") / 2 > " most " AS is_bad FROM " rows ") WHERE is_bad"
 
 static const session_rule rules[] = {
-    {"a module has another number of functions than it says",
-     "SELECT 1 FROM " ITS_MODULES " AND (m.module_id IS NULL OR m.function_count NOT BETWEEN 0 AND"
-     " 4294967295 OR m.first_function_id NOT BETWEEN 1 AND 1 << 60 OR m.function_count <>"
-     " s.function_count OR m.function_count <> (SELECT count(*) FROM source.functions AS f WHERE"
-     " f.module_id = m.module_id AND f.function_id BETWEEN m.first_function_id AND"
-     " m.first_function_id + m.function_count - 1))"},
-    {"a function is outside of its module",
-     "SELECT 1 FROM " ITS_MODULES " AND EXISTS (SELECT 1 FROM source.functions AS f WHERE"
-     " f.module_id = m.module_id AND f.function_id NOT BETWEEN m.first_function_id AND"
-     " m.first_function_id + m.function_count - 1)"},
-    {"the functions of its modules share numbers",
-     "SELECT 1 FROM (SELECT first_function, function_count, lead(first_function) OVER (ORDER BY"
-     " first_function, number) AS next FROM source.session_modules WHERE session_id = ?1) WHERE"
-     " first_function < 1 OR first_function + function_count > 4294967295 OR first_function +"
-     " function_count > next"},
+    {"a module has another number of functions than it says", sj_session_check_function_count_sql},
+    {"a function is outside of its module", sj_session_check_outside_module_sql},
+    {"the functions of its modules share numbers", sj_session_check_shared_numbers_sql},
     {"its clock or its times make no sense",
      "SELECT 1 FROM source.sessions WHERE session_id = ?1 AND (tick_ns_numerator NOT BETWEEN 1 AND"
      " 1 << 62 OR tick_ns_denominator NOT BETWEEN 1 AND 1 << 62 OR clock_step < 0 OR length(uuid)"
@@ -61,41 +35,14 @@ static const session_rule rules[] = {
      "SELECT 1 FROM source.streams AS s WHERE session_id = ?1 AND (number NOT BETWEEN 1 AND"
      " 4294967295 OR thread_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM source.threads AS t WHERE"
      " t.thread_id = s.thread_id AND t.session_id = ?1))"},
-    {"a block's numbers are out of range",
-     "SELECT 1 FROM source.streams JOIN source.blocks USING (stream_id) WHERE session_id = ?1 AND"
-     " (first_ticks < 0 OR last_ticks < 0 OR first_event NOT BETWEEN 0 AND 1 << 62 OR event_count"
-     " NOT BETWEEN 0 AND 4294967295 OR first_call < 0 OR call_count < 0 OR first_call + call_count"
-     " > 1 << 38 OR lost_calls NOT BETWEEN 0 AND 1 << 38 OR lost_events NOT BETWEEN 0 AND 1 << "
-     "62)"},
-    {"a call path is not its own or goes round in a circle",
-     "SELECT 1 FROM source.call_paths WHERE session_id = ?1 AND (path_id >> 32 <> ?1 OR"
-     " parent_path_id >= path_id OR parent_path_id >> 32 <> ?1 OR NOT " IS_ITS_FUNCTION(
-         "call_paths.function_id") ")"},
-    {"its sums are of functions that it does not have",
-     "SELECT 1 FROM source.function_stats WHERE session_id = ?1 AND NOT " IS_ITS_FUNCTION(
-         "function_stats.function_id") " UNION ALL SELECT 1 FROM source.call_edges WHERE session_id"
-                                       " = ?1 AND NOT (" IS_ITS_FUNCTION(
-                                           "call_edges.callee_function_id") " AND "
-                                                                            "(caller_function_id ="
-                                                                            " 0 "
-                                                                            "OR " IS_ITS_FUNCTION(
-                                                                                "call_edges.caller_"
-                                                                                "function_id") ")"
-                                                                                               ")"},
+    {"a block's numbers are out of range", sj_session_check_block_range_sql},
+    {"a call path is not its own or goes round in a circle", sj_session_check_paths_sql},
+    {"its sums are of functions that it does not have", sj_session_check_strange_functions_sql},
     {"its sums by call path, function and caller differ (\"sojourn verify --rebuild\" there makes "
      "them anew)",
-     "SELECT 1 WHERE " HAS_SUMS " AND ((SELECT total(calls) FROM source.call_paths WHERE session_id"
-     " = ?1) <> (SELECT total(calls) FROM source.function_stats WHERE session_id = ?1) OR (SELECT"
-     " total(calls) FROM source.call_edges WHERE session_id = ?1) <> (SELECT total(calls) FROM"
-     " source.function_stats WHERE session_id = ?1))"},
+     sj_session_check_sums_differ_sql},
     {"its sums are of other blocks (\"sojourn verify --rebuild\" there makes them anew)",
-     "SELECT 1 FROM source.sessions AS s, (SELECT count(*) AS blocks, total(b.quarantined IS NULL)"
-     " AS sound, total(iif(b.kind = 1, b.call_count, 0)) AS calls, total(iif(b.kind = 1 AND"
-     " b.quarantined IS NULL, b.call_count, 0)) AS sound_calls FROM source.streams JOIN"
-     " source.blocks AS b USING (stream_id) WHERE session_id = ?1) AS t, (SELECT total(calls) AS"
-     " calls FROM source.profiles WHERE session_id = ?1) AS p WHERE s.session_id = ?1 AND"
-     " s.aggregates_valid_before_block IS NULL AND (s.stored_blocks, s.stored_calls - p.calls) NOT"
-     " IN (VALUES (t.blocks, t.calls), (t.sound, t.sound_calls))"},
+     sj_session_check_other_blocks_sql},
 };
 
 static sj_status fail_sql(sqlite3 *database, sj_error *error)

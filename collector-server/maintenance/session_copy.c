@@ -9,8 +9,10 @@
 #include "collector-server/maintenance/session_check.h"
 #include "collector-server/store/block_files.h"
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/statements.h"
 #include "proto/base/progress.h"
+#include "schema/queries/maintenance/session_copy.h"
 
 #include <stdbool.h>
 #include <string.h>
@@ -34,8 +36,6 @@ typedef struct column_rule {
     const char *value; /* SQL value; `r` is the row of the source */
 } column_rule;
 
-/* Readers of tags expect an object. */
-#define DEVICE_TAGS "iif(iif(json_valid(d.tags), json_type(d.tags), '') = 'object', d.tags, '{}')"
 #define ROW_TAGS "iif(iif(json_valid(r.tags), json_type(r.tags), '') = 'object', r.tags, '{}')"
 
 /* The temporary table `moved` has one row with the offsets and ids. */
@@ -111,86 +111,23 @@ static sj_status read_number(const session_copy *copy, const char *sql, int64_t 
 /* Finds modules, their functions and plans by their identity, or copies them. */
 static sj_status copy_modules(const session_copy *copy)
 {
-    static const char modules_sql[] =
-        "CREATE TEMP TABLE moved_modules AS SELECT sm.module_id AS old_id, 0 AS new_id, "
-        "sm.first_function_id AS old_first, sm.function_count AS functions, 0 AS new_first, "
-        "(" SJ_NEXT_FUNCTION_SQL ") + "
-        "coalesce(sum(sm.function_count) OVER (ORDER BY sm.module_id ROWS BETWEEN UNBOUNDED "
-        "PRECEDING AND 1 PRECEDING), 0) AS free_first FROM source.modules AS sm WHERE sm.module_id "
-        "IN (SELECT module_id FROM source.session_modules WHERE session_id = %lld);"
-        /* a module of a file that was imported before digests were checked: see store/modules.c */
-        "UPDATE main.modules AS t SET functions_digest = randomblob(24) WHERE length("
-        "functions_digest) = 16 AND EXISTS (SELECT 1 FROM temp.moved_modules AS v JOIN "
-        "source.modules AS s ON s.module_id = v.old_id WHERE s.build_id = t.build_id AND "
-        "s.functions_digest = t.functions_digest AND s.function_count <> t.function_count);"
-        "INSERT INTO main.modules(build_id, functions_digest, path, machine, first_function_id, "
-        "function_count) SELECT s.build_id, s.functions_digest, s.path, s.machine, v.free_first, "
-        "s.function_count FROM temp.moved_modules AS v JOIN source.modules AS s ON s.module_id = "
-        "v.old_id WHERE NOT EXISTS (SELECT 1 FROM main.modules AS t WHERE t.build_id = s.build_id "
-        "AND t.functions_digest = s.functions_digest);"
-        "UPDATE temp.moved_modules SET (new_id, new_first) = (SELECT t.module_id, "
-        "t.first_function_id FROM source.modules AS s JOIN main.modules AS t ON t.build_id = "
-        "s.build_id AND t.functions_digest = s.functions_digest WHERE s.module_id = old_id)";
-    static const char functions_sql[] =
-        "INSERT OR IGNORE INTO main.functions SELECT f.function_id - v.old_first + v.new_first, "
-        "v.new_id, f.offset, f.size_bytes, f.name, f.symbol, f.symbol_key, f.source, "
-        "f.fingerprint FROM "
-        "temp.moved_modules AS v JOIN source.functions AS f ON f.module_id = v.old_id;"
-        "INSERT OR IGNORE INTO main.function_lines SELECT l.function_id - v.old_first + "
-        "v.new_first, l.file, l.line FROM temp.moved_modules AS v JOIN source.function_lines AS l "
-        "ON l.function_id BETWEEN v.old_first AND v.old_first + v.functions - 1;"
-        "INSERT OR IGNORE INTO main.inlined_functions SELECT i.function_id - v.old_first + "
-        "v.new_first, i.number, i.depth, i.name, i.call_file, i.call_line FROM temp.moved_modules "
-        "AS v JOIN source.inlined_functions AS i ON i.function_id BETWEEN v.old_first AND "
-        "v.old_first + v.functions - 1";
-    static const char plans_sql[] =
-        "INSERT OR IGNORE INTO main.hook_plans(module_id, digest) SELECT v.new_id, p.digest FROM "
-        "source.hook_plans AS p JOIN temp.moved_modules AS v ON v.old_id = p.module_id WHERE "
-        "p.hook_plan_id IN (SELECT hook_plan_id FROM source.session_modules WHERE session_id = "
-        "%lld);"
-        "CREATE TEMP TABLE moved_plans AS SELECT p.hook_plan_id AS old_id, t.hook_plan_id AS "
-        "new_id, v.old_first, v.new_first FROM source.hook_plans AS p JOIN temp.moved_modules AS v "
-        "ON v.old_id = p.module_id JOIN main.hook_plans AS t ON t.module_id = v.new_id AND "
-        "t.digest = p.digest;"
-        "INSERT OR IGNORE INTO main.hook_plan_functions SELECT p.new_id, h.function_id - "
-        "p.old_first + p.new_first, h.technique, h.reason FROM temp.moved_plans AS p JOIN "
-        "source.hook_plan_functions AS h ON h.hook_plan_id = p.old_id";
-    SJ_TRY(run_made(copy, "modules", sqlite3_mprintf(modules_sql, (long long)copy->from)));
-    SJ_TRY(run(copy, "functions", functions_sql));
-    return run_made(copy, "plans", sqlite3_mprintf(plans_sql, (long long)copy->from));
+    SJ_TRY(run_made(copy, "modules",
+                    sqlite3_mprintf(sj_session_copy_modules_sql, (long long)copy->from)));
+    SJ_TRY(run(copy, "functions", sj_session_copy_functions_sql));
+    return run_made(copy, "plans",
+                    sqlite3_mprintf(sj_session_copy_plans_sql, (long long)copy->from));
 }
 
 /* Finds the device, and computes the offsets of this session's ids. */
 static sj_status prepare_ids(session_copy *copy)
 {
-    static const char device_sql[] =
-        "INSERT OR IGNORE INTO main.devices(uuid, name, model, os, machine, agent_version, tags, "
-        "first_seen_realtime_ns, last_seen_realtime_ns) SELECT d.uuid, d.name, d.model, d.os, "
-        "d.machine, d.agent_version, " DEVICE_TAGS
-        ", d.first_seen_realtime_ns, d.last_seen_realtime_ns "
-        "FROM source.devices AS d JOIN source.sessions AS s USING (device_id) WHERE s.session_id = "
-        "%lld";
-    static const char moved_sql[] =
-        "CREATE TEMP TABLE moved AS SELECT "
-        "(SELECT coalesce(max(session_id), 0) + 1 FROM main.sessions) AS session_id, "
-        "(SELECT t.device_id FROM main.devices AS t JOIN source.devices AS d ON d.uuid = t.uuid "
-        "WHERE d.device_id = s.device_id) AS device_id, "
-        "(SELECT coalesce(max(thread_id), 0) FROM main.threads) + 1 - coalesce((SELECT "
-        "min(thread_id) FROM source.threads AS x WHERE x.session_id = s.session_id), 1) AS "
-        "thread_offset, "
-        "(SELECT coalesce(max(block_id), 0) FROM main.blocks) + 1 - coalesce((SELECT min(block_id) "
-        "FROM source.blocks WHERE stream_id IN (SELECT stream_id FROM source.streams AS x WHERE "
-        "x.session_id = s.session_id)), 1) AS block_offset "
-        "FROM source.sessions AS s WHERE s.session_id = %lld";
-    SJ_TRY(run_made(copy, "device", sqlite3_mprintf(device_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "device",
+                    sqlite3_mprintf(sj_session_copy_device_sql, (long long)copy->from)));
     /* A call's id has 25 bits for its stream, so streams get consecutive numbers. */
-    static const char streams_sql[] =
-        "CREATE TEMP TABLE moved_streams (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL CHECK"
-        " (new_id < 1 << 25)); INSERT INTO temp.moved_streams SELECT stream_id, (SELECT "
-        "coalesce(max(stream_id), 0) FROM main.streams) + row_number() OVER (ORDER BY stream_id) "
-        "FROM source.streams WHERE session_id = %lld";
-    SJ_TRY(run_made(copy, "ids", sqlite3_mprintf(moved_sql, (long long)copy->from)));
-    SJ_TRY(run_made(copy, "streams", sqlite3_mprintf(streams_sql, (long long)copy->from)));
+    SJ_TRY(
+        run_made(copy, "ids", sqlite3_mprintf(sj_session_copy_moved_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "streams",
+                    sqlite3_mprintf(sj_session_copy_streams_sql, (long long)copy->from)));
     static const char clocks_sql[] =
         "INSERT OR IGNORE INTO main.device_clocks SELECT m.device_id, c.boot_id, c.boottime_ns, "
         "c.offset_ns, c.uncertainty_ns FROM temp.moved AS m CROSS JOIN source.sessions AS s JOIN "
@@ -276,15 +213,9 @@ static sj_status copy_table(const session_copy *copy, const char *table, bool by
 /* Copies all tables of a session, in the order of their references. */
 static sj_status copy_tables(const session_copy *copy)
 {
-    static const char sql[] =
-        "SELECT t.name, EXISTS (SELECT 1 FROM pragma_table_info(t.name) AS c WHERE c.name = "
-        "'session_id') AS by_session FROM main.sqlite_schema AS t WHERE t.type = 'table' AND "
-        "EXISTS "
-        "(SELECT 1 FROM source.sqlite_schema AS o WHERE o.name = t.name) AND EXISTS (SELECT 1 FROM "
-        "pragma_table_info(t.name) AS c WHERE c.name IN ('session_id', 'stream_id')) ORDER BY "
-        "CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams' THEN 2 ELSE 3 END";
     sqlite3_stmt *tables = NULL;
-    if (sqlite3_prepare_v2(copy->target, sql, -1, &tables, NULL) != SQLITE_OK) {
+    if (sqlite3_prepare_v2(copy->target, sj_session_copy_tables_sql, -1, &tables, NULL) !=
+        SQLITE_OK) {
         return fail_sql(copy, "tables");
     }
     sj_status status = SJ_OK;
@@ -417,6 +348,7 @@ static sj_status copy_attached(session_copy *copy)
 static sj_status attach(const session_copy *copy, const char *source_path)
 {
     sqlite3 *checked = NULL;
+    SJ_TRY(sj_foreign_log_check(source_path, copy->error));
     /* checks that it is a Sojourn database */
     SJ_TRY(sj_database_open(source_path, SJ_DATABASE_READ, &checked, copy->error));
     sqlite3_close(checked);

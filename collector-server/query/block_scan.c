@@ -8,6 +8,8 @@
 #include "collector-server/query/scan_session.h"
 #include "collector-server/store/deferred_exits.h"
 #include "collector-server/store/function_bitmap.h"
+#include "proto/base/bisect.h"
+#include "schema/queries/query/block_scan.h"
 
 #include <stdlib.h>
 
@@ -31,48 +33,12 @@ static const char streams_sql[] =
     "WHERE stream_id BETWEEN ?1 AND ?2 AND session_id BETWEEN ?3 AND ?4 "
     "AND (?5 = 0 OR thread_id = ?6) ORDER BY stream_id";
 
-/* Only columns that the index blocks_by_call contains. */
-static const char blocks_sql[] =
-    "SELECT block_id, first_call, call_count, first_ticks, last_ticks, max_duration_ticks, "
-    "quarantined, max_depth, lost_calls FROM blocks "
-    "WHERE stream_id = ?1 AND kind = 1 AND first_call BETWEEN ?2 AND ?3 AND call_count > 0 "
-    "ORDER BY first_call";
-
 static const char contents_sql[] =
     "SELECT functions, storage, data FROM blocks WHERE block_id = ?1";
-
-/* First call of the first block that may hold call ?2 or time ?3, and of the last by ?4. Without
- * INDEXED BY, SQLite computes min() and max() from blocks_by_call, through every block of the
- * stream. */
-static const char bounds_sql[] =
-    "SELECT (SELECT max(first_call) FROM blocks WHERE stream_id = ?1 AND kind = 1 "
-    "        AND first_call <= ?2 AND call_count > 0), "
-    "(SELECT min(first_call) FROM blocks INDEXED BY blocks_by_time "
-    " WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
-    "   (SELECT first_ticks FROM blocks INDEXED BY blocks_by_time "
-    "    WHERE stream_id = ?1 AND kind = 1 AND call_count > 0 "
-    "    AND first_ticks <= ?3 ORDER BY first_ticks DESC LIMIT 1)), "
-    "(SELECT max(first_call) FROM blocks INDEXED BY blocks_by_time "
-    " WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
-    "   (SELECT first_ticks FROM blocks INDEXED BY blocks_by_time "
-    "    WHERE stream_id = ?1 AND kind = 1 "
-    "    AND first_ticks <= ?4 ORDER BY first_ticks DESC LIMIT 1))";
 
 static const char longest_sql[] =
     "SELECT late, first_ticks FROM blocks WHERE stream_id = ?1 AND kind = 1 "
     "AND late IS NOT NULL AND max_duration_ticks >= ?2";
-
-/* The lists of late exits from the block on that runs just before time ?2, and that block's first
- * call. Earlier blocks ended before that time. */
-static const char outlasting_sql[] =
-    "WITH running AS MATERIALIZED (SELECT coalesce((SELECT min(first_call) "
-    " FROM blocks INDEXED BY blocks_by_time WHERE stream_id = ?1 AND kind = 1 AND first_ticks = "
-    "   (SELECT first_ticks FROM blocks INDEXED BY blocks_by_time "
-    "    WHERE stream_id = ?1 AND kind = 1 AND first_ticks < ?2 "
-    "    ORDER BY first_ticks DESC LIMIT 1)), 0) AS first) "
-    "SELECT r.first, b.late, b.first_ticks FROM running AS r "
-    "LEFT JOIN blocks AS b INDEXED BY blocks_late ON b.stream_id = ?1 AND b.kind = 1 "
-    "AND b.late IS NOT NULL AND b.first_call >= r.first AND b.late_first_call < r.first";
 
 static const char stacks_sql[] =
     "SELECT storage, data FROM blocks WHERE stream_id = ?1 AND kind = 2 AND first_event = ?2 "
@@ -110,10 +76,14 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
         const char *sql;
         sqlite3_stmt **statement;
     } statements[] = {
-        {streams_sql, &scan->streams},       {blocks_sql, &scan->blocks},
-        {bounds_sql, &scan->bounds},         {modules_sql, &scan->modules},
-        {stacks_sql, &scan->stacks},         {longest_sql, &scan->longest},
-        {outlasting_sql, &scan->outlasting}, {outlines_sql, &scan->outlines},
+        {streams_sql, &scan->streams},
+        {sj_block_scan_blocks_sql, &scan->blocks},
+        {sj_block_scan_bounds_sql, &scan->bounds},
+        {modules_sql, &scan->modules},
+        {stacks_sql, &scan->stacks},
+        {longest_sql, &scan->longest},
+        {sj_block_scan_outlasting_sql, &scan->outlasting},
+        {outlines_sql, &scan->outlines},
         {contents_sql, &scan->contents},
     };
     for (size_t i = 0; i < sizeof(statements) / sizeof(statements[0]); ++i) {
@@ -172,12 +142,8 @@ static uint64_t count_blocks(sj_block_scan *scan)
         filter->last_call < sj_scan_everything.last_call || !find_window(scan, &first, &last)) {
         return 0;
     }
-    if (sqlite3_prepare_v2(scan->state->database,
-                           "SELECT count(*) FROM streams JOIN blocks USING (stream_id)"
-                           " WHERE stream_id BETWEEN ?1 AND ?2 AND session_id BETWEEN ?3 AND ?4"
-                           " AND (?5 = 0 OR thread_id = ?6) AND kind = 1 AND call_count > 0"
-                           " AND last_ticks >= ?7 AND first_ticks <= ?8",
-                           -1, &row, NULL) == SQLITE_OK) {
+    if (sqlite3_prepare_v2(scan->state->database, sj_block_scan_count_sql, -1, &row, NULL) ==
+        SQLITE_OK) {
         sqlite3_bind_int64(row, 1, filter->first_stream);
         sqlite3_bind_int64(row, 2, filter->last_stream);
         sqlite3_bind_int64(row, 3, filter->first_session);
@@ -241,16 +207,7 @@ bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id)
     if (filter->functions == NULL) {
         return function_id != 0 && function_id == filter->function_id;
     }
-    size_t low = 0;
-    size_t high = filter->function_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (filter->functions[middle] < function_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, filter->function_count, i, filter->functions[i] < function_id);
     return low < filter->function_count && filter->functions[low] == function_id;
 }
 
@@ -414,7 +371,7 @@ static int next_stream(sj_block_scan *scan)
                           ? INT64_MIN
                           : sqlite3_column_int64(scan->streams, 2);
     const int entered = sj_scan_session_enter(scan, sqlite3_column_int64(scan->streams, 1));
-    if (entered == SQLITE_NOTFOUND || entered == SQLITE_CORRUPT) {
+    if (entered == SQLITE_NOTFOUND || entered == SJ_SCAN_NO_CLOCK) {
         sj_query_warn(scan->state, -scan->stream_id,
                       sqlite3_mprintf("stream %lld: its session has no usable clock; its calls are "
                                       "missing here",
@@ -681,7 +638,7 @@ int sj_block_scan_rows(sj_block_scan *scan, bool resolve)
     }
     if (status != SJ_OK) {
         sj_block_scan_warn(scan, "its events contradict each other");
-        return SQLITE_CORRUPT;
+        return SJ_SCAN_CONTRADICTION;
     }
     scan->rows_have_times = times;
     if (!resolve || scan->rows.open_count == 0) {

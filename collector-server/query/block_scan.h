@@ -14,6 +14,7 @@
 #include "collector-server/query/block_rows.h"
 #include "collector-server/query/late_exits.h"
 #include "collector-server/query/query_state.h"
+#include "collector-server/query/scan_codes.h"
 #include "collector-server/query/tick_scale.h"
 #include "collector-server/store/block_files.h"
 #include "proto/base/progress.h"
@@ -148,8 +149,8 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
 int sj_block_scan_next(sj_block_scan *scan);
 
 /* Makes the columns of the block; `want` must not be 0. `resolve`: includes late exits. Returns
- * SQLITE_CORRUPT if the block's events contradict each other. The warnings then name it, and the
- * walk can continue. */
+ * SJ_SCAN_CONTRADICTION if the block's events contradict each other. The warnings then name it, and
+ * the walk can continue. */
 int sj_block_scan_rows(sj_block_scan *scan, bool resolve);
 
 /* Names the current block in the warnings: its calls are missing, and why. */

@@ -249,7 +249,7 @@ int sj_block_summer_add(sj_block_summer *summer, sj_block_scan *scan, const sj_o
     }
     if (top == SIZE_MAX) {
         sj_block_scan_warn(scan, "its events contradict each other");
-        return SQLITE_CORRUPT;
+        return SJ_SCAN_CONTRADICTION;
     }
     return listed == SJ_OK ? SQLITE_OK : SQLITE_NOMEM;
 }

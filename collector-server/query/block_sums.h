@@ -60,8 +60,8 @@ void sj_block_summer_deinit(sj_block_summer *summer);
 
 /* Fills `sums` from the block that a scan (SJ_SCAN_SUMS) has decoded. `carried` are the counted
  * calls that are open at its start, outermost first; they name the functions of calls in stack
- * blocks. Returns SQLITE_NOMEM, or SQLITE_CORRUPT if the events contradict each other. The warnings
- * then name the block, and `sums` covers the events before. */
+ * blocks. Returns SQLITE_NOMEM, or SJ_SCAN_CONTRADICTION if the events contradict each other. The
+ * warnings then name the block, and `sums` covers the events before. */
 int sj_block_summer_add(sj_block_summer *summer, sj_block_scan *scan, const sj_open_sum *carried,
                         size_t carried_count, sj_block_sums *sums);
 

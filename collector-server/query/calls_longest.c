@@ -1,6 +1,7 @@
 #include "collector-server/query/calls_longest.h"
 
 #include "proto/base/array.h"
+#include "schema/queries/query/calls_longest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,20 +36,12 @@ static const char *const column_names[SJ_CALLS_COLUMN_COUNT] = {
     [SJ_CALLS_ALLOCATED_SELF_BYTES] = "allocated_self_bytes",
 };
 
-/* The longest call of each block, longest first. Only the ends of the passes depend on these
- * values, so rounding does no harm. */
-static const char bounds_sql[] =
-    "SELECT CAST(b.max_duration_ticks * 1.0 * s.tick_ns_numerator / s.tick_ns_denominator "
-    "AS INTEGER) AS ns FROM sessions AS s CROSS JOIN streams AS t ON t.session_id = s.session_id "
-    "CROSS JOIN blocks AS b ON b.stream_id = t.stream_id AND b.kind = 1 AND b.call_count > 0 "
-    "WHERE s.session_id BETWEEN ?1 AND ?2 AND t.stream_id BETWEEN ?3 AND ?4 "
-    "AND (?5 = 0 OR t.thread_id = ?6) ORDER BY ns DESC LIMIT ?7";
-
 static int read_bounds(sj_calls_longest *longest)
 {
     const sj_scan_filter *filter = longest->source.filter;
     sqlite3_stmt *row = NULL;
-    int result = sqlite3_prepare_v2(longest->source.database, bounds_sql, -1, &row, NULL);
+    int result =
+        sqlite3_prepare_v2(longest->source.database, sj_calls_longest_bounds_sql, -1, &row, NULL);
     if (result != SQLITE_OK) {
         return result;
     }

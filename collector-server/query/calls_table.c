@@ -5,12 +5,14 @@
  * (function_groups.c), because SQLite's sorter costs about ten times as much. A call that ended in
  * a later block is one row; only queries that use ends pay for that. Joins by call id (to parents,
  * callees, values) ask for one call at a time, so the most recent blocks stay decoded. */
+#include "schema/queries/query/calls_table.h"
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/calls_row.h"
 #include "collector-server/query/function_groups.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -166,7 +168,7 @@ static int next_block(calls_cursor *cursor)
         }
         if (cursor->need_rows) {
             result = sj_block_scan_rows(cursor->at.scan, cursor->resolve);
-            if (result == SQLITE_CORRUPT) {
+            if (result == SJ_SCAN_CONTRADICTION) {
                 continue;
             }
             if (result != SQLITE_OK) {
@@ -409,16 +411,8 @@ static bool find_in_block(const held_block *held, int64_t id, size_t *row)
     if (!held->holds || id < 0 || id >> SJ_CALL_INDEX_BITS != held->scan.stream_id) {
         return false;
     }
-    size_t low = 0;
-    size_t high = held->scan.block.header.call_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (rows->indexes[middle] < index) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low =
+        SJ_BISECT(0, held->scan.block.header.call_count, i, rows->indexes[i] < index);
     *row = low;
     return low < held->scan.block.header.call_count && rows->indexes[low] == index;
 }
@@ -722,15 +716,6 @@ static const sqlite3_module calls_module = SJ_TABLE_METHODS(best_index);
 
 int sj_register_calls(sj_query_state *state)
 {
-    static const sj_table_kind kind = {
-        .name = "calls",
-        .declaration = "CREATE TABLE calls(call_id INTEGER, session_id INTEGER, stream_id INTEGER, "
-                       "thread_id INTEGER, function_id INTEGER, parent_id INTEGER, depth INTEGER, "
-                       "start_ns INTEGER, end_ns INTEGER, duration_ns INTEGER, self_ns INTEGER, "
-                       "ending TEXT, flags INTEGER, caller_function_id INTEGER, "
-                       "tail_caller_id INTEGER, physical_parent_id INTEGER, "
-                       "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, "
-                       "allocations INTEGER, allocated_bytes INTEGER, frees INTEGER, "
-                       "freed_bytes INTEGER, net_bytes INTEGER, allocated_self_bytes INTEGER)"};
+    static const sj_table_kind kind = {.name = "calls", .declaration = sj_calls_table_columns_sql};
     return sj_table_register(state, &kind, &calls_module);
 }

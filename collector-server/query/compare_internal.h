@@ -1,5 +1,5 @@
-/* Internal header of the comparison. compare_rows.c holds the rows, compare_measure.c fills in
- * their values, compare_judge.c decides their verdicts; compare.c runs all three. */
+/* Internal header of the comparison. compare_measure.c adds the rows and fills in their
+ * values, compare_judge.c decides their verdicts; compare.c runs both. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_COMPARE_INTERNAL_H
 #define SJ_COLLECTOR_SERVER_QUERY_COMPARE_INTERNAL_H
 

@@ -7,10 +7,77 @@
 
 #include "collector-server/query/typical.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
+#include "schema/queries/query/compare_measure.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { FIRST_CAPACITY = 1024 };
+
+static size_t slot_of(const sj_compare *compare, uint32_t parent, uint64_t key)
+{
+    uint64_t hash = (key ^ ((uint64_t)parent << 32 | parent)) * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+    size_t slot = (size_t)hash & (compare->slot_count - 1);
+    while (compare->slots[slot] != 0) {
+        const sj_compare_row *row = &compare->rows[compare->slots[slot] - 1];
+        if (row->parent == parent && row->symbol_key == key) {
+            break;
+        }
+        slot = (slot + 1) & (compare->slot_count - 1);
+    }
+    return slot;
+}
+
+static sj_status grow(sj_compare *compare)
+{
+    const size_t capacity = compare->capacity != 0 ? compare->capacity * 2 : FIRST_CAPACITY;
+    const size_t row_bytes = compare->samples * SJ_MEASURES * sizeof(double);
+    sj_compare_row *rows = realloc(compare->rows, capacity * sizeof(*rows));
+    compare->rows = rows != NULL ? rows : compare->rows;
+    double *values = realloc(compare->values, capacity * row_bytes);
+    compare->values = values != NULL ? values : compare->values;
+    uint32_t *slots = calloc(capacity * 2, sizeof(*slots));
+    if (rows == NULL || values == NULL || slots == NULL) {
+        free(slots);
+        return SJ_ENOMEM;
+    }
+    free(compare->slots);
+    compare->slots = slots;
+    compare->slot_count = capacity * 2;
+    compare->capacity = capacity;
+    for (size_t i = 1; i < compare->count; ++i) { /* row 0 is never looked up */
+        compare->slots[slot_of(compare, rows[i].parent, rows[i].symbol_key)] = (uint32_t)i + 1;
+    }
+    return SJ_OK;
+}
+
+sj_status sj_compare_add_row(sj_compare *compare, uint32_t parent, uint64_t key, uint32_t *number)
+{
+    if (compare->count == compare->capacity) {
+        SJ_TRY(grow(compare));
+    }
+    if (compare->count != 0) {
+        const size_t slot = slot_of(compare, parent, key);
+        if (compare->slots[slot] != 0) {
+            *number = compare->slots[slot] - 1;
+            return SJ_OK;
+        }
+        compare->slots[slot] = (uint32_t)compare->count + 1;
+    }
+    *number = (uint32_t)compare->count++;
+    compare->rows[*number] = (sj_compare_row){
+        .symbol_key = key,
+        .parent = parent,
+        .depth = parent != 0 ? compare->rows[parent].depth + 1 : 0,
+        .tests = {{.p_value = 1, .p_adjusted = 1}, {.p_value = 1, .p_adjusted = 1}},
+    };
+    memset(sj_compare_value(compare, *number, 0, 0), 0,
+           compare->samples * SJ_MEASURES * sizeof(double));
+    return SJ_OK;
+}
 
 enum {
     COLUMN_KEY,
@@ -28,15 +95,6 @@ enum {
 };
 
 enum { ERROR_KEY, ERROR_NS, ERROR_CALLS, ERROR_SAMPLED };
-
-static const char paths_sql[] =
-    "SELECT f.symbol_key, p.function_id, p.calls, p.total_ns, p.self_ns, f.symbol = '', "
-    "p.path_id, "
-    "p.parent_path_id, p.recursive, p.histogram, "
-    "CAST(s.tick_ns_numerator AS REAL) / s.tick_ns_denominator, p.cpu_self_ns, "
-    "p.allocated_self_bytes FROM call_paths AS p "
-    "JOIN sessions AS s USING (session_id) JOIN functions AS f USING (function_id) "
-    "WHERE p.session_id = ?1 ORDER BY p.path_id";
 
 static const char window_sql[] =
     "SELECT f.symbol_key, a.function_id, a.calls, a.total_ns, a.self_ns, f.symbol = '' FROM "
@@ -57,16 +115,7 @@ typedef struct path_list {
 
 static measured_path *find_path(const path_list *list, int64_t path_id)
 {
-    size_t low = 0;
-    size_t high = list->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (list->paths[middle].path_id < path_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(0, list->count, i, list->paths[i].path_id < path_id);
     return low < list->count && list->paths[low].path_id == path_id ? &list->paths[low] : NULL;
 }
 
@@ -207,8 +256,9 @@ sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side, s
     const bool windowed = set->samples[0].windowed;
     sqlite3_stmt *statement = NULL;
     sj_status status = check_set(compare, set, error);
-    if (status == SJ_OK && sqlite3_prepare_v2(database, windowed ? window_sql : paths_sql, -1,
-                                              &statement, NULL) != SQLITE_OK) {
+    if (status == SJ_OK &&
+        sqlite3_prepare_v2(database, windowed ? window_sql : sj_compare_paths_sql, -1, &statement,
+                           NULL) != SQLITE_OK) {
         status = sj_fail(error, SJ_EIO, "cannot read the sessions to compare: %s",
                          sqlite3_errmsg(database));
     }

@@ -5,6 +5,7 @@
  * Design notes. Two statements over `calls` give entries and exits sorted by time. SQLite sorts
  * them within the limits of the connection, and the cursor merges them. A call that never ended
  * runs to the end of the known time. */
+#include "schema/queries/query/concurrency_table.h"
 #include "collector-server/query/table_function.h"
 
 /* Columns, followed by arguments. */
@@ -29,13 +30,7 @@ typedef struct concurrency_cursor {
 
 static int prepare_side(sqlite3 *database, const char *column, sqlite3_stmt **side)
 {
-    char *sql = sqlite3_mprintf(
-        "SELECT c.%s AS at FROM calls AS c WHERE c.session_id = ?1 AND c.function_id IN "
-        "(SELECT ?2 WHERE typeof(?2) = 'integer' UNION SELECT function_id FROM functions "
-        "WHERE name = ?2 AND typeof(?2) = 'text') AND c.start_ns >= ?3 AND c.start_ns <= ?4 "
-        "UNION ALL SELECT c.%s FROM calls AS c WHERE c.session_id = ?1 AND c.depth = 0 "
-        "AND ?2 IS NULL AND c.start_ns >= ?3 AND c.start_ns <= ?4 ORDER BY at",
-        column, column);
+    char *sql = sqlite3_mprintf(sj_concurrency_spans_sql, column, column);
     const int result =
         sql == NULL ? SQLITE_NOMEM : sqlite3_prepare_v2(database, sql, -1, side, NULL);
     sqlite3_free(sql);

@@ -13,6 +13,7 @@
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 #include "proto/base/hash_map.h"
+#include "schema/queries/query/coverage_table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,17 +141,11 @@ static bool owner_name(const char *name, char *owner, size_t capacity)
 /* Adds the functions of one session. */
 static int learn_session(coverage *cover, int64_t session_id)
 {
-    static const char sql[] =
-        "SELECT f.function_id, f.symbol_key, f.name, coalesce(sm.path, m.path), m.module_id, "
-        "h.technique, h.reason FROM session_modules AS sm JOIN modules AS m USING (module_id) "
-        "JOIN functions AS f USING (module_id) LEFT JOIN hook_plan_functions AS h "
-        "ON h.hook_plan_id = sm.hook_plan_id AND h.function_id = f.function_id "
-        "WHERE sm.session_id = ?1 ORDER BY sm.number, f.function_id";
     sqlite3_stmt *row = NULL;
     sj_hash_map seen = {0};
     sj_status status = SJ_OK;
     int64_t module = 0;
-    int result = sqlite3_prepare_v2(cover->database, sql, -1, &row, NULL);
+    int result = sqlite3_prepare_v2(cover->database, sj_coverage_functions_sql, -1, &row, NULL);
     sqlite3_bind_int64(row, 1, session_id);
     while (result == SQLITE_OK && status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
         char owner[4096];
@@ -560,16 +555,12 @@ static const sqlite3_module coverage_methods = SJ_TABLE_METHODS(sj_table_take_ar
 
 int sj_register_coverage(sj_query_state *state)
 {
-    static const sj_table_kind kind = {
-        .name = "coverage",
-        .declaration = "CREATE TABLE coverage(name TEXT, module TEXT, functions INTEGER, "
-                       "unwatched INTEGER, entered INTEGER, share REAL, calls INTEGER, "
-                       "missing TEXT, "
-                       "sessions HIDDEN, by_what HIDDEN)",
-        .first_argument = COLUMN_SESSIONS,
-        .argument_count = 2,
-        .required_count = 1,
-        .rows = 1000,
-        .cost = 100000};
+    static const sj_table_kind kind = {.name = "coverage",
+                                       .declaration = sj_coverage_columns_sql,
+                                       .first_argument = COLUMN_SESSIONS,
+                                       .argument_count = 2,
+                                       .required_count = 1,
+                                       .rows = 1000,
+                                       .cost = 100000};
     return sj_table_register(state, &kind, &coverage_methods);
 }

@@ -3,6 +3,7 @@
  * allocated. Row 0 of the comparison, the sum of all, has function_id NULL.
  *
  * Design notes. The cursor makes the comparison once, when the query starts, and keeps it. */
+#include "schema/queries/query/diff_table.h"
 #include "collector-server/query/compare.h"
 #include "collector-server/query/table_function.h"
 
@@ -45,17 +46,6 @@ enum {
     COLUMN_B,
     COLUMN_BY
 };
-
-static const char declaration[] =
-    "CREATE TABLE diff(row INTEGER, parent_row INTEGER, depth INTEGER, name TEXT, module TEXT, "
-    "verdict TEXT, decided_by TEXT, ratio REAL, ratio_low REAL, ratio_high REAL, p_value REAL, "
-    "p_adjusted REAL, "
-    "self_ns_a INTEGER, self_ns_b INTEGER, typical_ns_a INTEGER, typical_ns_b INTEGER, total_ns_a "
-    "INTEGER, total_ns_b INTEGER, calls_a REAL, "
-    "calls_b REAL, calls_change TEXT, calls_ratio REAL, sessions_a INTEGER, sessions_b INTEGER, "
-    "function_id_a INTEGER, function_id_b INTEGER, symbol_key INTEGER, cost_a INTEGER, cost_b "
-    "INTEGER, compared_a INTEGER, compared_b INTEGER, needed_sessions INTEGER, matched_share "
-    "REAL, is_comparable INTEGER, a HIDDEN, b HIDDEN, by HIDDEN)";
 
 typedef struct diff_cursor {
     sqlite3_vtab_cursor base;
@@ -327,14 +317,14 @@ static const sqlite3_module diff_methods = SJ_TABLE_METHODS(sj_table_take_argume
 int sj_register_diffs(sj_query_state *state)
 {
     static const sj_table_kind functions = {.name = "diff_functions",
-                                            .declaration = declaration,
+                                            .declaration = sj_diff_columns_sql,
                                             .first_argument = COLUMN_A,
                                             .argument_count = 3,
                                             .required_count = 2,
                                             .rows = 2000,
                                             .cost = 100000};
     static const sj_table_kind tree = {.name = "diff_tree",
-                                       .declaration = declaration,
+                                       .declaration = sj_diff_columns_sql,
                                        .variant = true,
                                        .first_argument = COLUMN_A,
                                        .argument_count = 3,

@@ -2,6 +2,7 @@
  *
  * Design notes. SQLite does not let a cursor compute aggregates, and sorts the rows of a GROUP BY
  * with more than one key. Here calls never leave the cursor (group_walk.c). */
+#include "schema/queries/query/group_table.h"
 #include "collector-server/query/group_walk.h"
 #include "collector-server/query/table_function.h"
 
@@ -358,22 +359,12 @@ static const sqlite3_module group_module = SJ_TABLE_METHODS(best_index);
 
 int sj_register_call_groups(sj_query_state *state)
 {
-    static const sj_table_kind kind = {
-        .name = "call_groups",
-        .declaration =
-            "CREATE TABLE call_groups(session_id INTEGER, process_id INTEGER, thread_id INTEGER, "
-            "stream_id INTEGER, module_id INTEGER, function_id INTEGER, "
-            "caller_function_id INTEGER, mark_id INTEGER, depth INTEGER, bucket_ns INTEGER, "
-            "calls INTEGER, open INTEGER, duration_ns INTEGER, self_ns INTEGER, min_ns INTEGER, "
-            "max_ns INTEGER, p50_ns INTEGER, p90_ns INTEGER, p99_ns INTEGER, histogram BLOB, "
-            "keys HIDDEN, in_session HIDDEN, from_ns HIDDEN, to_ns HIDDEN, in_thread HIDDEN, "
-            "of_function HIDDEN, called_by HIDDEN, shortest_ns HIDDEN, longest_ns HIDDEN, "
-            "least_depth HIDDEN, greatest_depth HIDDEN, ended_as HIDDEN, at_position HIDDEN, "
-            "with_value HIDDEN, least_value HIDDEN, greatest_value HIDDEN)",
-        .first_argument = COLUMN_KEYS,
-        .argument_count = ARGUMENTS,
-        .required_count = 1,
-        .rows = 1000,
-        .cost = 1e6};
+    static const sj_table_kind kind = {.name = "call_groups",
+                                       .declaration = sj_group_columns_sql,
+                                       .first_argument = COLUMN_KEYS,
+                                       .argument_count = ARGUMENTS,
+                                       .required_count = 1,
+                                       .rows = 1000,
+                                       .cost = 1e6};
     return sj_table_register(state, &kind, &group_module);
 }

@@ -64,9 +64,14 @@ static int read_scale(histogram_cursor *cursor, int64_t session_id)
         sj_session_clock_read(sj_table_of(&cursor->base)->state->database, &statement, session_id,
                               &cursor->scale, &started_ticks);
     sqlite3_finalize(statement);
-    return result == SQLITE_NOTFOUND
-               ? fail(&cursor->base, SQLITE_ERROR, "no session with the id given to histogram()")
-               : result;
+    switch (result) {
+    case SQLITE_NOTFOUND:
+        return fail(&cursor->base, SQLITE_ERROR, "no session with the id given to histogram()");
+    case SJ_SCAN_NO_CLOCK:
+        return fail(&cursor->base, SQLITE_ERROR, "the session's clock makes no sense");
+    default:
+        return result;
+    }
 }
 
 static void skip_empty(histogram_cursor *cursor)

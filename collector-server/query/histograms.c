@@ -30,7 +30,7 @@ static bool read_scale(sqlite3_context *context, sqlite3_value *value, sj_tick_s
     sqlite3_finalize(statement);
     if (result == SQLITE_NOTFOUND) {
         sqlite3_result_error(context, "no session with the id given to the histogram function", -1);
-    } else if (result == SQLITE_CORRUPT) {
+    } else if (result == SJ_SCAN_NO_CLOCK) {
         sqlite3_result_error(context, "the session's clock makes no sense", -1);
     } else if (result != SQLITE_OK) {
         sqlite3_result_error_code(context, result);

@@ -4,6 +4,7 @@
  * after it while they are deeper: a walk from its block that stops at the first call that is not.
  * Ancestors are found call by call, each in its own block. Both use the `calls` table of the same
  * connection and have its columns. */
+#include "schema/queries/query/lineage_table.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
 
@@ -16,15 +17,6 @@ typedef struct lineage_cursor {
     int64_t of;
     int64_t depth; /* depth of the call */
 } lineage_cursor;
-
-#define LINEAGE_COLUMNS                                                                            \
-    "call_id INTEGER, session_id INTEGER, stream_id INTEGER, thread_id INTEGER, "                  \
-    "function_id INTEGER, parent_id INTEGER, depth INTEGER, start_ns INTEGER, end_ns INTEGER, "    \
-    "duration_ns INTEGER, self_ns INTEGER, ending TEXT, flags INTEGER, "                           \
-    "caller_function_id INTEGER, tail_caller_id INTEGER, physical_parent_id INTEGER, "             \
-    "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, allocations INTEGER, "     \
-    "allocated_bytes INTEGER, frees INTEGER, freed_bytes INTEGER, net_bytes INTEGER, "             \
-    "allocated_self_bytes INTEGER, of_call_id HIDDEN)"
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
@@ -150,14 +142,14 @@ static const sqlite3_module lineage_methods = SJ_TABLE_METHODS(sj_table_take_arg
 int sj_register_lineage(sj_query_state *state)
 {
     static const sj_table_kind below = {.name = "descendants",
-                                        .declaration = "CREATE TABLE descendants(" LINEAGE_COLUMNS,
+                                        .declaration = sj_lineage_descendants_columns_sql,
                                         .first_argument = SJ_CALLS_COLUMN_COUNT,
                                         .argument_count = 1,
                                         .required_count = 1,
                                         .rows = 10000,
                                         .cost = 40000};
     static const sj_table_kind above = {.name = "ancestors",
-                                        .declaration = "CREATE TABLE ancestors(" LINEAGE_COLUMNS,
+                                        .declaration = sj_lineage_ancestors_columns_sql,
                                         .variant = true,
                                         .first_argument = SJ_CALLS_COLUMN_COUNT,
                                         .argument_count = 1,

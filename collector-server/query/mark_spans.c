@@ -1,19 +1,15 @@
 #include "collector-server/query/mark_spans.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
+#include "schema/queries/query/mark_spans.h"
 
 #include <stdlib.h>
 
-static const char spans_sql[] =
-    "SELECT b.mark_id, b.at_ns, coalesce((SELECT min(e.at_ns) FROM marks AS e"
-    " WHERE e.session_id = b.session_id AND e.name = b.name AND e.is_end = 1"
-    " AND e.at_ns >= b.at_ns), 9223372036854775807) FROM marks AS b"
-    " WHERE b.session_id = ?1 AND b.is_end = 0 ORDER BY b.at_ns, b.mark_id";
-
 int sj_mark_spans_open(sj_mark_spans *marks, sqlite3 *database)
 {
-    return sqlite3_prepare_v3(database, spans_sql, -1, SQLITE_PREPARE_PERSISTENT, &marks->read,
-                              NULL);
+    return sqlite3_prepare_v3(database, sj_mark_spans_spans_sql, -1, SQLITE_PREPARE_PERSISTENT,
+                              &marks->read, NULL);
 }
 
 void sj_mark_spans_close(sj_mark_spans *marks)
@@ -58,17 +54,7 @@ int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id)
 /* Returns the number of spans that begin at or before `ns`. */
 static size_t count_begun(const sj_mark_spans *marks, int64_t ns)
 {
-    size_t low = 0;
-    size_t high = marks->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (marks->spans[middle].from_ns <= ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return SJ_BISECT(0, marks->count, i, marks->spans[i].from_ns <= ns);
 }
 
 int64_t sj_mark_spans_at(const sj_mark_spans *marks, int64_t ns, int64_t *until_ns)

@@ -7,6 +7,7 @@
  *
  * Design notes. A block has the calls that are open before it. So each table reads one block per
  * stream: the first one, or the last one of a stream that is being recorded. */
+#include "schema/queries/query/open_now_table.h"
 #include "collector-server/query/block_scan.h"
 #include "collector-server/query/scan_session.h"
 #include "collector-server/query/table_function.h"
@@ -56,17 +57,6 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         "SELECT o.stream_id, o.stream_id << 38 | o.call_index, o.function_id, o.depth, o.start_ns, "
         "1 FROM streams AS s JOIN open_calls AS o USING (stream_id) WHERE s.session_id = ?1 ORDER "
         "BY o.stream_id, o.call_index";
-    static const char last_sql[] =
-        "SELECT b.stream_id, b.block_id, b.storage, b.data FROM sessions AS e JOIN streams AS s "
-        "USING (session_id) JOIN blocks AS b ON b.block_id = (SELECT l.block_id FROM blocks AS l "
-        "WHERE l.stream_id = s.stream_id AND l.kind = 1 AND l.quarantined IS NULL ORDER BY "
-        "l.first_event DESC, l.block_id DESC LIMIT 1) WHERE e.session_id = ?1 AND e.state IN "
-        "('recording', 'lost contact') AND s.ended = 0 ORDER BY s.stream_id";
-    static const char first_sql[] =
-        "SELECT b.stream_id, b.block_id, b.storage, b.data FROM streams AS s JOIN blocks AS b ON "
-        "b.block_id = (SELECT f.block_id FROM blocks AS f WHERE f.stream_id = s.stream_id AND "
-        "f.kind = 1 AND f.quarantined IS NULL ORDER BY f.first_event, f.block_id LIMIT 1) WHERE "
-        "s.session_id = ?1 AND b.open_depth > 0 ORDER BY s.stream_id";
     open_now_cursor *cursor = sj_table_new_cursor(sizeof(*cursor));
     if (cursor == NULL) {
         return SQLITE_NOMEM;
@@ -78,8 +68,9 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     }
     if (result == SQLITE_OK) {
         result = sqlite3_prepare_v2(state->database,
-                                    ((sj_table *)base)->kind->variant ? first_sql : last_sql, -1,
-                                    &cursor->blocks, NULL);
+                                    ((sj_table *)base)->kind->variant ? sj_open_now_table_first_sql
+                                                                      : sj_open_now_table_last_sql,
+                                    -1, &cursor->blocks, NULL);
     }
     if (result != SQLITE_OK) {
         close_cursor(&cursor->base);
@@ -191,13 +182,23 @@ static int read_block(open_now_cursor *cursor)
     return load_block(cursor);
 }
 
+/* Returns a result that SQLite knows. */
+static int explain(const open_now_cursor *cursor, int result)
+{
+    if (result != SJ_SCAN_NO_CLOCK) {
+        return result;
+    }
+    cursor->base.pVtab->zErrMsg = sqlite3_mprintf("the session's clock makes no sense");
+    return SQLITE_ERROR;
+}
+
 static int load_blocks(open_now_cursor *cursor)
 {
     sj_block_scan *scan = &cursor->scan;
     scan->filter = sj_scan_everything;
     int result = sj_scan_session_enter(scan, cursor->session_id);
     if (result != SQLITE_OK) {
-        return result == SQLITE_NOTFOUND ? SQLITE_OK : result;
+        return result == SQLITE_NOTFOUND ? SQLITE_OK : explain(cursor, result);
     }
     sqlite3_bind_int64(cursor->blocks, 1, cursor->session_id);
     while ((result = sqlite3_step(cursor->blocks)) == SQLITE_ROW) {

@@ -6,6 +6,7 @@
  * entries in a stream. The open outer calls are on a stack. So each call is visited once, and none
  * after a stream's last outer call. intervals_intersect sweeps over both functions by entry time,
  * with the calls that run. A call that never ended runs for ever. */
+#include "schema/queries/query/overlap_table.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 
@@ -73,12 +74,8 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
     }
     int result = SQLITE_OK;
     for (int side = 0; side < 2 && result == SQLITE_OK; ++side) {
-        char *sql = sqlite3_mprintf(
-            "SELECT c.call_id, c.stream_id, c.start_ns, c.end_ns, c.depth FROM calls AS c "
-            "WHERE c.session_id = ?1 AND c.function_id IN (SELECT ?2 WHERE typeof(?2) = 'integer' "
-            "UNION SELECT function_id FROM functions WHERE name = ?2 AND typeof(?2) = 'text') "
-            "AND c.start_ns >= ?3 AND c.start_ns <= ?4 AND c.call_id > ?5 ORDER BY c.%s",
-            orders[((sj_table *)base)->kind->variant]);
+        char *sql =
+            sqlite3_mprintf(sj_overlap_spans_sql, orders[((sj_table *)base)->kind->variant]);
         result = sql == NULL ? SQLITE_NOMEM
                              : sqlite3_prepare_v2(((sj_table *)base)->state->database, sql, -1,
                                                   &cursor->sides[side], NULL);
@@ -413,18 +410,13 @@ static const sqlite3_module overlap_methods = SJ_TABLE_METHODS(sj_table_take_arg
 
 int sj_register_overlaps(sj_query_state *state)
 {
-    static const sj_table_kind contains = {
-        .name = "contains",
-        .declaration =
-            "CREATE TABLE contains(call_id INTEGER, duration_ns INTEGER, inner_calls INTEGER, "
-            "inner_ns INTEGER, first_call_id INTEGER, first_after_ns INTEGER, "
-            "longest_call_id INTEGER, longest_ns INTEGER, session_id HIDDEN, outer_function "
-            "HIDDEN, inner_function HIDDEN, from_ns HIDDEN, to_ns HIDDEN)",
-        .first_argument = CONTAINS_COLUMNS,
-        .argument_count = ARGUMENTS,
-        .required_count = REQUIRED,
-        .rows = 10000,
-        .cost = 1e6};
+    static const sj_table_kind contains = {.name = "contains",
+                                           .declaration = sj_overlap_columns_sql,
+                                           .first_argument = CONTAINS_COLUMNS,
+                                           .argument_count = ARGUMENTS,
+                                           .required_count = REQUIRED,
+                                           .rows = 10000,
+                                           .cost = 1e6};
     static const sj_table_kind intersect = {
         .name = "intervals_intersect",
         .declaration = "CREATE TABLE intervals_intersect(a_call_id INTEGER, b_call_id INTEGER, "

@@ -37,9 +37,15 @@ struct sj_sums_cache;
 SJ_MUST_CHECK sj_status sj_query_register(sqlite3 *database, struct sj_sums_cache *sums,
                                           sj_error *error);
 
-/* Like sj_database_open_reader (store.h), with these tables and functions. */
+/* Opens a read-only connection with these tables and functions. `sums` is as above. Returns the
+ * errors of sj_database_open and sj_query_register. The caller closes `*database` with
+ * sqlite3_close. */
 SJ_MUST_CHECK sj_status sj_query_open_reader(const char *path, struct sj_sums_cache *sums,
                                              sqlite3 **database, sj_error *error);
+
+/* Like sj_query_open_reader without kept sums. */
+SJ_MUST_CHECK sj_status sj_database_open_reader(const char *path, sqlite3 **database,
+                                                sj_error *error);
 
 /* Returns one line per block that could not be read since the last call on this connection, or NULL
  * if there was none. A query continues past such a block, so its result lacks exactly the calls of

@@ -1,6 +1,7 @@
 #include "collector-server/query/query.h"
 #include "collector-server/store/database.h"
-#include "collector-server/store/store.h"
+
+#include <stddef.h>
 
 sj_status sj_query_open_reader(const char *path, struct sj_sums_cache *sums, sqlite3 **database,
                                sj_error *error)

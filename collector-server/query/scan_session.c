@@ -3,21 +3,14 @@
 
 #include "collector-server/query/session_clock.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 
 int64_t sj_scan_function_id(const sj_scan_session *session, uint32_t function)
 {
-    size_t low = 0;
-    size_t high = session->module_count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (session->modules[middle].first <= function) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low =
+        SJ_BISECT(0, session->module_count, i, session->modules[i].first <= function);
     if (low == 0) {
         return 0;
     }

@@ -5,7 +5,7 @@
 #include "collector-server/query/block_scan.h"
 
 /* Loads a session for the walk: its clock, its modules, and the filter's limits. Returns
- * SQLITE_NOTFOUND, SQLITE_CORRUPT (its clock is invalid), or SQLite's error. */
+ * SQLITE_NOTFOUND, SJ_SCAN_NO_CLOCK, or SQLite's error. */
 int sj_scan_session_enter(sj_block_scan *scan, int64_t session_id);
 
 #endif

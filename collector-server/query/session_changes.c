@@ -1,7 +1,7 @@
 #include "collector-server/query/session_changes.h"
 
 #include "collector-server/query/json_rows.h"
-#include "collector-server/query/session_columns.h"
+#include "schema/queries/query/session_changes.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,13 +55,7 @@ static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
     json_t *rows = NULL;
     char *ids = json_dumps(recorded, JSON_COMPACT);
     if (ids != NULL &&
-        sj_rows_prepare(database,
-                        SJ_SESSION_SELECT
-                        " WHERE s.state = 'recording' OR s.session_id IN (SELECT session_id"
-                        " FROM sessions ORDER BY session_id DESC LIMIT ?1)"
-                        " OR s.session_id IN (SELECT CAST(value AS INTEGER) FROM json_each(?2))"
-                        " ORDER BY s.session_id DESC LIMIT ?3",
-                        &statement, NULL) == SJ_OK) {
+        sj_rows_prepare(database, sj_session_changes_watched_sql, &statement, NULL) == SJ_OK) {
         sqlite3_bind_int64(statement, 1, SJ_SESSION_CHANGES_NEWEST);
         sqlite3_bind_text(statement, 2, ids, -1, SQLITE_STATIC);
         sqlite3_bind_int64(statement, 3, SJ_SESSION_CHANGES_MAX);

@@ -20,7 +20,7 @@ int sj_session_clock_read(sqlite3 *database, sqlite3_stmt **statement, int64_t s
         result = sj_tick_scale_init(scale, sqlite3_column_int64(*statement, 0),
                                     sqlite3_column_int64(*statement, 1))
                      ? SQLITE_OK
-                     : SQLITE_CORRUPT;
+                     : SJ_SCAN_NO_CLOCK;
     } else if (result == SQLITE_DONE) {
         result = SQLITE_NOTFOUND;
     }

@@ -2,13 +2,14 @@
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SESSION_CLOCK_H
 #define SJ_COLLECTOR_SERVER_QUERY_SESSION_CLOCK_H
 
+#include "collector-server/query/scan_codes.h"
 #include "collector-server/query/tick_scale.h"
 
 #include <sqlite3.h>
 #include <stddef.h>
 
 /* Reads the clock of a session. Returns SQLITE_OK, SQLITE_NOTFOUND if there is no such session,
- * SQLITE_CORRUPT if its clock is invalid, or SQLite's error. `statement` caches the prepared
+ * SJ_SCAN_NO_CLOCK if its clock is invalid, or SQLite's error. `statement` caches the prepared
  * statement: NULL at first; the caller finalizes it. */
 int sj_session_clock_read(sqlite3 *database, sqlite3_stmt **statement, int64_t session_id,
                           sj_tick_scale *scale, uint64_t *started_ticks);

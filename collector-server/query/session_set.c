@@ -4,6 +4,7 @@
 #include "collector-server/query/session_set.h"
 
 #include "proto/base/array.h"
+#include "schema/queries/query/session_set.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -131,14 +132,11 @@ static sj_status add_group(sqlite3_str *sql, char *group, sj_error *error)
         sqlite3_free(condition);
     }
     char *text = sqlite3_str_finish(conditions);
-    sqlite3_str_appendf(
-        sql,
-        marked ? "%sSELECT s.session_id, k.at_ns, coalesce((SELECT min(e.at_ns) FROM marks AS e "
-                 "WHERE e.session_id = k.session_id AND e.name = k.name AND e.is_end = 1 AND "
-                 "e.at_ns >= k.at_ns), 9223372036854775807) FROM sessions AS s JOIN marks AS k ON "
-                 "k.session_id = s.session_id AND k.is_end = 0 WHERE 1%s"
-               : "%sSELECT s.session_id, NULL, NULL FROM sessions AS s WHERE 1%s",
-        sqlite3_str_length(sql) != 0 ? " UNION " : "", text != NULL ? text : " AND 0");
+    sqlite3_str_appendf(sql,
+                        marked ? sj_session_set_marks_sql
+                               : "%sSELECT s.session_id, NULL, NULL FROM sessions AS s WHERE 1%s",
+                        sqlite3_str_length(sql) != 0 ? " UNION " : "",
+                        text != NULL ? text : " AND 0");
     sqlite3_free(text);
     return text != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "no memory for a set of sessions");
 }

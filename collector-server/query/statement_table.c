@@ -4,6 +4,7 @@
  * siblings: the calls of a call's caller, the call itself included; for an outermost call, those of
  * its stream. sequence: the calls of all threads that were entered after the first of two calls and
  * before the second. */
+#include "schema/queries/query/statement_table.h"
 #include "collector-server/query/calls_plan.h"
 #include "collector-server/query/table_function.h"
 
@@ -24,44 +25,26 @@ typedef struct statement_cursor {
     sqlite3_value *arguments[MAX_ARGUMENTS];
 } statement_cursor;
 
-#define CALL_COLUMNS                                                                               \
-    "call_id INTEGER, session_id INTEGER, stream_id INTEGER, thread_id INTEGER, "                  \
-    "function_id INTEGER, parent_id INTEGER, depth INTEGER, start_ns INTEGER, end_ns INTEGER, "    \
-    "duration_ns INTEGER, self_ns INTEGER, ending TEXT, flags INTEGER, "                           \
-    "caller_function_id INTEGER, tail_caller_id INTEGER, physical_parent_id INTEGER, "             \
-    "physical_duration_ns INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, allocations INTEGER, "     \
-    "allocated_bytes INTEGER, frees INTEGER, freed_bytes INTEGER, net_bytes INTEGER, "             \
-    "allocated_self_bytes INTEGER"
-
 static const statement_kind siblings = {
     .table = {.name = "siblings",
-              .declaration = "CREATE TABLE siblings(" CALL_COLUMNS ", of_call_id HIDDEN)",
+              .declaration = sj_siblings_columns_sql,
               .first_argument = SJ_CALLS_COLUMN_COUNT,
               .argument_count = 1,
               .required_count = 1,
               .rows = 100,
               .cost = 5000},
-    .sql = "SELECT c.* FROM calls AS o CROSS JOIN calls AS c ON c.parent_id = o.parent_id "
-           "WHERE o.call_id = ?1 UNION ALL "
-           "SELECT c.* FROM calls AS o CROSS JOIN calls AS c ON c.stream_id = o.stream_id "
-           "AND c.depth = 0 WHERE o.call_id = ?1 AND o.parent_id IS NULL",
+    .sql = sj_siblings_sql,
 };
 
 static const statement_kind sequence = {
     .table = {.name = "sequence",
-              .declaration = "CREATE TABLE sequence(" CALL_COLUMNS
-                             ", first_call_id HIDDEN, last_call_id HIDDEN)",
+              .declaration = sj_sequence_columns_sql,
               .first_argument = SJ_CALLS_COLUMN_COUNT,
               .argument_count = 2,
               .required_count = 2,
               .rows = 1000,
               .cost = 20000},
-    .sql = "SELECT c.* FROM calls AS a CROSS JOIN calls AS b CROSS JOIN calls AS c "
-           "ON c.session_id = a.session_id AND c.start_ns >= a.start_ns "
-           "AND c.start_ns <= b.start_ns WHERE a.call_id = ?1 AND b.call_id = ?2 "
-           "AND b.session_id = a.session_id AND c.call_id NOT IN (?1, ?2) "
-           "AND (c.stream_id <> a.stream_id OR c.call_id > ?1) "
-           "AND (c.stream_id <> b.stream_id OR c.call_id < ?2) ORDER BY c.start_ns, c.call_id",
+    .sql = sj_sequence_sql,
 };
 
 static const statement_kind *const kinds[] = {&siblings, &sequence};

@@ -1,6 +1,7 @@
 #include "collector-server/query/tree_rows.h"
 
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/callgraph/callgraph.h"
 
 #include <stdlib.h>
@@ -59,16 +60,7 @@ bool sj_tree_rows_add_cost(sj_tree_rows *tree, uint32_t row, const sj_tree_cost 
 
 uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id)
 {
-    size_t low = 1;
-    size_t high = tree->count;
-    while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (tree->rows[middle].path_id < path_id) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const size_t low = SJ_BISECT(1, tree->count, i, tree->rows[i].path_id < path_id);
     return low < tree->count && tree->rows[low].path_id == path_id ? (uint32_t)low : 0;
 }
 

@@ -17,6 +17,7 @@
  *
  * Design notes. Paths are loaded once per query and linked by parent, because SQL's recursion
  * cannot sort and add up at the same time; 64 bytes per path. */
+#include "schema/queries/query/tree_table.h"
 #include "collector-server/query/table_function.h"
 #include "collector-server/query/tree_rows.h"
 #include "collector-server/query/tree_window.h"
@@ -80,17 +81,6 @@ typedef struct tree_cursor {
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
 {
-    static const char paths_sql[] =
-        "SELECT p.path_id, coalesce(p.parent_path_id, 0), p.function_id, p.calls, p.total_ns, "
-        "p.self_ns, coalesce(p.min_ns, 0), coalesce(p.max_ns, 0), p.depth, "
-        "dense_rank() OVER (ORDER BY f.name), p.rare, p.cpu_ns, p.cpu_self_ns, p.allocations, "
-        "p.allocated_bytes, p.frees, p.freed_bytes, p.allocated_self_bytes FROM call_paths AS p "
-        "LEFT JOIN functions AS f ON f.function_id = p.function_id "
-        "WHERE p.session_id = ?1 ORDER BY p.path_id";
-    static const char frames_sql[] = "SELECT call_id, physical_parent_id, function_id, "
-                                     "physical_duration_ns, ending = 'open' FROM "
-                                     "calls "
-                                     "WHERE session_id = ?1 ORDER BY call_id";
     static const char name_sql[] =
         "SELECT iif(?2, name || ' (rare paths)', name) FROM functions WHERE function_id = ?1";
     static const char open_sql[] = "SELECT path_id, open_calls FROM open_paths(?1)";
@@ -99,9 +89,9 @@ static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
         return SQLITE_NOMEM;
     }
     sqlite3 *database = ((sj_table *)base)->state->database;
-    int result = sqlite3_prepare_v2(database, frames_sql, -1, &cursor->frames, NULL);
+    int result = sqlite3_prepare_v2(database, sj_tree_table_frames_sql, -1, &cursor->frames, NULL);
     if (result == SQLITE_OK) {
-        result = sqlite3_prepare_v2(database, paths_sql, -1, &cursor->paths, NULL);
+        result = sqlite3_prepare_v2(database, sj_tree_table_paths_sql, -1, &cursor->paths, NULL);
     }
     if (result == SQLITE_OK) {
         result = sqlite3_prepare_v2(database, name_sql, -1, &cursor->name, NULL);
@@ -568,32 +558,24 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
 
 static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
 
-#define TREE_COLUMNS                                                                               \
-    "path_id INTEGER, parent_path_id INTEGER, function_id INTEGER, name TEXT, depth INTEGER, "     \
-    "calls INTEGER, total_ns INTEGER, self_ns INTEGER, min_ns INTEGER, max_ns INTEGER, "           \
-    "share REAL, left_ns INTEGER, open_calls INTEGER, cpu_ns INTEGER, cpu_self_ns INTEGER, "       \
-    "allocations INTEGER, allocated_bytes INTEGER, frees INTEGER, freed_bytes INTEGER, "           \
-    "net_bytes INTEGER, allocated_self_bytes INTEGER, session_id HIDDEN, "                         \
-    "selection HIDDEN, callees_of HIDDEN, callers_of HIDDEN)"
-
 int sj_register_trees(sj_query_state *state)
 {
     static const sj_table_kind physical = {.name = PHYSICAL,
-                                           .declaration = "CREATE TABLE " PHYSICAL "(" TREE_COLUMNS,
+                                           .declaration = sj_tree_physical_columns_sql,
                                            .first_argument = COLUMN_SESSION_ID,
                                            .argument_count = ARGUMENTS,
                                            .required_count = 1,
                                            .rows = 5000,
                                            .cost = 1e7};
     static const sj_table_kind by_time = {.name = "call_tree",
-                                          .declaration = "CREATE TABLE call_tree(" TREE_COLUMNS,
+                                          .declaration = sj_tree_call_columns_sql,
                                           .first_argument = COLUMN_SESSION_ID,
                                           .argument_count = ARGUMENTS,
                                           .required_count = 1,
                                           .rows = 5000,
                                           .cost = 50000};
     static const sj_table_kind by_name = {.name = "flame",
-                                          .declaration = "CREATE TABLE flame(" TREE_COLUMNS,
+                                          .declaration = sj_tree_flame_columns_sql,
                                           .variant = true,
                                           .first_argument = COLUMN_SESSION_ID,
                                           .argument_count = ARGUMENTS,

@@ -158,7 +158,8 @@ static int add_block(const window_walk *walk)
     sj_block_scan *scan = &walk->window->scan;
     int result = sj_block_scan_rows(scan, true);
     if (result != SQLITE_OK) {
-        return result == SQLITE_CORRUPT ? SQLITE_OK : result; /* the warnings name the block */
+        return result == SJ_SCAN_CONTRADICTION ? SQLITE_OK
+                                               : result; /* the warnings name the block */
     }
     if (scan->block.header.open_depth > MOST_OPEN) {
         sj_block_scan_warn(scan, "more calls are open at its start than can be");

@@ -431,7 +431,7 @@ static bool requires_tokens(const server_options *options)
 }
 
 typedef struct server {
-    sj_sinks sinks;
+    sj_store *store;
     sj_fleet_service *fleet;
     sj_ingest *ingest;
     sj_http *http;
@@ -457,20 +457,20 @@ static sj_status start_ingest(server *rooms, const server_options *options, sj_e
         ingest.certificate = identity.certificate;
         ingest.key = identity.key;
     }
-    return sj_ingest_start(&rooms->sinks, &ingest, &rooms->ingest, error);
+    return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
 }
 
 static sj_status start_rooms(server *rooms, const server_options *options, sj_error *error)
 {
-    const sj_sink_options store = {.path = options->database,
-                                   .create = true,
-                                   .max_bytes = options->max_bytes,
-                                   .reserve_bytes = options->reserve_bytes,
-                                   .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS,
-                                   .lost_after_s = options->lost_after_s};
+    const sj_store_options store = {.path = options->database,
+                                    .create = true,
+                                    .max_bytes = options->max_bytes,
+                                    .reserve_bytes = options->reserve_bytes,
+                                    .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS,
+                                    .lost_after_s = options->lost_after_s};
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
-    SJ_TRY(sj_sinks_open(&rooms->sinks, &sj_sqlite_sink, &store, error));
+    SJ_TRY(sj_store_open(&store, &rooms->store, error));
     SJ_TRY(sj_database_watch_open(options->database, &database_watch, error));
     SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
     SJ_TRY(start_ingest(rooms, options, error));
@@ -506,7 +506,7 @@ static int serve(const server_options *options, const sigset_t *signals)
     }
     sj_fleet_service_free(rooms.fleet);
     sj_database_watch_close(database_watch);
-    sj_sinks_close(&rooms.sinks);
+    sj_store_close(rooms.store);
     if (status == SJ_OK) {
         sj_log(
             SJ_LOG_INFO, "ended",

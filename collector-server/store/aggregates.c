@@ -79,14 +79,17 @@ static sj_status put_path(flush_run *run, uint32_t number)
     const int64_t parent = base | node->parent;
     const int64_t least = sj_ticks_span_ns(clock, node->min_ticks);
     const int64_t most = sj_ticks_span_ns(clock, node->max_ticks);
-    return sj_sql_run(run->sql, SJ_SQL_PATH_PUT, run->error, "iioiiiiiioouubbiooooooo",
-                      base | number, run->state->session_id, node->parent != 0 ? &parent : NULL,
-                      function_id, (int64_t)node->depth, (int64_t)node->recursive,
-                      (int64_t)node->calls, sj_ticks_span_ns(clock, node->total_ticks),
-                      sj_ticks_span_ns(clock, node->self_ticks), node->calls != 0 ? &least : NULL,
-                      node->calls != 0 ? &most : NULL, node->unwound, node->untrusted, &histogram,
-                      &exact, (int64_t)node->rare, costs.known[0], costs.known[1], costs.known[2],
-                      costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
+    return SJ_RUN(
+        run->sql, path_put, run->error, .path_id = base | number,
+        .session_id = run->state->session_id, .parent_path_id = node->parent != 0 ? &parent : NULL,
+        .function_id = function_id, .depth = node->depth, .recursive = node->recursive,
+        .calls = node->calls, .total_ns = sj_ticks_span_ns(clock, node->total_ticks),
+        .self_ns = sj_ticks_span_ns(clock, node->self_ticks),
+        .min_ns = node->calls != 0 ? &least : NULL, .max_ns = node->calls != 0 ? &most : NULL,
+        .unwound = node->unwound, .untrusted = node->untrusted, .histogram = histogram,
+        .state = exact, .rare = node->rare, .cpu_ns = costs.known[0], .cpu_self_ns = costs.known[1],
+        .allocations = costs.known[2], .allocated_bytes = costs.known[3], .frees = costs.known[4],
+        .freed_bytes = costs.known[5], .allocated_self_bytes = costs.known[6]);
 }
 
 static sj_status put_function(flush_run *run, const sj_function_totals *totals)
@@ -102,13 +105,16 @@ static sj_status put_function(flush_run *run, const sj_function_totals *totals)
     const int64_t most = sj_ticks_span_ns(clock, totals->max_ticks);
     sj_cost_columns costs;
     sj_cost_columns_of_function(sj_function_costs_find(&run->costs, totals->function), &costs);
-    return sj_sql_run(
-        run->sql, SJ_SQL_FUNCTION_STATS_PUT, run->error, "iiiiioouubooooooo",
-        run->state->session_id, function_id, (int64_t)totals->calls,
-        sj_ticks_span_ns(clock, totals->total_ticks), sj_ticks_span_ns(clock, totals->self_ticks),
-        totals->calls != 0 ? &least : NULL, totals->calls != 0 ? &most : NULL, totals->unwound,
-        totals->untrusted, &histogram, costs.known[0], costs.known[1], costs.known[2],
-        costs.known[3], costs.known[4], costs.known[5], costs.known[6]);
+    return SJ_RUN(run->sql, function_stats_put, run->error, .session_id = run->state->session_id,
+                  .function_id = function_id, .calls = totals->calls,
+                  .total_ns = sj_ticks_span_ns(clock, totals->total_ticks),
+                  .self_ns = sj_ticks_span_ns(clock, totals->self_ticks),
+                  .min_ns = totals->calls != 0 ? &least : NULL,
+                  .max_ns = totals->calls != 0 ? &most : NULL, .unwound = totals->unwound,
+                  .untrusted = totals->untrusted, .histogram = histogram, .cpu_ns = costs.known[0],
+                  .cpu_self_ns = costs.known[1], .allocations = costs.known[2],
+                  .allocated_bytes = costs.known[3], .frees = costs.known[4],
+                  .freed_bytes = costs.known[5], .allocated_self_bytes = costs.known[6]);
 }
 
 /* The standard errors before and after the graph was loaded are independent, so they add in
@@ -120,10 +126,10 @@ static sj_status put_estimate(flush_run *run, uint32_t function, const sj_call_e
     const sj_stored_estimate before = sj_call_estimates_stored(run->state->estimates, function_id);
     const double ticks = sj_call_estimate_error(estimate);
     const double more = (double)sj_ticks_span_ns(&run->state->clock, (uint64_t)(ticks + 0.5));
-    return sj_sql_run(run->sql, SJ_SQL_ESTIMATE_PUT, run->error, "iiuui", run->state->session_id,
-                      function_id, before.untimed + estimate->untimed,
-                      before.timed + estimate->timed,
-                      (int64_t)(hypot(before.error_ns, more) + 0.5));
+    return SJ_RUN(run->sql, estimate_put, run->error, .session_id = run->state->session_id,
+                  .function_id = function_id, .untimed_calls = before.untimed + estimate->untimed,
+                  .sampled_calls = before.timed + estimate->timed,
+                  .error_ns = (hypot(before.error_ns, more) + 0.5));
 }
 
 static sj_status put_estimates(flush_run *run)
@@ -145,10 +151,10 @@ static sj_status put_edge(flush_run *run, const sj_edge_totals *totals)
     int64_t callee = 0;
     SJ_TRY(find_function(run, totals->caller, &caller));
     SJ_TRY(find_function(run, totals->callee, &callee));
-    return sj_sql_run(run->sql, SJ_SQL_EDGE_PUT, run->error, "iiiiii", run->state->session_id,
-                      caller, callee, (int64_t)totals->calls,
-                      sj_ticks_span_ns(clock, totals->total_ticks),
-                      sj_ticks_span_ns(clock, totals->self_ticks));
+    return SJ_RUN(run->sql, edge_put, run->error, .session_id = run->state->session_id,
+                  .caller_function_id = caller, .callee_function_id = callee,
+                  .calls = totals->calls, .total_ns = sj_ticks_span_ns(clock, totals->total_ticks),
+                  .self_ns = sj_ticks_span_ns(clock, totals->self_ticks));
 }
 
 static sj_status put_node(flush_run *run, uint32_t node)
@@ -170,8 +176,8 @@ static sj_status put_graph(flush_run *run)
     }
     if (state->is_renumbered) { /* all nodes are dirty then */
         const int64_t base = state->session_id << 32;
-        SJ_TRY(sj_sql_run(run->sql, SJ_SQL_PATH_FORGET, run->error, "ii", base,
-                          base + ((int64_t)1 << 32)));
+        SJ_TRY(SJ_RUN(run->sql, path_forget, run->error, .after_path_id = base,
+                      .before_path_id = base + ((int64_t)1 << 32)));
         state->is_renumbered = false;
     }
     size_t count = 0;
@@ -214,10 +220,11 @@ static sj_status put_streams(flush_run *run)
     for (size_t i = 0; i < run->state->stream_count; ++i) {
         sj_stream_state *stream = &run->state->streams[i];
         if (stream->dirty) {
-            SJ_TRY(sj_sql_run(run->sql, SJ_SQL_STREAM_SUMS, run->error, "iuooii", stream->stream_id,
-                              stream->calls, stream->entered ? &stream->first_enter_ns : NULL,
-                              stream->left ? &stream->last_leave_ns : NULL,
-                              (int64_t)stream->max_depth, (int64_t)stream->ended));
+            SJ_TRY(SJ_RUN(run->sql, stream_sums, run->error, .stream_id = stream->stream_id,
+                          .calls = stream->calls,
+                          .first_enter_ns = stream->entered ? &stream->first_enter_ns : NULL,
+                          .last_leave_ns = stream->left ? &stream->last_leave_ns : NULL,
+                          .max_depth = stream->max_depth, .ended = stream->ended));
             SJ_TRY(sj_session_flush_timeline(run->sql, stream, run->error));
             stream->dirty = false;
         }
@@ -229,10 +236,11 @@ sj_status sj_session_flush(sj_statements *sql, sj_session_state *state, sj_error
 {
     const sj_session_totals *totals = &state->totals;
     flush_run run = {.sql = sql, .state = state, .error = error};
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_TOTALS, error, "iuuuuuuuu", state->session_id,
-                      totals->blocks, totals->bytes, totals->calls, totals->events,
-                      totals->lost_calls, totals->lost_events, totals->folded_paths,
-                      totals->folded_calls));
+    SJ_TRY(SJ_RUN(sql, session_totals, error, .session_id = state->session_id,
+                  .blocks = totals->blocks, .bytes = totals->bytes, .calls = totals->calls,
+                  .events = totals->events, .lost_calls = totals->lost_calls,
+                  .lost_events = totals->lost_events, .folded_paths = totals->folded_paths,
+                  .folded_calls = totals->folded_calls));
     const bool is_removed = sqlite3_changes(sql->database) == 0;
     if (!is_removed) {
         const sj_status status = put_graph(&run);

@@ -5,7 +5,9 @@
 #include "collector-server/store/database.h"
 #include "collector-server/store/stack_lookup.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 #include "proto/callgraph/callgraph.h"
+#include "schema/queries/checks/block_check.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,12 +42,6 @@ typedef struct block_row {
     sj_slice data;
 } block_row;
 
-static const char row_sql[] =
-    "SELECT s.session_id, s.uuid, st.stream_id, st.number, b.kind, b.first_event, b.event_count,"
-    " b.first_call, b.call_count, b.lost_calls, b.quarantined IS NOT NULL, b.storage, b.data FROM"
-    " \"%w\".blocks AS b JOIN \"%w\".streams AS st USING (stream_id) JOIN \"%w\".sessions AS s "
-    "USING"
-    " (session_id) WHERE b.block_id = ?1";
 static const char stack_sql[] = "SELECT storage, data FROM \"%w\".blocks WHERE stream_id = ?1 AND "
                                 "kind = 2 AND first_event = ?2";
 static const char modules_sql[] = "SELECT first_function, function_count FROM"
@@ -67,8 +63,8 @@ static sj_status prepare(sqlite3 *database, char *sql, sqlite3_stmt **statement,
 static sj_status prepare_all(sj_block_checker *checker, sqlite3 *database, const char *schema,
                              sj_error *error)
 {
-    SJ_TRY(
-        prepare(database, sqlite3_mprintf(row_sql, schema, schema, schema), &checker->row, error));
+    SJ_TRY(prepare(database, sqlite3_mprintf(sj_block_check_row_sql, schema, schema, schema),
+                   &checker->row, error));
     SJ_TRY(prepare(database, sqlite3_mprintf(stack_sql, schema), &checker->stack, error));
     return prepare(database, sqlite3_mprintf(modules_sql, schema), &checker->modules, error);
 }
@@ -140,16 +136,8 @@ static sj_status read_functions(sj_block_checker *checker, int64_t session_id)
 static bool is_known(void *context, uint32_t function)
 {
     const known_functions *known = context;
-    size_t low = 0;
-    size_t high = known->count;
-    while (low < high) { /* the last range that begins at or before `function` is low - 1 */
-        const size_t middle = (low + high) / 2;
-        if (known->ranges[middle].first <= (int64_t)function) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    /* the last range that begins at or before `function` is low - 1 */
+    const size_t low = SJ_BISECT(0, known->count, i, known->ranges[i].first <= (int64_t)function);
     return low != 0 && known->ranges[low - 1].first >= 0 &&
            (int64_t)function - known->ranges[low - 1].first < known->ranges[low - 1].count;
 }

@@ -67,9 +67,9 @@ static sj_status check_duplicate(block_run *run, const sj_block_header *header, 
 {
     sj_statements *sql = &run->store->sql;
     int64_t found = 0;
-    sj_status status = sj_sql_get_number(
-        sql, SJ_SQL_BLOCK_FIND, &found, run->error, "iiii", stream_id, (int64_t)header->kind,
-        (int64_t)header->first_event, (int64_t)header->event_count);
+    sj_status status =
+        SJ_GET(sql, block_find, &found, run->error, .stream_id = stream_id, .kind = header->kind,
+               .first_event = header->first_event, .event_count = header->event_count);
     if (status != SJ_ENOTFOUND) {
         return status == SJ_OK ? judge_repeat(run, header, found, duplicate) : status;
     }
@@ -77,22 +77,19 @@ static sj_status check_duplicate(block_run *run, const sj_block_header *header, 
         return SJ_OK;
     }
     const int64_t end = (int64_t)(header->first_event + header->event_count);
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_BEFORE, run->error, "iii", stream_id,
-                       (int64_t)header->kind, end));
-    status = sj_sql_step(sql, SJ_SQL_BLOCK_BEFORE, run->error);
+    sj_block_before_row stored;
+    status = SJ_FIND(sql, block_before, &stored, run->error, .stream_id = stream_id,
+                     .kind = header->kind, .end_event = end);
     if (status != SJ_OK) {
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_BEFORE);
-    const int64_t first = sqlite3_column_int64(row, 0);
-    const int64_t stop = first + sqlite3_column_int64(row, 1);
-    const int64_t stored_block = sqlite3_column_int64(row, 2);
-    sj_sql_reset(sql, SJ_SQL_BLOCK_BEFORE);
+    const int64_t first = stored.first_event;
+    const int64_t stop = first + stored.event_count;
     if (stop <= (int64_t)header->first_event) {
         return SJ_OK;
     }
     if (first <= (int64_t)header->first_event && stop >= end) {
-        return judge_repeat(run, header, stored_block, duplicate);
+        return judge_repeat(run, header, stored.block_id, duplicate);
     }
     SJ_TRY(sj_store_quarantine(run->store, run->state, header, run->bytes,
                                "it overlaps a stored block in part", run->error));
@@ -152,20 +149,19 @@ static sj_status insert_block(block_run *run)
     if (is_late) {
         SJ_TRY(encode_late(run, &late, &late_first, &late_last));
     }
-    SJ_TRY(sj_sql_bind(
-        &run->store->sql, SJ_SQL_BLOCK_ADD, run->error, "iiiiiiiiiiuuuboobb",
-        run->stream->stream_id, (int64_t)header->kind, (int64_t)header->first_event,
-        (int64_t)header->event_count, (int64_t)header->first_call, (int64_t)header->call_count,
-        (int64_t)header->first_ticks, (int64_t)header->last_ticks, (int64_t)header->open_depth,
-        (int64_t)run->summary.max_depth, run->summary.max_duration_ticks, header->lost_calls,
-        header->lost_events, &functions, is_late ? &late_first : NULL, is_late ? &late_last : NULL,
-        &late, &run->bytes));
-    if (!is_late) {
-        sqlite3_bind_null(sj_sql_row(&run->store->sql, SJ_SQL_BLOCK_ADD), 17);
-    }
-    const sj_status status = sj_sql_step(&run->store->sql, SJ_SQL_BLOCK_ADD, run->error);
+    const sj_status status = SJ_RUN(
+        &run->store->sql, block_add, run->error, .stream_id = run->stream->stream_id,
+        .kind = header->kind, .first_event = header->first_event,
+        .event_count = header->event_count, .first_call = header->first_call,
+        .call_count = header->call_count, .first_ticks = header->first_ticks,
+        .last_ticks = header->last_ticks, .open_depth = header->open_depth,
+        .max_depth = run->summary.max_depth, .max_duration_ticks = run->summary.max_duration_ticks,
+        .lost_calls = header->lost_calls, .lost_events = header->lost_events,
+        .functions = functions, .late_first_call = is_late ? &late_first : NULL,
+        .late_last_call = is_late ? &late_last : NULL, .late = is_late ? late : (sj_slice){0},
+        .data = run->bytes);
     run->block_id = sqlite3_last_insert_rowid(run->store->database);
-    return status == SJ_ENOTFOUND ? SJ_OK : status;
+    return status;
 }
 
 static sj_status insert_gaps(block_run *run)
@@ -176,11 +172,11 @@ static sj_status insert_gaps(block_run *run)
         if (gap->reason == SJ_GAP_BEFORE_RECORDING) {
             continue; /* no calls are missing: a flag marks those that began before */
         }
-        SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_GAP_ADD, run->error, "iioiotuuii",
-                          run->state->session_id, run->stream->stream_id, (int64_t *)NULL,
-                          run->block_id, (int64_t *)NULL, sj_text_of_gap_reason(gap->reason),
-                          gap->calls, gap->events, sj_ticks_at_ns(clock, gap->start_ticks),
-                          sj_ticks_at_ns(clock, gap->end_ticks)));
+        SJ_TRY(SJ_RUN(&run->store->sql, gap_add, run->error, .session_id = run->state->session_id,
+                      .stream_id = &run->stream->stream_id, .block_id = &run->block_id,
+                      .reason = sj_text_of_gap_reason(gap->reason), .calls = gap->calls,
+                      .events = gap->events, .start_ns = sj_ticks_at_ns(clock, gap->start_ticks),
+                      .end_ns = sj_ticks_at_ns(clock, gap->end_ticks)));
     }
     return SJ_OK;
 }
@@ -229,8 +225,7 @@ static sj_status note_end_of_stream(block_run *run)
     SJ_TRY(sj_block_decode(run->store->decoder, run->bytes, SJ_WANT_ALL, &run->block));
     SJ_TRY(check_functions(run));
     run->stream->ended = true;
-    SJ_TRY(
-        sj_sql_run(&run->store->sql, SJ_SQL_STREAM_END, run->error, "i", run->stream->stream_id));
+    SJ_TRY(SJ_RUN(&run->store->sql, stream_end, run->error, .stream_id = run->stream->stream_id));
     return sj_store_note_open_calls(run->store, run->state, run->stream->stream_id, &run->block,
                                     run->error);
 }

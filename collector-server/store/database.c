@@ -1,5 +1,7 @@
 #include "collector-server/store/database.h"
 
+#include "collector-server/store/foreign_log.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <stdint.h>
@@ -367,6 +369,9 @@ sj_status sj_database_open(const char *path, sj_database_mode mode, sqlite3 **da
     SJ_TRY(check_kind(path, error));
     if (mode == SJ_DATABASE_CREATE) {
         make_private(path);
+    }
+    if (mode != SJ_DATABASE_READ) {
+        SJ_TRY(sj_foreign_log_set_aside(path, error));
     }
     const int result = sqlite3_open_v2(path, &opened, flags | SQLITE_OPEN_NOMUTEX, NULL);
     sj_status status = SJ_OK;

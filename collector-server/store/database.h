@@ -26,6 +26,8 @@ typedef enum sj_database_mode {
  * SJ_EUNSUPPORTED if a development version before 0.1.0 wrote it. SJ_EVERSION if a newer Sojourn
  * wrote it, or if a reader meets an older schema, which a writer must migrate first. SJ_EIO.
  *
+ * A writer first renames a log that belongs to another file (foreign_log.h).
+ *
  * A reader treats a file on a read-only medium, or in a folder that no user may write to, as
  * unchanging. It returns SJ_EIO if the last changes of such a file are still in its log. The caller
  * closes `*database` with sqlite3_close. */

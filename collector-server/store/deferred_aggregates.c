@@ -84,7 +84,7 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
                               sj_error *error)
 {
     sj_statements *sql = &store->sql;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_READ, error, "i", block_id));
+    SJ_TRY(SJ_START(sql, block_read, error, .block_id = block_id));
     sj_status status = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
     if (status != SJ_OK) { /* not found: the block was removed or quarantined */
         return status == SJ_ENOTFOUND ? SJ_OK : status;
@@ -94,8 +94,8 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
     sj_sql_reset(sql, SJ_SQL_BLOCK_READ);
     SJ_TRY(status);
     return fault == SJ_OK ? SJ_OK
-                          : sj_sql_run(sql, SJ_SQL_BLOCK_QUARANTINE, error, "it", block_id,
-                                       sj_status_text(fault));
+                          : SJ_RUN(sql, block_quarantine, error, .block_id = block_id,
+                                   .quarantined = sj_status_text(fault));
 }
 
 /* Finds the blocks that were stored before the state was loaded, in the database. */
@@ -104,16 +104,17 @@ static sj_status list_blocks(sj_store *store, sj_session_state *state, int64_t f
 {
     sj_statements *sql = &store->sql;
     state->uncounted_count = 0;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_UNCOUNTED_LIST, error, "ii", state->session_id, from));
+    SJ_TRY(SJ_START(sql, block_uncounted_list, error, .session_id = state->session_id,
+                    .first_block = from));
+    sj_block_uncounted_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_BLOCK_UNCOUNTED_LIST, error)) == SJ_OK) {
+    while ((status = sj_next_block_uncounted_list(sql, &row, error)) == SJ_OK) {
         status = sj_array_reserve(&state->uncounted_blocks, &state->uncounted_capacity,
                                   state->uncounted_count, 1, sizeof(*state->uncounted_blocks));
         if (status != SJ_OK) {
             break;
         }
-        state->uncounted_blocks[state->uncounted_count++] =
-            sqlite3_column_int64(sj_sql_row(sql, SJ_SQL_BLOCK_UNCOUNTED_LIST), 0);
+        state->uncounted_blocks[state->uncounted_count++] = row.block_id;
     }
     sj_sql_reset(sql, SJ_SQL_BLOCK_UNCOUNTED_LIST);
     return status == SJ_ENOTFOUND ? SJ_OK : status;
@@ -198,8 +199,9 @@ sj_status sj_store_write_session(sj_store *store, sj_session_state *state, sj_er
 static sj_status quarantine_session(sj_store *store, int64_t session_id, int64_t first_block,
                                     const sj_error *why, sj_error *error)
 {
-    return sj_sql_run(&store->sql, SJ_SQL_SESSION_QUARANTINE, error, "iot", session_id,
-                      first_block != 0 ? &first_block : NULL,
+    return SJ_RUN(&store->sql, session_quarantine, error, .session_id = session_id,
+                  .first_block = first_block != 0 ? &first_block : NULL,
+                  .reason =
                       why->text[0] != '\0' ? why->text : "its aggregates contradict each other");
 }
 
@@ -216,8 +218,8 @@ static sj_status mark_stale(sj_store *store, sj_session_state *state, sj_error *
     const int64_t block = state->first_uncounted_block;
     state->first_uncounted_block = 0;
     return block == 0 ? SJ_OK
-                      : sj_sql_run(&store->sql, SJ_SQL_SESSION_STALE, error, "ii",
-                                   state->session_id, block);
+                      : SJ_RUN(&store->sql, session_stale, error, .session_id = state->session_id,
+                               .aggregates_valid_before_block = block);
 }
 
 /* Writes in a savepoint, so that a failure also removes what was written before it. */
@@ -232,10 +234,10 @@ static sj_status try_to_write(sj_store *store, sj_session_state *state, sj_error
     if (seen != SJ_OK) {
         return seen == SJ_ENOTFOUND ? SJ_OK : seen;
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
+    SJ_TRY(sj_run_savepoint(&store->sql, error));
     sj_status status = sj_store_write_session(store, state, &why);
     if (sj_store_is_own_fault(status)) {
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, error, ""));
+        SJ_TRY(sj_run_rollback_to(&store->sql, error));
         status =
             quarantine_session(store, state->session_id, state->first_uncounted_block, &why, error);
         const uint64_t least_ns = QUARANTINE_S * UINT64_C(1000000000);
@@ -250,7 +252,7 @@ static sj_status try_to_write(sj_store *store, sj_session_state *state, sj_error
         return status;
     }
     SJ_TRY(status);
-    return sj_sql_run(&store->sql, SJ_SQL_RELEASE, error, "");
+    return sj_run_release(&store->sql, error);
 }
 
 sj_status sj_store_write_or_quarantine(sj_store *store, sj_session_state *state, sj_error *error)
@@ -266,14 +268,13 @@ static sj_status find_stale(sj_store *store, bool with_quarantined, int64_t *ses
 {
     sj_statements *sql = &store->sql;
     *id = (sj_session_id){0};
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_STALE_NEXT, error, "ii", *session_id,
-                       (int64_t)with_quarantined));
-    SJ_TRY(sj_sql_step(sql, SJ_SQL_SESSION_STALE_NEXT, error));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_STALE_NEXT);
-    if (sqlite3_column_bytes(row, 0) == (int)sizeof(id->bytes)) {
-        memcpy(id->bytes, sqlite3_column_blob(row, 0), sizeof(id->bytes));
+    sj_session_stale_next_row row;
+    SJ_TRY(SJ_FIND(sql, session_stale_next, &row, error, .after_session_id = *session_id,
+                   .with_quarantined = with_quarantined));
+    *session_id = row.session_id;
+    if (row.uuid.size == sizeof(id->bytes)) {
+        memcpy(id->bytes, row.uuid.data, sizeof(id->bytes));
     }
-    *session_id = sqlite3_column_int64(row, 1);
     sj_sql_reset(sql, SJ_SQL_SESSION_STALE_NEXT);
     return SJ_OK;
 }

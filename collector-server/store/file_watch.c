@@ -3,6 +3,8 @@
  * SQLite's file format (https://sqlite.org/walformat.html). */
 #include "collector-server/store/file_watch.h"
 
+#include "collector-server/store/log_frames.h"
+
 #include <string.h>
 
 enum {
@@ -61,11 +63,6 @@ static bool read_file(sqlite3_file *file, sj_file_watch *found)
     return result == SQLITE_OK || result == SQLITE_IOERR_SHORT_READ;
 }
 
-static uint32_t read_be32(const uint8_t *bytes)
-{
-    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
-
 /* True if a checkpoint can have turned `before` into `after`: the same database, and not an older
  * copy. For a new database, everything is still in the log, also its application id. */
 static bool is_successor(const sj_file_watch *before, const sj_file_watch *after)
@@ -74,9 +71,9 @@ static bool is_successor(const sj_file_watch *before, const sj_file_watch *after
     const uint8_t *new = after->header;
     return before->file_bytes == 0 ||
            (memcmp(old, new, FIXED_BYTES) == 0 &&
-            (read_be32(old + APPLICATION_ID) == 0 ||
+            (sj_log_word(old + APPLICATION_ID) == 0 ||
              memcmp(old + APPLICATION_ID, new + APPLICATION_ID, 4) == 0) &&
-            (int32_t)(read_be32(new + CHANGE_COUNTER) - read_be32(old + CHANGE_COUNTER)) >= 0);
+            (int32_t)(sj_log_word(new + CHANGE_COUNTER) - sj_log_word(old + CHANGE_COUNTER)) >= 0);
 }
 
 /* True if a checkpoint may have run. A checkpoint that failed half-way does not change its frame

@@ -33,7 +33,7 @@ static const frame_handler *find_handler(uint16_t type)
 /* Rolls back to the savepoint, and drops the cached streams whose rows are gone. */
 static sj_status take_back(sj_store *store, sj_error *error)
 {
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ROLLBACK_TO, error, ""));
+    SJ_TRY(sj_run_rollback_to(&store->sql, error));
     return store->touched != NULL
                ? sj_session_forget_new_streams(&store->sql, store->touched, error)
                : SJ_OK;
@@ -43,11 +43,11 @@ static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handle
                                     sj_frame_input *input, sj_error *error)
 {
     sj_error problem = {0};
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SAVEPOINT, error, ""));
+    SJ_TRY(sj_run_savepoint(&store->sql, error));
     const sj_status status = handler->apply(store, input, error);
     sj_status ended = status != SJ_OK ? take_back(store, &problem) : SJ_OK;
     if (ended == SJ_OK) {
-        ended = sj_sql_run(&store->sql, SJ_SQL_RELEASE, &problem, "");
+        ended = sj_run_release(&store->sql, &problem);
     }
     if (ended != SJ_OK) { /* a failure of the store, not of the frame */
         *error = problem;
@@ -116,9 +116,9 @@ sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame, const sj_s
         const sj_slice uuid = {.data = sender->device, .size = sizeof(sender->device)};
         sj_error problem = {0};
         store->counters.foreign++;
-        const sj_status noted =
-            sj_sql_run(&store->sql, SJ_SQL_REFUSED_NOTE, &problem, "ibti", store->foreign_session,
-                       &uuid, error->text, sj_store_realtime_ns());
+        const sj_status noted = SJ_RUN(
+            &store->sql, refused_note, &problem, .session_id = store->foreign_session,
+            .sender_uuid = uuid, .reason = error->text, .now_realtime_ns = sj_store_realtime_ns());
         if (noted != SJ_OK) {
             *error = problem;
             status = noted;

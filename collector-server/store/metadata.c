@@ -24,9 +24,10 @@ static sj_status put_device(sj_store *store, const sj_slice *uuid, const Sojourn
         return sj_fail(error, SJ_ENOMEM, "no memory for tags");
     }
     const sj_status status =
-        sj_sql_run(&store->sql, SJ_SQL_DEVICE_HELLO, error, "bttttttit", uuid, hello->device_name,
-                   hello->model, hello->os, hello->machine, hello->product_version, tags,
-                   sj_store_realtime_ns(), hello->build);
+        SJ_RUN(&store->sql, device_hello, error, .uuid = *uuid, .name = hello->device_name,
+               .model = hello->model, .os = hello->os, .machine = hello->machine,
+               .agent_version = hello->product_version, .tags = tags,
+               .now_realtime_ns = sj_store_realtime_ns(), .build = hello->build);
     sqlite3_free(tags);
     return status;
 }
@@ -52,14 +53,13 @@ sj_status sj_store_apply_hello(sj_store *store, sj_frame_input *frame, sj_error 
 static sj_status find_device(sj_store *store, const sj_slice *uuid, int64_t *device_id,
                              sj_error *error)
 {
-    sj_status status =
-        sj_sql_get_number(&store->sql, SJ_SQL_DEVICE_FIND, device_id, error, "b", uuid);
+    sj_status status = SJ_GET(&store->sql, device_find, device_id, error, .uuid = *uuid);
     if (status != SJ_ENOTFOUND) {
         return status;
     }
     Sojourn__Hello unknown = SOJOURN__HELLO__INIT;
     SJ_TRY(put_device(store, uuid, &unknown, error));
-    return sj_sql_get_number(&store->sql, SJ_SQL_DEVICE_FIND, device_id, error, "b", uuid);
+    return SJ_GET(&store->sql, device_find, device_id, error, .uuid = *uuid);
 }
 
 /* Finds the parent, a session of the same device. An unknown parent is left out. */
@@ -95,7 +95,7 @@ static sj_status check_removals(sj_store *store, const ProtobufCBinaryData *id, 
     const sj_slice uuid = slice_of(id);
     int64_t removal = 0;
     const sj_status status =
-        sj_sql_get_number(&store->sql, SJ_SQL_SESSION_WAS_REMOVED, &removal, error, "b", &uuid);
+        SJ_GET(&store->sql, session_was_removed, &removal, error, .session_uuid = uuid);
     if (status == SJ_OK) {
         return sj_fail(error, SJ_EINVAL, "the session was removed from the collector's database");
     }
@@ -143,12 +143,15 @@ sj_status sj_store_apply_session(sj_store *store, sj_frame_input *frame, sj_erro
     if (tags == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for tags");
     }
-    const sj_status status = sj_sql_run(
-        &store->sql, SJ_SQL_SESSION_PUT, error, "bitttuuuuitotitbi", &uuid, device_id,
-        session->name, session->command, session->mode, session->started_realtime_ns,
-        session->started_ticks, session->tick_ns_numerator, session->tick_ns_denominator,
-        (int64_t)session->clock_step, session->clock_name, has_parent ? &parent_id : NULL,
-        session->cause, (int64_t)session->policy_version, tags, &secret, sj_store_realtime_ns());
+    const sj_status status = SJ_RUN(
+        &store->sql, session_put, error, .uuid = uuid, .device_id = device_id,
+        .name = session->name, .command = session->command, .mode = session->mode,
+        .started_realtime_ns = session->started_realtime_ns,
+        .started_ticks = session->started_ticks, .tick_ns_numerator = session->tick_ns_numerator,
+        .tick_ns_denominator = session->tick_ns_denominator, .clock_step = session->clock_step,
+        .clock_name = session->clock_name, .parent_session_id = has_parent ? &parent_id : NULL,
+        .cause = session->cause, .policy_version = session->policy_version, .tags = tags,
+        .secret_digest = secret, .received_realtime_ns = sj_store_realtime_ns());
     sqlite3_free(tags);
     return status;
 }
@@ -163,13 +166,16 @@ sj_status sj_store_apply_process(sj_store *store, sj_frame_input *frame, sj_erro
     const int64_t ended = sj_ticks_at_ns(clock, process->ended_ticks);
     const int64_t code = process->exit_code;
     const int64_t signal = process->exit_signal;
-    return sj_sql_run(
-        &store->sql, SJ_SQL_PROCESS_PUT, error, "iuiutttioooit", state->session_id,
-        process->process, (int64_t)process->pid, process->parent_process, process->executable,
-        process->command, process->how, sj_ticks_at_ns(clock, process->started_ticks),
-        process->ended_ticks != 0 ? &ended : NULL, process->has_exit && signal == 0 ? &code : NULL,
-        process->has_exit && signal != 0 ? &signal : NULL, (int64_t)process->core_dumped,
-        sj_text_of_disarming(process->disarm_reason));
+    return SJ_RUN(&store->sql, process_put, error, .session_id = state->session_id,
+                  .number = process->process, .pid = process->pid,
+                  .parent_number = process->parent_process, .executable = process->executable,
+                  .command = process->command, .how = process->how,
+                  .started_ns = sj_ticks_at_ns(clock, process->started_ticks),
+                  .ended_ns = process->ended_ticks != 0 ? &ended : NULL,
+                  .exit_code = process->has_exit && signal == 0 ? &code : NULL,
+                  .exit_signal = process->has_exit && signal != 0 ? &signal : NULL,
+                  .core_dumped = process->core_dumped,
+                  .disarm_reason = sj_text_of_disarming(process->disarm_reason));
 }
 
 sj_status sj_store_apply_thread(sj_store *store, sj_frame_input *frame, sj_error *error)
@@ -187,18 +193,22 @@ sj_status sj_store_apply_thread(sj_store *store, sj_frame_input *frame, sj_error
     for (size_t i = 0; i < THREAD_MEMORY && i < thread->n_memory_and_one; i++) {
         memory[i] = thread->memory_and_one[i];
     }
-    SJ_TRY(sj_sql_get_number(
-        &store->sql, SJ_SQL_THREAD_PUT, &thread_id, error, "iuuitiiouuiuuuuuu", state->session_id,
-        thread->thread, thread->process, (int64_t)thread->tid, thread->name,
-        (int64_t)thread->is_main, sj_ticks_at_ns(clock, thread->started_ticks),
-        thread->ended_ticks != 0 ? &ended : NULL, thread->dropped_calls, thread->dropped_events,
-        sj_ticks_span_ns(clock, thread->waited_ticks), thread->cpu_ns_and_one,
-        thread->allocated_bytes_and_one, memory[0], memory[1], memory[2], memory[3]));
+    SJ_TRY(SJ_GET(&store->sql, thread_put, &thread_id, error, .session_id = state->session_id,
+                  .number = thread->thread, .process_number = thread->process, .tid = thread->tid,
+                  .name = thread->name, .is_main = thread->is_main,
+                  .started_ns = sj_ticks_at_ns(clock, thread->started_ticks),
+                  .ended_ns = thread->ended_ticks != 0 ? &ended : NULL,
+                  .dropped_calls = thread->dropped_calls, .dropped_events = thread->dropped_events,
+                  .waited_ns = sj_ticks_span_ns(clock, thread->waited_ticks),
+                  .cpu_ns = thread->cpu_ns_and_one,
+                  .allocated_bytes = thread->allocated_bytes_and_one,
+                  .malloc_allocations = memory[0], .malloc_bytes = memory[1],
+                  .malloc_frees = memory[2], .malloc_freed_bytes = memory[3]));
     for (size_t i = 0; i < thread->n_stream; ++i) {
         sj_stream_state *stream = NULL;
         SJ_TRY(sj_session_add_stream(&store->sql, state, thread->stream[i], &stream, error));
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_STREAM_LINK, error, "iiii", state->session_id,
-                          (int64_t)thread->stream[i], thread_id, (int64_t)(i == 0)));
+        SJ_TRY(SJ_RUN(&store->sql, stream_link, error, .session_id = state->session_id,
+                      .number = thread->stream[i], .thread_id = thread_id, .own_stack = (i == 0)));
     }
     return SJ_OK;
 }
@@ -210,9 +220,10 @@ sj_status sj_store_apply_clock_pairs(sj_store *store, sj_frame_input *frame, sj_
     SJ_TRY(sj_store_session(store, pairs->session_id.data, pairs->session_id.len, &state, error));
     for (size_t i = 0; i < pairs->n_pair; ++i) {
         const Sojourn__ClockPair *pair = pairs->pair[i];
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_CLOCK_ADD, error, "iutuuuu", state->session_id,
-                          pair->ticks, pairs->boot_id, pair->monotonic_ns, pair->boottime_ns,
-                          pair->realtime_ns, pair->uncertainty_ns));
+        SJ_TRY(SJ_RUN(&store->sql, clock_add, error, .session_id = state->session_id,
+                      .ticks = pair->ticks, .boot_id = pairs->boot_id,
+                      .monotonic_ns = pair->monotonic_ns, .boottime_ns = pair->boottime_ns,
+                      .realtime_ns = pair->realtime_ns, .uncertainty_ns = pair->uncertainty_ns));
     }
     return SJ_OK;
 }
@@ -222,9 +233,10 @@ sj_status sj_store_apply_mark(sj_store *store, sj_frame_input *frame, sj_error *
     const Sojourn__Mark *mark = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, mark->session_id.data, mark->session_id.len, &state, error));
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_MARK_ADD, error, "iutiiut", state->session_id, mark->mark,
-                      mark->name, (int64_t)mark->end, sj_ticks_at_ns(&state->clock, mark->ticks),
-                      mark->thread, mark->source));
+    SJ_TRY(SJ_RUN(&store->sql, mark_add, error, .session_id = state->session_id,
+                  .number = mark->mark, .name = mark->name, .is_end = mark->end,
+                  .at_ns = sj_ticks_at_ns(&state->clock, mark->ticks),
+                  .thread_number = mark->thread, .source = mark->source));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }
@@ -243,19 +255,21 @@ sj_status sj_store_apply_gap(sj_store *store, sj_frame_input *frame, sj_error *e
     }
     const int64_t thread = (int64_t)(gap->thread & INT64_MAX);
     const int64_t number = (int64_t)gap->gap;
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_GAP_ADD, error, "iooootuuii", state->session_id,
-                      stream != NULL ? &stream->stream_id : NULL, gap->thread != 0 ? &thread : NULL,
-                      (int64_t *)NULL, &number, sj_text_of_gap_reason(gap->reason), gap->calls,
-                      gap->events, sj_ticks_at_ns(&state->clock, gap->start_ticks),
-                      sj_ticks_at_ns(&state->clock, gap->end_ticks)));
+    SJ_TRY(SJ_RUN(&store->sql, gap_add, error, .session_id = state->session_id,
+                  .stream_id = stream != NULL ? &stream->stream_id : NULL,
+                  .thread_number = gap->thread != 0 ? &thread : NULL, .number = &number,
+                  .reason = sj_text_of_gap_reason(gap->reason), .calls = gap->calls,
+                  .events = gap->events,
+                  .start_ns = sj_ticks_at_ns(&state->clock, gap->start_ticks),
+                  .end_ns = sj_ticks_at_ns(&state->clock, gap->end_ticks)));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     if (frame->is_duplicate) {
         return SJ_OK;
     }
     /* Add to the row at once, because no block holds the gap. The state in memory adds to the
      * totals that it read from the row. */
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SESSION_LOST, error, "iuu", state->session_id, gap->calls,
-                      gap->events));
+    SJ_TRY(SJ_RUN(&store->sql, session_lost, error, .session_id = state->session_id,
+                  .calls = gap->calls, .events = gap->events));
     state->totals.lost_calls += gap->calls;
     state->totals.lost_events += gap->events;
     return SJ_OK;
@@ -278,10 +292,12 @@ sj_status sj_store_apply_session_end(sj_store *store, sj_frame_input *frame, sj_
     SJ_TRY(sj_store_end_streams(store, state, &ended, error));
     SJ_TRY(sj_store_session(store, end->session_id.data, end->session_id.len, &state, error));
     state->dirty = state->write_now = true; /* the next commit counts what is missing */
-    return sj_sql_run(&store->sql, SJ_SQL_SESSION_END, error, "ituuuuuuuuu", state->session_id, how,
-                      end->ended_ticks, end->ended_realtime_ns, end->records, end->calls,
-                      end->lost_calls, end->lost_events, end->blocks + ended, end->traced_cpu_ns,
-                      end->estimated_probe_ns);
+    return SJ_RUN(&store->sql, session_end, error, .session_id = state->session_id, .state = how,
+                  .ended_ticks = end->ended_ticks, .ended_realtime_ns = end->ended_realtime_ns,
+                  .sent_records = end->records, .sent_calls = end->calls,
+                  .device_lost_calls = end->lost_calls, .device_lost_events = end->lost_events,
+                  .sent_blocks = end->blocks + ended, .traced_cpu_ns = end->traced_cpu_ns,
+                  .estimated_probe_ns = end->estimated_probe_ns);
 }
 
 sj_status sj_store_apply_mapping(sj_store *store, sj_frame_input *frame, sj_error *error)
@@ -291,10 +307,11 @@ sj_status sj_store_apply_mapping(sj_store *store, sj_frame_input *frame, sj_erro
     SJ_TRY(
         sj_store_session(store, mapping->session_id.data, mapping->session_id.len, &state, error));
     const int64_t unloaded = sj_ticks_at_ns(&state->clock, mapping->unloaded_ticks);
-    return sj_sql_run(&store->sql, SJ_SQL_MAPPING_PUT, error, "iuiuio", state->session_id,
-                      mapping->process, (int64_t)mapping->module, mapping->bias,
-                      sj_ticks_at_ns(&state->clock, mapping->loaded_ticks),
-                      mapping->unloaded_ticks != 0 ? &unloaded : NULL);
+    return SJ_RUN(&store->sql, mapping_put, error, .session_id = state->session_id,
+                  .process_number = mapping->process, .module_number = mapping->module,
+                  .bias = mapping->bias,
+                  .loaded_ns = sj_ticks_at_ns(&state->clock, mapping->loaded_ticks),
+                  .unloaded_ns = mapping->unloaded_ticks != 0 ? &unloaded : NULL);
 }
 
 sj_status sj_store_apply_unhooked(sj_store *store, sj_frame_input *frame, sj_error *error)
@@ -308,9 +325,9 @@ sj_status sj_store_apply_unhooked(sj_store *store, sj_frame_input *frame, sj_err
                        unhooked->n_function, unhooked->n_skip);
     }
     for (size_t i = 0; i < unhooked->n_function; ++i) {
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_REFUSED_ADD, error, "iuit", state->session_id,
-                          unhooked->process, (int64_t)unhooked->function[i],
-                          sj_text_of_skip(unhooked->skip[i])));
+        SJ_TRY(SJ_RUN(&store->sql, refused_add, error, .session_id = state->session_id,
+                      .process_number = unhooked->process, .function_id = unhooked->function[i],
+                      .reason = sj_text_of_skip(unhooked->skip[i])));
     }
     return SJ_OK;
 }
@@ -326,8 +343,9 @@ sj_status sj_store_apply_device_clock(sj_store *store, sj_frame_input *frame, sj
     }
     SJ_TRY(check_device(store, &device, error));
     SJ_TRY(find_device(store, &device, &device_id, error));
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_DEVICE_CLOCK_ADD, error, "ituiu", device_id,
-                      clock->boot_id, clock->boottime_ns, clock->offset_ns, clock->uncertainty_ns));
+    SJ_TRY(SJ_RUN(&store->sql, device_clock_add, error, .device_id = device_id,
+                  .boot_id = clock->boot_id, .boottime_ns = clock->boottime_ns,
+                  .offset_ns = clock->offset_ns, .uncertainty_ns = clock->uncertainty_ns));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }

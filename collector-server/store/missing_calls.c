@@ -47,16 +47,13 @@ static int64_t at_least_zero(int64_t value)
 static sj_status read_account(sj_statements *sql, const sj_session_state *state,
                               session_account *account, sj_error *error)
 {
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_MISSING_READ, error, "i", state->session_id));
-    SJ_TRY(sj_sql_step(sql, SJ_SQL_MISSING_READ, error));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_MISSING_READ);
-    *account = (session_account){
-        .has_end = sqlite3_column_type(row, 0) != SQLITE_NULL,
-        .calls = at_least_zero(sqlite3_column_int64(row, 0)),
-        .blocks = at_least_zero(sqlite3_column_int64(row, 1)),
-        .known_to_miss = sqlite3_column_int64(row, 2),
-        .ended_ns = sj_ticks_at_ns(&state->clock, (uint64_t)sqlite3_column_int64(row, 3))};
-    sj_sql_reset(sql, SJ_SQL_MISSING_READ);
+    sj_missing_read_row row;
+    SJ_TRY(SJ_FIND(sql, missing_read, &row, error, .session_id = state->session_id));
+    *account = (session_account){.has_end = row.has_calls,
+                                 .calls = at_least_zero(row.calls),
+                                 .blocks = at_least_zero(row.blocks),
+                                 .known_to_miss = row.known_to_miss,
+                                 .ended_ns = sj_ticks_at_ns(&state->clock, row.ended_ticks)};
     return SJ_OK;
 }
 
@@ -74,19 +71,15 @@ static void take_hole(hole_list *list, const event_hole *hole)
 static sj_status list_holes(sj_statements *sql, const sj_session_state *state, hole_list *list,
                             sj_error *error)
 {
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_HOLE_LIST, error, "i", state->session_id));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_HOLE_LIST);
+    SJ_TRY(SJ_START(sql, hole_list, error, .session_id = state->session_id));
+    sj_hole_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_HOLE_LIST, error)) == SJ_OK) {
-        take_hole(
-            list,
-            &(event_hole){
-                .stream_id = sqlite3_column_int64(row, 0),
-                .events = sqlite3_column_int64(row, 1),
-                .calls = at_least_zero(sqlite3_column_int64(row, 2)),
-                .start_ns = sj_ticks_at_ns(&state->clock, (uint64_t)sqlite3_column_int64(row, 3)),
-                .end_ns = sj_ticks_at_ns(&state->clock, (uint64_t)sqlite3_column_int64(row, 4)),
-            });
+    while ((status = sj_next_hole_list(sql, &row, error)) == SJ_OK) {
+        take_hole(list, &(event_hole){.stream_id = row.stream_id,
+                                      .events = row.events,
+                                      .calls = at_least_zero(row.calls),
+                                      .start_ns = sj_ticks_at_ns(&state->clock, row.start_ticks),
+                                      .end_ns = sj_ticks_at_ns(&state->clock, row.end_ticks)});
     }
     sj_sql_reset(sql, SJ_SQL_HOLE_LIST);
     return status == SJ_ENOTFOUND ? SJ_OK : status;
@@ -95,10 +88,10 @@ static sj_status list_holes(sj_statements *sql, const sj_session_state *state, h
 static sj_status add_gap(sj_statements *sql, const sj_session_state *state, const event_hole *hole,
                          sj_error *error)
 {
-    return sj_sql_run(sql, SJ_SQL_GAP_ADD, error, "iooootiiii", state->session_id,
-                      hole->stream_id != 0 ? &hole->stream_id : NULL, (int64_t *)NULL,
-                      (int64_t *)NULL, (int64_t *)NULL, reason, hole->calls, hole->events,
-                      hole->start_ns, hole->end_ns);
+    return SJ_RUN(sql, gap_add, error, .session_id = state->session_id,
+                  .stream_id = hole->stream_id != 0 ? &hole->stream_id : NULL, .reason = reason,
+                  .calls = hole->calls, .events = hole->events, .start_ns = hole->start_ns,
+                  .end_ns = hole->end_ns);
 }
 
 /* Writes a gap for each hole, and one for calls missing outside holes. If the device reported what
@@ -142,13 +135,13 @@ sj_status sj_session_note_missing(sj_statements *sql, const sj_session_state *st
     if (is_whole && account.known_to_miss == 0) {
         return SJ_OK;
     }
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_MISSING_FORGET, error, "it", state->session_id, reason));
+    SJ_TRY(SJ_RUN(sql, missing_forget, error, .session_id = state->session_id, .reason = reason));
     status = is_whole ? SJ_OK : list_holes(sql, state, &list, error);
     if (status == SJ_OK) {
         status = add_gaps(sql, state, &account, &list, &events, error);
     }
     free(list.holes);
     SJ_TRY(status);
-    return sj_sql_run(sql, SJ_SQL_MISSING_NOTE, error, "iiii", state->session_id, account.calls,
-                      events, account.blocks);
+    return SJ_RUN(sql, missing_note, error, .session_id = state->session_id, .calls = account.calls,
+                  .events = events, .blocks = account.blocks);
 }

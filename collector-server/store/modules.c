@@ -147,10 +147,11 @@ static sj_status add_function(module_run *run, uint32_t number, const sj_functio
         snprintf(run->name, NAME_BYTES, "%s+0x%llx", file_name(run->module->path),
                  (unsigned long long)entry->offset);
     }
-    return sj_sql_run(&run->store->sql, SJ_SQL_FUNCTION_ADD, run->error, "iiuittiti",
-                      run->first_function_id + number, run->module_id, entry->offset,
-                      (int64_t)entry->size_bytes, run->name, entry->name, key_of(run, entry),
-                      sj_text_of_symbol_source(entry->source), (int64_t)entry->fingerprint);
+    return SJ_RUN(
+        &run->store->sql, function_add, run->error, .function_id = run->first_function_id + number,
+        .module_id = run->module_id, .offset = entry->offset, .size_bytes = entry->size_bytes,
+        .name = run->name, .symbol = entry->name, .symbol_key = key_of(run, entry),
+        .source = sj_text_of_symbol_source(entry->source), .fingerprint = entry->fingerprint);
 }
 
 /* Adds a function to the hook plan. A cold part is recorded with its function, so it counts as a
@@ -162,8 +163,9 @@ static sj_status add_plan_function(module_run *run, uint32_t number, const sj_fu
     }
     const char *technique =
         entry->skip == SJ_SKIP_COLD_PART ? "part" : sj_text_of_technique(entry->technique);
-    return sj_sql_run(&run->store->sql, SJ_SQL_PLAN_FUNCTION_ADD, run->error, "iitt", run->plan_id,
-                      run->first_function_id + number, technique, sj_text_of_skip(entry->skip));
+    return SJ_RUN(&run->store->sql, plan_function_add, run->error, .hook_plan_id = run->plan_id,
+                  .function_id = run->first_function_id + number, .technique = technique,
+                  .reason = sj_text_of_skip(entry->skip));
 }
 
 /* Removes the identity of a module row with another number of functions, which a forged file
@@ -171,7 +173,7 @@ static sj_status add_plan_function(module_run *run, uint32_t number, const sj_fu
 static sj_status disown_module(module_run *run)
 {
     const sj_status status =
-        sj_sql_run(&run->store->sql, SJ_SQL_MODULE_DISOWN, run->error, "i", run->module_id);
+        SJ_RUN(&run->store->sql, module_disown, run->error, .module_id = run->module_id);
     return status == SJ_OK ? SJ_ENOTFOUND : status;
 }
 
@@ -181,24 +183,23 @@ static sj_status put_module(module_run *run)
     const sj_slice build_id = {.data = run->module->build_id.data,
                                .size = run->module->build_id.len};
     const sj_slice digest = {.data = (const uint8_t *)run->functions_digest, .size = DIGEST_BYTES};
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_MODULE_FIND, run->error, "bb", &build_id, &digest));
-    sj_status status = sj_sql_step(sql, SJ_SQL_MODULE_FIND, run->error);
+    sj_module_find_row row;
+    sj_status status = SJ_FIND(sql, module_find, &row, run->error, .build_id = build_id,
+                               .functions_digest = digest);
     if (status == SJ_OK) {
-        sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_MODULE_FIND);
-        run->module_id = sqlite3_column_int64(row, 0);
-        run->first_function_id = sqlite3_column_int64(row, 1);
-        const bool is_whole = sqlite3_column_int64(row, 2) == (int64_t)run->module->function_count;
-        sj_sql_reset(sql, SJ_SQL_MODULE_FIND);
+        run->module_id = row.module_id;
+        run->first_function_id = row.first_function_id;
+        const bool is_whole = row.function_count == (int64_t)run->module->function_count;
         status = is_whole ? SJ_OK : disown_module(run);
     }
     if (status != SJ_ENOTFOUND) {
         return status;
     }
-    SJ_TRY(sj_sql_get_number(sql, SJ_SQL_MODULE_NEXT_FUNCTION, &run->first_function_id, run->error,
-                             ""));
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_MODULE_ADD, run->error, "bbttii", &build_id, &digest,
-                      run->module->path, run->module->machine, run->first_function_id,
-                      (int64_t)run->module->function_count));
+    SJ_TRY(sj_get_module_next_function(sql, &run->first_function_id, run->error));
+    SJ_TRY(SJ_RUN(sql, module_add, run->error, .build_id = build_id, .functions_digest = digest,
+                  .path = run->module->path, .machine = run->module->machine,
+                  .first_function_id = run->first_function_id,
+                  .function_count = run->module->function_count));
     run->module_id = sqlite3_last_insert_rowid(run->store->database);
     SJ_TRY(gather_fingerprints(run));
     return visit_functions(run, add_function);
@@ -208,12 +209,12 @@ static sj_status put_plan(module_run *run)
 {
     sj_statements *sql = &run->store->sql;
     const sj_slice digest = {.data = (const uint8_t *)run->plan_digest, .size = DIGEST_BYTES};
-    const sj_status status = sj_sql_get_number(sql, SJ_SQL_PLAN_FIND, &run->plan_id, run->error,
-                                               "ib", run->module_id, &digest);
+    const sj_status status = SJ_GET(sql, plan_find, &run->plan_id, run->error,
+                                    .module_id = run->module_id, .digest = digest);
     if (status != SJ_ENOTFOUND) {
         return status;
     }
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_PLAN_ADD, run->error, "ib", run->module_id, &digest));
+    SJ_TRY(SJ_RUN(sql, plan_add, run->error, .module_id = run->module_id, .digest = digest));
     run->plan_id = sqlite3_last_insert_rowid(run->store->database);
     return visit_functions(run, add_plan_function);
 }
@@ -224,13 +225,14 @@ static sj_status put_all(module_run *run)
     SJ_TRY(visit_functions(run, digest_function));
     SJ_TRY(put_module(run));
     SJ_TRY(put_plan(run));
-    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_SESSION_MODULE_ADD, run->error, "iiiiiiit",
-                      run->state->session_id, (int64_t)module->module, run->module_id, run->plan_id,
-                      (int64_t)module->first_function, (int64_t)module->function_count,
-                      (int64_t)module->hooked_count, module->path));
+    SJ_TRY(SJ_RUN(
+        &run->store->sql, session_module_add, run->error, .session_id = run->state->session_id,
+        .number = module->module, .module_id = run->module_id, .hook_plan_id = run->plan_id,
+        .first_function = module->first_function, .function_count = module->function_count,
+        .hooked_count = module->hooked_count, .path = module->path));
     run->is_new = sqlite3_changes(run->store->database) != 0;
-    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_PART_DELETE, run->error, "ii",
-                      run->state->session_id, (int64_t)module->module));
+    SJ_TRY(SJ_RUN(&run->store->sql, part_delete, run->error, .session_id = run->state->session_id,
+                  .number = module->module));
     return sj_session_load_modules(&run->store->sql, run->state, run->error);
 }
 
@@ -257,16 +259,13 @@ static sj_status gather_parts(module_run *run)
     if (run->raw == NULL) {
         return SJ_ENOMEM;
     }
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_PART_LIST, run->error, "ii", run->state->session_id,
-                       (int64_t)run->module->module));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_PART_LIST);
+    SJ_TRY(SJ_START(sql, part_list, run->error, .session_id = run->state->session_id,
+                    .number = run->module->module));
+    sj_part_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_PART_LIST, run->error)) == SJ_OK) {
-        const uint64_t first = (uint64_t)sqlite3_column_int64(row, 0);
-        const size_t raw_bytes = (size_t)sqlite3_column_int64(row, 2);
-        const sj_slice packed = {.data = sqlite3_column_blob(row, 3),
-                                 .size = (size_t)sqlite3_column_bytes(row, 3)};
-        if (first != next) {
+    while ((status = sj_next_part_list(sql, &row, run->error)) == SJ_OK) {
+        const size_t raw_bytes = row.raw_bytes;
+        if (row.first != next) {
             status = SJ_EAGAIN;
             break;
         }
@@ -275,13 +274,13 @@ static sj_status gather_parts(module_run *run)
                 ? SJ_ELIMIT
                 : sj_array_reserve(&run->parts, &capacity, run->part_count, 1, sizeof(*run->parts));
         if (status == SJ_OK) {
-            status = decompress(run, packed, run->raw + raw_used, raw_bytes);
+            status = decompress(run, row.data, run->raw + raw_used, raw_bytes);
         }
         if (status != SJ_OK) {
             break;
         }
         raw_used += raw_bytes;
-        next += (uint64_t)sqlite3_column_int64(row, 1);
+        next += row.function_count;
     }
     sj_sql_reset(sql, SJ_SQL_PART_LIST);
     if (status != SJ_ENOTFOUND) {
@@ -325,9 +324,9 @@ static sj_status apply_part(module_run *run, const sj_frame_input *frame)
     const Sojourn__Module *module = run->module;
     const uint32_t count = module->part_count != 0 ? module->part_count : module->function_count;
     const sj_slice data = frame->payload;
-    SJ_TRY(sj_sql_run(&run->store->sql, SJ_SQL_PART_ADD, run->error, "iiiiib",
-                      run->state->session_id, (int64_t)module->module, (int64_t)module->part_first,
-                      (int64_t)count, (int64_t)module->raw_bytes, &data));
+    SJ_TRY(SJ_RUN(&run->store->sql, part_add, run->error, .session_id = run->state->session_id,
+                  .number = module->module, .first = module->part_first, .function_count = count,
+                  .raw_bytes = module->raw_bytes, .data = data));
     const sj_status status = gather_parts(run);
     if (status == SJ_EAGAIN) {
         return SJ_OK;

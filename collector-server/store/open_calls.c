@@ -21,10 +21,10 @@ static sj_status add_row(void *context, const sj_stack_frame *frame, uint32_t de
     if (!sj_session_function_id(rows->state, frame->function, &function_id)) {
         return sj_fail(rows->error, SJ_ENOTFOUND, "function %u has no module", frame->function);
     }
-    return sj_sql_run(&rows->store->sql, SJ_SQL_OPEN_CALL_ADD, rows->error, "iuiiii",
-                      rows->stream_id, frame->call_index, function_id, (int64_t)depth,
-                      sj_ticks_at_ns(&rows->state->clock, frame->start_ticks),
-                      (int64_t)frame->flags);
+    return SJ_RUN(&rows->store->sql, open_call_add, rows->error, .stream_id = rows->stream_id,
+                  .call_index = frame->call_index, .function_id = function_id, .depth = depth,
+                  .start_ns = sj_ticks_at_ns(&rows->state->clock, frame->start_ticks),
+                  .flags = frame->flags);
 }
 
 /* Adds rows of the calls that are open after the last block of a stream. */

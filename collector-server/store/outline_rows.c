@@ -12,6 +12,6 @@ sj_status sj_store_put_outline(sj_store *store, int64_t block_id, int64_t stream
         sj_block_outline_encode(summary->outline, header, budget, &encoded) != SJ_OK) {
         return SJ_OK;
     }
-    return sj_sql_run(&store->sql, SJ_SQL_OUTLINE_PUT, error, "iiub", block_id, stream_id,
-                      encoded.floor_ticks, &encoded.calls);
+    return SJ_RUN(&store->sql, outline_put, error, .block_id = block_id, .stream_id = stream_id,
+                  .floor_ticks = encoded.floor_ticks, .calls = encoded.calls);
 }

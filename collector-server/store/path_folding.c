@@ -34,17 +34,16 @@ static sj_status move_shadows(sj_session_state *state, const sj_path_folding *fo
 static sj_status move_timeline(sj_statements *sql, const sj_session_state *state,
                                const sj_path_folding *folding, sj_error *error)
 {
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_TIMELINE_PATH_LIST, error, "i", state->session_id));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_TIMELINE_PATH_LIST);
+    SJ_TRY(SJ_START(sql, timeline_path_list, error, .session_id = state->session_id));
+    sj_timeline_path_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_TIMELINE_PATH_LIST, error)) == SJ_OK) {
-        const int64_t path = sqlite3_column_int64(row, 3);
+    while ((status = sj_next_timeline_path_list(sql, &row, error)) == SJ_OK) {
+        const int64_t path = row.path_id;
         const uint32_t node = (uint32_t)(path & UINT32_MAX);
         const int64_t moved = (path & ~(int64_t)UINT32_MAX) |
                               (node < folding->moved_count ? folding->moved[node] : 0);
-        status =
-            sj_sql_run(sql, SJ_SQL_TIMELINE_PATH_MOVE, error, "iiii", sqlite3_column_int64(row, 0),
-                       sqlite3_column_int64(row, 1), sqlite3_column_int64(row, 2), moved);
+        status = SJ_RUN(sql, timeline_path_move, error, .stream_id = row.stream_id,
+                        .level = row.level, .number = row.number, .path_id = moved);
         if (status != SJ_OK) {
             break;
         }

@@ -14,11 +14,12 @@ sj_status sj_store_apply_policy(sj_store *store, sj_frame_input *frame, sj_error
     const Sojourn__Policy *policy = frame->message;
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, policy->session_id.data, policy->session_id.len, &state, error));
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_POLICY_ADD, error, "iutititti", state->session_id,
-                      policy->policy, policy->name, (int64_t)policy->version, policy->mode,
-                      (int64_t)policy->budget_ppm, policy->document,
-                      policy->not_applied[0] != '\0' ? policy->not_applied : "[]",
-                      sj_ticks_at_ns(&state->clock, policy->ticks)));
+    SJ_TRY(SJ_RUN(&store->sql, policy_add, error, .session_id = state->session_id,
+                  .number = policy->policy, .name = policy->name, .version = policy->version,
+                  .mode = policy->mode, .budget_ppm = policy->budget_ppm,
+                  .document = policy->document,
+                  .not_applied = policy->not_applied[0] != '\0' ? policy->not_applied : "[]",
+                  .applied_ns = sj_ticks_at_ns(&state->clock, policy->ticks)));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }
@@ -47,11 +48,12 @@ sj_status sj_store_apply_decision(sj_store *store, sj_frame_input *frame, sj_err
     SJ_TRY(sj_store_session(store, decision->session_id.data, decision->session_id.len, &state,
                             error));
     SJ_TRY(find_function(state, decision->function, &id, &function, error));
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_DECISION_ADD, error, "iuiuottuuii", state->session_id,
-                      decision->decision, sj_ticks_at_ns(&state->clock, decision->ticks),
-                      decision->process, function, decision->what, decision->reason,
-                      decision->calls, decision->total_calls, (int64_t)decision->overhead_ppm,
-                      (int64_t)decision->budget_ppm));
+    SJ_TRY(SJ_RUN(
+        &store->sql, decision_add, error, .session_id = state->session_id,
+        .number = decision->decision, .at_ns = sj_ticks_at_ns(&state->clock, decision->ticks),
+        .process_number = decision->process, .function_id = function, .what = decision->what,
+        .reason = decision->reason, .calls = decision->calls, .total_calls = decision->total_calls,
+        .overhead_ppm = decision->overhead_ppm, .budget_ppm = decision->budget_ppm));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }
@@ -69,17 +71,13 @@ sj_status sj_store_apply_trigger(sj_store *store, sj_frame_input *frame, sj_erro
     const int64_t value = is_time ? sj_ticks_span_ns(&state->clock, trigger->value)
                                   : (int64_t)(trigger->value & INT64_MAX);
     const int64_t thread = (int64_t)(trigger->thread & INT64_MAX);
-    SJ_TRY(sj_sql_bind(&store->sql, SJ_SQL_TRIGGER_ADD, error, "iuioittitub", state->session_id,
-                       trigger->trigger, sj_ticks_at_ns(&state->clock, trigger->ticks),
-                       thread != 0 ? &thread : NULL, (int64_t)trigger->place, trigger->event,
-                       trigger->subject, value, trigger->actions, trigger->suppressed, &child));
-    if (child.size == 0) {
-        sqlite3_bind_null(sj_sql_row(&store->sql, SJ_SQL_TRIGGER_ADD), 11);
-    }
-    const sj_status status = sj_sql_step(&store->sql, SJ_SQL_TRIGGER_ADD, error);
-    if (status != SJ_OK && status != SJ_ENOTFOUND) {
-        return status;
-    }
+    SJ_TRY(SJ_RUN(&store->sql, trigger_add, error, .session_id = state->session_id,
+                  .number = trigger->trigger,
+                  .at_ns = sj_ticks_at_ns(&state->clock, trigger->ticks),
+                  .thread_number = thread != 0 ? &thread : NULL, .place = trigger->place,
+                  .event = trigger->event, .subject = trigger->subject, .value = value,
+                  .actions = trigger->actions, .suppressed = trigger->suppressed,
+                  .child_session_uuid = child.size != 0 ? child : (sj_slice){0}));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
 }
@@ -99,11 +97,13 @@ sj_status sj_store_apply_stack(sj_store *store, sj_frame_input *frame, sj_error 
             return sj_fail(error, SJ_ECORRUPT, "a stack names module %u of %zu", module,
                            stack->n_path);
         }
-        SJ_TRY(sj_sql_run(
-            &store->sql, SJ_SQL_STACK_ADD, error, "iuiuiuittttui", state->session_id, stack->stack,
-            (int64_t)i, stack->taken, sj_ticks_at_ns(&state->clock, stack->ticks), stack->process,
-            (int64_t)stack->tid, stack->thread_name, stack->cause, stack->function[i],
-            module != 0 ? stack->path[module - 1] : "", stack->offset[i], (int64_t)stack->cut));
+        SJ_TRY(SJ_RUN(
+            &store->sql, stack_add, error, .session_id = state->session_id, .number = stack->stack,
+            .level = i, .taken = stack->taken, .at_ns = sj_ticks_at_ns(&state->clock, stack->ticks),
+            .process_number = stack->process, .tid = stack->tid, .thread_name = stack->thread_name,
+            .cause = stack->cause, .function = stack->function[i],
+            .module = module != 0 ? stack->path[module - 1] : "", .offset = stack->offset[i],
+            .is_cut = stack->cut));
     }
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     return SJ_OK;
@@ -119,16 +119,17 @@ sj_status sj_store_apply_filtered(sj_store *store, sj_frame_input *frame, sj_err
         return sj_fail(error, SJ_ECORRUPT, "%zu filtered functions with %zu counts",
                        filtered->n_function, filtered->n_calls);
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_FILTERED_FRAME_ADD, error, "iu", state->session_id,
-                      filtered->filtered));
+    SJ_TRY(SJ_RUN(&store->sql, filtered_frame_add, error, .session_id = state->session_id,
+                  .number = filtered->filtered));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     for (size_t i = 0; i < filtered->n_function && !frame->is_duplicate; i++) {
         int64_t id = 0;
         const int64_t *function = NULL;
         SJ_TRY(find_function(state, filtered->function[i], &id, &function, error));
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_FILTERED_ADD, error, "iotui", state->session_id,
-                          function, filtered->reason, filtered->calls[i],
-                          sj_ticks_span_ns(&state->clock, filtered->ticks[i])));
+        SJ_TRY(SJ_RUN(&store->sql, filtered_add, error, .session_id = state->session_id,
+                      .function_id = function, .reason = filtered->reason,
+                      .calls = filtered->calls[i],
+                      .total_ns = sj_ticks_span_ns(&state->clock, filtered->ticks[i])));
     }
     return SJ_OK;
 }
@@ -212,10 +213,11 @@ sj_status sj_store_apply_profile(sj_store *store, sj_frame_input *frame, sj_erro
     if (profile->calls > INT64_MAX / 2 || profile->events > INT64_MAX / 2) {
         return sj_fail(error, SJ_ECORRUPT, "a profile's counts make no sense");
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_PROFILE_ADD, error, "iuiiuuu", state->session_id,
-                      profile->profile, sj_ticks_at_ns(&state->clock, profile->first_ticks),
-                      sj_ticks_at_ns(&state->clock, profile->last_ticks), profile->calls,
-                      profile->events, (uint64_t)frame->payload.size));
+    SJ_TRY(SJ_RUN(
+        &store->sql, profile_add, error, .session_id = state->session_id,
+        .number = profile->profile, .start_ns = sj_ticks_at_ns(&state->clock, profile->first_ticks),
+        .end_ns = sj_ticks_at_ns(&state->clock, profile->last_ticks), .calls = profile->calls,
+        .events = profile->events, .bytes = (uint64_t)frame->payload.size));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     if (frame->is_duplicate) {
         return SJ_OK;

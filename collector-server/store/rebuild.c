@@ -4,29 +4,10 @@
 #include "collector-server/store/store_internal.h"
 
 #include "collector-server/store/verify.h"
+#include "schema/queries/checks/rebuild.h"
 
 #include <stdio.h>
 #include <string.h>
-
-/* %1$lld: session_id */
-static const char forget_sql[] =
-    "UPDATE forwarded_sessions SET content = 'rebuilt' WHERE content <> '' AND session_uuid ="
-    " (SELECT uuid FROM sessions WHERE session_id = %1$lld);"
-    "DELETE FROM slow_calls WHERE session_id = %1$lld;"
-    "DELETE FROM call_edges WHERE session_id = %1$lld;"
-    "DELETE FROM function_stats WHERE session_id = %1$lld;"
-    "DELETE FROM call_paths WHERE session_id = %1$lld;"
-    "DELETE FROM timeline WHERE stream_id IN"
-    " (SELECT stream_id FROM streams WHERE session_id = %1$lld);"
-    "UPDATE streams SET calls = 0, first_enter_ns = NULL, last_leave_ns = NULL, max_depth = 0"
-    " WHERE session_id = %1$lld;"
-    "UPDATE sessions SET stored_blocks = 0, stored_bytes = 0, stored_calls = 0, stored_events = 0,"
-    " folded_paths = 0, folded_calls = 0,"
-    " (lost_calls, lost_events) = (SELECT coalesce(sum(calls), 0), coalesce(sum(events), 0)"
-    "  FROM gaps WHERE session_id = %1$lld AND block_id IS NULL),"
-    " aggregates_valid_before_block = (SELECT min(block_id) FROM streams JOIN blocks USING "
-    "(stream_id)"
-    "  WHERE session_id = %1$lld) WHERE session_id = %1$lld";
 
 static sj_status get_session(sj_store *store, int64_t session_id, uint8_t uuid[16], sj_error *error)
 {
@@ -59,7 +40,7 @@ sj_status sj_store_rebuild_in_batch(sj_store *store, int64_t session_id, sj_erro
     uint8_t uuid[16];
     sj_session_state *state = NULL;
     SJ_TRY(get_session(store, session_id, uuid, error));
-    snprintf(sql, sizeof(sql), forget_sql, (long long)session_id);
+    snprintf(sql, sizeof(sql), sj_rebuild_forget_sql, (long long)session_id);
     if (sqlite3_exec(store->database, sql, NULL, NULL, NULL) != SQLITE_OK) {
         return sj_fail(error, sj_database_status(sqlite3_errcode(store->database)), "%s",
                        sqlite3_errmsg(store->database));

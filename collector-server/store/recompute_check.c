@@ -17,6 +17,7 @@
 #include "collector-server/store/verify.h"
 #include "proto/base/progress.h"
 #include "proto/callgraph/slow_calls.h"
+#include "schema/queries/checks/recompute_check.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,17 +68,6 @@ static const shadowed_table shadowed[] = {
 };
 
 enum { TABLES = sizeof(shadowed) / sizeof(shadowed[0]) };
-
-/* Selects a row if a session's aggregates must follow from its blocks, by the rules of this
- * version. */
-static const char is_comparable_sql[] =
-    "SELECT 1 FROM main.sessions AS s WHERE session_id = ?1 AND state <> 'removing'"
-    " AND aggregates_valid_before_block IS NULL AND quarantine_reason IS NULL AND stored_blocks > 0"
-    " AND NOT EXISTS (SELECT 1 FROM profiles AS p WHERE p.session_id = s.session_id)"
-    " AND EXISTS (SELECT 1 FROM main.timeline JOIN main.streams USING (stream_id) WHERE session_id "
-    "="
-    " ?1) AND NOT EXISTS (SELECT 1 FROM main.streams JOIN blocks USING (stream_id)"
-    " WHERE session_id = ?1 AND quarantined IS NOT NULL)";
 
 static sj_status fail(const sj_store *store, sj_error *error)
 {
@@ -216,7 +206,7 @@ static sj_status compare_table(sj_store *store, int64_t session_id, const shadow
 static sj_status rebuild_shadows(sj_store *store, int64_t session_id, int64_t *is_comparable,
                                  sj_error *error)
 {
-    SJ_TRY(ask(store, is_comparable_sql, session_id, is_comparable, error));
+    SJ_TRY(ask(store, sj_recompute_check_is_comparable_sql, session_id, is_comparable, error));
     if (!*is_comparable) {
         return SJ_OK;
     }
@@ -229,7 +219,7 @@ static sj_status rebuild_shadows(sj_store *store, int64_t session_id, int64_t *i
         *is_comparable = 0;
         return status == SJ_ENOMEM || status == SJ_EFULL ? status : SJ_OK;
     }
-    return ask(store, is_comparable_sql, session_id, is_comparable, error);
+    return ask(store, sj_recompute_check_is_comparable_sql, session_id, is_comparable, error);
 }
 
 static sj_status compare_session(sj_store *store, int64_t session_id, sj_recompute_report *report,

@@ -78,7 +78,7 @@ static bool is_quiet(const char *path, const char *suffix)
 
 sj_status sj_store_recover_file(const char *path, sqlite3 *reader, sj_error *error)
 {
-    const sj_sink_options options = {.path = path};
+    const sj_store_options options = {.path = path};
     sj_store *store = NULL;
     if (!reader_sees_stale(reader) || !is_quiet(path, "") || !is_quiet(path, "-wal")) {
         return SJ_OK;

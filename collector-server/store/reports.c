@@ -47,14 +47,15 @@ sj_status sj_store_apply_report(sj_store *store, sj_frame_input *frame, sj_error
     SJ_TRY(check_payload(frame->payload, error));
     const int64_t process = (int64_t)(report->process & INT64_MAX);
     const int64_t thread = (int64_t)(report->thread & INT64_MAX);
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_REPORT_ADD, error, "iuiootts", state->session_id,
-                      report->report, sj_ticks_at_ns(&state->clock, report->ticks),
-                      process != 0 ? &process : NULL, thread != 0 ? &thread : NULL, report->monitor,
-                      report->kind, &frame->payload));
+    SJ_TRY(SJ_RUN(&store->sql, report_add, error, .session_id = state->session_id,
+                  .number = report->report, .at_ns = sj_ticks_at_ns(&state->clock, report->ticks),
+                  .process_number = process != 0 ? &process : NULL,
+                  .thread_number = thread != 0 ? &thread : NULL, .monitor = report->monitor,
+                  .kind = report->kind, .payload = frame->payload));
     frame->is_duplicate = sqlite3_changes(store->database) == 0;
     if (!frame->is_duplicate && has_first_lines(report)) {
-        return sj_sql_run(&store->sql, SJ_SQL_FIRST_LINES_ADD, error, "is", state->session_id,
-                          &frame->payload);
+        return SJ_RUN(&store->sql, first_lines_add, error, .session_id = state->session_id,
+                      .payload = frame->payload);
     }
     if (frame->is_duplicate || strcmp(report->monitor, "zombies") != 0) {
         return SJ_OK;

@@ -104,7 +104,7 @@ sj_status sj_store_compare_block(sj_store *store, int64_t stored_block, sj_slice
     sj_statements *sql = &store->sql;
     sj_block repeat;
     sj_block stored;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_READ, error, "i", stored_block));
+    SJ_TRY(SJ_START(sql, block_read, error, .block_id = stored_block));
     const sj_status found = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
     if (found != SJ_OK) { /* the stored block is quarantined: the new one may be correct */
         return found == SJ_ENOTFOUND ? sj_fail(error, SJ_EEXIST, "the stored block cannot be read")
@@ -148,14 +148,14 @@ sj_status sj_store_quarantine(sj_store *store, const sj_session_state *state,
             ? (sj_slice){.data = store->sender->device, .size = sizeof(store->sender->device)}
             : (sj_slice){0};
     const sj_status known =
-        sj_sql_get_number(&store->sql, SJ_SQL_BLOCK_IS_ASIDE, &found, error, "iiiib",
-                          state->session_id, (int64_t)header->stream, (int64_t)header->first_event,
-                          (int64_t)header->event_count, &bytes);
+        SJ_GET(&store->sql, block_is_aside, &found, error, .session_id = state->session_id,
+               .stream = header->stream, .first_event = header->first_event,
+               .event_count = header->event_count, .data = bytes);
     if (known != SJ_ENOTFOUND) {
         return known;
     }
-    return sj_sql_run(&store->sql, SJ_SQL_BLOCK_KEEP_ASIDE, error, "iiiibtib", state->session_id,
-                      (int64_t)header->stream, (int64_t)header->first_event,
-                      (int64_t)header->event_count, &sender, reason, sj_store_realtime_ns(),
-                      &bytes);
+    return SJ_RUN(&store->sql, block_keep_aside, error, .session_id = state->session_id,
+                  .stream = header->stream, .first_event = header->first_event,
+                  .event_count = header->event_count, .sender_uuid = sender, .reason = reason,
+                  .arrived_realtime_ns = sj_store_realtime_ns(), .data = bytes);
 }

@@ -78,8 +78,8 @@ sj_status sj_store_see_session(sj_store *store, sj_session_state *state, sj_erro
     if (!store->in_batch || state->seen_in_batch == store->batch) {
         return SJ_OK;
     }
-    SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_SESSION_IS_KEPT, &session_id, error, "bi", &uuid,
-                             state->session_id));
+    SJ_TRY(SJ_GET(&store->sql, session_is_kept, &session_id, error, .uuid = uuid,
+                  .session_id = state->session_id));
     state->seen_in_batch = store->batch;
     return SJ_OK;
 }

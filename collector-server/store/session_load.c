@@ -2,18 +2,16 @@
 #include "collector-server/store/cost_sums.h"
 #include "collector-server/store/session_state.h"
 
-static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
+static sj_status restore_row(sj_session_state *state, const sj_path_list_row *row)
 {
-    const int64_t parent = sqlite3_column_int64(row, 1);
-    const void *bytes = sqlite3_column_blob(row, 8);
-    sj_reader reader = sj_reader_of(bytes, (size_t)sqlite3_column_bytes(row, 8));
-    sj_path_node node = {.parent = (uint32_t)(parent & UINT32_MAX),
-                         .depth = (uint32_t)sqlite3_column_int64(row, 2),
-                         .recursive = sqlite3_column_int(row, 3) != 0,
-                         .calls = (uint64_t)sqlite3_column_int64(row, 4),
-                         .unwound = (uint64_t)sqlite3_column_int64(row, 5),
-                         .untrusted = (uint64_t)sqlite3_column_int64(row, 6),
-                         .rare = sqlite3_column_int(row, 9) != 0};
+    sj_reader reader = sj_reader_of(row->state.data, row->state.size);
+    sj_path_node node = {.parent = (uint32_t)(row->parent_path_id & UINT32_MAX),
+                         .depth = (uint32_t)row->depth,
+                         .recursive = row->recursive != 0,
+                         .calls = row->calls,
+                         .unwound = row->unwound,
+                         .untrusted = row->untrusted,
+                         .rare = row->rare != 0};
     node.function = (uint32_t)sj_read_varint(&reader);
     node.total_ticks = sj_read_varint(&reader);
     node.self_ticks = sj_read_varint(&reader);
@@ -21,14 +19,12 @@ static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
     node.max_ticks = sj_read_varint(&reader);
     sj_path_cost cost;
     const bool has_cost = sj_cost_state_read(&reader, &cost);
-    const uint32_t number = (uint32_t)(sqlite3_column_int64(row, 0) & UINT32_MAX);
+    const uint32_t number = (uint32_t)(row->path_id & UINT32_MAX);
     if (reader.bad || number != sj_callgraph_node_count(state->graph)) {
         return SJ_ECORRUPT;
     }
-    const sj_slice histogram = {.data = sqlite3_column_blob(row, 7),
-                                .size = (size_t)sqlite3_column_bytes(row, 7)};
-    if (histogram.size != 0) {
-        SJ_TRY(sj_path_histogram_decode(histogram, &node.histogram));
+    if (row->histogram.size != 0) {
+        SJ_TRY(sj_path_histogram_decode(row->histogram, &node.histogram));
     }
     sj_status status = sj_callgraph_restore(state->graph, &node);
     sj_path_histogram_deinit(&node.histogram);
@@ -57,14 +53,14 @@ static void clear_dirty_totals(sj_session_state *state)
 
 static sj_status load_estimates(sj_statements *sql, sj_session_state *state, sj_error *error)
 {
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_ESTIMATE_LIST, error, "i", state->session_id));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_ESTIMATE_LIST);
+    SJ_TRY(SJ_START(sql, estimate_list, error, .session_id = state->session_id));
+    sj_estimate_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_ESTIMATE_LIST, error)) == SJ_OK) {
-        const sj_stored_estimate stored = {.function_id = sqlite3_column_int64(row, 0),
-                                           .untimed = (uint64_t)sqlite3_column_int64(row, 1),
-                                           .timed = (uint64_t)sqlite3_column_int64(row, 2),
-                                           .error_ns = sqlite3_column_double(row, 3)};
+    while ((status = sj_next_estimate_list(sql, &row, error)) == SJ_OK) {
+        const sj_stored_estimate stored = {.function_id = row.function_id,
+                                           .untimed = row.untimed_calls,
+                                           .timed = row.sampled_calls,
+                                           .error_ns = row.error_ns};
         status = sj_call_estimates_restore(&state->estimates, &stored);
         if (status != SJ_OK) {
             break;
@@ -82,11 +78,12 @@ sj_status sj_session_load_graph(sj_statements *sql, sj_session_state *state, sj_
     SJ_TRY(sj_callgraph_new(&state->graph));
     sj_callgraph_limit(state->graph, state->most_paths);
     const int64_t base = state->session_id << 32;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_PATH_LIST, error, "ii", base, base + ((int64_t)1 << 32)));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_PATH_LIST);
+    SJ_TRY(SJ_START(sql, path_list, error, .after_path_id = base,
+                    .before_path_id = base + ((int64_t)1 << 32)));
+    sj_path_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_PATH_LIST, error)) == SJ_OK) {
-        status = restore_row(state, row);
+    while ((status = sj_next_path_list(sql, &row, error)) == SJ_OK) {
+        status = restore_row(state, &row);
         if (status != SJ_OK) {
             sj_fail(error, status, "the call paths of session %lld cannot be read back",
                     (long long)state->session_id);

@@ -1,5 +1,6 @@
 #include "collector-server/store/session_state.h"
 #include "proto/base/array.h"
+#include "proto/base/bisect.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,25 +22,25 @@ static sj_status find_index(sj_hash_map *map, uint64_t key, size_t next, size_t 
 
 static sj_status load_streams(sj_statements *sql, sj_session_state *state, sj_error *error)
 {
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_STREAM_LIST, error, "i", state->session_id));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_STREAM_LIST);
+    SJ_TRY(SJ_START(sql, stream_list, error, .session_id = state->session_id));
+    sj_stream_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_STREAM_LIST, error)) == SJ_OK) {
+    while ((status = sj_next_stream_list(sql, &row, error)) == SJ_OK) {
         status = sj_array_reserve(&state->streams, &state->stream_capacity, state->stream_count, 1,
                                   sizeof(*state->streams));
         if (status != SJ_OK) {
             break;
         }
         state->streams[state->stream_count++] = (sj_stream_state){
-            .stream_id = sqlite3_column_int64(row, 0),
-            .number = (uint32_t)sqlite3_column_int64(row, 1),
-            .calls = (uint64_t)sqlite3_column_int64(row, 2),
-            .entered = sqlite3_column_type(row, 3) != SQLITE_NULL,
-            .first_enter_ns = sqlite3_column_int64(row, 3),
-            .left = sqlite3_column_type(row, 4) != SQLITE_NULL,
-            .last_leave_ns = sqlite3_column_int64(row, 4),
-            .max_depth = (uint32_t)sqlite3_column_int64(row, 5),
-            .ended = sqlite3_column_int(row, 6) != 0,
+            .stream_id = row.stream_id,
+            .number = (uint32_t)row.number,
+            .calls = row.calls,
+            .entered = row.has_first_enter_ns,
+            .first_enter_ns = row.first_enter_ns,
+            .left = row.has_last_leave_ns,
+            .last_leave_ns = row.last_leave_ns,
+            .max_depth = (uint32_t)row.max_depth,
+            .ended = row.ended != 0,
         };
     }
     sj_sql_reset(sql, SJ_SQL_STREAM_LIST);
@@ -49,20 +50,20 @@ static sj_status load_streams(sj_statements *sql, sj_session_state *state, sj_er
 sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state, sj_error *error)
 {
     state->module_count = 0;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_MODULE_LIST, error, "i", state->session_id));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_MODULE_LIST);
+    SJ_TRY(SJ_START(sql, session_module_list, error, .session_id = state->session_id));
+    sj_session_module_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_SESSION_MODULE_LIST, error)) == SJ_OK) {
+    while ((status = sj_next_session_module_list(sql, &row, error)) == SJ_OK) {
         status = sj_array_reserve(&state->modules, &state->module_capacity, state->module_count, 1,
                                   sizeof(*state->modules));
         if (status != SJ_OK) {
             break;
         }
         state->modules[state->module_count++] = (sj_module_range){
-            .number = (uint32_t)sqlite3_column_int64(row, 0),
-            .first_function = (uint32_t)sqlite3_column_int64(row, 1),
-            .function_count = (uint32_t)sqlite3_column_int64(row, 2),
-            .first_function_id = sqlite3_column_int64(row, 3),
+            .number = (uint32_t)row.number,
+            .first_function = (uint32_t)row.first_function,
+            .function_count = (uint32_t)row.function_count,
+            .first_function_id = row.first_function_id,
         };
     }
     sj_sql_reset(sql, SJ_SQL_SESSION_MODULE_LIST);
@@ -70,11 +71,11 @@ sj_status sj_session_load_modules(sj_statements *sql, sj_session_state *state, s
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* Copies a column if it has exactly `size` bytes. */
-static void take_bytes(sqlite3_stmt *row, int column, uint8_t *bytes, size_t size)
+/* Copies a blob if it has exactly `size` bytes. */
+static void copy_bytes(sj_slice blob, uint8_t *bytes, size_t size)
 {
-    if (sqlite3_column_bytes(row, column) == (int)size) {
-        memcpy(bytes, sqlite3_column_blob(row, column), size);
+    if (blob.size == size) {
+        memcpy(bytes, blob.data, size);
     }
 }
 
@@ -82,32 +83,31 @@ sj_status sj_session_state_load(sj_statements *sql, const sj_session_id *id, uin
                                 sj_session_state **state, sj_error *error)
 {
     const sj_slice uuid = {.data = id->bytes, .size = sizeof(id->bytes)};
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_FIND, error, "b", &uuid));
-    SJ_TRY(sj_sql_step(sql, SJ_SQL_SESSION_FIND, error));
+    sj_session_find_row row;
+    SJ_TRY(SJ_FIND(sql, session_find, &row, error, .uuid = uuid));
     sj_session_state *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         sj_sql_reset(sql, SJ_SQL_SESSION_FIND);
         return sj_fail(error, SJ_ENOMEM, "no memory for a session");
     }
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_FIND);
     made->id = *id;
     made->most_paths = most_paths;
-    made->session_id = sqlite3_column_int64(row, 0);
-    made->clock.started_ticks = (uint64_t)sqlite3_column_int64(row, 1);
-    made->clock.numerator = (uint64_t)sqlite3_column_int64(row, 2);
-    made->clock.denominator = (uint64_t)sqlite3_column_int64(row, 3);
-    made->totals = (sj_session_totals){.blocks = (uint64_t)sqlite3_column_int64(row, 5),
-                                       .bytes = (uint64_t)sqlite3_column_int64(row, 6),
-                                       .calls = (uint64_t)sqlite3_column_int64(row, 7),
-                                       .events = (uint64_t)sqlite3_column_int64(row, 8),
-                                       .lost_calls = (uint64_t)sqlite3_column_int64(row, 9),
-                                       .lost_events = (uint64_t)sqlite3_column_int64(row, 10),
-                                       .folded_paths = (uint64_t)sqlite3_column_int64(row, 15),
-                                       .folded_calls = (uint64_t)sqlite3_column_int64(row, 16)};
-    made->stored_uncounted_from = sqlite3_column_int64(row, 11);
-    made->is_quarantined = sqlite3_column_int(row, 12) != 0;
-    take_bytes(row, 13, made->owner.device, sizeof(made->owner.device));
-    take_bytes(row, 14, made->owner.secret, sizeof(made->owner.secret));
+    made->session_id = row.session_id;
+    made->clock.started_ticks = row.started_ticks;
+    made->clock.numerator = row.tick_ns_numerator;
+    made->clock.denominator = row.tick_ns_denominator;
+    made->totals = (sj_session_totals){.blocks = row.blocks,
+                                       .bytes = row.bytes,
+                                       .calls = row.calls,
+                                       .events = row.events,
+                                       .lost_calls = row.lost_calls,
+                                       .lost_events = row.lost_events,
+                                       .folded_paths = row.folded_paths,
+                                       .folded_calls = row.folded_calls};
+    made->stored_uncounted_from = row.uncounted_from;
+    made->is_quarantined = row.is_quarantined != 0;
+    copy_bytes(row.device_uuid, made->owner.device, sizeof(made->owner.device));
+    copy_bytes(row.secret_digest, made->owner.secret, sizeof(made->owner.secret));
     sj_sql_reset(sql, SJ_SQL_SESSION_FIND);
     sj_status status = load_streams(sql, made, error);
     if (status == SJ_OK) {
@@ -199,36 +199,19 @@ size_t sj_session_state_bytes(const sj_session_state *state)
 
 bool sj_session_function_id(const sj_session_state *state, uint32_t function, int64_t *id)
 {
-    size_t low = 0;
-    size_t high = state->module_count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        const sj_module_range *range = &state->modules[middle];
-        if (function < range->first_function) {
-            high = middle;
-        } else if (function - range->first_function >= range->function_count) {
-            low = middle + 1;
-        } else {
-            *id = range->first_function_id + (function - range->first_function);
-            return true;
-        }
+    const size_t after =
+        SJ_BISECT(0, state->module_count, i, state->modules[i].first_function <= function);
+    const sj_module_range *range = after != 0 ? &state->modules[after - 1] : NULL;
+    if (range == NULL || function - range->first_function >= range->function_count) {
+        return false;
     }
-    return false;
+    *id = range->first_function_id + (function - range->first_function);
+    return true;
 }
 
 static size_t lower_bound(const sj_session_state *state, uint32_t number)
 {
-    size_t low = 0;
-    size_t high = state->stream_count;
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        if (state->streams[middle].number < number) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return SJ_BISECT(0, state->stream_count, i, state->streams[i].number < number);
 }
 
 sj_stream_state *sj_session_find_stream(sj_session_state *state, uint32_t number)
@@ -249,8 +232,8 @@ sj_status sj_session_add_stream(sj_statements *sql, sj_session_state *state, uin
     int64_t stream_id = 0;
     SJ_TRY(sj_array_reserve(&state->streams, &state->stream_capacity, state->stream_count, 1,
                             sizeof(*state->streams)));
-    SJ_TRY(sj_sql_get_number(sql, SJ_SQL_STREAM_ADD, &stream_id, error, "ii", state->session_id,
-                             (int64_t)number));
+    SJ_TRY(SJ_GET(sql, stream_add, &stream_id, error, .session_id = state->session_id,
+                  .number = number));
     const size_t place = lower_bound(state, number);
     memmove(&state->streams[place + 1], &state->streams[place],
             (state->stream_count - place) * sizeof(*state->streams));
@@ -265,7 +248,7 @@ sj_status sj_session_forget_new_streams(sj_statements *sql, sj_session_state *st
 {
     int64_t highest = 0;
     size_t kept = 0;
-    SJ_TRY(sj_sql_get_number(sql, SJ_SQL_STREAM_HIGHEST, &highest, error, ""));
+    SJ_TRY(sj_get_stream_highest(sql, &highest, error));
     for (size_t i = 0; i < state->stream_count; ++i) {
         if (state->streams[i].stream_id <= highest) {
             state->streams[kept++] = state->streams[i];

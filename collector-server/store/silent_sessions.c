@@ -19,8 +19,8 @@ sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state, sj_err
         now - state->receipt_noted_ns < RECEIPT_STEP_S * UINT64_C(1000000000)) {
         return SJ_OK;
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_SESSION_RECEIPT, error, "ii", state->session_id,
-                      sj_store_realtime_ns()));
+    SJ_TRY(SJ_RUN(&store->sql, session_receipt, error, .session_id = state->session_id,
+                  .realtime_ns = sj_store_realtime_ns()));
     state->receipt_noted_ns = now;
     return SJ_OK;
 }
@@ -30,15 +30,14 @@ static sj_status end_next(sj_store *store, int64_t before_ns, sj_error *error)
     sj_session_id id = {0};
     sj_session_state *state = NULL;
     sj_statements *sql = &store->sql;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SESSION_SILENT_NEXT, error, "i", before_ns));
-    SJ_TRY(sj_sql_step(sql, SJ_SQL_SESSION_SILENT_NEXT, error));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SESSION_SILENT_NEXT);
-    if (sqlite3_column_bytes(row, 0) == (int)sizeof(id.bytes)) {
-        memcpy(id.bytes, sqlite3_column_blob(row, 0), sizeof(id.bytes));
+    sj_session_silent_next_row row;
+    SJ_TRY(SJ_FIND(sql, session_silent_next, &row, error, .before_realtime_ns = before_ns));
+    const int64_t session_id = row.session_id;
+    if (row.uuid.size == sizeof(id.bytes)) {
+        memcpy(id.bytes, row.uuid.data, sizeof(id.bytes));
     }
-    const int64_t session_id = sqlite3_column_int64(row, 1);
     sj_sql_reset(sql, SJ_SQL_SESSION_SILENT_NEXT);
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_SESSION_LOSE_CONTACT, error, "i", session_id));
+    SJ_TRY(SJ_RUN(sql, session_lose_contact, error, .session_id = session_id));
     sj_error ignored; /* a session that cannot be loaded has ended, too */
     const sj_status status = sj_store_session(store, id.bytes, sizeof(id.bytes), &state, &ignored);
     if (status == SJ_OK) {

@@ -26,21 +26,20 @@ static uint32_t stream_number(const sj_session_state *state, int64_t stream_id)
     return 0;
 }
 
-static sj_status restore_row(sj_session_state *state, sqlite3_stmt *row)
+static sj_status restore_row(sj_session_state *state, const sj_slow_list_row *row)
 {
     const sj_tick_clock *clock = &state->clock;
-    const int64_t call_id = sqlite3_column_int64(row, 1);
     const uint64_t mask = (UINT64_C(1) << SJ_CALL_INDEX_BITS) - 1;
-    const uint32_t function = session_function(state, sqlite3_column_int64(row, 0));
+    const uint32_t function = session_function(state, row->function_id);
     const sj_slow_call call = {
-        .call_index = (uint64_t)call_id & mask,
-        .stream = stream_number(state, call_id >> SJ_CALL_INDEX_BITS),
-        .node = (uint32_t)(sqlite3_column_int64(row, 2) & UINT32_MAX),
-        .start_ticks = sj_ticks_of_ns(clock, sqlite3_column_int64(row, 3)),
-        .duration_ticks = sj_ticks_in_ns(clock, sqlite3_column_int64(row, 4)),
-        .self_ticks = sj_ticks_in_ns(clock, sqlite3_column_int64(row, 5)),
-        .ending = (uint32_t)sqlite3_column_int64(row, 6),
-        .flags = (uint32_t)sqlite3_column_int64(row, 7),
+        .call_index = (uint64_t)row->call_id & mask,
+        .stream = stream_number(state, row->call_id >> SJ_CALL_INDEX_BITS),
+        .node = (uint32_t)(row->path_id & UINT32_MAX),
+        .start_ticks = sj_ticks_of_ns(clock, row->start_ns),
+        .duration_ticks = sj_ticks_in_ns(clock, row->duration_ns),
+        .self_ticks = sj_ticks_in_ns(clock, row->self_ns),
+        .ending = (uint32_t)row->ending,
+        .flags = (uint32_t)row->flags,
     };
     return function == 0 || call.stream == 0
                ? SJ_ECORRUPT
@@ -51,11 +50,11 @@ sj_status sj_session_load_slow_calls(sj_statements *sql, sj_session_state *state
 {
     sj_slow_calls *slow = sj_callgraph_slow_calls(state->graph);
     slow->floor_ticks = sj_ticks_in_ns(&state->clock, LEAST_NS) - 1;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_SLOW_LIST, error, "i", state->session_id));
-    sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_SLOW_LIST);
+    SJ_TRY(SJ_START(sql, slow_list, error, .session_id = state->session_id));
+    sj_slow_list_row row;
     sj_status status;
-    while ((status = sj_sql_step(sql, SJ_SQL_SLOW_LIST, error)) == SJ_OK) {
-        status = restore_row(state, row);
+    while ((status = sj_next_slow_list(sql, &row, error)) == SJ_OK) {
+        status = restore_row(state, &row);
         if (status != SJ_OK) {
             sj_fail(error, status, "the slow calls of session %lld cannot be read back",
                     (long long)state->session_id);
@@ -83,8 +82,8 @@ static sj_status put_list(sj_statements *sql, sj_session_state *state, const sj_
     if (!sj_session_function_id(state, list->function, &function_id)) {
         return sj_fail(error, SJ_ECORRUPT, "function %u has no module", list->function);
     }
-    SJ_TRY(sj_sql_run(sql, SJ_SQL_SLOW_CUT, error, "iii", state->session_id, function_id,
-                      (int64_t)list->count));
+    SJ_TRY(SJ_RUN(sql, slow_cut, error, .session_id = state->session_id, .function_id = function_id,
+                  .last_place = list->count));
     for (uint32_t i = 0; i < list->count; ++i) {
         const sj_slow_call *call = &list->calls[i];
         const sj_stream_state *stream = sj_session_find_stream(state, call->stream);
@@ -94,11 +93,12 @@ static sj_status put_list(sj_statements *sql, sj_session_state *state, const sj_
         const int64_t start_ns = sj_ticks_at_ns(clock, call->start_ticks);
         const int64_t duration_ns =
             sj_ticks_at_ns(clock, call->start_ticks + call->duration_ticks) - start_ns;
-        SJ_TRY(sj_sql_run(
-            sql, SJ_SQL_SLOW_PUT, error, "iiiiiiiiii", state->session_id, function_id,
-            (int64_t)i + 1, (int64_t)sj_call_id_of((uint64_t)stream->stream_id, call->call_index),
-            state->session_id << 32 | call->node, start_ns, duration_ns,
-            self_ns(clock, call, duration_ns), (int64_t)call->ending, (int64_t)call->flags));
+        SJ_TRY(SJ_RUN(sql, slow_put, error, .session_id = state->session_id,
+                      .function_id = function_id, .place = i + 1,
+                      .call_id = sj_call_id_of((uint64_t)stream->stream_id, call->call_index),
+                      .path_id = state->session_id << 32 | call->node, .start_ns = start_ns,
+                      .duration_ns = duration_ns, .self_ns = self_ns(clock, call, duration_ns),
+                      .ending = call->ending, .flags = call->flags));
     }
     return SJ_OK;
 }

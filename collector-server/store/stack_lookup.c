@@ -33,7 +33,8 @@ static sj_status read_stored(void *context, uint32_t reference, sj_block *block)
     sj_store *store = stack->store;
     sj_statements *sql = &store->sql;
     sj_slice bytes;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_BLOCK_STACK, NULL, "ii", stack->stream_id, (int64_t)reference));
+    SJ_TRY(
+        SJ_START(sql, block_stack, NULL, .stream_id = stack->stream_id, .first_event = reference));
     SJ_TRY(sj_sql_step(sql, SJ_SQL_BLOCK_STACK, NULL));
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_BLOCK_STACK);
     sj_status status = sj_block_files_get_columns(store->stack_files, row, 0, 1, &bytes, NULL);

@@ -7,6 +7,7 @@
 #include "collector-server/store/store_internal.h"
 
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/page_size.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@ static int note_wal_pages(void *context, sqlite3 *database, const char *name, in
     return SQLITE_OK;
 }
 
-static sj_status open_store(const sj_sink_options *options, sj_store **store, sj_error *error)
+static sj_status open_store(const sj_store_options *options, sj_store **store, sj_error *error)
 {
     sj_store *made = calloc(1, sizeof(*made));
     if (made == NULL || (made->path = strdup(options->path)) == NULL ||
@@ -79,7 +80,7 @@ static sj_status open_store(const sj_sink_options *options, sj_store **store, sj
     return SJ_OK;
 }
 
-sj_status sj_store_open(const sj_sink_options *options, sj_store **store, sj_error *error)
+sj_status sj_store_open(const sj_store_options *options, sj_store **store, sj_error *error)
 {
     error->text[0] = '\0';
     return sj_store_explain(open_store(options, store, error), error);
@@ -113,6 +114,9 @@ void sj_store_close(sj_store *store)
     sj_block_files_free(store->stack_files);
     leave_overwritten(store);
     sqlite3_close(store->database);
+    if (store->path != NULL) {
+        sj_log_base_remove(store->path);
+    }
     sj_block_decoder_free(store->decoder);
     sj_block_decoder_free(store->stack_decoder);
     free(store->united_functions);
@@ -125,7 +129,7 @@ void sj_store_close(sj_store *store)
     free(store);
 }
 
-void sj_store_get_counters(const sj_store *store, sj_sink_counters *counters)
+void sj_store_get_counters(const sj_store *store, sj_store_counters *counters)
 {
     *counters = store->counters;
 }

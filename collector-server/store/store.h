@@ -6,45 +6,86 @@
  * note to recompute them from the block (deferred_aggregates.c). Frames may come in any order and
  * more than once.
  *
- * The store is the sink (sink.h) of record. Single-threaded: the ingest's writer thread owns it. */
+ * A batch is: begin, any number of apply, then commit or rollback. While a call waits, no sender
+ * gets a reply. Single-threaded: the ingest's writer thread owns the store. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_STORE_H
 #define SJ_COLLECTOR_SERVER_STORE_STORE_H
 
-#include "collector-server/store/sink.h"
+#include "collector-server/store/sender.h"
+#include "proto/base/error.h"
+#include "proto/wire/frame.h"
 
 #include <sqlite3.h>
 #include <stdbool.h>
 
-typedef sj_sink sj_store;
+typedef struct sj_store sj_store;
 
 /* the default of collectors: a live view is a second behind */
 enum { SJ_AGGREGATES_DELAY_MS = 1000 };
 
-extern const sj_sink_kind sj_sqlite_sink;
+typedef struct sj_store_options {
+    const char *path;       /* path of the file */
+    bool create;            /* create it if it does not exist */
+    uint64_t max_bytes;     /* size at which blocks are refused with SJ_EFULL; 0: no limit */
+    uint64_t reserve_bytes; /* free disk space to leave; below it, SJ_EFULL */
+    /* Memory for call graphs; ten times as much for sessions that send large blocks. The aggregates
+     * of further sessions are computed from their stored blocks. 0: 24 MB. */
+    size_t callgraph_memory_bytes;
+    /* Maximum number of call paths of a session with aggregates. 0: SJ_MOST_PATHS. */
+    uint32_t most_paths;
+    /* Number of call paths beyond which the rarest are folded, down to half of it. 0:
+     * SJ_PATH_BUDGET. */
+    uint32_t path_budget;
+    uint32_t aggregates_delay_ms; /* how long aggregates may lag behind their blocks; 0: never */
+    /* seconds without a frame after which sessions end as "lost contact"; 0: never */
+    uint32_t lost_after_s;
+} sj_store_options;
 
-/* The functions of sj_sqlite_sink, for callers that use no other sink. sink.h says what they do.
- *
- * sj_store_open opens the file. Aggregates that a killed collector had deferred are recomputed at
- * once if `aggregates_delay_ms` is 0. Otherwise sj_store_recover and sj_store_maintain recompute
- * them later, and a session that receives frames at its next aggregates. So a collector that
- * restarts with a thousand active sessions accepts frames immediately. */
-SJ_MUST_CHECK sj_status sj_store_open(const sj_sink_options *options, sj_store **store,
+typedef struct sj_store_counters {
+    uint64_t calls;   /* calls in the blocks stored since the store was opened */
+    uint64_t foreign; /* frames refused because the session belongs to another sender */
+} sj_store_counters;
+
+/* Opens the file. Aggregates that a killed collector had deferred are recomputed at once if
+ * `aggregates_delay_ms` is 0. Otherwise sj_store_recover and sj_store_maintain recompute them
+ * later, and a session that receives frames at its next aggregates. So a collector that restarts
+ * with a thousand active sessions accepts frames immediately. Returns SJ_ENOMEM, SJ_EIO,
+ * SJ_ENOTFOUND, SJ_EVERSION or SJ_ECORRUPT. */
+SJ_MUST_CHECK sj_status sj_store_open(const sj_store_options *options, sj_store **store,
                                       sj_error *error);
 void sj_store_close(sj_store *store);
 SJ_MUST_CHECK sj_status sj_store_begin(sj_store *store, sj_error *error);
+
+/* Stores one frame, of any type up to SJ_FRAME_UNHOOKED. A `sender` of NULL is this process. Sets
+ * `*duplicate`, and returns SJ_OK, if the frame was stored before.
+ *
+ * Refuses a frame that is corrupt, contradicts a stored frame, refers to something unknown or
+ * belongs to another sender. It then returns SJ_ECORRUPT, SJ_EVERSION, SJ_ELIMIT, SJ_EEXIST,
+ * SJ_EUNSUPPORTED, SJ_ENOTFOUND or SJ_EINVAL. A refusal changes nothing except the record of
+ * refusals, and the batch continues. If sj_store_ends_batch is true for the result, the caller
+ * rolls back. */
 SJ_MUST_CHECK sj_status sj_store_apply(sj_store *store, const sj_frame_view *frame,
                                        const sj_sender *sender, bool *duplicate, sj_error *error);
+
+/* Makes the batch durable. Only then may its frames be acknowledged. A commit that fails has rolled
+ * back. */
 SJ_MUST_CHECK sj_status sj_store_commit(sj_store *store, sj_error *error);
 void sj_store_rollback(sj_store *store);
+
+/* True if a status of begin, apply or commit refuses the whole batch. */
+bool sj_store_ends_batch(sj_status status);
+
+/* Returns the error that sj_store_begin or a block would return now, or SJ_OK if none is known.
+ * Call it between batches. */
 SJ_MUST_CHECK sj_status sj_store_check(sj_store *store, sj_error *error);
-void sj_store_get_counters(const sj_store *store, sj_sink_counters *counters);
+void sj_store_get_counters(const sj_store *store, sj_store_counters *counters);
 
 /* Writes some of the deferred aggregates. If there are none, checkpoints the WAL and vacuums a
- * little. */
+ * little. Call it when idle, and again while it returns true. */
 bool sj_store_maintain(sj_store *store);
 
 /* Writes some of the aggregates that were deferred before this store was opened. Uses at most a
- * tenth of the time. Does nothing if there are none. */
+ * tenth of the time. Does nothing if there are none. Call it between batches. */
 void sj_store_recover(sj_store *store);
 
 /* Returns functions.symbol_key of a function with a name. The key is equal for functions of the
@@ -72,10 +113,5 @@ SJ_MUST_CHECK sj_status sj_store_recover_file(const char *path, sqlite3 *reader,
     }
 void sj_store_digest_function(uint64_t digest[2], uint64_t offset, uint32_t size_bytes,
                               const char *symbol);
-
-/* Opens a read-only connection with Sojourn's functions and virtual tables registered (query/). The
- * caller closes it with sqlite3_close. */
-SJ_MUST_CHECK sj_status sj_database_open_reader(const char *path, sqlite3 **database,
-                                                sj_error *error);
 
 #endif

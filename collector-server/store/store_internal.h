@@ -17,7 +17,7 @@ enum { SJ_STORE_BUCKETS = 1024 };
 
 enum { SJ_STORE_ARENA_BYTES = 8 << 20 };
 
-struct sj_sink {
+struct sj_store {
     sqlite3 *database;
     sj_statements sql;
     char *path;
@@ -55,10 +55,11 @@ struct sj_sink {
     sj_callgraph *scratch_graph; /* measures blocks of sessions without a graph */
     uint8_t *scratch;
     size_t scratch_capacity;
-    sj_sink_counters counters; /* include the calls of the open batch */
-    int wal_pages;             /* size of the log at the last commit */
-    uint64_t wal_inode;        /* inode of the log at the first commit; 0: no commit yet */
+    sj_store_counters counters; /* include the calls of the open batch */
+    int wal_pages;              /* size of the log at the last commit */
+    uint64_t wal_inode;         /* inode of the log at the first commit; 0: no commit yet */
     sj_file_watch watch;
+    uint32_t noted_log[2]; /* salts of the log whose base was noted last: foreign_log.h */
     uint64_t aggregates_delay_ns;
     bool has_leftovers;        /* aggregates deferred by another process may be left */
     int64_t recovered_to;      /* session_id up to which leftovers were searched */

@@ -16,7 +16,7 @@ static sj_status read_last(sj_store *store, int64_t stream_id, sj_block *block, 
                            sj_error *error)
 {
     sj_statements *sql = &store->sql;
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_STREAM_LAST_BLOCK, error, "i", stream_id));
+    SJ_TRY(SJ_START(sql, stream_last_block, error, .stream_id = stream_id));
     SJ_TRY(sj_sql_step(sql, SJ_SQL_STREAM_LAST_BLOCK, error));
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_STREAM_LAST_BLOCK);
     sj_slice bytes;
@@ -144,8 +144,8 @@ sj_status sj_store_end_streams(sj_store *store, const sj_session_state *state, u
     }
     int64_t known_ticks = 0;
     if (left > 0) {
-        status = sj_sql_get_number(&store->sql, SJ_SQL_SESSION_LAST_TICKS, &known_ticks, error, "i",
-                                   state->session_id);
+        status = SJ_GET(&store->sql, session_last_ticks, &known_ticks, error,
+                        .session_id = state->session_id);
     }
     for (size_t i = 0; i < left && status == SJ_OK; ++i) {
         status = end_stream(store, streams[i], (uint64_t)known_ticks, count, error);

@@ -26,10 +26,11 @@ sj_status sj_store_note_timeline(sj_store *store, const sj_session_state *state,
         const uint64_t end = to < count ? block->ticks[to] : block->header.last_ticks;
         const uint64_t calls = (uint64_t)((int64_t)(to - from) + depths->end - depth) / 2;
         const int64_t path = state->session_id << 32 | summary->samples[i];
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_TIMELINE_ADD, error, "iiuiiuio", stream_id,
-                          (int64_t)SJ_SAMPLE_BITS, number,
-                          sj_ticks_at_ns(clock, block->ticks[from]), sj_ticks_at_ns(clock, end),
-                          calls, depths->entered, summary->samples[i] != 0 ? &path : NULL));
+        SJ_TRY(SJ_RUN(
+            &store->sql, timeline_add, error, .stream_id = stream_id, .level = SJ_SAMPLE_BITS,
+            .number = number, .start_ns = sj_ticks_at_ns(clock, block->ticks[from]),
+            .end_ns = sj_ticks_at_ns(clock, end), .calls = calls, .max_depth = depths->entered,
+            .path_id = summary->samples[i] != 0 ? &path : NULL));
         depth = depths->end;
         from = to;
     }
@@ -46,9 +47,10 @@ sj_status sj_store_note_timeline_paths(sj_store *store, const sj_session_state *
         const uint64_t begin = number << SJ_SAMPLE_BITS;
         const int64_t path = state->session_id << 32 | summary->samples[i];
         const uint64_t at = block->ticks[begin > first ? begin - first : 0];
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_TIMELINE_PATH, error, "iiuio", stream_id,
-                          (int64_t)SJ_SAMPLE_BITS, number, sj_ticks_at_ns(&state->clock, at),
-                          summary->samples[i] != 0 ? &path : NULL));
+        SJ_TRY(SJ_RUN(&store->sql, timeline_path, error, .stream_id = stream_id,
+                      .level = SJ_SAMPLE_BITS, .number = number,
+                      .start_ns = sj_ticks_at_ns(&state->clock, at),
+                      .path_id = summary->samples[i] != 0 ? &path : NULL));
     }
     return SJ_OK;
 }
@@ -64,9 +66,9 @@ sj_status sj_session_flush_timeline(sj_statements *sql, sj_stream_state *stream,
          level += BITS_A_LEVEL) {
         first >>= BITS_A_LEVEL;
         last >>= BITS_A_LEVEL;
-        SJ_TRY(sj_sql_run(sql, SJ_SQL_TIMELINE_SUM, error, "iiuu", stream->stream_id,
-                          (int64_t)level, first << BITS_A_LEVEL,
-                          (last << BITS_A_LEVEL) + (1 << BITS_A_LEVEL) - 1));
+        SJ_TRY(SJ_RUN(sql, timeline_sum, error, .stream_id = stream->stream_id, .level = level,
+                      .first_number = first << BITS_A_LEVEL,
+                      .last_number = (last << BITS_A_LEVEL) + (1 << BITS_A_LEVEL) - 1));
     }
     stream->first_step = stream->steps_end = 0;
     return SJ_OK;

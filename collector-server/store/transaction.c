@@ -1,5 +1,6 @@
 /* Batches: a transaction from begin to commit, which also writes the aggregates that are due. */
 #include "collector-server/store/database.h"
+#include "collector-server/store/foreign_log.h"
 #include "collector-server/store/store_internal.h"
 
 #include <stdio.h>
@@ -74,7 +75,11 @@ static sj_status check_in_place(sj_store *store, sj_error *error)
                        "restart this program: until then nothing is acknowledged",
                        store->path);
     }
-    return sj_file_watch_look(&store->watch, store->database, store->path, error);
+    SJ_TRY(sj_file_watch_look(&store->watch, store->database, store->path, error));
+    if (has_file(store)) {
+        sj_log_base_note(file_name(store), &store->watch, store->noted_log);
+    }
+    return SJ_OK;
 }
 
 sj_status sj_store_begin(sj_store *store, sj_error *error)
@@ -84,7 +89,7 @@ sj_status sj_store_begin(sj_store *store, sj_error *error)
     }
     SJ_TRY(check_in_place(store, error));
     store->full = is_full(store);
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_BEGIN, error, ""));
+    SJ_TRY(sj_run_begin(&store->sql, error));
     store->in_batch = true;
     store->batch++;
     return SJ_OK;
@@ -119,7 +124,7 @@ static sj_status commit(sj_store *store, bool all_aggregates, sj_error *error)
         status = sj_store_trim_sessions(store, error);
     }
     if (status == SJ_OK) {
-        status = sj_sql_run(&store->sql, SJ_SQL_COMMIT, error, "");
+        status = sj_run_commit(&store->sql, error);
     }
     if (status != SJ_OK) {
         sj_store_rollback(store);
@@ -155,8 +160,8 @@ bool sj_store_has_stale(sj_store *store)
             return true;
         }
     }
-    const bool found = sj_sql_bind(&store->sql, SJ_SQL_SESSION_STALE_NEXT, &ignored, "ii",
-                                   (int64_t)0, (int64_t)0) == SJ_OK &&
+    const bool found = SJ_START(&store->sql, session_stale_next, &ignored, .after_session_id = 0,
+                                .with_quarantined = 0) == SJ_OK &&
                        sj_sql_step(&store->sql, SJ_SQL_SESSION_STALE_NEXT, &ignored) == SJ_OK;
     sj_sql_reset(&store->sql, SJ_SQL_SESSION_STALE_NEXT);
     return found;
@@ -181,11 +186,16 @@ sj_status sj_store_write_all_aggregates(sj_store *store, sj_error *error)
     return SJ_OK;
 }
 
+bool sj_store_ends_batch(sj_status status)
+{
+    return status == SJ_EFULL || status == SJ_EIO || status == SJ_ENOMEM || status == SJ_EAGAIN;
+}
+
 void sj_store_rollback(sj_store *store)
 {
     sj_error ignored;
     if (store->in_batch && sqlite3_get_autocommit(store->database) == 0 &&
-        sj_sql_run(&store->sql, SJ_SQL_ROLLBACK, &ignored, "") != SJ_OK) {
+        sj_run_rollback(&store->sql, &ignored) != SJ_OK) {
         sqlite3_exec(store->database, "ROLLBACK", NULL, NULL, NULL);
     }
     store->in_batch = false;

@@ -110,9 +110,9 @@ static sj_status add_cost(sj_statements *sql, const sj_session_state *state, int
         !sj_session_function_id(state, (uint32_t)costs[SJ_COST_FUNCTION], &function_id)) {
         return sj_fail(error, SJ_ECORRUPT, "a cost of no call");
     }
-    SJ_TRY(sj_sql_bind(sql, SJ_SQL_COST_ADD, error, "iiii", state->session_id,
-                       (int64_t)sj_call_id_of((uint64_t)stream_id, first->call_index), function_id,
-                       (int64_t)(costs[SJ_COST_NESTED] != 0)));
+    SJ_TRY(SJ_START(sql, cost_add, error, .session_id = state->session_id,
+                    .call_id = sj_call_id_of((uint64_t)stream_id, first->call_index),
+                    .function_id = function_id, .is_nested = (costs[SJ_COST_NESTED] != 0)));
     sqlite3_stmt *row = sj_sql_row(sql, SJ_SQL_COST_ADD);
     for (size_t i = 0; i < sizeof(cost_columns); i++) {
         const uint64_t cost = costs[cost_columns[i]];
@@ -140,11 +140,11 @@ sj_status sj_store_add_values(sj_statements *sql, const sj_session_state *state,
         }
         const char *rule = value->rule != 0 ? block->rules->names[value->rule - 1] : "";
         rule = is_utf8(rule, strlen(rule)) ? rule : "unknown";
-        SJ_TRY(sj_sql_bind(sql, SJ_SQL_VALUE_ADD, error, "iiittit", state->session_id,
-                           (int64_t)sj_call_id_of((uint64_t)stream_id, value->call_index),
-                           (int64_t)sj_value_position(value->descriptor),
-                           sj_text_of_value_kind(sj_value_kind_of(value->descriptor)), rule,
-                           (int64_t)0, sj_text_of_value_note(value->note)));
+        SJ_TRY(SJ_START(sql, value_add, error, .session_id = state->session_id,
+                        .call_id = sj_call_id_of((uint64_t)stream_id, value->call_index),
+                        .position = sj_value_position(value->descriptor),
+                        .kind = sj_text_of_value_kind(sj_value_kind_of(value->descriptor)),
+                        .rule = rule, .value = 0, .note = sj_text_of_value_note(value->note)));
         if (bind_value(sj_sql_row(sql, SJ_SQL_VALUE_ADD), VALUE_PLACE, value) != SQLITE_OK) {
             return sj_fail(error, SJ_ENOMEM, "no memory for a value");
         }

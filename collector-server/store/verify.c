@@ -7,6 +7,7 @@
 #include "collector-server/store/database.h"
 #include "collector-server/store/recompute_check.h"
 #include "collector-server/store/store_internal.h"
+#include "schema/queries/checks/verify.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,33 +29,6 @@ typedef struct verify_run {
     id_list *damaged; /* sessions with unreadable blocks, one entry per block */
     sj_error *error;
 } verify_run;
-
-/* Compares the aggregates with the blocks. Aggregates count all blocks, or only unmarked ones if
- * they were recomputed since. */
-static const char sums_sql[] =
-    "WITH stored AS (SELECT st.session_id, count(*) AS blocks, sum(b.quarantined IS NULL) AS sound,"
-    "  total(iif(b.kind = 1, b.call_count, 0)) AS calls,"
-    "  total(iif(b.kind = 1 AND b.quarantined IS NULL, b.call_count, 0)) AS sound_calls"
-    "  FROM streams st JOIN blocks b USING (stream_id) GROUP BY st.session_id),"
-    " counted AS (SELECT s.session_id, s.stored_blocks, s.stored_calls - coalesce((SELECT "
-    "total(calls)"
-    "  FROM profiles p WHERE p.session_id = s.session_id), 0) AS stored_calls, coalesce(t.blocks, "
-    "0)"
-    "  AS blocks, coalesce(t.calls, 0) AS calls, coalesce(t.sound, 0) AS sound,"
-    "  coalesce(t.sound_calls, 0) AS sound_calls FROM sessions s LEFT JOIN stored t"
-    "  USING (session_id) WHERE s.aggregates_valid_before_block IS NULL AND s.state <> 'removing')"
-    " SELECT session_id, stored_blocks, stored_calls, blocks, calls,"
-    " (stored_blocks = blocks AND stored_calls = calls)"
-    " OR (stored_blocks = sound AND stored_calls = sound_calls),"
-    " coalesce((SELECT total(calls) FROM call_paths c WHERE c.session_id = counted.session_id), 0),"
-    " coalesce((SELECT total(calls) FROM function_stats f WHERE f.session_id = "
-    "counted.session_id), "
-    "0),"
-    " coalesce((SELECT total(calls) FROM call_edges e WHERE e.session_id = counted.session_id), 0),"
-    " calls > 0 AND NOT EXISTS (SELECT 1 FROM timeline JOIN streams st USING (stream_id)"
-    "  WHERE st.session_id = counted.session_id),"
-    " (SELECT count(*) FROM function_stats f WHERE f.session_id = counted.session_id"
-    "  AND f.untimed_calls > f.calls) FROM counted ORDER BY 1";
 
 static sj_status fail(const verify_run *run)
 {
@@ -178,8 +152,8 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
         (verdict.fault != NULL) == verdict.is_marked) {
         return SJ_OK;
     }
-    const sj_status marked = sj_sql_run(&run->store->sql, SJ_SQL_BLOCK_QUARANTINE, run->error, "it",
-                                        block_id, verdict.fault);
+    const sj_status marked = SJ_RUN(&run->store->sql, block_quarantine, run->error,
+                                    .block_id = block_id, .quarantined = verdict.fault);
     return verdict.session_id != 0 ? marked : SJ_OK; /* a damaged page may refuse the mark */
 }
 
@@ -257,7 +231,7 @@ static void check_session(const verify_run *run, sqlite3_stmt *row)
 static sj_status check_sums(const verify_run *run)
 {
     sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, sums_sql, &row));
+    SJ_TRY(prepare(run, sj_verify_sums_sql, &row));
     int result;
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         check_session(run, row);
@@ -270,14 +244,8 @@ static sj_status check_sums(const verify_run *run)
 /* Reports what was sent and is not stored, as noted in the session or computed from its totals. */
 static sj_status check_missing(const verify_run *run)
 {
-    static const char missing_sql[] =
-        "SELECT session_id, max(missing_calls, coalesce(sent_calls - stored_calls - lost_calls +"
-        " missing_calls, 0)) AS calls,"
-        " max(missing_blocks, coalesce(sent_blocks - stored_blocks, 0)) AS blocks"
-        " FROM sessions WHERE state NOT IN ('recording', 'removing')"
-        " AND aggregates_valid_before_block IS NULL AND (calls > 0 OR blocks > 0) ORDER BY 1";
     sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(run, missing_sql, &row));
+    SJ_TRY(prepare(run, sj_verify_missing_sql, &row));
     int result;
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         char text[120];

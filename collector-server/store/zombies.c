@@ -130,10 +130,10 @@ static sj_status add_frames(sj_store *store, int64_t report_id, const json_t *mo
         json_array_size(frames) < FRAMES_MAX ? json_array_size(frames) : FRAMES_MAX;
     for (size_t i = 0; i < count; i++) {
         const json_t *frame = json_array_get(frames, i);
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_FRAME_ADD, error, "itiittii", report_id, stack,
-                          (int64_t)i, tid, text_of(frame, "function"), text_of(frame, "module"),
-                          number_of(frame, "offset"),
-                          (int64_t)json_is_true(json_object_get(frame, "own"))));
+        SJ_TRY(SJ_RUN(&store->sql, zombie_frame_add, error, .report_id = report_id, .stack = stack,
+                      .depth = i, .tid = tid, .function = text_of(frame, "function"),
+                      .module = text_of(frame, "module"), .offset = number_of(frame, "offset"),
+                      .is_own = json_is_true(json_object_get(frame, "own"))));
     }
     return SJ_OK;
 }
@@ -157,10 +157,10 @@ static sj_status add_history(sj_store *store, const sj_zombie_row *row, const js
         const int64_t partner = kept[i].partner;
         char stack[32];
         snprintf(stack, sizeof(stack), "history %zu", i);
-        SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_EVENT_ADD, error, "iitiiito", row->report_id,
-                          (int64_t)i, kept[i].event, number_of(event, "count"),
-                          number_of(event, "tid"), number_of(event, "ticks"), functions[i],
-                          partner >= 0 ? &partner : NULL));
+        SJ_TRY(SJ_RUN(&store->sql, zombie_event_add, error, .report_id = row->report_id,
+                      .number = i, .event = kept[i].event, .owners = number_of(event, "count"),
+                      .tid = number_of(event, "tid"), .ticks = number_of(event, "ticks"),
+                      .function = functions[i], .partner = partner >= 0 ? &partner : NULL));
         SJ_TRY(add_frames(store, row->report_id, event, stack, error));
     }
     return SJ_OK;
@@ -177,14 +177,16 @@ static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const js
     for (int i = 0; i < STACKS; i++) {
         own_function_of(frames_of(report, stack_names[i]), functions[i]);
     }
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_PUT, error, "tttttiitt", fingerprint, row->kind,
-                      functions[0], functions[1], functions[2], row->session_id, row->at_ns,
-                      text_of(report, "class"), text_of(report, "selector")));
-    SJ_TRY(sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_FIND, &zombie_id, error, "t", fingerprint));
-    SJ_TRY(sj_sql_run(&store->sql, SJ_SQL_ZOMBIE_REPORT_ADD, error, "iiiititii", row->report_id,
-                      zombie_id, row->session_id, row->at_ns, text_of(report, "thread"),
-                      number_of(json_object_get(report, "use"), "tid"), access,
-                      number_of(report, "size"), number_of(report, "offset")));
+    SJ_TRY(SJ_RUN(&store->sql, zombie_put, error, .fingerprint = fingerprint, .kind = row->kind,
+                  .used_in = functions[0], .freed_in = functions[1], .allocated_in = functions[2],
+                  .session_id = row->session_id, .at_ns = row->at_ns,
+                  .class = text_of(report, "class"), .selector = text_of(report, "selector")));
+    SJ_TRY(SJ_GET(&store->sql, zombie_find, &zombie_id, error, .fingerprint = fingerprint));
+    SJ_TRY(SJ_RUN(&store->sql, zombie_report_add, error, .report_id = row->report_id,
+                  .zombie_id = zombie_id, .session_id = row->session_id, .at_ns = row->at_ns,
+                  .thread_name = text_of(report, "thread"),
+                  .tid = number_of(json_object_get(report, "use"), "tid"), .access = access,
+                  .size = number_of(report, "size"), .offset = number_of(report, "offset")));
     for (int i = 0; i < STACKS; i++) {
         SJ_TRY(add_frames(store, row->report_id, json_object_get(report, stack_names[i]),
                           stack_names[i], error));
@@ -195,22 +197,30 @@ static sj_status add_finding(sj_store *store, const sj_zombie_row *row, const js
 static sj_status add_account(sj_store *store, const sj_zombie_row *row, const json_t *account,
                              sj_error *error)
 {
-    return sj_sql_run(
-        &store->sql, SJ_SQL_ZOMBIE_ACCOUNT_ADD, error, "iiotiiiiiiiiiiiiiiiiiiiiiiiiiti",
-        row->report_id, row->session_id, row->process, text_of(account, "not_watched"),
-        number_of(account, "one_in"), number_of(account, "guarded"), number_of(account, "released"),
-        number_of(account, "evicted"), number_of(account, "refused_size"),
-        number_of(account, "refused_room"), number_of(account, "refused_memory"),
-        number_of(account, "uses"), number_of(account, "suppressed"), number_of(account, "kept"),
-        number_of(account, "kept_full"), number_of(account, "kept_old"),
-        number_of(account, "kept_pressure"), number_of(account, "kept_left"),
-        number_of(account, "kept_used"), number_of(account, "not_kept"),
-        number_of(account, "emptied"), number_of(account, "quarantined"),
-        number_of(account, "quarantine_full"), number_of(account, "quarantine_pressure"),
-        number_of(account, "quarantine_left"), number_of(account, "not_quarantined"),
-        number_of(account, "methods_without_door"), number_of(account, "one_in_most"),
-        number_of(account, "history_pauses"), text_of(account, "pressure_unseen"),
-        number_of(account, "quarantine_one_in_most"));
+    return SJ_RUN(
+        &store->sql, zombie_account_add, error, .report_id = row->report_id,
+        .session_id = row->session_id, .process_number = row->process,
+        .not_watched = text_of(account, "not_watched"), .one_in = number_of(account, "one_in"),
+        .guarded = number_of(account, "guarded"), .released = number_of(account, "released"),
+        .evicted = number_of(account, "evicted"),
+        .refused_size = number_of(account, "refused_size"),
+        .refused_room = number_of(account, "refused_room"),
+        .refused_memory = number_of(account, "refused_memory"), .uses = number_of(account, "uses"),
+        .suppressed = number_of(account, "suppressed"), .kept = number_of(account, "kept"),
+        .kept_full = number_of(account, "kept_full"), .kept_old = number_of(account, "kept_old"),
+        .kept_pressure = number_of(account, "kept_pressure"),
+        .kept_left = number_of(account, "kept_left"), .kept_used = number_of(account, "kept_used"),
+        .not_kept = number_of(account, "not_kept"), .emptied = number_of(account, "emptied"),
+        .quarantined = number_of(account, "quarantined"),
+        .quarantine_full = number_of(account, "quarantine_full"),
+        .quarantine_pressure = number_of(account, "quarantine_pressure"),
+        .quarantine_left = number_of(account, "quarantine_left"),
+        .not_quarantined = number_of(account, "not_quarantined"),
+        .methods_without_door = number_of(account, "methods_without_door"),
+        .one_in_most = number_of(account, "one_in_most"),
+        .history_pauses = number_of(account, "history_pauses"),
+        .pressure_unseen = text_of(account, "pressure_unseen"),
+        .quarantine_one_in_most = number_of(account, "quarantine_one_in_most"));
 }
 
 /* True if the report is stored already. A recorder may be killed after it sent a report and before
@@ -221,18 +231,18 @@ static bool is_known(sj_store *store, const sj_zombie_row *row, const json_t *re
     int64_t known = 0;
     sj_error error = {0};
     if (strcmp(row->kind, "account") == 0) {
-        return sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_ACCOUNT_KNOWN, &known, &error, "io",
-                                 row->session_id, row->process) == SJ_OK;
+        return SJ_GET(&store->sql, zombie_account_known, &known, &error,
+                      .session_id = row->session_id, .process_number = row->process) == SJ_OK;
     }
-    return sj_sql_get_number(&store->sql, SJ_SQL_ZOMBIE_REPORT_KNOWN, &known, &error, "iiiii",
-                             row->session_id, row->at_ns,
-                             number_of(json_object_get(report, "use"), "tid"),
-                             number_of(report, "size"), number_of(report, "offset")) == SJ_OK;
+    return SJ_GET(&store->sql, zombie_report_known, &known, &error, .session_id = row->session_id,
+                  .at_ns = row->at_ns, .tid = number_of(json_object_get(report, "use"), "tid"),
+                  .size = number_of(report, "size"),
+                  .offset = number_of(report, "offset")) == SJ_OK;
 }
 
 static sj_status forget_report(sj_store *store, int64_t report_id, sj_error *error)
 {
-    return sj_sql_run(&store->sql, SJ_SQL_REPORT_REMOVE, error, "i", report_id);
+    return SJ_RUN(&store->sql, report_remove, error, .report_id = report_id);
 }
 
 sj_status sj_store_zombie_add(sj_store *store, const sj_zombie_row *row, sj_slice payload,

@@ -109,7 +109,7 @@ CREATE TABLE commands (
     arguments TEXT NOT NULL DEFAULT '{}',
     -- `preparing` (by the collector), `queued`, `sent`, `done`, `failed` or `timed_out`.
     state TEXT NOT NULL DEFAULT 'queued',
-    -- The user of the collector's machine; http; collector (by itself).
+    -- The user of the collector's machine; `token:` and the name of a token; collector (by itself).
     requested_by TEXT NOT NULL DEFAULT '',
     -- How long the command is tried, from its creation on.
     timeout_ms INTEGER NOT NULL,
@@ -144,7 +144,7 @@ CREATE TABLE policy_rules (
     app TEXT NOT NULL DEFAULT '',
     -- JSON document of the policy.
     document TEXT NOT NULL,
-    -- The user of the collector's machine; http.
+    -- The user of the collector's machine; `token:` and the name of a token.
     set_by TEXT NOT NULL DEFAULT '',
     -- When it was set.
     set_realtime_ns INTEGER NOT NULL,
@@ -153,6 +153,47 @@ CREATE TABLE policy_rules (
 ) STRICT;
 CREATE UNIQUE INDEX policy_rules_in_force ON policy_rules (scope, subject, app) WHERE
     ended_realtime_ns IS NULL;
+
+-- Tokens of people and programs that ask the collector over HTTP (`sojourn token`). The token in the
+-- file DATABASE.token is none of them: it has the role admin.
+CREATE TABLE api_tokens (
+    -- The key.
+    token_id INTEGER PRIMARY KEY,
+    -- Its name. A revoked or expired token leaves its name to the next one.
+    name TEXT NOT NULL UNIQUE,
+    -- SHA-256 of the token.
+    token_hash BLOB NOT NULL,
+    -- `reader`, `analyst`, `operator` or `admin`; each may do what those before it may do.
+    role TEXT NOT NULL,
+    -- When it was made.
+    created_realtime_ns INTEGER NOT NULL,
+    -- When it ends by itself; NULL: never.
+    expires_realtime_ns INTEGER,
+    -- When it was revoked; NULL: it was not.
+    revoked_realtime_ns INTEGER
+) STRICT;
+
+-- Who did what with the collector. Rows of actions stay for ever; of those with the action `sql`,
+-- rows go that are older than the newest 100,000 rows.
+CREATE TABLE audit (
+    -- The key; it rises.
+    audit_id INTEGER PRIMARY KEY AUTOINCREMENT,
+    -- When it was done.
+    realtime_ns INTEGER NOT NULL,
+    -- `token:` and the name of a token, or `user:` and a user of the collector's machine.
+    who TEXT NOT NULL,
+    -- The client's address; empty: the command line.
+    peer TEXT NOT NULL DEFAULT '',
+    -- `command` (policies and tags, too), `sessions` (pins, tags, notes, removals), `import`,
+    -- `finding`, `device` (invitations and revocations), `token` or `sql`. A statement that one token
+    -- runs again within an hour has one row.
+    action TEXT NOT NULL,
+    -- What it was done to: the request, the command line or the statement, at most 4 KiB of it.
+    object TEXT NOT NULL DEFAULT '',
+    -- `done`, or why it was not.
+    outcome TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_of_sql ON audit (audit_id) WHERE action = 'sql';
 
 -- ## Sessions and what ran in them
 

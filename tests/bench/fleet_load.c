@@ -97,15 +97,15 @@ static void collect(int end, int ready)
     char url[64];
     snprintf(url, sizeof(url), "tcp://127.0.0.1:%u", port);
     const char *urls[] = {url};
-    const sj_sink_options store_options = {
+    const sj_store_options store_options = {
         .path = database, .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = urls, .url_count = 1};
     sj_error error = {0};
-    sj_sinks sinks = {0};
+    sj_store *store = NULL;
     sj_ingest *ingest = NULL;
     char byte = 0;
-    if (sj_sinks_open(&sinks, &sj_sqlite_sink, &store_options, &error) != SJ_OK ||
-        sj_ingest_start(&sinks, &ingest_options, &ingest, &error) != SJ_OK) {
+    if (sj_store_open(&store_options, &store, &error) != SJ_OK ||
+        sj_ingest_start(store, &ingest_options, &ingest, &error) != SJ_OK) {
         fprintf(stderr, "fleet_load: %s\n", error.text);
         _exit(1);
     }
@@ -114,7 +114,7 @@ static void collect(int end, int ready)
     sj_ingest_counters counters;
     sj_ingest_get_counters(ingest, &counters);
     sj_ingest_stop(ingest);
-    sj_sinks_close(&sinks);
+    sj_store_close(store);
     printf("collector: %llu commits, %llu duplicates, %llu refused, %llu rejected, queue peak %.1f "
            "MB\n",
            (unsigned long long)counters.commits, (unsigned long long)counters.duplicates,

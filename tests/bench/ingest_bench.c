@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     const char *clean = "rm -rf ingest_bench.db* ingest_bench.spool";
     sj_error error = {0};
     sj_spool *spool = NULL;
-    sj_sinks sinks = {0};
+    sj_store *store = NULL;
     sj_ingest *ingest = NULL;
     sj_uplink *uplink = NULL;
     frame_maker maker;
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
         recorded_blocks_load_whole(argv[4], (size_t)blocks, &recorded);
     }
     const sj_spool_options spool_options = {.directory = "ingest_bench.spool"};
-    const sj_sink_options store_options = {
+    const sj_store_options store_options = {
         .path = "ingest_bench.db", .create = true, .aggregates_delay_ms = SJ_AGGREGATES_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = &url, .url_count = 1};
     must(sj_spool_open(&spool_options, &spool, &error), "spool", &error);
@@ -108,8 +108,8 @@ int main(int argc, char **argv)
     free(recorded.blocks);
     sj_spool_counters spooled;
     sj_spool_get_counters(spool, &spooled);
-    must(sj_sinks_open(&sinks, &sj_sqlite_sink, &store_options, &error), "store", &error);
-    must(sj_ingest_start(&sinks, &ingest_options, &ingest, &error), "ingest", &error);
+    must(sj_store_open(&store_options, &store, &error), "store", &error);
+    must(sj_ingest_start(store, &ingest_options, &ingest, &error), "ingest", &error);
     const sj_uplink_options uplink_options = {
         .channel = &sj_channel_nng, .url = url, .hello = frame_maker_hello(&maker), .window = 16};
     const double begin = now_s();
@@ -121,9 +121,9 @@ int main(int argc, char **argv)
     sj_uplink_stop(uplink);
     sj_ingest_stop(ingest);
     const double ending = thread_cpu_s();
-    while (sj_sinks_maintain(&sinks)) {
+    while (sj_store_maintain(store)) {
     }
-    sj_sinks_close(&sinks);
+    sj_store_close(store);
     const double ended = thread_cpu_s() - ending;
     struct stat file;
     if (stat("ingest_bench.db", &file) != 0) {

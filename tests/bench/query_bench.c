@@ -3,6 +3,7 @@
  *   query_bench DATABASE [ROUNDS [SQL]]
  * DATABASE holds a session (`sojourn record -o DATABASE ...`), and another to compare it with or
  * none. With a query of one's own: its ms, and the first column of its last row. */
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 
 #include <stdio.h>

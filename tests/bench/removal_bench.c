@@ -144,7 +144,7 @@ int main(int argc, char **argv)
 {
     const long megabytes = argc > 1 ? strtol(argv[1], NULL, 10) : 1000;
     const double seconds = argc > 2 ? strtod(argv[2], NULL) : 5;
-    const sj_sink_options options = {.path = path, .create = true, .aggregates_delay_ms = 1000};
+    const sj_store_options options = {.path = path, .create = true, .aggregates_delay_ms = 1000};
     sj_error error = {0};
     sj_store *store = NULL;
     frame_maker large;

@@ -134,9 +134,13 @@ def run_page(sojourn, page):
     """Returns the steps of a page and what each of them printed."""
     with open(page, encoding="utf-8") as file:
         files, steps = read_page(with_free_ports(file.read()))
-    lay_out(sojourn.path("page"), os.path.join(os.path.dirname(os.path.abspath(page)), "examples"), files)
+    docs = os.path.dirname(os.path.abspath(page))
+    lay_out(sojourn.path("page"), os.path.join(docs, "examples"), files)
     path = f"{os.path.dirname(sojourn.program)}:{os.environ['PATH']}"
-    outputs = run_steps(steps, {**sojourn.environment, "PATH": path, "HOME": os.getcwd(), "LC_ALL": "C.UTF-8"})
+    build = os.path.dirname(os.path.dirname(sojourn.program))
+    package = {"PYTHONPATH": os.path.join(docs, "..", "collector-server", "python"), "PYTHONDONTWRITEBYTECODE": "1",
+               "SOJOURN_EXTENSION": os.path.join(build, "lib", "libsojourn-sqlite.so")}
+    outputs = run_steps(steps, {**sojourn.environment, **package, "PATH": path, "HOME": os.getcwd(), "LC_ALL": "C.UTF-8"})
     check(len(outputs) == len(steps) + 1, f"the shell ended early:\n{''.join(outputs)}")
     return steps, outputs
 

@@ -93,7 +93,7 @@ static void make_sound(void)
     snprintf(source, sizeof(source), "/dev/shm/import_fuzz.%d.db", (int)getpid());
     snprintf(target, sizeof(target), "/dev/shm/import_fuzz.%d.target", (int)getpid());
     remove_file(source);
-    const sj_sink_options options = {.path = source, .create = true};
+    const sj_store_options options = {.path = source, .create = true};
     frame_maker_init(&maker, 1);
     must(sj_store_open(&options, &store, &error) == SJ_OK && sj_store_begin(store, &error) == SJ_OK,
          &error);
@@ -130,7 +130,7 @@ static void verify(void)
     sj_store *store = NULL;
     sj_verified verified;
     sj_error error = {0};
-    const sj_sink_options options = {.path = target};
+    const sj_store_options options = {.path = target};
     const sj_verify_options looks = {.only_look = true};
     must(sj_store_open(&options, &store, &error) == SJ_OK, &error);
     must(sj_store_verify(store, &looks, &verified, &error) == SJ_OK, &error);

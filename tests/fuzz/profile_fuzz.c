@@ -50,7 +50,7 @@ static void store(sj_slice raw, const sj_block_header *sums)
     static frame_maker maker;
     sj_error error = {0};
     sj_store *opened = NULL;
-    const sj_sink_options options = {.path = ":memory:", .create = true};
+    const sj_store_options options = {.path = ":memory:", .create = true};
     if (maker.encoder == NULL) {
         frame_maker_init(&maker, 1);
     }

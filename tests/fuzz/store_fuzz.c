@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static frame_maker maker;
     sj_error error = {0};
     sj_store *store = NULL;
-    const sj_sink_options options = {.path = ":memory:", .create = true};
+    const sj_store_options options = {.path = ":memory:", .create = true};
     if (maker.encoder == NULL) {
         frame_maker_init(&maker, 1);
     }

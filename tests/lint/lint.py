@@ -15,6 +15,7 @@ import plain
 import programs
 import reach
 import schema_readme
+import statements
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_FILE_LINES, MAX_FUNCTION_LINES = 800, 70
@@ -255,6 +256,17 @@ def check_programs(_build):
          [f"{name}: in GENERATED, but without a program" for name in programs.GENERATED if not found.get(name)])
 
 
+def check_statements(_build):
+    """Checks that long SQL is in schema/queries, and that the header of a function's own folder declares it."""
+    texts = {}
+    for name in tracked(".c", ".h", ".ts", ".tsx"):
+        if not name.startswith("tests/"):
+            with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+                texts[name] = file.read()
+    fail([problem for name, text in texts.items() if not name.startswith(statements.PENDING)
+          for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts))
+
+
 def check_rooms(_build, root=ROOT):
     floor = {room: number for number, line in enumerate(FLOORS.strip().splitlines())
              for room in line.split()}
@@ -277,6 +289,8 @@ def check_rooms(_build, root=ROOT):
                 used = include[1]
                 if room_of(used) != room and floor.get(room_of(used), len(floor)) >= floor[room]:
                     problems.append(f"{name}:{number}: {used} is not on a lower floor")
+                if room_of(used) != room and used.endswith("internal.h"):
+                    problems.append(f"{name}:{number}: {used} is internal to another component")
                 if name.startswith("agent/inproc/") and not used.startswith(INSIDE):
                     problems.append(f"{name}:{number}: {used} is not for the traced program")
     fail(problems)

@@ -51,6 +51,14 @@ class Rooms(unittest.TestCase):
             "proto/wire/frame.h": "",
             "agent/inproc/core/agent.c": '#include "proto/wire/frame.h"\n'}))
 
+    def test_internal_headers_stay_inside(self):
+        self.assertEqual(1, self.check({
+            "agent/inproc/recorder/internal.h": "",
+            "agent/inproc/mono/values.c": '#include "agent/inproc/recorder/internal.h"\n'}))
+        self.assertEqual(0, self.check({
+            "agent/inproc/recorder/internal.h": "",
+            "agent/inproc/recorder/slow.c": '#include "agent/inproc/recorder/internal.h"\n'}))
+
     def test_machines_are_named_in_their_folders_only(self):
         text = "#if defined(__aarch64__)\n#endif\n"
         self.assertEqual(0, self.check({"agent/planner/arch/aarch64/machine.c": text}))

@@ -99,7 +99,7 @@ test("nothing is answered without the token, and how to show it is", async () =>
             const answer = await request(target, headers);
             assert.equal(answer.status, 401, `${target} ${JSON.stringify(headers)}`);
             assert.match(answer.headers["www-authenticate"], /^Basic realm="Sojourn"/);
-            assert.match(JSON.parse(answer.body).error, /collector's token/);
+            assert.match(JSON.parse(answer.body).error, /token of the collector/);
         }
     }
 });
@@ -174,6 +174,23 @@ test("peers that begin a handshake and stop keep nobody out for long", async () 
     silent.forEach((peer) => peer.destroy());
 });
 
+// A reader sees who is signed in, and no SQL. The page says which role an import needs.
+async function showsRole(browser, base) {
+    const made = spawnSync(path.join(bin, "sojourn"), ["token", "add", "anna", "--role", "reader", "-d", database]);
+    assert.equal(made.status, 0, made.stderr.toString());
+    const reader = await browser.newContext({
+        ignoreHTTPSErrors: true,
+        httpCredentials: { username: "anna", password: made.stdout.toString().trim() },
+    });
+    const page = await reader.newPage();
+    page.setDefaultTimeout(60000);
+    await page.goto(`${base}#token=${made.stdout.toString().trim()}`);
+    await page.locator(".who", { hasText: "anna (reader)" }).waitFor();
+    assert.equal(await page.getByRole("link", { name: "SQL" }).count(), 0);
+    await page.getByText("Import", { exact: true }).click();
+    await page.getByText("needs the role admin or a higher one; token:anna has the role reader").waitFor();
+}
+
 test("a browser asks for the password and shows the dashboard", async () => {
     const { chromium } = require("playwright-core");
     const browser = await chromium.launch({
@@ -194,6 +211,9 @@ test("a browser asks for the password and shows the dashboard", async () => {
         assert.equal((await page.goto(base)).status(), 200);
         await page.locator(".live.on").waitFor();
         await page.getByText("Nothing recorded yet").waitFor();
+        await page.locator(".who", { hasText: "admin" }).waitFor();
+        await page.getByRole("link", { name: "SQL" }).waitFor();
+        await showsRole(browser, base);
     } finally {
         await browser.close();
     }

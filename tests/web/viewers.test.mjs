@@ -1,5 +1,6 @@
 // Opens exported files in the real speedscope, and compares its sums with SQL. Also checks the
-// format of trace events, which Perfetto reads, too.
+// format of trace events, which Perfetto reads, too, and reads Perfetto's own format by messages that
+// read a trace of Chromium, which Perfetto wrote.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -53,6 +54,13 @@ before(async () => {
     await start();
     exportAs("folded", WHOLE, "paths.folded");
     exportAs("chrome-json", WHOLE, "trace.json");
+    exportAs("speedscope", WHOLE, "whole.speedscope.json");
+    exportAs("speedscope", FALLEN, "fallen.speedscope.json");
+    exportAs("pprof", WHOLE, "whole.pprof");
+    exportAs("callgrind", WHOLE, "callgrind.out.whole");
+    exportAs("perfetto", WHOLE, "whole.perfetto");
+    exportAs("perfetto", FALLEN, "fallen.perfetto");
+    exportAs("perfetto", VALUED, "valued.perfetto");
     exportAs("chrome-json", FALLEN, "fallen.json");
     exportAs("chrome-json", VALUED, "valued.json");
     const samples = SAMPLES.flatMap((_, at) => {
@@ -140,6 +148,7 @@ async function checkSums(profiles, sessions) {
 }
 
 const checked = [["call paths", "paths.folded", [WHOLE]], ["trace events", "trace.json", [WHOLE]],
+    ["its own format", "whole.speedscope.json", [WHOLE]], ["a profile for pprof", "whole.pprof", [WHOLE]],
     ["trace events of tail calls, coroutines, exceptions and coarse times", "samples.json", SAMPLES.map((_, at) => VALUED + 1 + at)]];
 for (const [name, file, sessions] of checked) {
     test(`speedscope's sums of all functions are those of SQL, read from ${name}`, async () => {
@@ -228,6 +237,112 @@ test("values of a call are what its event says", async () => {
     const given = traceOf("valued.json").traceEvents.filter(({ name, args }) => name === "parse_line" && args);
     const values = await sql(`SELECT value FROM arguments WHERE session_id = ${VALUED} AND position = 1 ORDER BY call_id`);
     assert.deepEqual(given.map(({ args }) => Number(args.number)), values.map((row) => row.value));
+});
+
+test("speedscope shows each call of its own format, open ones until their track ends", async () => {
+    const { profiles, shared, ...head } = traceOf("fallen.speedscope.json");
+    assert.equal(head.$schema, "https://www.speedscope.app/file-format-schema.json");
+    const calls = await sql(`SELECT f.name, c.start_ns, c.ending FROM calls c JOIN functions f USING (function_id) WHERE c.session_id = ${FALLEN}`);
+    const begun = profiles.flatMap(({ events }) => events.filter(({ type }) => type === "O").map(({ frame, at }) => `${shared.frames[frame].name} ${at}`));
+    assert.deepEqual(begun.sort(), calls.map(({ name, start_ns }) => `${name} ${start_ns}`).sort());
+    assert.ok(calls.some(({ ending }) => ending === "open"));
+    for (const { events, endValue } of profiles) {
+        assert.equal(events.filter(({ type }) => type === "C").length, events.length / 2);
+        assert.equal(events.at(-1).at, endValue);
+    }
+    const page = await show("fallen.speedscope.json");
+    assert.equal((await read(page)).length, profiles.length);
+    await page.close();
+});
+
+const PROTO = path.join(import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname), "../../collector-server/export/perfetto.proto");
+
+function packetsOf(bytes) {
+    const protobuf = require("protobufjs");
+    const type = protobuf.parse(readFileSync(PROTO, "utf8"), { keepCase: true }).root.lookupType("perfetto.Trace");
+    return type.toObject(type.decode(bytes), { longs: Number, enums: String }).packet;
+}
+
+// Pairs the slices of each track, and names them by the interned names.
+function slicesOf(packets) {
+    const names = new Map();
+    const tracks = new Map();
+    const open = new Map();
+    const slices = [];
+    for (const { timestamp, interned_data, track_descriptor, track_event } of packets) {
+        interned_data?.event_names?.forEach(({ iid, name }) => names.set(iid, name));
+        if (track_descriptor) {
+            tracks.set(track_descriptor.uuid, track_descriptor);
+        }
+        if (track_event?.type === "TYPE_SLICE_BEGIN") {
+            const stack = open.get(track_event.track_uuid) ?? [];
+            open.set(track_event.track_uuid, stack);
+            const { pid, tid } = tracks.get(track_event.track_uuid).thread;
+            stack.push({ ...track_event, pid, tid, name: names.get(track_event.name_iid), start: timestamp, depth: stack.length });
+            slices.push(stack.at(-1));
+        } else if (track_event?.type === "TYPE_SLICE_END") {
+            open.get(track_event.track_uuid).pop().end = timestamp;
+        }
+    }
+    return slices;
+}
+
+test("Perfetto's format has each call once, as deep as it was, on the track of its thread, with its values", async () => {
+    for (const [name, session] of [["whole.perfetto", WHOLE], ["fallen.perfetto", FALLEN]]) {
+        const packets = packetsOf(readFileSync(path.join(output, name)));
+        const calls = await sql(`SELECT f.name, c.start_ns, c.end_ns, c.depth, c.ending, t.tid, p.pid FROM calls c JOIN functions f USING (function_id)
+            JOIN threads t ON t.thread_id = c.thread_id JOIN processes p ON p.session_id = t.session_id AND p.number = t.process_number
+            WHERE c.session_id = ${session}`);
+        const line = (...parts) => parts.join(" ");
+        assert.deepEqual(
+            slicesOf(packets).map((slice) => line(slice.name, slice.pid, slice.tid, slice.start, slice.end, slice.depth, slice.categories?.includes("open") ?? false)).sort(),
+            calls.map((call) => line(call.name, call.pid, call.tid, call.start_ns, call.end_ns ?? undefined, call.depth, call.ending === "open")).sort(),
+        );
+        const named = new Map(packets.flatMap(({ track_descriptor: track }) => (track?.thread ? [[track.thread.tid, track.thread.thread_name]] : [])));
+        for (const { tid, name: wanted } of await sql(`SELECT DISTINCT t.tid, t.name FROM threads t JOIN streams s USING (thread_id) WHERE t.session_id = ${session} AND s.calls > 0`)) {
+            assert.equal(named.get(tid), wanted);
+        }
+    }
+    const given = slicesOf(packetsOf(readFileSync(path.join(output, "valued.perfetto")))).filter(({ name }) => name === "parse_line");
+    const values = await sql(`SELECT value FROM arguments WHERE session_id = ${VALUED} AND position = 1 ORDER BY call_id`);
+    assert.deepEqual(given.map(({ debug_annotations: [{ name, legacy_json_value }] }) => [name, JSON.parse(legacy_json_value).number]), values.map(({ value }) => ["recorded", value]));
+});
+
+test("the messages of Perfetto's format read what Chromium writes in it", async () => {
+    const session = await browser.newBrowserCDPSession();
+    const ended = new Promise((resolve) => session.once("Tracing.tracingComplete", resolve));
+    await session.send("Tracing.start", { transferMode: "ReturnAsStream", streamFormat: "proto", traceConfig: { includedCategories: ["devtools.timeline", "toplevel"] } });
+    await (await browser.newPage()).goto("data:text/html,<p>traced");
+    await session.send("Tracing.end");
+    const { stream } = await ended;
+    const parts = [];
+    for (let eof = false; !eof;) {
+        const part = await session.send("IO.read", { handle: stream });
+        parts.push(Buffer.from(part.data, part.base64Encoded ? "base64" : "utf8"));
+        eof = part.eof;
+    }
+    const packets = packetsOf(Buffer.concat(parts));
+    const threads = packets.map(({ track_descriptor: track }) => track?.thread?.thread_name);
+    assert.ok(threads.includes("CrBrowserMain") || threads.includes("CrRendererMain"), JSON.stringify([...new Set(threads)]));
+    const names = packets.flatMap(({ interned_data }) => interned_data?.event_names ?? []);
+    assert.ok(names.some(({ iid, name }) => iid > 0 && name === "ThreadControllerImpl::RunTask"), JSON.stringify(names.slice(0, 20)));
+    const slices = packets.filter(({ track_event }) => track_event?.type === "TYPE_SLICE_BEGIN");
+    assert.ok(slices.some(({ track_event: { name_iid } }) => names.some(({ iid }) => iid === name_iid)));
+    assert.ok(packets.some(({ sequence_flags, trusted_packet_sequence_id: id }) => (sequence_flags & 1) !== 0 && id > 0));
+});
+
+test("callgrind_annotate shows the self time of each function, and the calls and time of its callees", async () => {
+    const run = spawnSync("callgrind_annotate", ["--threshold=100", "--auto=no", "--tree=calling", "--show-percs=no", path.join(output, "callgrind.out.whole")], { encoding: "utf8" });
+    assert.equal(run.status, 0, run.stderr);
+    const rows = await sql(`SELECT f.name, sum(s.self_ns) AS self FROM function_stats s JOIN functions f USING (function_id) WHERE s.session_id = ${WHOLE} GROUP BY 1`);
+    const text = run.stdout.replaceAll(",", "");
+    assert.equal(Number(/(\d+) +PROGRAM TOTALS/.exec(text)[1]), rows.reduce((sum, { self }) => sum + self, 0));
+    const edges = await sql(`SELECT b.name AS callee, sum(e.calls) AS calls, sum(e.total_ns) AS ns FROM call_edges e JOIN functions a ON a.function_id = e.caller_function_id
+        JOIN functions b ON b.function_id = e.callee_function_id WHERE e.session_id = ${WHOLE} GROUP BY e.caller_function_id, e.callee_function_id`);
+    assert.ok(edges.length > 0);
+    for (const { callee, calls, ns } of edges) {
+        assert.ok(text.split("\n").some((line) => line.includes(`${ns} `) && line.includes(">") && line.includes(`:${callee} `) && line.includes(`(${calls}x)`)), `${callee} ${calls} ${ns}\n${text}`);
+    }
 });
 
 // Parses the SVG as XML in the browser, which rejects malformed XML. One function name is not UTF-8

@@ -4,6 +4,7 @@ import { handleKey } from "./keys";
 import { followLink, route } from "./router";
 import { applyTheme, listen, paletteOpen } from "./store";
 import { isRefused, isTokenKnown } from "./token";
+import { followRole } from "./widgets/access";
 import { lazy } from "./widgets/lazy";
 import { SignInPage } from "./widgets/sign_in";
 import { SessionPage } from "./pages/session";
@@ -91,6 +92,7 @@ function start(): void {
         return;
     }
     listen();
+    followRole();
     render(<App />, document.getElementById("app")!);
 }
 

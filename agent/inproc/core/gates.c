@@ -14,6 +14,6 @@ sj_status sj_gate_put(uint64_t address, void (*gate)(void), uint64_t *resume,
     *resume = address + SJ_RETURN_ROOM_BYTES;
     memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
     return sojourn_agent_state.prepare_only != 0
-               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, to)
+               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, 0, to)
                : sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, to, false, hook);
 }

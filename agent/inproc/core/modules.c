@@ -749,7 +749,7 @@ sj_status sj_modules_follow(void (*on_change)(void), sj_on_module *on_new_module
 }
 
 sj_status sj_modules_redirect(uint64_t address, const uint8_t *original, uint8_t bytes,
-                              uint64_t target)
+                              uint8_t repeated, uint64_t target)
 {
     const sj_link_module place = {
         .bias = address, .text_low = address, .text_high = address + bytes};
@@ -762,6 +762,9 @@ sj_status sj_modules_redirect(uint64_t address, const uint8_t *original, uint8_t
                                    sojourn_agent_state.prepare_only != 0, &entry->hooked);
         if (status != SJ_OK) {
             free_entry(entry);
+        } else if (repeated > bytes) {
+            entry->hooked.changes[0].window = repeated;
+            entry->hooked.changes[0].repeats = 1;
         }
     }
     end_change();

@@ -207,6 +207,31 @@ static void correct_address(uint64_t signal, siginfo_t *info, void *context,
     }
 }
 
+static bool is_on(const stack_t *stack, uint64_t address)
+{
+    return address - (uint64_t)(uintptr_t)stack->ss_sp < stack->ss_size;
+}
+
+/* Reports a handler on an alternate stack to the recorder. The kernel's frame lies there. */
+static void note_begin(const ucontext_t *context)
+{
+    const stack_t *alternate = &context->uc_stack;
+    if (is_on(alternate, (uint64_t)(uintptr_t)context)) {
+        const uint64_t low = (uint64_t)(uintptr_t)alternate->ss_sp;
+        sj_recorder_begin_handler(low, low + alternate->ss_size);
+    }
+}
+
+/* Reports the end of the outermost handler on an alternate stack. */
+static void note_end(const ucontext_t *context)
+{
+    const stack_t *alternate = &context->uc_stack;
+    if (is_on(alternate, (uint64_t)(uintptr_t)context) &&
+        !is_on(alternate, sj_context_get(context).sp)) {
+        sj_recorder_end_handler();
+    }
+}
+
 uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t gate,
                           uint64_t returns_to)
 {
@@ -216,6 +241,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
     if (returns_to != (uint64_t)(uintptr_t)&sj_arch_signal_return) {
         return handler;
     }
+    note_begin(context);
     sj_saved_context *saved = sj_context_saved(context);
     if (saved == NULL) {
         return handler;
@@ -239,6 +265,7 @@ uint64_t sj_signals_enter(uint64_t signal, void *info, void *context, uint32_t g
 /* If a handler has changed where the thread continues, that change is kept. */
 void sj_signals_return(void *context)
 {
+    note_end(context);
     sj_saved_context *saved = sj_context_saved(context);
     if (saved == NULL || saved->magic != SJ_SAVED_CONTEXT_MAGIC) {
         return;
@@ -324,7 +351,9 @@ sj_status sj_signals_follow(void)
     }
     sj_arch_action_resume = address + SJ_ARCH_NUMBERED_CALL_BYTES;
     memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
-    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES,
+    /* A thread between the load of the number and the call loads it again, so that it meets the
+     * hook. Otherwise it would install a handler without a gate. */
+    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, SJ_ARCH_NUMBERED_CALL_BYTES,
                                (uint64_t)(uintptr_t)&sj_arch_action_entry));
     sojourn_agent_state.signal_return = (uint64_t)(uintptr_t)&sj_arch_signal_return;
     is_hooked = true;

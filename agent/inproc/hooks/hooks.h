@@ -107,6 +107,10 @@ SJ_MUST_CHECK sj_status sj_hooks_unpatch(sj_hooked_module *module);
  * more. */
 void sj_hooks_forget(sj_hooked_module *module);
 
+/* Maps writable memory within reach of every address of [low, high). Returns NULL if there is
+ * none. */
+void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes);
+
 /* Unmaps the memory that was mapped ahead for stubs of generated code. */
 void sj_near_release(void);
 

@@ -105,10 +105,6 @@ void sj_code_emit_tail_call(const sj_application *application, sj_code_emitter *
                             uint32_t index, uint32_t callee);
 void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_emitter *emitter);
 
-/* Maps writable memory within reach of every address of [low, high). Returns NULL if there is
- * none. */
-void *sj_near_map(uint64_t low, uint64_t high, uint64_t bytes);
-
 /* Like sj_near_map, from memory that is mapped ahead. It is for the stubs of methods that are
  * compiled one by one. `bytes` are whole pages. Each result is unmapped by itself; sj_near_release
  * (hooks.h) unmaps the rest. Not thread-safe. */

@@ -13,6 +13,7 @@
 #include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/recorder/sys.h"
+#include "proto/base/bisect.h"
 
 #include <string.h>
 
@@ -93,16 +94,7 @@ void sj_library_calls_add(sj_hooked_module *module, uint32_t index, uint64_t slo
 
 static sj_library_call *find_call(sj_library_calls *calls, uint64_t slot)
 {
-    uint32_t low = 0;
-    uint32_t high = calls->count;
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (calls->items[middle].slot < slot) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const uint32_t low = SJ_BISECT(0, calls->count, i, calls->items[i].slot < slot);
     return low < calls->count && calls->items[low].slot == slot ? &calls->items[low] : NULL;
 }
 

@@ -6,6 +6,7 @@
  * including places where an expression is in force. */
 #include "agent/inproc/hooks/native_frame.h"
 
+#include "proto/base/bisect.h"
 #include "proto/base/cursor.h"
 
 #include <string.h>
@@ -79,9 +80,19 @@ static sj_reader entry_at(const sj_native_module *module, uint64_t address)
     return sj_reader_of(body, body != NULL ? bytes : 0);
 }
 
-static int64_t read_distance(sj_reader *reader)
+static uint64_t read_distance(sj_reader *reader)
 {
-    return (int32_t)sj_read_u32(reader);
+    return (uint64_t)(int64_t)(int32_t)sj_read_u32(reader);
+}
+
+/* Returns an address of a row of the index: column 0 is where the described code begins, column 1
+ * is its description. */
+static uint64_t index_cell(const sj_native_module *module, const uint8_t *rows, uint64_t row,
+                           uint64_t column)
+{
+    sj_reader cell =
+        sj_reader_of(rows + row * INDEX_ROW_BYTES + column * sizeof(int32_t), sizeof(int32_t));
+    return module->index + read_distance(&cell);
 }
 
 /* Returns the address of the last description that begins at or below `pc`, or 0 if there is
@@ -93,20 +104,9 @@ static uint64_t find_description(const sj_native_module *module, uint64_t pc)
     (void)sj_read_u32(&reader);
     const uint64_t count = sj_read_u32(&reader);
     const uint8_t *rows = sj_reader_take(&reader, count * INDEX_ROW_BYTES);
-    uint64_t low = 0;
-    uint64_t high = rows != NULL && form == INDEX_FORM ? count : 0;
-    uint64_t found = 0;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        sj_reader row = sj_reader_of(rows + middle * INDEX_ROW_BYTES, INDEX_ROW_BYTES);
-        if (module->index + (uint64_t)read_distance(&row) <= pc) {
-            found = module->index + (uint64_t)read_distance(&row);
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return found;
+    const uint64_t readable = rows != NULL && form == INDEX_FORM ? count : 0;
+    const uint64_t after = SJ_BISECT(0, readable, i, index_cell(module, rows, i, 0) <= pc);
+    return after != 0 ? index_cell(module, rows, after - 1, 1) : 0;
 }
 
 static bool read_common(const sj_native_module *module, uint64_t address, description *read)
@@ -133,7 +133,7 @@ static bool read_description(const sj_native_module *module, uint64_t pc, descri
     const uint64_t common = address_of(reader.at);
     const uint64_t distance = sj_read_u32(&reader);
     const uint64_t place = address_of(reader.at);
-    read->start = place + (uint64_t)read_distance(&reader);
+    read->start = place + read_distance(&reader);
     read->bytes = sj_read_u32(&reader);
     (void)sj_reader_take(&reader, sj_read_varint(&reader));
     read->own = reader;

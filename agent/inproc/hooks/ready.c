@@ -52,13 +52,14 @@ typedef struct ready_header {
 } ready_header;
 
 /* Hashes distances between functions of the agent, which differ between builds. Includes the layout
- * of a thread's data, and whether probes write short records. */
+ * of a thread's data and of a change, and whether probes write short records. */
 static uint64_t describe_agent(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)&sj_ready_apply;
     const uint64_t parts[] = {(uint64_t)(uintptr_t)&sj_arch_slow_entry - here,
                               (uint64_t)(uintptr_t)&sj_hooks_apply - here,
                               (uint64_t)(uintptr_t)&sj_code_emit_shared - here,
+                              sizeof(sj_hook_change),
                               sj_arch_thread_offset(),
                               sj_recorder_counts_calls(),
                               (uint64_t)(uintptr_t)sj_recorder_usable_mask == SJ_FORK_PAGE_ADDRESS};

@@ -7,7 +7,7 @@
  * compiles the wrapper again, the new one is changed, too. */
 #include "agent/inproc/jvm/leaf.h"
 
-#include "agent/inproc/hooks/internal.h"
+#include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/jvm/vm_structs.h"
 #include "agent/inproc/recorder/maps.h"

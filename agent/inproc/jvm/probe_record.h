@@ -2,7 +2,7 @@
 #ifndef SJ_AGENT_INPROC_JVM_PROBE_RECORD_H
 #define SJ_AGENT_INPROC_JVM_PROBE_RECORD_H
 
-#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/write.h"
 
 /* Writes an entry or exit to a reserved address. `stack` is an sj_managed_stack, for example
  * SJ_MANAGED_CALL. */

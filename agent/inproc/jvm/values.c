@@ -12,8 +12,8 @@
 #include "agent/inproc/jvm/natives.h"
 #include "agent/inproc/jvm/virtual_threads.h"
 #include "agent/inproc/recorder/changes.h"
-#include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/values.h"
+#include "agent/inproc/recorder/write.h"
 
 #include <string.h>
 

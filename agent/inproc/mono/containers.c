@@ -6,6 +6,7 @@
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/sys.h"
+#include "proto/base/bisect.h"
 
 #include <string.h>
 
@@ -406,16 +407,7 @@ static uint32_t name_method(void *method, void *image)
 /* Finds what is recorded of a method besides its calls. */
 static void find_values(const sj_mono_reply *reply, uint32_t row, sj_mono_selection *selection)
 {
-    uint32_t low = 0;
-    uint32_t high = reply->value_count;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (reply->values[middle].token < row) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    const uint32_t low = SJ_BISECT(0, reply->value_count, i, reply->values[i].token < row);
     if (low < reply->value_count && reply->values[low].token == row) {
         _Static_assert(sizeof(selection->descriptors) == SJ_LINK_METHOD_VALUES, "one a byte");
         memcpy(&selection->descriptors, reply->values[low].descriptors,

@@ -4,9 +4,9 @@
 
 #include "agent/inproc/mono/mono.h"
 #include "agent/inproc/recorder/changes.h"
-#include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/owner_lock.h"
 #include "agent/inproc/recorder/value_text.h"
+#include "agent/inproc/recorder/write.h"
 #include "proto/block/value.h"
 
 #include <stdatomic.h>

@@ -14,7 +14,7 @@
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/lasting.h"
-#include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/write.h"
 
 /* MonoProfilerCallInstrumentationFlags. */
 enum {

@@ -7,8 +7,8 @@
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/record.h"
-#include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/values.h"
+#include "agent/inproc/recorder/write.h"
 
 #include <string.h>
 

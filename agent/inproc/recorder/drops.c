@@ -162,12 +162,17 @@ static void follow_record(window_count *window, uint64_t place, uint32_t tag)
     const uint32_t kind = tag >> SJ_RECORD_FUNCTION_BITS;
     const uint32_t note = tag & SJ_RECORD_FUNCTION_MASK;
     const uint64_t stack = sj_record_frame((const sj_record *)place);
+    sj_alternate_stack *alternate = &window->self->dropped_alternate;
     if (kind == SJ_RECORD_ENTER || kind == SJ_RECORD_LEAVE) {
-        if (window->self->has_own_stack && stack >= slot->stack_low && stack < slot->stack_high) {
+        if (window->self->has_own_stack && stack >= slot->stack_low && stack < slot->stack_high &&
+            !sj_alternate_stack_has(alternate, stack)) {
+            *alternate = (sj_alternate_stack){.span = 0}; /* the handler has ended */
             follow_call(window, place, stack, tag);
             return;
         }
         open->is_unsure = true;
+    } else if (kind == SJ_RECORD_NOTE) {
+        sj_alternate_stack_note(alternate, note, stack);
     }
     open->is_unsure |=
         kind == SJ_RECORD_NOTE && (note == SJ_NOTE_UNWOUND || note == SJ_NOTE_RECORDING);
@@ -257,6 +262,11 @@ bool sj_recorder_arm_window(sj_recorder_thread *self)
     }
     if (self->window_low == end) {
         return false;
+    }
+    self->dropped_alternate = (sj_alternate_stack){.span = 0};
+    if (sj_recorder_is_on_alternate(self, (uint64_t)(uintptr_t)__builtin_frame_address(0))) {
+        self->dropped_alternate.low = self->alternate_low;
+        self->dropped_alternate.span = self->alternate_high - self->alternate_low;
     }
     atomic_signal_fence(memory_order_seq_cst);
     self->cursor = self->window_low;

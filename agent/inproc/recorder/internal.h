@@ -1,9 +1,10 @@
-/* Internal header of the recorder; not included outside this folder. */
+/* Internal header of the recorder. */
 #ifndef SJ_AGENT_INPROC_RECORDER_INTERNAL_H
 #define SJ_AGENT_INPROC_RECORDER_INTERNAL_H
 
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
+#include "agent/inproc/recorder/write.h"
 
 /* A page that the kernel zeroes in a forked child, with or without our fork handlers. */
 typedef struct sj_fork_page {
@@ -32,13 +33,6 @@ typedef struct sj_recorder_state {
 } sj_recorder_state;
 
 extern sj_recorder_state sj_recorder __attribute__((visibility("hidden")));
-
-/* True if a reserved address can hold a record. Probes make the same test. False for every address
- * in a forked child whose recorder has not yet noticed the fork. */
-static inline bool sj_recorder_usable(uint64_t address)
-{
-    return (address & atomic_load_explicit(sj_recorder_usable_mask, memory_order_relaxed)) != 0;
-}
 
 /* Joins two counts that must change together. `most`: the leading slots whose chunks are mapped.
  * `backed`: those of them whose own pages have memory. */
@@ -145,6 +139,15 @@ void sj_recorder_count_window(sj_recorder_thread *self);
 uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64_t ticks,
                               bool has_dropped);
 
+/* True if `here` lies on the alternate stack of the last signal handler, and that stack lies inside
+ * the thread's own stack. After a handler was left by longjmp, that range counts until the next
+ * handler begins. */
+bool sj_recorder_is_on_alternate(const sj_recorder_thread *self, uint64_t here);
+
+/* If the calling thread runs on such a stack, writes the two notes about it at `address`. Returns
+ * the end of what it wrote. */
+uint64_t sj_recorder_put_alternate(const sj_recorder_thread *self, uint64_t address);
+
 /* Points the cursor into the thread's discard window. Returns false if the window has no memory or
  * is full because a probe was interrupted on its last record. The caller then drops the current
  * record alone. */
@@ -157,60 +160,11 @@ void sj_recorder_arm_void(sj_recorder_thread *self, uint32_t records);
  * slot. */
 void sj_recorder_count_drop(sj_recorder_thread *self, uint64_t calls, uint64_t events);
 
-/* Like sj_recorder_advance, for a thread that writes short records. */
-uint64_t sj_recorder_advance_aligned(sj_recorder_thread *self, uint64_t bytes);
-
-/* Moves the cursor by `bytes`, a multiple of a record's size, and returns where they begin. */
-static inline uint64_t sj_recorder_advance(sj_recorder_thread *self, uint64_t bytes)
-{
-    return self->counting.span == 0 ? sj_arch_reserve(&self->cursor, bytes)
-                                    : sj_recorder_advance_aligned(self, bytes);
-}
-
 /* sj_recorder_begin_counting enables call counting for a thread that has a slot, if the recording
  * counts calls. sj_recorder_end_counting disables it. sj_recorder_forget_place makes the thread's
  * next record a whole one. */
 void sj_recorder_begin_counting(sj_recorder_thread *self);
 void sj_recorder_end_counting(sj_recorder_thread *self);
 void sj_recorder_forget_place(sj_recorder_thread *self);
-
-/* Returns the address of a record that the calling thread writes outside of a probe. May wait. */
-static inline uint64_t sj_recorder_reserve(uint32_t tag)
-{
-    const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
-    return sj_recorder_usable(address) ? address : sj_recorder_slow(tag);
-}
-
-/* Like sj_recorder_reserve, but never waits. */
-static inline uint64_t sj_recorder_reserve_at_once(uint32_t tag)
-{
-    const uint64_t address = sj_recorder_advance(&sj_recorder_self, SJ_RECORD_BYTES);
-    return sj_recorder_usable(address) ? address : sj_recorder_slow_at_once(tag);
-}
-
-/* Writes the record of a value. `tag` is that of an SJ_RECORD_VALUE. */
-static inline void sj_recorder_put_value(uint32_t tag, uint64_t stack, uint8_t descriptor,
-                                         sj_record_part part, uint64_t value)
-{
-    const uint64_t address = sj_recorder_reserve(tag);
-    volatile uint32_t *words = (volatile uint32_t *)address;
-    words[0] = (uint32_t)value;
-    words[1] = (uint32_t)(value >> 32);
-    words[2] = ((uint32_t)stack & SJ_RECORD_VALUE_STACK_MASK) | part | (uint32_t)descriptor << 24;
-    /* A nonzero tag marks a complete record. */
-    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
-}
-
-/* Writes a whole record. */
-static inline void sj_recorder_put(uint64_t address, uint64_t ticks, uint64_t stack, uint32_t tag)
-{
-    volatile uint8_t *record = (volatile uint8_t *)address;
-    *(volatile uint32_t *)record = (uint32_t)ticks;
-    *(volatile uint16_t *)(record + 4) = (uint16_t)(ticks >> 32);
-    *(volatile uint16_t *)(record + 6) = (uint16_t)stack;
-    *(volatile uint32_t *)(record + 8) = (uint32_t)(stack >> 16);
-    /* A nonzero tag marks a complete record. */
-    atomic_store_explicit((_Atomic uint32_t *)(address + 12), tag, memory_order_release);
-}
 
 #endif

@@ -52,7 +52,11 @@ size_t sj_recorder_stack_room(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     const sj_thread_slot *slot = own_stack(here);
-    return slot != NULL ? here - slot->stack_low : 0;
+    if (slot == NULL) {
+        return 0;
+    }
+    const bool is_alternate = sj_recorder_is_on_alternate(&sj_recorder_self, here);
+    return here - (is_alternate ? sj_recorder_self.alternate_low : slot->stack_low);
 }
 
 size_t sj_recorder_readable(uint64_t address)

@@ -7,6 +7,7 @@
 #ifndef SJ_AGENT_INPROC_RECORDER_RECORDER_H
 #define SJ_AGENT_INPROC_RECORDER_RECORDER_H
 
+#include "agent/abi/alternate_stack.h"
 #include "agent/abi/arena.h"
 #include "agent/abi/link.h"
 #include "agent/abi/record.h"
@@ -86,6 +87,10 @@ typedef struct sj_recorder_thread {
     _Alignas(16) sj_record trash; /* receives a single dropped record */
     /* calls that are open in spite of the records dropped since the last notes */
     sj_recorder_open_calls open;
+    /* bounds of the alternate stack of the last signal handler that ran on one; 0, 0: none */
+    uint64_t alternate_low;
+    uint64_t alternate_high;
+    sj_alternate_stack dropped_alternate; /* as the records in the discard window say */
 } sj_recorder_thread;
 
 extern __thread sj_recorder_thread sj_recorder_self
@@ -218,6 +223,13 @@ uint64_t sj_recorder_slow(uint32_t tag);
 /* Ends the calling thread's slow path or wait if its frame lies from `low` up to `high`. Called
  * when a signal handler has made the thread continue elsewhere. Async-signal-safe. */
 void sj_recorder_leave(uint64_t low, uint64_t high);
+
+/* Reports a signal handler of the calling thread that runs on the alternate stack from `low` up to
+ * `high`: sj_recorder_begin_handler when it begins, sj_recorder_end_handler when it returns. If
+ * that stack lies inside the thread's own stack, a note precedes the handler's records. Does not
+ * block; makes no system call. Async-signal-safe. */
+void sj_recorder_begin_handler(uint64_t low, uint64_t high);
+void sj_recorder_end_handler(void);
 
 /* Like sj_recorder_slow, but never waits. Async-signal-safe. */
 uint64_t sj_recorder_slow_at_once(uint32_t tag);

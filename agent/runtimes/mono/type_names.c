@@ -1,5 +1,7 @@
 #include "agent/runtimes/mono/type_names.h"
 
+#include "proto/base/bisect.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -185,17 +187,9 @@ static void add_variable(const sj_type_names *names, uint32_t owner, uint32_t nu
 {
     enum { NUMBER = 0, OWNER = 2, NAME = 3 };
     const sj_assembly *assembly = names->assembly;
-    uint32_t low = 1;
-    uint32_t high = assembly->tables[SJ_TABLE_GENERIC_PARAM].rows + 1;
     char plain[16];
-    while (low < high) {
-        const uint32_t middle = low + (high - low) / 2;
-        if (sj_assembly_cell(assembly, SJ_TABLE_GENERIC_PARAM, middle, OWNER) < owner) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
+    uint32_t low = SJ_BISECT(1, assembly->tables[SJ_TABLE_GENERIC_PARAM].rows + 1, i,
+                             sj_assembly_cell(assembly, SJ_TABLE_GENERIC_PARAM, i, OWNER) < owner);
     for (; sj_assembly_cell(assembly, SJ_TABLE_GENERIC_PARAM, low, OWNER) == owner; low++) {
         if (sj_assembly_cell(assembly, SJ_TABLE_GENERIC_PARAM, low, NUMBER) == number) {
             add_cell(names, SJ_TABLE_GENERIC_PARAM, low, NAME, text);

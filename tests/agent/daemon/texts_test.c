@@ -170,6 +170,43 @@ static void names_and_tags_are_checked_and_kept(void **state)
     assert_int_equal(about.st_mode & 0777, 0600);
 }
 
+static void expect_collectors(const char *const *urls, size_t count)
+{
+    sj_enrolment enrolment;
+    sj_error error = {0};
+    assert_int_equal(sj_enrolment_load(&enrolment, &error), SJ_OK);
+    assert_int_equal(enrolment.count, count);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(enrolment.collectors[i].url, urls[i]);
+    }
+    sj_enrolment_deinit(&enrolment);
+}
+
+static void collectors_are_kept_in_order_and_forgotten(void **state)
+{
+    (void)state;
+    sj_error error = {0};
+    sj_enrolment enrolment;
+    write_state(
+        "collector.json",
+        "{\"collector\": \"tcp://a:1\", \"token\": \"ta\", \"certificate\": \"ca\", \"more\":"
+        " [{\"collector\": \"tcp://b:1\", \"token\": \"tb\"},"
+        " {\"collector\": \"tcp://c:1\", \"token\": \"tc\"}]}");
+    expect_collectors((const char *const[]){"tcp://a:1", "tcp://b:1", "tcp://c:1"}, 3);
+    assert_int_equal(sj_enrolment_forget("tcp://d:1", &error), SJ_ENOTFOUND);
+    assert_int_equal(sj_enrolment_forget("tcp://b:1", &error), SJ_OK);
+    assert_int_equal(sj_enrolment_forget("tcp://a:1", &error), SJ_OK);
+    expect_collectors((const char *const[]){"tcp://c:1"}, 1);
+    assert_int_equal(sj_enrolment_load(&enrolment, &error), SJ_OK);
+    assert_string_equal(enrolment.collectors[0].token, "tc");
+    assert_null(enrolment.collectors[0].certificate);
+    sj_enrolment_deinit(&enrolment);
+    assert_int_equal(sj_enrolment_forget("tcp://c:1", &error), SJ_EINVAL);
+    write_state("collector.json", "{\"collector\": \"tcp://a:1\", \"token\": \"ta\", \"more\":"
+                                  " [{\"collector\": \"tcp://b:1\"}]}");
+    assert_int_equal(sj_enrolment_load(&enrolment, &error), SJ_ECORRUPT);
+}
+
 static void rules_of_the_collector_are_checked_as_a_whole(void **state)
 {
     (void)state;
@@ -224,6 +261,7 @@ int main(void)
         CASE(a_catalogue_is_read_anew_and_its_place_is_reported),
         CASE(invitations_that_cannot_be_good_are_refused_before_anyone_is_asked),
         CASE(names_and_tags_are_checked_and_kept),
+        CASE(collectors_are_kept_in_order_and_forgotten),
         CASE(rules_of_the_collector_are_checked_as_a_whole),
         CASE(the_first_rule_that_fits_holds),
     };

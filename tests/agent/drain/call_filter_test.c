@@ -75,6 +75,15 @@ void __wrap_sj_assembler_visit_open(const sj_assembler *assembler,
     (void)context;
 }
 
+static sj_alternate_stack alternate; /* the assembler's */
+
+sj_alternate_stack __wrap_sj_assembler_get_alternate(const sj_assembler *assembler);
+sj_alternate_stack __wrap_sj_assembler_get_alternate(const sj_assembler *assembler)
+{
+    (void)assembler;
+    return alternate;
+}
+
 static uint64_t oldest_ticks; /* latest value that the triggers received */
 
 uint32_t __wrap_sj_triggers_overdue(sj_triggers *triggers, uint32_t bits, uint64_t age_ticks,
@@ -124,6 +133,7 @@ static int set_up(void **state)
     gap_count = 0;
     open_function = 0;
     oldest_ticks = 0;
+    alternate = (sj_alternate_stack){.span = 0};
     assert_int_equal(sj_unhooked_set_new(&f.unhooked), SJ_OK);
     const sj_call_filter_thread thread = {.freed = f.unhooked,
                                           .name = "test",
@@ -218,6 +228,46 @@ static void calls_that_are_too_deep_are_kept_out(void **state)
     call_both(f, 500);
     assert_int_equal(passed_count, 2);
     assert_passed(1, SJ_RECORD_LEAVE, OUTER);
+}
+
+/* OUTER's frame holds the alternate stack. */
+static void a_handler_on_an_alternate_stack_inside_the_own_one_ends_no_call(void **state)
+{
+    fixture *f = *state;
+    f->policy.max_depth = 1;
+    ask(f, 0);
+    enter(f, 100, OUTER, STACK);
+    enter(f, 110, INNER, STACK - 1024);
+    feed(f, 120, SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_LOW, STACK - 512);
+    feed(f, 121, SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_HIGH, STACK - 8);
+    enter(f, 130, INNER, STACK - 64); /* in the handler, which leaves by longjmp */
+    enter(f, 140, INNER, STACK - 2048);
+    leave(f, 150, INNER, STACK - 2048);
+    leave(f, 160, INNER, STACK - 1024);
+    leave(f, 170, OUTER, STACK);
+    enter(f, 180, INNER, STACK - 64); /* the array is gone */
+    leave(f, 190, INNER, STACK - 64);
+    assert_int_equal(passed_count, 8);
+    assert_passed(0, SJ_RECORD_ENTER, OUTER);
+    assert_passed(1, SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_LOW);
+    assert_passed(2, SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_HIGH);
+    assert_passed(3, SJ_RECORD_ENTER, INNER);
+    assert_passed(4, SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_LOW);
+    assert_int_equal(sj_record_stack(&passed[4]), 0);
+    assert_passed(5, SJ_RECORD_LEAVE, OUTER);
+    assert_passed(6, SJ_RECORD_ENTER, INNER);
+}
+
+static void a_handler_may_run_on_an_alternate_stack_when_the_policy_comes(void **state)
+{
+    fixture *f = *state;
+    alternate = (sj_alternate_stack){.low = STACK - 512, .span = 504};
+    ask(f, 50);
+    enter(f, 100, INNER, STACK - 64);
+    enter(f, 110, OUTER, STACK - 1024); /* the handler is left */
+    assert_int_equal(passed_count, 2);
+    assert_passed(0, SJ_RECORD_ENTER, INNER);
+    assert_passed(1, SJ_RECORD_NOTE, SJ_NOTE_ALTERNATE_LOW);
 }
 
 static sj_record make_value(uint32_t function, uint64_t stack, uint32_t position, uint64_t bits)
@@ -571,6 +621,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(long_calls_pass_with_their_callers_in_order, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(calls_that_are_too_deep_are_kept_out, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_handler_on_an_alternate_stack_inside_the_own_one_ends_no_call, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(
+            a_handler_may_run_on_an_alternate_stack_when_the_policy_comes, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_go_with_calls_that_are_held_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(values_go_with_calls_that_are_long_enough, set_up,
                                         tear_down),

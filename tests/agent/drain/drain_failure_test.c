@@ -7,8 +7,10 @@
 #include "tests/support/fake_arena.h"
 #include "tests/support/test_session.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -73,6 +75,20 @@ sj_status __wrap_sj_assembler_new(const sj_assembler_options *options,
     sj_assembler_options small = *options;
     small.block_events = BLOCK_EVENTS;
     return __real_sj_assembler_new(&small, sink, assembler);
+}
+
+static _Atomic uint32_t mapping_failures; /* number of mappings of files that fail from now on */
+
+void *__real_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
+{
+    if (fd >= 0 && atomic_load(&mapping_failures) > 0) {
+        atomic_fetch_sub(&mapping_failures, 1);
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    return __real_mmap(address, bytes, protection, flags, fd, offset);
 }
 
 /* Returns the pid of a process that has ended. */
@@ -295,6 +311,46 @@ static void what_is_recorded_after_the_failure_is_sent(void **state)
     tear_down(&f);
 }
 
+/* Writes to `*drain` the counters of a process whose arena cannot be mapped `failures` times. */
+static void drain_unmappable(uint32_t failures, pid_t pid, fixture *f, sj_drain_counters *drain)
+{
+    bool busy = false;
+    set_up(f, pid, NULL, true);
+    record(f, &f->threads[0]);
+    atomic_store(&mapping_failures, failures);
+    (void)!sj_drain_step(f->drain, &busy);
+    sj_drain_finish(f->drain);
+    assert_true(atomic_load(&mapping_failures) == 0 || failures == UINT32_MAX);
+    atomic_store(&mapping_failures, 0);
+    sj_drain_get_counters(f->drain, drain);
+}
+
+static void an_arena_is_mapped_once_there_is_memory(void **state)
+{
+    fixture f;
+    sj_drain_counters drain;
+    (void)state;
+    drain_unmappable(1, end_process(), &f, &drain);
+    assert_int_equal(drain.processes_without_arena, 0);
+    check(&f);
+    tear_down(&f);
+    drain_unmappable(1, getpid(), &f, &drain);
+    assert_int_equal(drain.failure, SJ_OK);
+    assert_int_equal(drain.processes_without_arena, 0);
+    check(&f);
+    tear_down(&f);
+}
+
+static void a_process_whose_arena_is_never_mapped_is_counted(void **state)
+{
+    fixture f;
+    sj_drain_counters drain;
+    (void)state;
+    drain_unmappable(UINT32_MAX, end_process(), &f, &drain);
+    assert_int_equal(drain.processes_without_arena, 1);
+    tear_down(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +358,8 @@ int main(void)
         cmocka_unit_test(nor_does_one_that_lasts),
         cmocka_unit_test(nor_does_a_profile),
         cmocka_unit_test(what_is_recorded_after_the_failure_is_sent),
+        cmocka_unit_test(an_arena_is_mapped_once_there_is_memory),
+        cmocka_unit_test(a_process_whose_arena_is_never_mapped_is_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

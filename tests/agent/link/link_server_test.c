@@ -3,7 +3,12 @@
 #include "agent/planner/plan_file.h"
 #include "tests/support/check.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -25,6 +30,20 @@ typedef struct fixture {
     char document[300];
     sj_status verdict; /* the reply to documents */
 } fixture;
+
+static atomic_int poll_failures; /* number of calls of poll that fail from now on */
+
+int __real_poll(struct pollfd *polled, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *polled, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *polled, nfds_t count, int timeout_ms)
+{
+    if (atomic_load(&poll_failures) > 0) {
+        atomic_fetch_sub(&poll_failures, 1);
+        errno = ENOMEM;
+        return -1;
+    }
+    return __real_poll(polled, count, timeout_ms);
+}
 
 static sj_status note_joined(void *context, const sj_link_process *process)
 {
@@ -163,6 +182,42 @@ static int say_module(int fd, const char *path, bool is_main, void *answer, size
 {
     send_module(fd, path, is_main);
     return hear(fd, answer, capacity);
+}
+
+/* Waits until all failures of poll have happened. */
+static void wait_for_failures(void)
+{
+    while (atomic_load(&poll_failures) > 0) {
+        sched_yield();
+    }
+}
+
+static void test_the_server_goes_on_after_poll_fails(void **state)
+{
+    fixture *f = *state;
+    sj_link_welcome welcome;
+    atomic_store(&poll_failures, 3);
+    const int first = connect_agent(f); /* ends the poll that runs */
+    wait_for_failures();
+    const int second = connect_agent(f);
+    say_hello(second, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
+    assert_int_equal(hear(second, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
+    close(first);
+    close(second);
+}
+
+static void test_the_server_ends_while_poll_fails(void **state)
+{
+    fixture *f = *state;
+    atomic_store(&poll_failures, INT_MAX);
+    const int fd = connect_agent(f);
+    while (atomic_load(&poll_failures) == INT_MAX) {
+        sched_yield();
+    }
+    sj_link_server_stop(f->server);
+    f->server = NULL;
+    atomic_store(&poll_failures, 0);
+    close(fd);
 }
 
 static void test_whole_conversation(void **state)
@@ -497,6 +552,8 @@ static void test_policies_are_handed_over_and_answered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_the_server_goes_on_after_poll_fails),
+        WITH_FIXTURE(test_the_server_ends_while_poll_fails),
         WITH_FIXTURE(test_whole_conversation),
         WITH_FIXTURE(a_process_that_waits_for_a_plan_holds_up_no_other),
         WITH_FIXTURE(test_system_libraries_and_unplannable_files_are_skipped),

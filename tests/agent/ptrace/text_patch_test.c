@@ -255,6 +255,28 @@ static void test_a_thread_on_a_jump_that_is_removed_has_taken_it(void **state)
     sj_text_change_deinit(&change);
 }
 
+static void test_a_thread_goes_back_where_instructions_may_be_repeated(void **state)
+{
+    victim *self = *state;
+    sj_text_patch_report report = {0};
+    sj_text_change change;
+    sj_registers found;
+    sj_text_patch *patch = calloc(1, sizeof(*patch));
+    assert_non_null(patch);
+    *patch = (sj_text_patch){
+        .address = self->text, .group = 1, .bytes = 1, .window = WINDOW, .repeats = true};
+    assert_int_equal(sj_text_change_init(&self->target, patch, 1, &change), SJ_OK);
+    stop_at_start(self);
+    place_victim(self->pid, self->text, PLACE_INSIDE);
+    assert_int_equal(sj_text_change_clear(&self->target, &(sj_signal_returns){0}, &change, &report),
+                     SJ_OK);
+    assert_int_equal(sj_registers_get(self->pid, &found), SJ_OK);
+    assert_int_equal(found.pc, self->text);
+    assert_int_equal(report.refused, 0);
+    sj_tracee_resume_all(&self->target);
+    sj_text_change_deinit(&change);
+}
+
 static void test_memory_that_is_not_there_is_an_error(void **state)
 {
     victim *self = *state;
@@ -277,6 +299,8 @@ int main(void)
                                         start, stop),
         cmocka_unit_test_setup_teardown(test_a_thread_on_a_jump_that_is_removed_has_taken_it, start,
                                         stop),
+        cmocka_unit_test_setup_teardown(test_a_thread_goes_back_where_instructions_may_be_repeated,
+                                        start, stop),
         cmocka_unit_test_setup_teardown(test_memory_that_is_not_there_is_an_error, start, stop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

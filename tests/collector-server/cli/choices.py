@@ -4,6 +4,7 @@ their callers - equal sums over the rows of `calls`.
 
 choices.py BUILD_FOLDER
 """
+import json
 import os
 import sqlite3
 import sys
@@ -96,6 +97,46 @@ def tree_agrees(sojourn, database, calls, options, chosen):
         # a path lasts as long as the calls below it, and a window may show more of these
         check(count == expected[path][0] and total >= expected[path][1] - count,
               f"{options}: {path}: {count, total} is not {expected[path]}")
+
+
+def export_agrees(sojourn, database, options, chosen):
+    """An export has the chosen calls only, and each ends before its caller does."""
+    done = sojourn.run(["export", "--format", "chrome-json", *options, database], capture_output=True, text=True)
+    check(done.returncode == 0, f"export {options}: {done.stderr}")
+    open_calls = defaultdict(list)
+    found = []
+    for event in json.loads(done.stdout)["traceEvents"]:
+        stack = open_calls[event["tid"]]
+        if event["ph"] == "B":
+            stack.append(event)
+            found.append(event["name"])
+        elif event["ph"] == "E":
+            began = stack.pop()
+            check(began["name"] == event["name"] and began["ts"] <= event["ts"], f"{options}: {began} ends with {event}")
+    names = sorted(row["name"] for row in chosen)
+    check(len(names) > 1 and sorted(found) == names, f"export {options}: {len(found)} calls, not {len(names)}")
+    done = sojourn.run(["export", *options, database], capture_output=True, text=True)
+    entered = sorted(line.split("enter:")[1].split(" tid:")[0].split("(")[0] for line in done.stdout.splitlines() if "]enter:" in line)
+    check(entered == sorted(name.split("(")[0] for name in names), f"function.txt {options}: {len(entered)} calls, not {len(names)}")
+
+
+def exported_parts(sojourn, database, calls):
+    everything = sorted(calls.rows, key=lambda row: row["start_ns"])
+    moments = [everything[len(everything) * part // 8]["start_ns"] for part in (1, 2, 5, 6)]
+    with sqlite3.connect(database) as connection:
+        for number, at in enumerate(moments):
+            connection.execute("INSERT INTO marks (session_id, number, name, is_end, at_ns) VALUES (1, ?, 'twice', ?, ?)",
+                               (1100 + number, number % 2, at))
+    twice = [row for row in everything if moments[0] <= row["start_ns"] < moments[1] or moments[2] <= row["start_ns"] < moments[3]]
+    below = [row for row in everything if any(one["name"] == "s_thread_work" for one in (row, *calls.callers(row)))]
+    shallow = [row for row in everything if row["depth"] <= 1]
+    thread = below[0]["thread"]
+    on_thread = [row for row in everything if row["thread"] == thread]
+    for options, chosen in (([], everything), (["--mark", "twice"], twice), (["--function", "s_thread_work"], below),
+                            (["--depth", "1"], shallow), (["--thread", str(thread)], on_thread)):
+        export_agrees(sojourn, database, options, chosen)
+    done = sojourn.run(["export", "--format", "callgrind", "--mark", "twice", database], capture_output=True, text=True)
+    check(done.returncode == 2 and "whole sessions" in done.stderr, f"a part as callgrind: {done}")
 
 
 def parts(sojourn, database, calls):
@@ -222,6 +263,23 @@ def own_output(sojourn, database):
             check(done.returncode == 1 and "is the database" in done.stderr and file.read() == before, f"{command}: {done}")
 
 
+def failed_export(sojourn, database):
+    """A failed export leaves no new file, and an older one as it was."""
+    folder = sojourn.path("exports")
+    os.mkdir(folder)
+    old = os.path.join(folder, "old.info")
+    with open(old, "w", encoding="utf-8") as file:
+        file.write("older")
+    for name in ("old.info", "new.info"):
+        done = sojourn.run(["export", "-o", os.path.join(folder, name), database], capture_output=True, text=True)
+        check(done.returncode == 3 and "sojourn symbols" in done.stderr, f"coverage without lines: {done}")
+    with open(old, encoding="utf-8") as file:
+        check(file.read() == "older", "a failed export changed an older file")
+    check(os.listdir(folder) == ["old.info"], f"a failed export left {os.listdir(folder)}")
+    done = sojourn.run(["export", "-o", os.path.join(folder, "old.folded"), database], capture_output=True, text=True)
+    check(done.returncode == 0 and sorted(os.listdir(folder)) == ["old.folded", "old.info"], f"a whole export: {done}")
+
+
 def digits(sojourn, database):
     """A uuid that begins with digits only, as lists show it, names its session."""
     connection = sqlite3.connect(database)
@@ -247,11 +305,13 @@ def test(sojourn, _):
     calls = Calls(sojourn, database)
     check(len(calls.rows) > 3000, f"{len(calls.rows)} calls")
     parts(sojourn, database, calls)
+    exported_parts(sojourn, database, calls)
     functions(sojourn, database, calls)
     texts(sojourn, database)
     recursion(sojourn, samples)
     open_calls(sojourn)
     own_output(sojourn, database)
+    failed_export(sojourn, database)
     digits(sojourn, database)
 
 

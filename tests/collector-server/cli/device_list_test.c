@@ -1,6 +1,6 @@
 /* The list of devices: the last takeover of each, and the growth of its work. */
-#include "collector-server/cli/device_list.h"
 #include "collector-server/store/database.h"
+#include "schema/queries/cli/devices.h"
 #include "tests/support/check.h"
 
 #include <unistd.h>
@@ -37,7 +37,7 @@ static void the_list_grows_with_devices_and_events(void **state)
     (void)state;
     sqlite3 *database = make_database(path);
     sqlite3_stmt *row = NULL;
-    assert_int_equal(sqlite3_prepare_v2(database, sj_device_list_sql, -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(database, sj_devices_data_sql, -1, &row, NULL), SQLITE_OK);
     const int note = sqlite3_column_count(row) - 1;
     for (; sqlite3_step(row) == SQLITE_ROW; rows++) {
         const char *text = (const char *)sqlite3_column_text(row, note);

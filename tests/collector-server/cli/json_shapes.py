@@ -141,7 +141,8 @@ def test(sojourn, arguments):
     mistakes = sojourn.path("mistakes.db")
     sojourn.run(["record", "-q", "--zombies", "heap", "-o", mistakes, "--",
                  os.path.join(samples, "zombies", "gcc-O0", "heap"), "1", "2"], capture_output=True)
-    for name, words in {"report": [database], "tree": ["--all", database], "replay": [database],
+    sojourn.run(["token", "add", "anna", "--role", "reader", "-d", database], capture_output=True, check=True)
+    for name, words in {"token": ["-d", database, "list"], "audit": [database], "report": [database], "tree": ["--all", database], "replay": [database],
                         "sessions": [database], "devices": [database],
                         "diff": ["--all", "1", "2", database], "zombies": ["-d", mistakes],
                         "functions": [os.path.join(samples, "ends")], "doctor": [], "version": [], "ps": ["--all"],

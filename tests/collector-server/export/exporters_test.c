@@ -1,4 +1,5 @@
 #include "collector-server/export/exporter.h"
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 #include "proto/base/utf8_text.h"
 #include "tests/support/trace_maker.h"
@@ -48,7 +49,8 @@ static char *export_text(const char *format)
     sj_error error = {0};
     const sj_exporter *exporter = sj_exporter_find(format);
     assert_non_null(exporter);
-    assert_int_equal(exporter->write(database, 1, output, &error), SJ_OK);
+    assert_int_equal(exporter->write(database, &(sj_call_part){.session_id = 1}, output, &error),
+                     SJ_OK);
     fclose(output);
     return text;
 }
@@ -210,6 +212,84 @@ static void what_was_recorded_of_a_call_is_in_its_event(void **state)
     database = without_values;
 }
 
+static void the_name_of_a_file_tells_its_format(void **state)
+{
+    (void)state;
+    static const char *const files[][2] = {
+        {"a/trace.json", "chrome-json"}, {"a.speedscope.json", "speedscope"},
+        {"a.b.perfetto", "perfetto"},    {"a.pftrace", "perfetto"},
+        {"coverage.info", "lcov"},       {"calls.parquet", "parquet"},
+        {"a.report.txt", "report.txt"}};
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); ++i) {
+        const sj_exporter *exporter = sj_exporter_of_file(files[i][0]);
+        assert_non_null(exporter);
+        assert_string_equal(exporter->name, files[i][1]);
+    }
+    assert_null(sj_exporter_of_file("-"));
+    assert_null(sj_exporter_of_file("function.txt"));
+    assert_null(sj_exporter_of_file(".json"));
+}
+
+static int64_t line_of(const char *text, const char *start)
+{
+    const char *at = strstr(text, start);
+    assert_non_null(at);
+    return atoll(at + strlen(start));
+}
+
+/* Gives two functions a line, one of them twice entered, and asks for their coverage. */
+static void lcov_counts_functions_whose_lines_are_known(void **state)
+{
+    (void)state;
+    static const char lined_path[] = "exporters_lined.db";
+    sqlite3 *without_lines = database;
+    sqlite3 *written = NULL;
+    trace made;
+    sj_error error = {0};
+    const trace_shape shape = {.seed = 6,
+                               .sessions = 1,
+                               .streams = 1,
+                               .calls = 40,
+                               .block_events = 100,
+                               .functions = 4,
+                               .max_depth = 5};
+    make_trace(lined_path, &shape, &made);
+    free_trace(&made);
+    assert_int_equal(sqlite3_open(lined_path, &written), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(written,
+                                  "INSERT INTO function_lines SELECT function_id, 'a.c', 10 FROM"
+                                  " function_stats WHERE calls > 0 ORDER BY function_id LIMIT 1;"
+                                  "INSERT INTO function_lines SELECT function_id, 'b.c', 7 FROM"
+                                  " function_stats WHERE calls > 0 ORDER BY function_id LIMIT 2"
+                                  " OFFSET 1;"
+                                  "UPDATE function_stats SET calls = 0 WHERE function_id = (SELECT"
+                                  " max(function_id) FROM function_lines)",
+                                  NULL, NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(written);
+    assert_int_equal(sj_database_open_reader(lined_path, &database, &error), SJ_OK);
+    char *text = export_text("lcov");
+    assert_int_equal(count_of(text, "SF:"), 2);
+    assert_int_equal(count_of(text, "end_of_record"), 2);
+    assert_int_equal(line_of(text, "DA:10,"), ask("SELECT calls FROM function_stats JOIN"
+                                                  " function_lines USING (function_id) WHERE"
+                                                  " line = 10",
+                                                  NULL));
+    const char *second = strstr(text, "SF:b.c");
+    assert_non_null(second);
+    assert_int_equal(line_of(second, "FNF:"), 2);
+    assert_int_equal(line_of(second, "FNH:"), 1);
+    assert_int_equal(line_of(second, "LF:"), 1);
+    assert_int_equal(line_of(second, "LH:"), 1);
+    assert_int_equal(line_of(second, "DA:7,"),
+                     ask("SELECT max(calls) FROM function_stats JOIN function_lines USING"
+                         " (function_id) WHERE line = 7",
+                         NULL));
+    free(text);
+    sqlite3_close(database);
+    database = without_lines;
+}
+
 static void an_unknown_format_is_not_found(void **state)
 {
     (void)state;
@@ -225,6 +305,8 @@ int main(void)
         cmocka_unit_test(folded_self_times_add_up),
         cmocka_unit_test(bytes_that_are_no_utf8_are_replaced),
         cmocka_unit_test(what_was_recorded_of_a_call_is_in_its_event),
+        cmocka_unit_test(the_name_of_a_file_tells_its_format),
+        cmocka_unit_test(lcov_counts_functions_whose_lines_are_known),
         cmocka_unit_test(an_unknown_format_is_not_found),
     };
     return cmocka_run_group_tests(tests, open_trace, close_trace);

@@ -33,6 +33,41 @@ static void one_copy_is_news_once_and_again_after_ten_minutes(void **state)
     sj_device_instances_free(all);
 }
 
+/* All copies poll in turn, so each has been forgotten or was never known before it returns. */
+static void any_number_of_copies_is_news(void **state)
+{
+    static const int64_t counts[] = {2, 8, 9, 50, 1000};
+    (void)state;
+    sj_device_instances *all = sj_device_instances_new();
+    assert_non_null(all);
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        unsigned news = 0;
+        for (int64_t poll = 0; poll < 4 * counts[i]; poll++) {
+            const uint64_t now = 1 + (uint64_t)(poll * 60000 / counts[i]);
+            news += sj_device_instances_note(all, counts[i], 1 + poll % counts[i], now).is_news;
+        }
+        assert_int_equal(news, 1);
+    }
+    sj_device_instances_free(all);
+}
+
+/* While a device has more processes than are remembered, one that polls again has not restarted. */
+static void a_process_that_is_not_remembered_starts_once(void **state)
+{
+    (void)state;
+    sj_device_instances *all = sj_device_instances_new();
+    assert_non_null(all);
+    for (int64_t instance = 1; instance <= 2 * SJ_DEVICE_INSTANCES_MAX; instance++) {
+        assert_true(sj_device_instances_note(all, 1, instance, 10).is_restart);
+    }
+    for (int i = 0; i < 3; i++) {
+        const sj_instance_verdict again =
+            sj_device_instances_note(all, 1, 2 * SJ_DEVICE_INSTANCES_MAX, 20);
+        assert_false(again.is_restart || again.is_proof);
+    }
+    sj_device_instances_free(all);
+}
+
 /* A daemon that is restarted repeatedly is not a copy, however long this lasts. */
 static void restarts_prove_nothing(void **state)
 {
@@ -83,6 +118,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_copy_is_news_once_and_again_after_ten_minutes),
+        cmocka_unit_test(any_number_of_copies_is_news),
+        cmocka_unit_test(a_process_that_is_not_remembered_starts_once),
         cmocka_unit_test(restarts_prove_nothing),
         cmocka_unit_test(a_poll_replaces_that_of_its_own_process),
     };

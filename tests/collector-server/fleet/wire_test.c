@@ -229,8 +229,7 @@ static void start_collector(void)
     assert_int_equal(sj_fleet_service_start(&fleet, &test->service, &error), SJ_OK);
     const sj_ingest_options options = {
         .urls = urls, .url_count = 1, .gate = sj_fleet_service_gate(test->service)};
-    const sj_sinks sinks = {.list = {{&sj_sqlite_sink, test->lab.store}}, .count = 1};
-    assert_int_equal(sj_ingest_start(&sinks, &options, &test->ingest, &error), SJ_OK);
+    assert_int_equal(sj_ingest_start(test->lab.store, &options, &test->ingest, &error), SJ_OK);
     assert_int_equal(sj_fleet_open(test->lab.path, &test->fleet, &error), SJ_OK);
 }
 

@@ -5,6 +5,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,13 +44,35 @@ static sj_status newest_version(sj_forward_target *target, const sj_forward_tabl
     return SJ_OK;
 }
 
+static size_t months_taken = SIZE_MAX; /* most months of one insert that the target takes */
+static size_t months_seen;             /* most months of one insert so far */
+
+/* Counts the months of rows. The test's days are 31 apart, so no two of them are in one month. */
+static size_t count_days(const sj_native_rows *rows)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < rows->rows; ++i) {
+        size_t before = 0;
+        while (before < i &&
+               memcmp(rows->days.bytes + 2 * before, rows->days.bytes + 2 * i, 2) != 0) {
+            before++;
+        }
+        count += before == i;
+    }
+    return count;
+}
+
 static sj_status write_rows(sj_forward_target *target, const sj_forward_table *table,
                             const sj_native_rows *rows, sj_error *error)
 {
     (void)target;
     (void)table;
-    (void)error;
     assert_true(rows->rows != 0);
+    const size_t months = count_days(rows);
+    if (months > months_taken) {
+        return sj_fail(error, SJ_ELIMIT, "Too many partitions");
+    }
+    months_seen = months > months_seen ? months : months_seen;
     return SJ_OK;
 }
 
@@ -219,11 +242,56 @@ static void test_what_is_given_is_newer_than_what_either_side_has(void **unused)
     rmdir(folder);
 }
 
+/* Sends everything, and returns the most months of one insert. */
+static size_t months_of_all(const char *path, const char *name)
+{
+    const sj_forward_options options = {.url = name};
+    sj_forwarder *forwarder = NULL;
+    sj_error error = {0};
+    uint64_t sent = 0;
+    uint64_t all = 0;
+    months_seen = 0;
+    assert_int_equal(sj_forwarder_open(path, &taking_all, &options, &forwarder, &error), SJ_OK);
+    do {
+        assert_int_equal(sj_forwarder_round(forwarder, &sent, &error), SJ_OK);
+        all += sent;
+    } while (sent != 0);
+    sj_forwarder_close(forwarder);
+    assert_int_equal(all, SESSIONS + 55);
+    return months_seen;
+}
+
+/* ClickHouse refuses an insert into more than 100 partitions, or fewer if it is configured so. */
+static void test_no_insert_has_rows_of_too_many_months(void **unused)
+{
+    char folder[] = "/tmp/sj_forwarder_XXXXXX";
+    char path[64];
+    (void)unused;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof(path), "%s/lab.db", folder);
+    make_database(path);
+    change(path, "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 55)"
+                 " INSERT INTO sessions(session_id, uuid, device_id, state, command,"
+                 " started_realtime_ns, ended_realtime_ns, started_ticks, tick_ns_numerator,"
+                 " tick_ns_denominator) SELECT 100 + i, randomblob(16), 1, 'completed', './app',"
+                 " i * 31 * 86400000000000, i * 31 * 86400000000000 + 1, 0, 1, 1 FROM n");
+    change(path, "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 55)"
+                 " INSERT INTO commands(device_id, kind, state, timeout_ms, created_realtime_ns)"
+                 " SELECT 1, 'list', 'done', 1, i * 31 * 86400000000000 FROM n");
+    assert_int_equal(months_of_all(path, "usual"), 50);
+    months_taken = 10;
+    assert_int_equal(months_of_all(path, "limited"), 1);
+    months_taken = SIZE_MAX;
+    unlink(path);
+    rmdir(folder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_session_is_two_steps),
         cmocka_unit_test(test_long_names_are_given_once),
+        cmocka_unit_test(test_no_insert_has_rows_of_too_many_months),
         cmocka_unit_test(test_what_is_given_is_newer_than_what_either_side_has)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

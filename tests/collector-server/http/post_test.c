@@ -211,7 +211,7 @@ static void a_command_is_queued_with_its_audit(void **state)
     free(long_body);
     assert_int_equal(
         count("SELECT count(*) FROM commands WHERE kind = 'launch' AND state = 'queued'"
-              " AND requested_by = 'http' AND timeout_ms = 5000 AND device_id = 1"),
+              " AND requested_by = 'token:admin' AND timeout_ms = 5000 AND device_id = 1"),
         1);
 }
 
@@ -280,7 +280,7 @@ static void notes_are_written_on_sessions_and_taken_back(void **state)
     expect_change("{\"sessions\": [\"1\"], \"do\": \"note\", \"value\": \"'); DROP TABLE x; --\"}",
                   202, "before");
     assert_int_equal(count("SELECT count(*) FROM annotations WHERE session_id = 1 AND author ="
-                           " 'http' AND start_ns = 100 AND end_ns = 900"),
+                           " 'token:admin' AND start_ns = 100 AND end_ns = 900"),
                      1);
     assert_int_equal(count("SELECT count(*) FROM annotations WHERE start_ns IS NULL"), 1);
     static const char *const wrong[] = {

@@ -30,7 +30,7 @@ typedef struct fixture {
     char database[64];
     char spool_path[64];
     char url[2][96];
-    sj_sinks sinks;
+    sj_store *store;
     sj_ingest *ingest;
     sj_spool *spool;
     sj_uplink *uplink;
@@ -70,7 +70,7 @@ static int free_port(void)
 static void start_collector(fixture *test, uint64_t max_bytes)
 {
     const char *urls[] = {test->url[0], test->url[1]};
-    const sj_sink_options store = {.path = test->database, .create = true, .max_bytes = max_bytes};
+    const sj_store_options store = {.path = test->database, .create = true, .max_bytes = max_bytes};
     const sj_ingest_options ingest = {.urls = urls,
                                       .url_count = 2,
                                       .watchdog_ms = 200,
@@ -78,14 +78,14 @@ static void start_collector(fixture *test, uint64_t max_bytes)
                                       .queue_bytes = test->queue_bytes,
                                       .complain = note_complaint,
                                       .complain_context = test};
-    assert_int_equal(sj_sinks_open(&test->sinks, &sj_sqlite_sink, &store, &test->error), SJ_OK);
-    assert_int_equal(sj_ingest_start(&test->sinks, &ingest, &test->ingest, &test->error), SJ_OK);
+    assert_int_equal(sj_store_open(&store, &test->store, &test->error), SJ_OK);
+    assert_int_equal(sj_ingest_start(test->store, &ingest, &test->ingest, &test->error), SJ_OK);
 }
 
 static void stop_collector(fixture *test)
 {
     sj_ingest_stop(test->ingest);
-    sj_sinks_close(&test->sinks);
+    sj_store_close(test->store);
     test->ingest = NULL;
 }
 

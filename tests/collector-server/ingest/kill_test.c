@@ -45,18 +45,18 @@ static shared_state *shared;
 static void run_collector(void)
 {
     sj_error error = {0};
-    sj_sinks sinks = {0};
+    sj_store *store = NULL;
     sj_ingest *ingest = NULL;
     const char *urls[] = {url};
     /* Every other collector has no memory for call graphs, so that sums come from the stored
      * blocks. */
-    const sj_sink_options options = {.path = database,
-                                     .create = true,
-                                     .callgraph_memory_bytes = shared->collectors++ % 2,
-                                     .aggregates_delay_ms = SUMS_DELAY_MS};
+    const sj_store_options options = {.path = database,
+                                      .create = true,
+                                      .callgraph_memory_bytes = shared->collectors++ % 2,
+                                      .aggregates_delay_ms = SUMS_DELAY_MS};
     const sj_ingest_options ingest_options = {.urls = urls, .url_count = 1, .watchdog_ms = 100};
-    if (sj_sinks_open(&sinks, &sj_sqlite_sink, &options, &error) != SJ_OK ||
-        sj_ingest_start(&sinks, &ingest_options, &ingest, &error) != SJ_OK) {
+    if (sj_store_open(&options, &store, &error) != SJ_OK ||
+        sj_ingest_start(store, &ingest_options, &ingest, &error) != SJ_OK) {
         fprintf(stderr, "collector: %s\n", error.text);
         _exit(1);
     }
@@ -137,7 +137,7 @@ static void check_store(void)
 {
     sqlite3 *file = NULL;
     const int64_t appended = (int64_t)shared->appended;
-    const sj_sink_options options = {.path = database};
+    const sj_store_options options = {.path = database};
     sj_store *store = NULL;
     sj_error error = {0};
     assert_int_equal(sj_store_open(&options, &store, &error), SJ_OK); /* recomputes the sums */

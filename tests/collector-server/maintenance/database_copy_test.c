@@ -170,6 +170,30 @@ static void nothing_is_overwritten(void **state)
     }
 }
 
+/* As after `rm lab.db*` under a running collector, which would not see a new file of that name. */
+static void the_name_of_a_deleted_file_in_use_is_refused(void **state)
+{
+    lab_file *lab = *state;
+    char backup[128];
+    char deleted[128];
+    sj_copied copied;
+    name_beside(lab, "backup", backup);
+    name_beside(lab, "deleted", deleted);
+    lab_file_remove(backup);
+    assert_int_equal(sj_database_backup(lab->path, backup, &copied, &lab->error), SJ_OK);
+    FILE *held = fopen(deleted, "w");
+    assert_non_null(held);
+    unlink(deleted);
+    assert_int_equal(restore(backup, deleted, false), SJ_EAGAIN);
+    assert_int_equal(sj_database_backup(lab->path, deleted, &copied, &lab->error), SJ_EAGAIN);
+    assert_non_null(strstr(lab->error.text, "still uses a deleted file"));
+    assert_int_equal(count_files(deleted), 0);
+    fclose(held);
+    assert_int_equal(restore(backup, deleted, false), SJ_OK);
+    lab_file_remove(deleted);
+    lab_file_remove(backup);
+}
+
 static void what_is_no_database_is_refused(void **state)
 {
     lab_file *lab = *state;
@@ -436,6 +460,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         CASE(a_backup_is_as_of_its_beginning_while_others_write),
         CASE(nothing_is_overwritten),
+        CASE(the_name_of_a_deleted_file_in_use_is_refused),
         CASE(what_is_no_database_is_refused),
         CASE(a_backup_is_restored_when_it_is_sound),
         CASE(a_backup_has_the_blocks_that_were_moved),

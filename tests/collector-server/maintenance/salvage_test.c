@@ -9,6 +9,7 @@
 #include <glob.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -272,6 +273,90 @@ static void rows_around_damaged_pages_are_saved(void **state)
     end_case(&of);
 }
 
+/* Lets the table's tree lead to the leaf of its cell 3 a second time, instead of the next leaf. */
+static long long repeat_leaf(const salvage_case *of, const char *table, uint8_t *bytes)
+{
+    enum { CELL_POINTERS = 12, CELL = 3, POINTER_BYTES = 4 };
+    char sql[256];
+    const uint8_t *cells[2];
+    snprintf(sql, sizeof(sql), "SELECT rootpage FROM sqlite_schema WHERE name = '%s'", table);
+    uint8_t *root = bytes + (ask_number(of->was, sql) - 1) * PAGE_BYTES;
+    for (int i = 0; i < 2; ++i) {
+        const uint8_t *pointer = root + CELL_POINTERS + (ptrdiff_t)(CELL + i) * 2;
+        cells[i] = root + (pointer[0] << 8 | pointer[1]);
+    }
+    memcpy(root + (cells[1] - root), cells[0], POINTER_BYTES);
+    long long rows = 0;
+    (void)find_leaf(of, table, CELL + 1, &rows);
+    return rows;
+}
+
+/* The keys begin with the same columns in all rows, so only the last column shows that the scan
+ * meets rows again. */
+static void a_leaf_that_is_met_twice_is_noticed(void **state)
+{
+    salvage_case of;
+    begin_case(state, &of);
+    size_t size;
+    uint8_t *bytes = read_file(of.was, &size);
+    const long long lost = repeat_leaf(&of, "refused_functions", bytes);
+    write_file(of.damaged, bytes, size);
+    assert_int_equal(salvage(&of), SJ_OK);
+    expect_counts(&of, "refused_functions", 3000, lost, false);
+    assert_int_equal(count_wrong_rows(&of), 0);
+    free(bytes);
+    end_case(&of);
+}
+
+/* The store has its database open, as a running collector has. */
+static void a_database_in_use_is_refused(void **state)
+{
+    salvage_case of;
+    begin_case(state, &of);
+    assert_int_equal(
+        sj_database_salvage(of.lab->path, of.made, NULL, NULL, &of.salvaged, &of.error), SJ_EAGAIN);
+    assert_non_null(strstr(of.error.text, "end it first"));
+    assert_int_not_equal(access(of.made, F_OK), 0);
+    end_case(&of);
+}
+
+/* Copies the lab with its log, and flips the byte at `at` of the log, from its end if negative. */
+static void copy_with_log(const salvage_case *of, long at)
+{
+    char name[112];
+    size_t size;
+    uint8_t *bytes = read_file(of->lab->path, &size);
+    write_file(of->damaged, bytes, size);
+    free(bytes);
+    snprintf(name, sizeof(name), "%s-wal", of->lab->path);
+    bytes = read_file(name, &size);
+    if (at != 0) {
+        bytes[at < 0 ? (long)size + at : at] ^= 0x10;
+    }
+    snprintf(name, sizeof(name), "%s-wal", of->damaged);
+    write_file(name, bytes, size);
+    free(bytes);
+}
+
+/* The log of the file that was there before is left out. */
+static void a_foreign_log_is_left_out(void **state)
+{
+    salvage_case of;
+    size_t size;
+    begin_case(state, &of);
+    lab_file_run(of.lab,
+                 "PRAGMA wal_checkpoint(TRUNCATE); UPDATE sessions SET name = 'in the log'");
+    copy_with_log(&of, 0);
+    uint8_t *bytes = read_file(of.was, &size);
+    write_file(of.damaged, bytes, size);
+    free(bytes);
+    assert_int_equal(salvage(&of), SJ_OK);
+    assert_true(of.salvaged.log_is_foreign);
+    assert_int_equal(
+        ask_number(of.made, "SELECT count(*) FROM sessions WHERE name <> 'in the log'"), 1);
+    end_case(&of);
+}
+
 /* Damages a sound copy by statements that break rules. */
 static void damage_by(salvage_case *of, const char *sql)
 {
@@ -396,24 +481,6 @@ static void an_older_schema_is_brought_up_to_date(void **state)
     end_case(&of);
 }
 
-/* Copies the lab with its log, and flips the byte at `at` of the log, from its end if negative. */
-static void copy_with_log(const salvage_case *of, long at)
-{
-    char name[112];
-    size_t size;
-    uint8_t *bytes = read_file(of->lab->path, &size);
-    write_file(of->damaged, bytes, size);
-    free(bytes);
-    snprintf(name, sizeof(name), "%s-wal", of->lab->path);
-    bytes = read_file(name, &size);
-    if (at != 0) {
-        bytes[at < 0 ? (long)size + at : at] ^= 0x10;
-    }
-    snprintf(name, sizeof(name), "%s-wal", of->damaged);
-    write_file(name, bytes, size);
-    free(bytes);
-}
-
 static void the_log_is_read_as_far_as_it_is_sound(void **state)
 {
     enum { IN_FIRST_FRAME = 32 + 24 + 100 };
@@ -517,10 +584,17 @@ static void no_damage_crashes_or_makes_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        CASE(a_sound_database_is_saved_whole),       CASE(rows_around_damaged_pages_are_saved),
-        CASE(substitutes_keep_calls_readable),       CASE(lost_blocks_leave_gaps),
-        CASE(what_cannot_be_read_is_refused),        CASE(an_older_schema_is_brought_up_to_date),
-        CASE(the_log_is_read_as_far_as_it_is_sound), CASE(no_damage_crashes_or_makes_rows),
+        CASE(a_leaf_that_is_met_twice_is_noticed),
+        CASE(a_database_in_use_is_refused),
+        CASE(a_foreign_log_is_left_out),
+        CASE(a_sound_database_is_saved_whole),
+        CASE(rows_around_damaged_pages_are_saved),
+        CASE(substitutes_keep_calls_readable),
+        CASE(lost_blocks_leave_gaps),
+        CASE(what_cannot_be_read_is_refused),
+        CASE(an_older_schema_is_brought_up_to_date),
+        CASE(the_log_is_read_as_far_as_it_is_sound),
+        CASE(no_damage_crashes_or_makes_rows),
     };
     char folder[] = "/dev/shm/salvage_test.XXXXXX"; /* a sync costs nothing there */
     const bool is_in_memory = mkdtemp(folder) != NULL && chdir(folder) == 0;

@@ -1,5 +1,6 @@
 #include "tests/collector-server/query/naive_calls.h"
 
+#include "collector-server/query/query.h"
 #include "collector-server/store/store.h"
 
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+#include "collector-server/query/query.h"
 #include "collector-server/query/sql_guard.h"
 #include "collector-server/store/store.h"
 #include "tests/support/trace_maker.h"

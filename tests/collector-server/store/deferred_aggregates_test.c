@@ -28,10 +28,10 @@ static const char notes_sql[] =
 
 static void open_lazy_with(lab_file *lab, size_t graph_bytes)
 {
-    const sj_sink_options options = {.path = lab->path,
-                                     .create = true,
-                                     .callgraph_memory_bytes = graph_bytes,
-                                     .aggregates_delay_ms = AN_HOUR_MS};
+    const sj_store_options options = {.path = lab->path,
+                                      .create = true,
+                                      .callgraph_memory_bytes = graph_bytes,
+                                      .aggregates_delay_ms = AN_HOUR_MS};
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
 }
 
@@ -485,7 +485,7 @@ static const char apart_sql[] =
 static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
 {
     lab_file *lab = *state;
-    const sj_sink_options at_once = {.path = lab->path};
+    const sj_store_options at_once = {.path = lab->path};
     put_session(lab, 0, BLOCKS);
     sj_store_close(lab->store);
     run_sql(lab, "UPDATE call_paths SET state = x'00' WHERE depth = 1");
@@ -510,7 +510,7 @@ static void a_session_whose_sums_cannot_be_made_is_set_apart(void **state)
 
 static void open_with_most_paths(lab_file *lab, uint32_t most_paths, uint32_t aggregates_delay_ms)
 {
-    const sj_sink_options options = {
+    const sj_store_options options = {
         .path = lab->path, .most_paths = most_paths, .aggregates_delay_ms = aggregates_delay_ms};
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
@@ -610,7 +610,7 @@ static void check_folded(const lab_file *lab)
 
 static void open_with_budget(lab_file *lab, uint32_t path_budget, uint32_t aggregates_delay_ms)
 {
-    const sj_sink_options options = {
+    const sj_store_options options = {
         .path = lab->path, .path_budget = path_budget, .aggregates_delay_ms = aggregates_delay_ms};
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);

@@ -147,7 +147,7 @@ static bool disarm(const fault_plan *plan)
 
 static sj_status open_store(lab_file *lab, uint32_t delay_ms)
 {
-    const sj_sink_options options = {
+    const sj_store_options options = {
         .path = lab->path, .create = true, .aggregates_delay_ms = delay_ms};
     lab->error.text[0] = '\0';
     lab->store = NULL;

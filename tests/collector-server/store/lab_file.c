@@ -13,10 +13,10 @@
 
 void lab_file_open(lab_file *lab, uint64_t max_bytes, size_t graph_bytes)
 {
-    const sj_sink_options options = {.path = lab->path,
-                                     .create = true,
-                                     .max_bytes = max_bytes,
-                                     .callgraph_memory_bytes = graph_bytes};
+    const sj_store_options options = {.path = lab->path,
+                                      .create = true,
+                                      .max_bytes = max_bytes,
+                                      .callgraph_memory_bytes = graph_bytes};
     const sj_status status = sj_store_open(&options, &lab->store, &lab->error);
     if (status != SJ_OK) {
         print_error("%s\n", lab->error.text);
@@ -31,6 +31,8 @@ void lab_file_remove(const char *path)
     snprintf(name, sizeof(name), "%s-wal", path);
     unlink(name);
     snprintf(name, sizeof(name), "%s-shm", path);
+    unlink(name);
+    snprintf(name, sizeof(name), "%s-base", path);
     unlink(name);
 }
 

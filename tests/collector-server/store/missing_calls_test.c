@@ -177,7 +177,7 @@ static void a_silent_session_ends_and_goes_on_when_its_device_comes_back(void **
 {
     lab_file *lab = *state;
     sent_blocks sent;
-    const sj_sink_options options = {
+    const sj_store_options options = {
         .path = lab->path, .aggregates_delay_ms = 1000, .lost_after_s = 3600};
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);

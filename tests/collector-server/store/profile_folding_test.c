@@ -46,7 +46,7 @@ static char *ask_sums(uint32_t path_budget)
     lab_file *lab = NULL;
     lab_file_set_up((void **)&lab);
     lab_file_put_metadata(lab);
-    const sj_sink_options options = {.path = lab->path, .path_budget = path_budget};
+    const sj_store_options options = {.path = lab->path, .path_budget = path_budget};
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
     for (uint64_t i = 1; i <= PROFILES; ++i) {

@@ -93,7 +93,7 @@ static void streams_of_a_refused_profile_are_forgotten(void **state)
 static void a_session_that_others_removed_is_forgotten(void **state)
 {
     lab_file *lab = *state;
-    const sj_sink_options options = {.path = lab->path, .aggregates_delay_ms = 3600000};
+    const sj_store_options options = {.path = lab->path, .aggregates_delay_ms = 3600000};
     bool duplicate = false;
     sj_store_close(lab->store);
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);

@@ -69,7 +69,7 @@ static void a_session_is_its_devices(void **state)
 {
     lab_file *lab = *state;
     bool duplicate;
-    sj_sink_counters counters;
+    sj_store_counters counters;
     sj_sender owner = sender_of(&lab->maker, 0);
     owner.has_token = true;
     put_metadata_as(lab, &owner);

@@ -593,7 +593,7 @@ static void foreign_and_newer_databases_are_refused(void **state)
     assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
     sqlite3_exec(database, "PRAGMA user_version=99", NULL, NULL, NULL);
     sqlite3_close(database);
-    const sj_sink_options options = {.path = lab->path};
+    const sj_store_options options = {.path = lab->path};
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_EVERSION);
     assert_non_null(strstr(lab->error.text, "newer"));
     assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);

@@ -353,7 +353,7 @@ static void damaged_pages_are_reported(void **state)
         assert_int_equal(pread(file, page, PAGE, number * PAGE), PAGE);
         memset(junk, 0xa5, sizeof(junk));
         assert_int_equal(pwrite(file, junk, PAGE, number * PAGE), PAGE);
-        const sj_sink_options options = {.path = lab->path};
+        const sj_store_options options = {.path = lab->path};
         sj_store *store = NULL;
         if (sj_store_open(&options, &store, &lab->error) == SJ_OK) {
             const sj_verify_options look = {.only_look = true, .report = note, .context = &all};

@@ -248,7 +248,7 @@ def over_http(collector, api, device):
     check(devices[device.name]["enrolled"] == "yes", f"{devices}")
     command = api.give(device.name, "launch", app="ends", name="by http")[0]["command"]
     done = api.wait(command)
-    check(done["state"] == "done" and done["requested_by"] == "http", f"{done}")
+    check(done["state"] == "done" and done["requested_by"] == "token:admin", f"{done}")
     row = wait_for("its session", lambda: ended(collector, json.loads(done["result"])["session"]))
     check(row["name"] == "by http", f"{row}")
     failed = api.wait(api.give(device.name, "launch", app="nothing")[0]["command"])

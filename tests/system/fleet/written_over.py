@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Another program overwrites a collector's database while it is open. From then on the collector acknowledges
-nothing, and reports it in its log and at /healthz, also while no frames arrive. Frames that devices sent meanwhile
-are stored once a copy is in place.
+nothing, and reports it in its log and at /healthz, also while no frames arrive. The next collector does not mix the
+log of the overwritten file into the copy. Frames that devices sent meanwhile are stored by it.
 
 written_over.py BUILD_FOLDER
 """
@@ -95,7 +95,12 @@ def overwritten_while_recording(sojourn, server, database, backup):
     _, after = server.metrics()
     check(refusing == 1 and 0 < before < after, f"the oldest frame waits {before}, then {after} s; refusing: {refusing}")
     server.end()
-    put_in_place(sojourn, backup, database)
+
+
+def expect_log_aside(server, database):
+    """The next collector keeps the log of the overwritten file, and writes nothing of it into the copy."""
+    check(server.says("the log belongs to the file that was there before"), "the log does not name the foreign log")
+    check(os.path.getsize(database + "-wal.foreign") > 0, "the foreign log is empty")
 
 
 def test(sojourn, _arguments):
@@ -110,6 +115,7 @@ def test(sojourn, _arguments):
             try:
                 overwritten_while_recording(sojourn, servers[-1], database, backup)
                 servers.append(Server(sojourn, database, url, "3.log"))
+                expect_log_aside(servers[-1], database)
                 wait_for("frames that are stored again", lambda: servers[-1].metrics() == (0, 0))
             finally:
                 recorder.terminate()

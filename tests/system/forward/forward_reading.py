@@ -226,6 +226,20 @@ def over_tls(sojourn, node, lab, words):
                 says="is not reached")
 
 
+def read_only(sojourn, node, lab, words):
+    """A user with readonly = 1, who may not change settings, reads everything. What it may not do is named."""
+    reader = [*words, "--cluster-user", "reader"]
+    asked = "SELECT session, stored_calls FROM sessions"
+    rows = [rounded(answers(sojourn, "--cluster", node.url, *user, asked)) for user in (words, reader)]
+    check(rows[0] and rows[0] == rows[1], f"read-only: {rows}")
+    reports = [rounded([{name: line[name] for name in EXACT} for line in
+                        json_of(sojourn, "report", "--cluster", node.url, *user, "--all")]) for user in (words, reader)]
+    check(reports[0] and reports[0] == reports[1], f"reports of a read-only user: {reports}")
+    lab.mark_changed()
+    lab.forward(*reader, "send", node.url, code=1, says="does not allow this to the user reader")
+    lab.forward(*words, "send", node.url)
+
+
 def test(sojourn, _):
     cluster = Cluster(sojourn, tls=True)
     node, lab, other, words = cluster.node, cluster.lab, cluster.other, cluster.words
@@ -240,6 +254,7 @@ def test(sojourn, _):
         commands_ask(sojourn, node, labs, words)
         pages_follow(sojourn, node, labs, words)
         over_tls(sojourn, node, lab, words)
+        read_only(sojourn, node, lab, words)
     finally:
         node.stop()
 

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import attach, check_left, code_bytes
-from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main
+from sojourn_testing import IS_LONG, PATIENCE_S, check, children, main, wait_for
 
 STEPPED = ([], ["--profile"], ["--library-calls"])
 # Probes of counted calls try again if a handler's records came in between, so not every instruction is stepped.
@@ -151,6 +151,25 @@ def start_attach(sojourn, pid, options=()):
     return subprocess.Popen([sojourn.program, "attach", str(pid), "-q", "-o", sojourn.path("steps.db"), *options])
 
 
+def test_action_under_way(sojourn, samples):
+    """A handler gets a gate although the thread was about to make the system call when the recorder attached."""
+    with subprocess.Popen([os.path.join(samples, "action_under_way")], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        check(process.stdout.readline() == b"stopped\n", "it does not stop")
+        before = code_bytes(process.pid)
+        with start_attach(sojourn, process.pid) as recorder:
+            # The hooks are written while the threads are stopped, and they continue after all is done.
+            wait_for("hooks", lambda: any(code_bytes(process.pid).get(key) != code for key, code in before.items()))
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            said = process.stdout.readline()
+            recorder.send_signal(signal.SIGINT)
+        check(said == b"own handler: 0\n", f"it said {said}")
+        check_left(before, process.pid, "the program")
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        check(process.wait() == 0, "it fails")
+
+
 def test_unwinders(sojourn, samples):
     """Other unwinders than the C library's backtrace() unwind through stubs to main, too."""
     commands = [[os.path.join(samples, f"signal_places_{unwinder}"), "raw" if IS_LONG and unwinder != "llvm" else "warm"]
@@ -236,6 +255,7 @@ def test(sojourn, arguments):
     test_small_stack(sojourn, arguments[0])
     test_freed(sojourn, arguments[0])
     test_attached(sojourn, arguments[0])
+    test_action_under_way(sojourn, arguments[0])
     test_unwinders(sojourn, arguments[0])
     test_unwinders_attached(sojourn, arguments[0])
     test_held(sojourn, arguments[0])

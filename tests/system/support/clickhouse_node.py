@@ -27,9 +27,12 @@ CONFIG = """<yandex>
 USERS = """<yandex>
  <profiles><default><max_memory_usage>2000000000</max_memory_usage><log_queries>0</log_queries>
   <max_threads>2</max_threads><background_pool_size>2</background_pool_size>
-  <background_schedule_pool_size>4</background_schedule_pool_size></default></profiles>
+  <background_schedule_pool_size>4</background_schedule_pool_size></default>
+  <reading><readonly>1</readonly><max_threads>2</max_threads></reading></profiles>
  <users><default><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
-  <profile>default</profile><quota>default</quota></default></users>
+  <profile>default</profile><quota>default</quota></default>
+  <reader><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
+  <profile>reading</profile><quota>default</quota></reader></users>
  <quotas><default></default></quotas>
 </yandex>
 """

@@ -25,14 +25,14 @@ class Collector:
     """A collector server. On a TLS address that every machine could reach it requires tokens. On an address of this
     machine only it requires none."""
 
-    def __init__(self, sojourn, *options, host="0.0.0.0"):
+    def __init__(self, sojourn, *options, host="0.0.0.0", name="lab"):
         self.sojourn = sojourn
         self.options = options
         self.host = host
-        self.database = sojourn.path("lab.db")
+        self.database = sojourn.path(name + ".db")
         self.port = free_port()
         self.url = f"tls+tcp://127.0.0.1:{self.port}"
-        self.log = open(sojourn.path("collector.log"), "ab")
+        self.log = open(sojourn.path(("collector" if name == "lab" else name) + ".log"), "ab")
         self.process = None
         self.start()
 

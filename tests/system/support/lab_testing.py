@@ -68,6 +68,11 @@ class Lab:
                              "VALUES (randomblob(16), 'another', 1, 2)")
             database.execute("UPDATE sessions SET device_id = (SELECT max(device_id) FROM devices) WHERE session_id = 3")
 
+    def mark_changed(self):
+        """Renames a session, so that it is owed again."""
+        with sqlite3.connect(self.database, timeout=PATIENCE_S) as database:
+            database.execute("UPDATE sessions SET name = 'changed' WHERE session_id = 1")
+
     def name_methods(self):
         with sqlite3.connect(self.database) as database:
             database.execute("UPDATE functions SET name = '-[Ends(More) step:with:]' WHERE name = 'ends_step'")

@@ -223,6 +223,11 @@ const formats: readonly (readonly [string, string])[] = [
     ["report.txt", "report.txt: what each function cost"],
     ["folded", "folded paths, for speedscope and flame graph tools"],
     ["chrome-json", "trace events, for Perfetto, speedscope and chrome://tracing"],
+    ["perfetto", "Perfetto's binary trace, for ui.perfetto.dev"],
+    ["speedscope", "speedscope: every call"],
+    ["pprof", "pprof: call paths, for go tool pprof"],
+    ["callgrind", "callgrind: functions and callees, for KCachegrind"],
+    ["lcov", "lcov: coverage, for genhtml"],
     ["parquet", "Parquet: the calls, for DuckDB, ClickHouse and data frames"],
     ["arrow", "Arrow: the calls, for Python, R and data frames"],
 ];

@@ -6,7 +6,7 @@ import { count } from "../format";
 import { setParameters } from "../router";
 import { onDevice } from "../selection";
 import { reloadSessions, sessions } from "../store";
-import { signedIn, SignIn } from "../widgets/sign_in";
+import { isAdmin, signedIn, SignIn } from "../widgets/sign_in";
 
 export const ticked = signal<ReadonlySet<string>>(new Set());
 
@@ -159,9 +159,11 @@ export function Actions() {
                     <button type="button" class="quiet" disabled={!key} onClick={() => run(setTag(ids, key!, null))}>
                         Untag
                     </button>
-                    <button type="button" class="quiet" onClick={() => removeLater(ids)}>
-                        Remove
-                    </button>
+                    {isAdmin.value ? (
+                        <button type="button" class="quiet" onClick={() => removeLater(ids)}>
+                            Remove
+                        </button>
+                    ) : null}
                 </>
             ) : (
                 <details>

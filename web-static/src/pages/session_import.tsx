@@ -4,7 +4,7 @@ import { signal } from "@preact/signals";
 import { api } from "../api";
 import { bytes, count, percent } from "../format";
 import { reloadSessions } from "../store";
-import { signedIn, SignIn } from "../widgets/sign_in";
+import { isAdmin, SignIn } from "../widgets/sign_in";
 
 const PIECE_BYTES = 96 * 1024;
 const POLL_MS = 300;
@@ -91,10 +91,10 @@ export function importDropped(event: DragEvent): void {
         return;
     }
     event.preventDefault();
-    if (signedIn.value) {
+    if (isAdmin.value) {
         void importFile(file);
     } else {
-        state.value = { text: "Sign in first: importing needs this server's token.", isBad: true };
+        state.value = { text: "Sign in first: importing needs a token with the role admin.", isBad: true };
     }
 }
 
@@ -120,7 +120,7 @@ export function Import() {
         <details class="threads import">
             <summary>Import</summary>
             <div class="card drop">
-                {signedIn.value ? (
+                {isAdmin.value ? (
                     <label class="field">
                         A database of sessions, as `sojourn record -o` and `sojourn session export` write it; it can be
                         dropped on the list as well
@@ -136,7 +136,7 @@ export function Import() {
                         />
                     </label>
                 ) : (
-                    <SignIn />
+                    <SignIn needed="admin" />
                 )}
             </div>
         </details>

@@ -8,7 +8,7 @@ const POLL_MS = 5000;
 // The latest health report of the server; null before the first one.
 export const health = signal<Health | null>(null);
 
-async function ask(): Promise<void> {
+export async function askHealth(): Promise<void> {
     try {
         health.value = await api.health();
     } catch {
@@ -20,8 +20,8 @@ async function ask(): Promise<void> {
 // cluster may later answer only in part.
 export function useEngine(): Health | null {
     useEffect(() => {
-        void ask();
-        const timer = setInterval(() => document.hidden || void ask(), POLL_MS);
+        void askHealth();
+        const timer = setInterval(() => document.hidden || void askHealth(), POLL_MS);
         return () => clearInterval(timer);
     }, []);
     return health.value;

@@ -1,5 +1,6 @@
 import { type PageName, route } from "../router";
 import { onDevice } from "../selection";
+import { may, Who } from "./access";
 import { health } from "./engine";
 import { connected, helpOpen, paletteOpen, setTheme, theme, type Theme } from "../store";
 
@@ -16,6 +17,10 @@ const ofLabs: ReadonlySet<PageName> = new Set(["coverage", "zombies"]); // a clu
 
 function isAt(page: PageName): boolean {
     return route.value.page === page || (page === "sessions" && ["session", "timelines"].includes(route.value.page));
+}
+
+function isShown(page: PageName): boolean {
+    return !(health.value?.is_cluster && ofLabs.has(page)) && (page !== "sql" || may("analyst"));
 }
 
 function Logo() {
@@ -37,7 +42,7 @@ export function Header() {
                 <span>Sojourn</span>
             </a>
             <nav class="places" aria-label="Pages">
-                {places.filter(([page]) => !(health.value?.is_cluster && ofLabs.has(page))).map(([page, address, title]) => (
+                {places.filter(([page]) => isShown(page)).map(([page, address, title]) => (
                     <a
                         key={page}
                         href={onDevice(address)}
@@ -52,6 +57,7 @@ export function Header() {
                 {connected.value ? "live" : "reconnecting…"}
             </span>
             <span class="grow" />
+            <Who />
             <button class="quiet" type="button" aria-haspopup="dialog" onClick={() => (paletteOpen.value = true)}>
                 Go to <kbd>Ctrl</kbd> <kbd>K</kbd>
             </button>

@@ -2,10 +2,14 @@
 import { computed } from "@preact/signals";
 import { useState } from "preact/hooks";
 import { signIn, token } from "../token";
+import { may, type Role } from "./access";
 import { health, useEngine } from "./engine";
 
 // True if this tab may make changes.
-export const signedIn = computed(() => token.value !== "" && health.value?.takes_changes !== false);
+export const signedIn = computed(() => token.value !== "" && health.value?.takes_changes !== false && may("operator"));
+
+// True if this tab may also import and remove sessions.
+export const isAdmin = computed(() => signedIn.value && may("admin"));
 
 function TokenField() {
     const [text, setText] = useState("");
@@ -38,10 +42,17 @@ function TokenField() {
 
 // Lets a user sign in who may already read, for example by a password that the browser sends. Such
 // a user cannot make changes without the token.
-export function SignIn() {
+export function SignIn({ needed = "operator" }: { needed?: Role }) {
     const engine = useEngine();
     if (engine?.takes_changes === false) {
         return <p class="dim">This server does not accept changes.</p>;
+    }
+    if (engine && token.value !== "" && !may(needed)) {
+        return (
+            <p class="dim">
+                This needs the role {needed} or a higher one; {engine.who} has the role {engine.role}.
+            </p>
+        );
     }
     return (
         <>

@@ -1,6 +1,7 @@
 /* Signal handlers and a full buffer: tests which calls wait, which are dropped, and which find a
  * free slot. */
 #include "agent/inproc/recorder/internal.h"
+#include "agent/inproc/recorder/readable.h"
 #include "tests/agent/inproc/recorder/arena_account.h"
 
 #include <pthread.h>
@@ -455,9 +456,68 @@ static void test_a_handler_of_an_own_fault_waits(void **state)
 
 #endif
 
+static void check_note(const sj_record *record, sj_note note, uint64_t argument)
+{
+    CHECK(sj_record_tag(record) == sj_record_make_tag(SJ_RECORD_NOTE, note));
+    CHECK(sj_record_stack(record) == argument);
+}
+
+/* The functions that this function calls play a handler. */
+static void note_alternate_stacks(const char *directory)
+{
+    enum { BELOW = 32 * 1024, ABOVE = 64 };
+    static char far[BELOW];
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    const sj_record *records =
+        (const sj_record *)(arena + sj_arena_chunk_offset(2, 2, 0, 0) + SJ_CHUNK_HEADER_BYTES);
+    sj_recorder_begin_handler(here - BELOW, here + ABOVE);
+    call_times(1); /* the thread has no slot until now */
+    sj_recorder_end_handler();
+    check_note(&records[0], SJ_NOTE_ALTERNATE_LOW, here - BELOW);
+    check_note(&records[1], SJ_NOTE_ALTERNATE_HIGH, here + ABOVE);
+    check_note(&records[4], SJ_NOTE_ALTERNATE_LOW, 0);
+    CHECK(sj_recorder_stack_room() > BELOW);
+    sj_recorder_begin_handler((uint64_t)(uintptr_t)far, (uint64_t)(uintptr_t)far + BELOW);
+    sj_recorder_end_handler();
+    sj_recorder_begin_handler(here - BELOW, here + ABOVE);
+    check_note(&records[5], SJ_NOTE_ALTERNATE_LOW, here - BELOW);
+    check_note(&records[6], SJ_NOTE_ALTERNATE_HIGH, here + ABOVE);
+    CHECK(sj_recorder_stack_room() < BELOW);
+}
+
+static void test_handlers_on_an_alternate_stack_are_noted(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(note_alternate_stacks), 0);
+}
+
+/* Many handlers without a call of their own find no space, and leave the cursor where it is. */
+static void note_without_space(const char *directory)
+{
+    enum { BELOW = 32 * 1024, ABOVE = 64, HANDLERS = 3000 };
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    call_times(1);
+    sj_recorder_self.cursor = 0; /* as in the slow path */
+    for (uint32_t i = 0; i < HANDLERS; i++) {
+        sj_recorder_begin_handler(here - BELOW, here + ABOVE);
+        sj_recorder_end_handler();
+    }
+    CHECK(sj_recorder_self.cursor == 0);
+}
+
+static void test_a_handler_is_not_noted_without_space(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(note_without_space), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_handlers_on_an_alternate_stack_are_noted),
+        cmocka_unit_test(test_a_handler_is_not_noted_without_space),
         cmocka_unit_test(test_an_installed_handler_does_not_keep_from_waiting),
         cmocka_unit_test(test_a_signal_handler_never_waits),
         cmocka_unit_test(test_a_handler_that_returned_does_not_keep_from_waiting),

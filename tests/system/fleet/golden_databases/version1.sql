@@ -65,6 +65,24 @@ set_by TEXT NOT NULL DEFAULT '',
 set_realtime_ns INTEGER NOT NULL,
 ended_realtime_ns INTEGER
 ) STRICT;
+CREATE TABLE api_tokens (
+token_id INTEGER PRIMARY KEY,
+name TEXT NOT NULL UNIQUE,
+token_hash BLOB NOT NULL,
+role TEXT NOT NULL,
+created_realtime_ns INTEGER NOT NULL,
+expires_realtime_ns INTEGER,
+revoked_realtime_ns INTEGER
+) STRICT;
+CREATE TABLE audit (
+audit_id INTEGER PRIMARY KEY AUTOINCREMENT,
+realtime_ns INTEGER NOT NULL,
+who TEXT NOT NULL,
+peer TEXT NOT NULL DEFAULT '',
+action TEXT NOT NULL,
+object TEXT NOT NULL DEFAULT '',
+outcome TEXT NOT NULL
+) STRICT;
 CREATE TABLE sessions (
 session_id INTEGER PRIMARY KEY,
 uuid BLOB NOT NULL UNIQUE,
@@ -1042,6 +1060,7 @@ AND u.function_id = callee_function_id AND u.untimed_calls > 0)
 ELSE 0 END AS calls_counted FROM function_stats AS s);
 CREATE INDEX gaps_by_session ON gaps (session_id);
 CREATE UNIQUE INDEX gaps_by_number ON gaps (session_id, number) WHERE number IS NOT NULL;
+CREATE INDEX audit_of_sql ON audit (audit_id) WHERE action = 'sql';
 CREATE INDEX removals_by_session ON removals (session_uuid);
 CREATE INDEX inlined_by_name ON inlined_functions (name);
 CREATE VIEW rule_hits AS

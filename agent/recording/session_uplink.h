@@ -1,0 +1,35 @@
+/* The uplink of one session: says hello with the identity of the device and the session's secret,
+ * to the first of the device's collectors that answers. */
+#ifndef SJ_AGENT_RECORDING_SESSION_UPLINK_H
+#define SJ_AGENT_RECORDING_SESSION_UPLINK_H
+
+#include "agent/host/device.h"
+#include "agent/uplink/uplink.h"
+
+#include <stddef.h>
+
+/* One collector of a device. */
+typedef struct sj_session_collector {
+    const char *url;
+    const char *token;       /* NULL: none */
+    const char *certificate; /* the collector's certificate (PEM), for tls+tcp://; NULL: none */
+} sj_session_collector;
+
+typedef struct sj_session_uplink {
+    const sj_device *device;
+    const char *directory;                  /* directory of the spool */
+    const sj_session_collector *collectors; /* in order of preference */
+    size_t collector_count;
+    /* The session belongs to one collector, whose address is kept beside the spool
+     * (chosen_channel.h). Otherwise only the first collector is used. */
+    bool is_chosen_once;
+    sj_uplink_options link; /* address, certificate, hello and context are set by the function */
+} sj_session_uplink;
+
+/* Starts the uplink. All options are borrowed for the call. Reads or creates the session's secret
+ * in `directory`. Returns SJ_EINVAL if there is no collector or an address is invalid; SJ_EIO or
+ * SJ_ENOMEM. Blocks on the disk, not on the network. */
+SJ_MUST_CHECK sj_status sj_session_uplink_start(const sj_session_uplink *session, sj_spool *spool,
+                                                sj_uplink **uplink, sj_error *error);
+
+#endif

@@ -1,0 +1,37 @@
+/* A channel to one of several collectors. Each session belongs to one collector: the first in the
+ * order of the list that answers when the session's first frame is to be sent. That choice is kept
+ * beside the spool (spool_collector.h). From then on all frames of the session wait for this
+ * collector, however long it is away. Therefore nothing is stored by two collectors. The next
+ * session begins at the first collector of the list again.
+ *
+ * A collector is away if it has not answered for `away_ms`. Then the next one in the list is tried.
+ * After each round over the list the time doubles, up to 30 s. */
+#ifndef SJ_AGENT_UPLINK_CHOSEN_CHANNEL_H
+#define SJ_AGENT_UPLINK_CHOSEN_CHANNEL_H
+
+#include "agent/uplink/channel.h"
+
+#include <stddef.h>
+
+enum { SJ_COLLECTORS_MAX = 4 };
+
+typedef struct sj_collector_place {
+    const char *url;
+    const char *certificate; /* PEM, for tls+tcp://. NULL: none. */
+    sj_slice hello;          /* A whole HELLO frame with this collector's token. */
+} sj_collector_place;
+
+/* sj_channel_options.context of this channel. The channel copies it. */
+typedef struct sj_collector_choice {
+    const sj_channel_kind *kind;      /* The kind of the connections. */
+    const sj_collector_place *places; /* At most SJ_COLLECTORS_MAX, in order of preference. */
+    size_t count;
+    const char *directory; /* Directory of the session's spool. */
+    uint32_t away_ms;      /* 0: 2 s. */
+} sj_collector_choice;
+
+/* Ignores the address and the certificate of its options. Replaces each HELLO frame by the one for
+ * the current collector. */
+extern const sj_channel_kind sj_channel_chosen;
+
+#endif

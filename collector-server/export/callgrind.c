@@ -1,0 +1,117 @@
+/* callgrind: costs of functions and of their callees, for KCachegrind and callgrind_annotate
+ * (https://valgrind.org/docs/manual/cl-format.html). The event is a nanosecond. The cost of a
+ * function is the time in its calls without their callees. The cost of a callee is the time in it
+ * when this function called it. A function whose line is not known has line 0. The format has no
+ * place for the number of calls that nothing recorded made, and for single calls. */
+#include "schema/queries/export/callgrind.h"
+#include "collector-server/export/exporter.h"
+
+#include <inttypes.h>
+
+/* Names end at the end of the line. */
+static void write_name(FILE *output, const char *name)
+{
+    for (; name != NULL && *name != '\0'; name++) {
+        fputc(*name == '\n' || *name == '\r' ? ' ' : *name, output);
+    }
+    fputc('\n', output);
+}
+
+/* Writes object, file and name of a function, which are three columns from `first` on. */
+static void write_position(FILE *output, bool is_callee, sqlite3_stmt *row, int first)
+{
+    static const char *const keys[] = {"ob=", "fl=", "fn="};
+    static const char *const callee_keys[] = {"cob=", "cfi=", "cfn="};
+    for (int i = 0; i < 3; i++) {
+        const char *name = (const char *)sqlite3_column_text(row, first + i);
+        fputs(is_callee ? callee_keys[i] : keys[i], output);
+        write_name(output, name != NULL && *name != '\0' ? name : "(unknown)");
+    }
+}
+
+enum {
+    CALLER_ID,
+    CALLER_OBJECT,
+    CALLER_FILE,
+    CALLER_NAME,
+    CALLER_LINE,
+    CALLER_SELF,
+    CALLEE_OBJECT,
+    CALLEE_FILE,
+    CALLEE_NAME,
+    CALLEE_LINE,
+    EDGE_CALLS,
+    EDGE_NS
+};
+
+static void write_row(FILE *output, sqlite3_stmt *row, bool is_new)
+{
+    const int64_t line = sqlite3_column_int64(row, CALLER_LINE);
+    if (is_new) {
+        fputc('\n', output);
+        write_position(output, false, row, CALLER_OBJECT);
+        fprintf(output, "%" PRId64 " %" PRId64 "\n", line,
+                (int64_t)sqlite3_column_int64(row, CALLER_SELF));
+    }
+    if (sqlite3_column_type(row, EDGE_CALLS) != SQLITE_NULL) {
+        write_position(output, true, row, CALLEE_OBJECT);
+        fprintf(output, "calls=%" PRId64 " %" PRId64 "\n%" PRId64 " %" PRId64 "\n",
+                (int64_t)sqlite3_column_int64(row, EDGE_CALLS),
+                (int64_t)sqlite3_column_int64(row, CALLEE_LINE), line,
+                (int64_t)sqlite3_column_int64(row, EDGE_NS));
+    }
+}
+
+/* Writes the lines before the functions. */
+static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output, sj_error *error)
+{
+    sqlite3_stmt *row;
+    if (sqlite3_prepare_v2(database,
+                           "SELECT s.command, (SELECT sum(self_ns) FROM function_stats "
+                           "WHERE session_id = ?1) FROM sessions AS s WHERE s.session_id = ?1",
+                           -1, &row, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "cannot read the session: %s", sqlite3_errmsg(database));
+    }
+    sqlite3_bind_int64(row, 1, session_id);
+    fputs("# callgrind format\nversion: 1\ncreator: sojourn\ncmd: ", output);
+    if (sqlite3_step(row) == SQLITE_ROW) {
+        write_name(output, (const char *)sqlite3_column_text(row, 0));
+        fprintf(output,
+                "positions: line\nevent: ns : Nanoseconds\nevents: ns\nsummary: %" PRId64 "\n",
+                (int64_t)sqlite3_column_int64(row, 1));
+    }
+    sqlite3_finalize(row);
+    return SJ_OK;
+}
+
+static sj_status write_callgrind(sqlite3 *database, const sj_call_part *part, FILE *output,
+                                 sj_error *error)
+{
+    SJ_TRY(write_head(database, part->session_id, output, error));
+    sqlite3_stmt *row;
+    if (sqlite3_prepare_v2(database, sj_callgrind_sql, -1, &row, NULL) != SQLITE_OK) {
+        return sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
+    }
+    sqlite3_bind_int64(row, 1, part->session_id);
+    int64_t last = 0;
+    bool is_first = true;
+    int result;
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        const int64_t function_id = sqlite3_column_int64(row, CALLER_ID);
+        write_row(output, row, is_first || function_id != last);
+        last = function_id;
+        is_first = false;
+    }
+    sqlite3_finalize(row);
+    return result == SQLITE_DONE
+               ? SJ_OK
+               : sj_fail(error, SJ_EIO, "cannot read the functions: %s", sqlite3_errmsg(database));
+}
+
+const sj_exporter sj_exporter_callgrind = {
+    .name = "callgrind",
+    .endings = ".callgrind",
+    .summary = "self time and callees of each function, for KCachegrind and callgrind_annotate",
+    .is_whole = true,
+    .write = write_callgrind,
+};

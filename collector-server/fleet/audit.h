@@ -1,0 +1,28 @@
+/* The table `audit`: who did what with the collector. */
+#ifndef SJ_COLLECTOR_SERVER_FLEET_AUDIT_H
+#define SJ_COLLECTOR_SERVER_FLEET_AUDIT_H
+
+#include "proto/base/error.h"
+
+#include <sqlite3.h>
+
+/* Texts are borrowed. */
+typedef struct sj_audit_entry {
+    const char *who;     /* "token:NAME", or NULL: the user of this process, as "user:NAME" */
+    const char *peer;    /* address of the client; "": the command line */
+    const char *action;  /* a word of the actions that the table's description lists */
+    const char *object;  /* what it was done to */
+    const char *outcome; /* "done", or why it failed */
+} sj_audit_entry;
+
+/* Adds a row, and removes the oldest rows of SQL if there are too many. Returns the error of the
+ * database. Waits for other writers. */
+SJ_MUST_CHECK sj_status sj_audit_add(sqlite3 *database, const sj_audit_entry *entry,
+                                     sj_error *error);
+
+/* Adds a row about the command line. An action whose row cannot be written is logged, because it
+ * has been carried out. */
+void sj_audit_add_local(sqlite3 *database, const char *action, const char *object,
+                        const char *outcome);
+
+#endif

@@ -1,0 +1,12 @@
+/* The order of values in SQLite's keys. */
+#ifndef SJ_COLLECTOR_SERVER_MAINTENANCE_VALUE_ORDER_H
+#define SJ_COLLECTOR_SERVER_MAINTENANCE_VALUE_ORDER_H
+
+#include <sqlite3.h>
+
+/* Compares two values as an index with the collation BINARY orders them. Returns a negative number,
+ * 0, or a positive one. Integers and other numbers are compared as doubles. Thread-safe for values
+ * of different threads. */
+int sj_value_compare(sqlite3_value *a, sqlite3_value *b);
+
+#endif

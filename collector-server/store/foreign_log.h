@@ -1,0 +1,34 @@
+/* Keeps SQLite from writing a log into a file that the log does not belong to. If a database is
+ * overwritten, the log of the former file stays beside it, and SQLite would mix the two. This
+ * happens while a collector has the database open, and after the collector was killed. */
+#ifndef SJ_COLLECTOR_SERVER_STORE_FOREIGN_LOG_H
+#define SJ_COLLECTOR_SERVER_STORE_FOREIGN_LOG_H
+
+#include "collector-server/store/file_watch.h"
+
+/* The file that says which state of the database a log began with: the database's name and this. */
+#define SJ_LOG_BASE_END "-base"
+
+/* True if the log beside `path` belongs to another file. False if it does not, if that cannot be
+ * found out, and if a process has the database open. Reads the whole log. Thread-safe. Blocks. */
+bool sj_foreign_log_exists(const char *path);
+
+/* Renames a log that belongs to another file to NAME-wal.foreign, or NAME-wal.foreign-2 and so on.
+ * Logs a line with both names. Returns SJ_EIO if it cannot be renamed. Does nothing if
+ * sj_foreign_log_exists is false. Call it before SQLite opens the file. Thread-safe. Blocks. */
+SJ_MUST_CHECK sj_status sj_foreign_log_set_aside(const char *path, sj_error *error);
+
+/* Returns SJ_ECORRUPT if the log belongs to another file; the sentence says what to do. For
+ * readers, which change no file. Thread-safe. Blocks. */
+SJ_MUST_CHECK sj_status sj_foreign_log_check(const char *path, sj_error *error);
+
+/* Writes the note, which says which state of the file the current log began with. `noted` are the
+ * salts of the log that was noted last. Does nothing if the current log has the same salts, or if a
+ * checkpoint has already changed the file. `file_name` has no symbolic links. Ignores errors:
+ * without the note, fewer foreign logs are found. Blocks. */
+void sj_log_base_note(const char *file_name, const sj_file_watch *watch, uint32_t noted[2]);
+
+/* Deletes the note if the database has no log. Call it after the database is closed. */
+void sj_log_base_remove(const char *path);
+
+#endif

@@ -1,0 +1,98 @@
+#include "collector-server/store/sql.h"
+
+#include "collector-server/store/database.h"
+#include "collector-server/store/stored_text.h"
+
+#include <string.h>
+
+static int bind_blob(sqlite3_stmt *statement, int place, const sj_slice *blob)
+{
+    return blob->data != NULL
+               ? sqlite3_bind_blob64(statement, place, blob->data, blob->size, SQLITE_STATIC)
+               : sqlite3_bind_zeroblob(statement, place, 0);
+}
+
+static int bind_count(sqlite3_stmt *statement, int place, uint64_t count)
+{
+    return sqlite3_bind_int64(statement, place, count > INT64_MAX ? INT64_MAX : (int64_t)count);
+}
+
+static int bind_text(sqlite3_stmt *statement, int place, const char *text)
+{
+    return sj_stored_text_bind(statement, place, text, text != NULL ? strlen(text) : 0);
+}
+
+static int bind_field(sqlite3_stmt *statement, int place, sj_sql_kind kind, const void *value)
+{
+    const sj_slice *slice = value;
+    switch (kind) {
+    case SJ_BIND_INT:
+        return sqlite3_bind_int64(statement, place, *(const int64_t *)value);
+    case SJ_BIND_COUNT:
+        return bind_count(statement, place, *(const uint64_t *)value);
+    case SJ_BIND_TEXT:
+        return bind_text(statement, place, *(const char *const *)value);
+    case SJ_BIND_BLOB:
+        return bind_blob(statement, place, slice);
+    case SJ_BIND_OPTIONAL_BLOB:
+        return slice->data != NULL ? bind_blob(statement, place, slice)
+                                   : sqlite3_bind_null(statement, place);
+    case SJ_BIND_DEVICE_TEXT:
+        return sj_stored_text_bind(statement, place, (const char *)slice->data, slice->size);
+    case SJ_BIND_OPTIONAL: {
+        const int64_t *number = *(const int64_t *const *)value;
+        return number != NULL ? sqlite3_bind_int64(statement, place, *number)
+                              : sqlite3_bind_null(statement, place);
+    }
+    }
+    return SQLITE_MISUSE;
+}
+
+int sj_sql_bind_values(sqlite3_stmt *statement, sj_sql_binds binds)
+{
+    int result = SQLITE_OK;
+    for (size_t i = 0; i < binds.count && result == SQLITE_OK; i++) {
+        const sj_sql_field field = binds.fields != NULL
+                                       ? binds.fields[i]
+                                       : (sj_sql_field){SJ_BIND_INT, i * sizeof(int64_t)};
+        result = bind_field(statement, (int)i + 1, field.kind,
+                            (const char *)binds.values + field.offset);
+    }
+    return result;
+}
+
+sj_status sj_sql_each(sqlite3 *database, const char *sql, sj_sql_binds binds,
+                      sj_sql_row_reader *read_row, void *context, sj_error *error)
+{
+    sqlite3_stmt *row = NULL;
+    sj_status status = SJ_OK;
+    int result = sqlite3_prepare_v2(database, sql, -1, &row, NULL);
+    if (result == SQLITE_OK) {
+        result = sj_sql_bind_values(row, binds);
+    }
+    while ((result == SQLITE_OK || result == SQLITE_ROW) && status == SJ_OK) {
+        result = sqlite3_step(row);
+        if (result == SQLITE_ROW && read_row != NULL) {
+            status = read_row(context, row);
+        }
+    }
+    if (status == SJ_OK && result != SQLITE_DONE) {
+        status = sj_fail(error, sj_database_status(result), "the database cannot be read: %s",
+                         sqlite3_errmsg(database));
+    }
+    sqlite3_finalize(row);
+    return status;
+}
+
+static sj_status read_number(void *context, sqlite3_stmt *row)
+{
+    *(int64_t *)context = sqlite3_column_int64(row, 0);
+    return SJ_EEXIST;
+}
+
+sj_status sj_sql_number(sqlite3 *database, const char *sql, sj_sql_binds binds, int64_t *number,
+                        sj_error *error)
+{
+    const sj_status status = sj_sql_each(database, sql, binds, read_number, number, error);
+    return status == SJ_EEXIST ? SJ_OK : status == SJ_OK ? SJ_ENOTFOUND : status;
+}

@@ -1,0 +1,82 @@
+-- Statements of maintenance/session_check.c.
+
+-- part: session_check_has_sums
+EXISTS (SELECT 1 FROM source.sessions WHERE session_id = ?1 AND aggregates_valid_before_block IS NULL)
+
+-- part: session_check_is_its_function(f)
+-- SQL condition: the function id `f` is in one of the session's modules.
+EXISTS (SELECT 1 FROM source.session_modules AS s JOIN source.modules AS m USING (module_id)
+    WHERE s.session_id = ?1 AND {f} BETWEEN m.first_function_id AND m.first_function_id + m.function_count -
+    1)
+
+-- part: session_check_its_modules
+-- Modules of the session, as they came in the file.
+source.session_modules AS s
+LEFT JOIN source.modules AS m ON m.module_id = s.module_id
+WHERE s.session_id = ?1
+
+-- name: session_check_function_count
+SELECT 1
+FROM {session_check_its_modules} AND (m.module_id IS NULL OR m.function_count NOT BETWEEN 0 AND 4294967295
+    OR m.first_function_id NOT BETWEEN 1 AND 1 << 60 OR m.function_count <> s.function_count
+    OR m.function_count <> (SELECT count(*) FROM source.functions AS f WHERE f.module_id = m.module_id
+    AND f.function_id BETWEEN m.first_function_id AND m.first_function_id + m.function_count - 1))
+
+-- name: session_check_outside_module
+SELECT 1
+FROM {session_check_its_modules} AND EXISTS (SELECT 1 FROM source.functions AS f
+    WHERE f.module_id = m.module_id AND f.function_id NOT BETWEEN m.first_function_id
+    AND m.first_function_id + m.function_count - 1)
+
+-- name: session_check_shared_numbers
+SELECT 1
+FROM (SELECT first_function, function_count, lead(first_function) OVER (ORDER BY first_function,
+    number) AS next FROM source.session_modules WHERE session_id = ?1)
+WHERE first_function < 1 OR first_function + function_count > 4294967295 OR first_function + function_count
+    > next
+
+-- name: session_check_block_range
+SELECT 1
+FROM source.streams
+JOIN source.blocks USING (stream_id)
+WHERE session_id = ?1
+AND (first_ticks < 0 OR last_ticks < 0 OR first_event NOT BETWEEN 0 AND 1 << 62 OR event_count NOT BETWEEN 0
+    AND 4294967295 OR first_call < 0 OR call_count < 0 OR first_call + call_count > 1 << 38
+    OR lost_calls NOT BETWEEN 0 AND 1 << 38 OR lost_events NOT BETWEEN 0 AND 1 << 62)
+
+-- name: session_check_paths
+SELECT 1
+FROM source.call_paths
+WHERE session_id = ?1
+AND (path_id >> 32 <> ?1 OR parent_path_id >= path_id OR parent_path_id >> 32 <> ?1
+    OR NOT {session_check_is_its_function(call_paths.function_id)})
+
+-- name: session_check_strange_functions
+SELECT 1
+FROM source.function_stats
+WHERE session_id = ?1
+AND NOT {session_check_is_its_function(function_stats.function_id)}
+UNION ALL
+SELECT 1
+FROM source.call_edges
+WHERE session_id = ?1
+AND NOT ({session_check_is_its_function(call_edges.callee_function_id)} AND (caller_function_id = 0
+    OR {session_check_is_its_function(call_edges.caller_function_id)}))
+
+-- name: session_check_sums_differ
+SELECT 1
+WHERE {session_check_has_sums}
+AND ((SELECT total(calls) FROM source.call_paths WHERE session_id = ?1) <> (SELECT total(calls)
+    FROM source.function_stats WHERE session_id = ?1) OR (SELECT total(calls) FROM source.call_edges
+    WHERE session_id = ?1) <> (SELECT total(calls) FROM source.function_stats WHERE session_id = ?1))
+
+-- name: session_check_other_blocks
+SELECT 1
+FROM source.sessions AS s, (SELECT count(*) AS blocks, total(b.quarantined IS NULL) AS sound,
+    total(iif(b.kind = 1, b.call_count, 0)) AS calls, total(iif(b.kind = 1 AND b.quarantined IS NULL,
+    b.call_count, 0)) AS sound_calls FROM source.streams JOIN source.blocks AS b USING (stream_id)
+    WHERE session_id = ?1) AS t, (SELECT total(calls) AS calls FROM source.profiles
+    WHERE session_id = ?1) AS p
+WHERE s.session_id = ?1
+AND s.aggregates_valid_before_block IS NULL
+AND (s.stored_blocks, s.stored_calls - p.calls) NOT IN (VALUES (t.blocks, t.calls), (t.sound, t.sound_calls))
