@@ -24,10 +24,10 @@
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
