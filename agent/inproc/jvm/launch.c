@@ -9,10 +9,10 @@
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <string.h>
 
