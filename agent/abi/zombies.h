@@ -199,6 +199,9 @@ typedef struct sj_zombie_guard {
 typedef struct sj_zombie_settings {
     uint32_t one_in; /* On average one allocation in so many gets a guarded block. 1: all do. */
     uint32_t slots;  /* Most blocks that are watched at once, including freed ones. */
+    /* Freed blocks that wait before the oldest one's slot is reused although others were never
+     * used. 0: all slots are used first. */
+    uint32_t freed_slots;
     uint32_t stack_bytes; /* Bytes of the stack of each allocation and free that are kept. */
     uint32_t on_use;      /* An sj_zombie_on_use. */
     uint32_t reports_per_minute;
@@ -212,7 +215,6 @@ typedef struct sj_zombie_settings {
     /* Share of the program's CPU time; 0: no limit. Only the recorder reads it. */
     uint32_t budget_per_mille;
     uint32_t counts; /* 1: what threads allocate and free is counted. */
-    uint32_t reserved;
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;

@@ -370,10 +370,8 @@ static void set_defaults(sj_policy *policy)
         .flight_before_ns = UINT64_C(10000000000),
         .flight_after_ns = UINT64_C(1000000000),
         .flight_bytes = UINT64_C(64) << 20,
-        .zombies = {.slots = 4096,
-                    .stack_bytes = 2048,
+        .zombies = {.stack_bytes = 2048,
                     .reports_per_minute = 60,
-                    .memory_kib = 64 << 10,
                     .objects = {.stack_bytes = 512, .queue_objects = 20000, .queue_kib = 16 << 10}},
         .zombie_sessions_percent = 100};
 }

@@ -139,6 +139,10 @@ static bool is_sampled(size_t bytes, uint64_t site)
         sj_sampling_countdown = next_distance(one_in); /* The first distance was 1. */
     }
     count_left_out(one_in);
+    if (sj_pool_spares_blocks((uint32_t)next_random())) {
+        sj_objects_count(refused_full, 1);
+        return false;
+    }
     return true;
 }
 

@@ -100,6 +100,14 @@ def coverage_of(sojourn, database):
     return row
 
 
+def most_at_once():
+    """How many of 40,000 live blocks have to be guarded without a limit in the policy."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        available, = [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:")]
+    has_guards = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 13)
+    return min(40000 if has_guards else 27000, max(4000, available // 2 // 16 // 4608))
+
+
 def test_coverage(sojourn, folder):
     """How much was watched is said, and why the rest was not."""
     alive = [os.path.join(folder, "hardships"), "many"]
@@ -114,6 +122,9 @@ def test_coverage(sojourn, folder):
         check(f"sojourn zombies: {share}" in told and f'(raise "{remedy}")' in told, told)
         judged = sojourn.run(["check", "--zombies", database], capture_output=True, text=True)
         check(judged.returncode == 4 and f"1 new finding of freed memory; {share}" in judged.stdout, f"{judged}")
+    _, database, account = record(sojourn, alive, "cover-default", {"zombies": {"heap": {"one_in": 1, "stack_bytes": 0}}})
+    row = coverage_of(sojourn, database)
+    check(row["guarded"] >= most_at_once() and account["uses"] == 1, f"{row}, {account}")
     count, one_in = 300000, 100
     zombies = {"heap": {"one_in": one_in, "stack_bytes": 0}}
     _, database, _ = record(sojourn, [os.path.join(folder, "sampled"), str(count)], "cover-sampled", {"zombies": zombies})
