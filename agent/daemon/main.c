@@ -70,7 +70,7 @@ typedef struct named_options {
 } named_options;
 
 /* Parses the options. Returns -1 to continue, or the exit code. */
-static int take_names(int argc, char **argv, bool is_enrolment, named_options *options)
+static int parse_names(int argc, char **argv, bool is_enrolment, named_options *options)
 {
     static const struct option long_options[] = {{"name", required_argument, NULL, 'n'},
                                                  {"tag", required_argument, NULL, 'g'},
@@ -103,7 +103,7 @@ static int enroll(int argc, char **argv)
     named_options options = {0};
     char hint[SJ_ERROR_TEXT_BYTES];
     sj_error error = {0};
-    const int code = take_names(argc, argv, true, &options);
+    const int code = parse_names(argc, argv, true, &options);
     if (code >= 0) {
         return code;
     }
@@ -125,7 +125,7 @@ static int set(int argc, char **argv)
 {
     named_options options = {0};
     sj_error error = {0};
-    const int code = take_names(argc, argv, false, &options);
+    const int code = parse_names(argc, argv, false, &options);
     if (code >= 0) {
         return code;
     }

@@ -76,30 +76,30 @@ static sj_status read_line(int file, int timeout_ms, char *line, sj_error *error
     return used != 0 ? SJ_OK : sj_fail(error, SJ_EIO, "the recorder ended before it could start");
 }
 
-static sj_status converse(const json_t *order, int to, int from, int timeout_ms, json_t **session,
+static sj_status converse(const json_t *task, int to, int from, int timeout_ms, json_t **session,
                           sj_error *error)
 {
     char line[LINE_BYTES];
-    const int result = json_dumpfd(order, to, JSON_COMPACT);
+    const int result = json_dumpfd(task, to, JSON_COMPACT);
     close(to);
     if (result != 0) {
         return sj_fail(error, SJ_EIO, "the recorder does not accept its command");
     }
     SJ_TRY(read_line(from, timeout_ms, line, error));
-    json_t *answer = json_loads(line, 0, NULL);
-    const char *problem = json_string_value(json_object_get(answer, "error"));
-    if (problem != NULL || (json_object_get(answer, "session") == NULL &&
-                            json_object_get(answer, "runtime") == NULL)) {
+    json_t *reply = json_loads(line, 0, NULL);
+    const char *problem = json_string_value(json_object_get(reply, "error"));
+    if (problem != NULL ||
+        (json_object_get(reply, "session") == NULL && json_object_get(reply, "runtime") == NULL)) {
         sj_fail(error, SJ_EINVAL, "%s",
                 problem != NULL ? problem : "the recorder's answer is not understood");
-        json_decref(answer);
+        json_decref(reply);
         return SJ_EINVAL;
     }
-    *session = answer;
+    *session = reply;
     return SJ_OK;
 }
 
-sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session, sj_error *error)
+sj_status sj_worker_start(const json_t *task, int timeout_ms, json_t **session, sj_error *error)
 {
     int to[2];
     int from[2];
@@ -122,7 +122,7 @@ sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session,
         close(to[1]);
         status = sj_fail(error, SJ_EIO, "cannot start a recorder: %s", strerror(result));
     } else {
-        status = converse(order, to[1], from[0], timeout_ms, session, error);
+        status = converse(task, to[1], from[0], timeout_ms, session, error);
     }
     close(from[0]);
     if (status == SJ_ETIMEDOUT) {

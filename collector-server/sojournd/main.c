@@ -105,7 +105,7 @@ static int usage_error(const char *problem, const char *argument)
     return SJ_EXIT_USAGE;
 }
 
-static int take_rule(server_options *options)
+static int parse_rule(server_options *options)
 {
     sj_error error = {0};
     if (options->rule_count == RULES_MAX) {
@@ -136,7 +136,7 @@ static int read_seconds(unsigned *seconds)
 }
 
 /* Handles an option. Returns -1 to continue, else the exit code. */
-static int take_option(server_options *options, int option, const char *word)
+static int parse_option(server_options *options, int option, const char *word)
 {
     switch (option) {
     case 'l':
@@ -162,7 +162,7 @@ static int take_option(server_options *options, int option, const char *word)
     case 'f':
         return read_bytes(&options->reserve_bytes);
     case 'r':
-        return take_rule(options);
+        return parse_rule(options);
     case 'e':
         return read_seconds(&options->retain_period_s);
     case 'L':
@@ -228,7 +228,7 @@ static int parse_options(server_options *options)
     int option;
     opterr = 0;
     while ((option = getopt_long(config.argc, config.argv, ":", long_options, NULL)) != -1) {
-        const int code = take_option(options, option, config.argv[optind - 1]);
+        const int code = parse_option(options, option, config.argv[optind - 1]);
         if (code >= 0) {
             return code;
         }
@@ -328,8 +328,8 @@ static sj_database_watch *database_watch;
 
 static sj_status check_ingest(void *context, sj_error *error)
 {
-    return sj_database_watch_look(database_watch, error) == SJ_OK ? sj_ingest_check(context, error)
-                                                                  : SJ_EAGAIN;
+    return sj_database_watch_check(database_watch, error) == SJ_OK ? sj_ingest_check(context, error)
+                                                                   : SJ_EAGAIN;
 }
 
 /* Parses --http ADDRESS:PORT. */
@@ -380,10 +380,10 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
 }
 
 /* Logs once why the database's file cannot be written. */
-static void look_at_database(bool *is_said)
+static void check_database(bool *is_said)
 {
     sj_error error = {0};
-    if (sj_database_watch_look(database_watch, &error) == SJ_OK) {
+    if (sj_database_watch_check(database_watch, &error) == SJ_OK) {
         *is_said = false;
     } else if (!*is_said) {
         sj_log(SJ_LOG_ERROR, "database", "%s", error.text);
@@ -407,10 +407,10 @@ static void wait_for_end(const server_options *options, const sj_http *http,
         sj_log(SJ_LOG_INFO, "serving", "dashboard at %s", sj_http_url(http));
     }
     do {
-        if (sj_disk_watch_look(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
-            sj_log(disk.state == SJ_DISK_ROOMY ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
+        if (sj_disk_watch_check(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
+            sj_log(disk.state == SJ_DISK_FREE ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
         }
-        look_at_database(&is_database_said);
+        check_database(&is_database_said);
         signal_number = sigtimedwait(signals, NULL, &period);
     } while (signal_number < 0);
     sj_log(SJ_LOG_INFO, "ending", "%s: storing what was received",
@@ -468,21 +468,22 @@ static void log_complaint(void *context, const char *line)
     sj_log(SJ_LOG_WARN, "dropped", "%s", line);
 }
 
-static sj_status start_ingest(server *rooms, const server_options *options, sj_error *error)
+static sj_status start_ingest(server *components, const server_options *options, sj_error *error)
 {
     sj_ingest_options ingest = {.urls = options->urls,
                                 .url_count = options->url_count,
-                                .gate = sj_fleet_service_gate(rooms->fleet),
+                                .gate = sj_fleet_service_gate(components->fleet),
                                 .complain = log_complaint};
     if (needs_tls(options)) {
         SJ_TRY(load_identity(options, error));
         ingest.certificate = identity.certificate;
         ingest.key = identity.key;
     }
-    return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
+    return sj_ingest_start(components->store, &ingest, &components->ingest, error);
 }
 
-static sj_status start_rooms(server *rooms, const server_options *options, sj_error *error)
+static sj_status start_components(server *components, const server_options *options,
+                                  sj_error *error)
 {
     const sj_store_options store = {.path = options->database,
                                     .create = true,
@@ -492,43 +493,43 @@ static sj_status start_rooms(server *rooms, const server_options *options, sj_er
                                     .lost_after_s = options->lost_after_s};
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
-    SJ_TRY(sj_store_open(&store, &rooms->store, error));
+    SJ_TRY(sj_store_open(&store, &components->store, error));
     SJ_TRY(sj_database_watch_open(options->database, &database_watch, error));
-    SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
-    SJ_TRY(start_ingest(rooms, options, error));
+    SJ_TRY(sj_fleet_service_start(&fleet, &components->fleet, error));
+    SJ_TRY(start_ingest(components, options, error));
     SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
-                             options->retain_period_s, &rooms->retainer, error));
-    SJ_TRY(sj_export_jobs_start(options->database, &rooms->files, error));
+                             options->retain_period_s, &components->retainer, error));
+    SJ_TRY(sj_export_jobs_start(options->database, &components->files, error));
     if (options->forward.url != NULL) {
         SJ_TRY(sj_forward_thread_start(options->database, &sj_forward_clickhouse, &options->forward,
-                                       &rooms->forward, error));
+                                       &components->forward, error));
     }
-    return start_http(options, rooms->ingest, &rooms->http, error);
+    return start_http(options, components->ingest, &components->http, error);
 }
 
 static int serve(const server_options *options, const sigset_t *signals)
 {
-    server rooms = {0};
+    server components = {0};
     sj_ingest_counters counters = {0};
     sj_error error = {0};
-    const sj_status status = start_rooms(&rooms, options, &error);
+    const sj_status status = start_components(&components, options, &error);
     if (status == SJ_OK) {
-        wait_for_end(options, rooms.http, signals);
+        wait_for_end(options, components.http, signals);
     } else {
         fprintf(stderr, "sojournd: %s\n", error.text);
     }
-    sj_http_stop(rooms.http);
-    sj_forward_thread_stop(rooms.forward);
-    sj_export_jobs_stop(rooms.files);
-    sj_retainer_stop(rooms.retainer);
-    sj_fleet_service_stop(rooms.fleet);
-    if (rooms.ingest != NULL) {
-        sj_ingest_get_counters(rooms.ingest, &counters);
-        sj_ingest_stop(rooms.ingest);
+    sj_http_stop(components.http);
+    sj_forward_thread_stop(components.forward);
+    sj_export_jobs_stop(components.files);
+    sj_retainer_stop(components.retainer);
+    sj_fleet_service_stop(components.fleet);
+    if (components.ingest != NULL) {
+        sj_ingest_get_counters(components.ingest, &counters);
+        sj_ingest_stop(components.ingest);
     }
-    sj_fleet_service_free(rooms.fleet);
+    sj_fleet_service_free(components.fleet);
     sj_database_watch_close(database_watch);
-    sj_store_close(rooms.store);
+    sj_store_close(components.store);
     if (status == SJ_OK) {
         sj_log(
             SJ_LOG_INFO, "ended",

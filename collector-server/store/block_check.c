@@ -43,7 +43,7 @@ typedef struct block_row {
 } block_row;
 
 static const char stack_sql[] = "SELECT storage, data FROM \"%w\".blocks WHERE stream_id = ?1 AND "
-                                "kind = 2 AND first_event = ?2";
+                                "kind = 2 AND first_event = ?2 AND quarantined IS NULL";
 static const char modules_sql[] = "SELECT first_function, function_count FROM"
                                   " \"%w\".session_modules WHERE session_id = ?1 ORDER BY 1";
 
@@ -163,8 +163,15 @@ static sj_status read_stack(void *context, uint32_t reference, sj_block *block)
 static sj_status find_frames(void *context, uint32_t stream, uint32_t reference, uint32_t count,
                              sj_stack_frame *frames)
 {
+    sj_block_checker *checker = context;
     (void)stream;
-    return sj_stack_collect(read_stack, context, reference, count, frames);
+    SJ_TRY(sj_stack_collect(read_stack, context, reference, count, frames));
+    for (uint32_t i = 0; i < count; ++i) {
+        if (!is_known(&checker->known, frames[i].function)) {
+            return SJ_EINVAL;
+        }
+    }
+    return SJ_OK;
 }
 
 static bool is_of_row(const block_row *row, const sj_block_header *header)
@@ -187,8 +194,9 @@ static void check_events(sj_block_checker *checker, const sj_block *block,
     verdict->fault = status == SJ_OK          ? NULL
                      : status == SJ_EIO       ? "the stack that it refers to is in a file that "
                                                 "cannot be read"
-                     : status == SJ_ENOTFOUND ? "the stack that it refers to is missing"
-                                              : "its events contradict each other";
+                     : status == SJ_ENOTFOUND ? "the stack that it refers to is missing, or damaged"
+                     : status == SJ_EINVAL ? "the stack that it refers to has an unknown function"
+                                           : "its events contradict each other";
 }
 
 /* Checks the bytes of a row that has bytes. */

@@ -259,22 +259,31 @@ static sj_status scan_modules(metadata_run *run)
     return SJ_OK;
 }
 
+/* Returns the size of a section, but at most the size of ENTRIES_MAX entries. The file may claim
+ * any size. */
+static uint64_t bytes_to_scan(const sj_elf_section *section, uint64_t entry_bytes)
+{
+    const uint64_t most = ENTRIES_MAX * entry_bytes;
+    return section == NULL ? 0 : section->size < most ? section->size : most;
+}
+
 /* Reads the sections of libobjc2's ABI: addresses of classes, and categories one after the
  * other. */
 static sj_status scan_tables(metadata_run *run, const sj_elf_section *classes,
                              const sj_elf_section *categories)
 {
     run->layout = &libobjc2_layout;
-    for (uint64_t at = 0; classes != NULL && at + WORD <= classes->size; at += WORD) {
+    const uint64_t class_bytes = bytes_to_scan(classes, WORD);
+    for (uint64_t at = 0; at + WORD <= class_bytes; at += WORD) {
         const uint64_t class = word_at(run, classes->address + at);
         if (class != 0 && *run->entries_left > 0) {
             --*run->entries_left;
             SJ_TRY(add_class(run, class));
         }
     }
-    const bool is_wanted = categories != NULL && run->class_sink == NULL;
-    for (uint64_t at = 0; is_wanted && at + CATEGORY_BYTES <= categories->size;
-         at += CATEGORY_BYTES) {
+    const uint64_t category_bytes =
+        run->class_sink == NULL ? bytes_to_scan(categories, CATEGORY_BYTES) : 0;
+    for (uint64_t at = 0; at + CATEGORY_BYTES <= category_bytes; at += CATEGORY_BYTES) {
         if (*run->entries_left > 0) {
             --*run->entries_left;
             SJ_TRY(add_category(run, categories->address + at));

@@ -106,6 +106,7 @@ FROM blocks
 WHERE stream_id = :stream_id
 AND kind = 2
 AND first_event = :first_event
+AND quarantined IS NULL
 
 -- name: block_add
 -- bind: max_duration_ticks count, lost_calls count, lost_events count, functions blob

@@ -276,6 +276,22 @@ static uint32_t choose_event(frame_maker *maker, uint32_t random)
     return 1 + (caller * 3 + (*made)++) % FRAME_MAKER_FUNCTIONS;
 }
 
+static sj_slice encode_block(frame_maker *maker, const sj_block_input *input)
+{
+    const size_t bound = sj_block_bound(input);
+    if (maker->block_capacity < bound) {
+        free(maker->block);
+        maker->block = malloc(bound);
+        maker->block_capacity = bound;
+        must(maker->block != NULL);
+    }
+    size_t size = 0;
+    must(sj_block_encode(maker->encoder, input, maker->block, maker->block_capacity, &size) ==
+         SJ_OK);
+    return frame_maker_wrap(maker, SJ_FRAME_BLOCK, (sj_slice){0},
+                            (sj_slice){.data = maker->block, .size = size});
+}
+
 sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned flags)
 {
     sj_stack_frame key_frame[64];
@@ -304,7 +320,7 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
             leave(maker);
         }
     }
-    sj_block_input input = {.frames = key_frame, .events = maker->events};
+    sj_block_input input = {.frames = key_frame + maker->deep_frames, .events = maker->events};
     input.header.version = SJ_BLOCK_VERSION;
     input.header.kind = SJ_BLOCK_CALLS;
     input.header.flags = (uint8_t)flags;
@@ -315,6 +331,8 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     input.header.first_call = maker->next_call;
     input.header.event_count = event_count;
     input.header.open_depth = open_depth;
+    input.header.stack_frames = maker->deep_frames;
+    input.header.stack_reference = maker->deep_frames != 0 ? maker->deep_blocks : 0;
     input.header.first_ticks = event_count > 0 ? maker->events[0].ticks : first_ticks;
     input.header.last_ticks = event_count > 0 ? maker->ticks : first_ticks;
     input.header.clock_step = 26;
@@ -328,20 +346,28 @@ sj_slice frame_maker_block(frame_maker *maker, uint32_t event_count, unsigned fl
     input.gap_count = maker->lost_calls != 0;
     input.header.lost_calls = gap.calls;
     input.header.lost_events = gap.events;
-    const size_t bound = sj_block_bound(&input);
-    if (maker->block_capacity < bound) {
-        free(maker->block);
-        maker->block = malloc(bound);
-        maker->block_capacity = bound;
-        must(maker->block != NULL);
-    }
-    size_t size = 0;
-    must(sj_block_encode(maker->encoder, &input, maker->block, maker->block_capacity, &size) ==
-         SJ_OK);
     maker->next_event += event_count + gap.events;
     maker->next_call += calls + gap.calls;
-    return frame_maker_wrap(maker, SJ_FRAME_BLOCK, (sj_slice){0},
-                            (sj_slice){.data = maker->block, .size = size});
+    maker->deep_frames = 0;
+    return encode_block(maker, &input);
+}
+
+sj_slice frame_maker_deep_frames(frame_maker *maker)
+{
+    sj_block_input input = {.frames = maker->stack};
+    input.header.version = SJ_BLOCK_VERSION;
+    input.header.kind = SJ_BLOCK_DEEP_FRAMES;
+    memset(input.header.session.bytes, maker->session_tag, 16);
+    number_id(maker, input.header.session.bytes);
+    input.header.stream = 1;
+    input.header.first_event = ++maker->deep_blocks;
+    input.header.open_depth = maker->depth;
+    input.header.end_depth = maker->depth;
+    input.header.first_ticks = maker->ticks;
+    input.header.last_ticks = maker->ticks;
+    input.header.clock_step = 26;
+    maker->deep_frames = maker->depth;
+    return encode_block(maker, &input);
 }
 
 sj_slice frame_maker_profile(frame_maker *maker, uint64_t number, const sj_block_header *sums,

@@ -31,6 +31,8 @@ typedef struct frame_maker {
     /* One open stack, which continues from block to block. */
     sj_stack_frame stack[64];
     uint32_t depth;
+    uint32_t deep_frames; /* frames of the block of open calls that the next block refers to */
+    uint32_t deep_blocks; /* number of such blocks */
 } frame_maker;
 
 enum { FRAME_MAKER_FUNCTIONS = 200, FRAME_MAKER_STARTED_TICKS = 1000000 };
@@ -56,6 +58,9 @@ sj_slice frame_maker_report_of(frame_maker *maker, const char *monitor, uint64_t
 
 /* Returns a gap that is not in a block. */
 sj_slice frame_maker_gap(frame_maker *maker, uint64_t number, uint64_t lost_calls);
+
+/* Returns a block of the calls that are open now. The next block of events refers to it. */
+sj_slice frame_maker_deep_frames(frame_maker *maker);
 
 /* Returns the next `event_count` events of stream 1, nested up to 20 deep. The block also reports
  * the maker's `lost_calls`, of two events each. */
