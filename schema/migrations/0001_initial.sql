@@ -1509,7 +1509,7 @@ CREATE TABLE zombie_accounts (
     guarded INTEGER NOT NULL,
     -- Of them: freed.
     released INTEGER NOT NULL,
-    -- Of those: their room was used again.
+    -- Of those: their slot was used again.
     evicted INTEGER NOT NULL,
     -- Too large to be guarded.
     refused_size INTEGER NOT NULL,
@@ -1523,7 +1523,7 @@ CREATE TABLE zombie_accounts (
     suppressed INTEGER NOT NULL,
     -- Freed objects that were kept.
     kept INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because others needed the room.
+    -- Of them: freed because newer blocks needed their place.
     kept_full INTEGER NOT NULL DEFAULT 0,
     -- Of them: let go because of their age.
     kept_old INTEGER NOT NULL DEFAULT 0,
@@ -1533,13 +1533,13 @@ CREATE TABLE zombie_accounts (
     kept_left INTEGER NOT NULL DEFAULT 0,
     -- Because they were used and the policy frees such.
     kept_used INTEGER NOT NULL DEFAULT 0,
-    -- Freed at once: no room, or in a signal handler.
+    -- Freed at once: no space, or in a signal handler.
     not_kept INTEGER NOT NULL DEFAULT 0,
     -- Freed blocks whose content was dropped to save memory.
     emptied INTEGER NOT NULL DEFAULT 0,
     -- Ordinary freed blocks that were kept.
     delayed INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because others needed the room.
+    -- Of them: freed because newer blocks needed their place.
     delayed_full INTEGER NOT NULL DEFAULT 0,
     -- Because memory was short, or on command.
     delayed_pressure INTEGER NOT NULL DEFAULT 0,
