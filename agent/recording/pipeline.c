@@ -263,13 +263,16 @@ static sj_status start_drain(sj_recording *recording, bool threadless, sj_error 
         sj_metadata_store_new(recording->runtime_directory, &recording->control) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "cannot write to %s", recording->runtime_directory);
     }
+    const unsigned redaction = policy != NULL ? sj_redaction_bits(&policy->redaction) : 0;
+    recording->journal.data->redaction = redaction; /* recovery reads it */
     const sj_frame_writer_options writer = {.session = recording->session,
                                             .spool = recording->spool,
                                             .uplink = recording->uplink,
                                             .journal = &recording->journal,
                                             .control_store = recording->control,
                                             .function_log = recording->function_log,
-                                            .max_bytes = recording->options.max_bytes};
+                                            .max_bytes = recording->options.max_bytes,
+                                            .redaction = redaction};
     if (sj_frame_writer_new(&writer, &recording->writer) != SJ_OK ||
         sj_class_table_new(&recording->classes) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -413,7 +416,7 @@ static sj_status announce_session(sj_recording *recording, sj_error *error)
         .name = recording->options.name,
         .command = command,
         .mode = sj_policy_mode_text(policy != NULL ? policy->mode : SJ_POLICY_TRACE),
-        .policy_version = policy != NULL ? policy->version : 0,
+        .policy = policy,
         .clock = recording->start_clock,
         .rate = recording->rate,
         .time_step = sj_drain_time_step(recording->drain)};

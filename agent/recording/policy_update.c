@@ -247,15 +247,26 @@ static void note_refused(void *context, const char *rule, const char *why)
     note_problem(context, text);
 }
 
+/* Makes the list of the recording's rules if there is none. */
+static sj_status need_values(sj_recording *recording, sj_error *error)
+{
+    if (recording->values != NULL ||
+        (sj_value_rules_new(&recording->values) == SJ_OK &&
+         sj_value_rules_redact(recording->values, &recording->changes.policy->redaction) ==
+             SJ_OK)) {
+        return SJ_OK;
+    }
+    return sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
 /* Adds the policy's rules to those of all policies so far, and replaces the selection's rules by
  * the result. */
 static sj_status add_values(sj_recording *recording, sj_selection *selection, change_sums *sums,
                             sj_error *error)
 {
     const sj_value_rules *wanted = selection->values;
-    if (recording->values == NULL && wanted != NULL &&
-        sj_value_rules_new(&recording->values) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    if (wanted != NULL) {
+        SJ_TRY(need_values(recording, error));
     }
     if (!sj_value_rules_have_records(wanted, recording->values)) {
         note_problem(sums, "values: rules of the policy before go on recording to the end");
@@ -284,9 +295,7 @@ static sj_status begin_changes(sj_recording *recording, const sj_policy *policy,
         return sj_change_permit_check(wanted, sj_changes_table_program(recording->table),
                                       recording->options.asks_user_for_changes, error);
     }
-    if (recording->values == NULL && sj_value_rules_new(&recording->values) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
+    SJ_TRY(need_values(recording, error));
     SJ_TRY(sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error));
     recording->changes.is_unsure = true; /* agents that have joined must open it */
     return SJ_OK;
@@ -482,6 +491,12 @@ static sj_status read_policy(const sj_recording *recording, sj_slice document, s
     if (status != SJ_OK) {
         free(made);
         return status;
+    }
+    if (!sj_redaction_same(&made->redaction, &recording->changes.policy->redaction)) {
+        free_policy(made);
+        return sj_fail(error, SJ_EINVAL,
+                       "policy: \"redact\" of a recording stays what it was at its start: give the "
+                       "same, or record anew");
     }
     made->selection.map_file = fixed->map_file;
     sj_selection_set_classes(&made->selection, fixed->runtimes[0].classes.find,
