@@ -30,7 +30,7 @@ void sj_redacted_text(const char *text, char *copy)
     memcpy(copy, text, kept);
     copy[kept] = '\0';
     if (*first != '\0') {
-        strcpy(copy + kept, last + 1); /* not longer than the rest of `text` */
+        memcpy(copy + kept, last + 1, strlen(last)); /* with its NUL */
     }
 }
 

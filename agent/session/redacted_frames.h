@@ -6,14 +6,15 @@
 #include "proto/wire/frame.h"
 #include "proto/wire/sojourn.pb-c.h"
 
-/* What is sent instead of a command line. */
+/* Frames have this text instead of a command line. */
 #define SJ_REDACTED_TEXT "(redacted)"
 
 /* Returns the file name of a path, which is a part of `path`. */
 const char *sj_redacted_path(const char *path);
 
 /* Copies a text without directories: leaves out everything from the first path in it to the last
- * slash. `copy` has room for the bytes of `text` and a NUL. */
+ * slash. `copy` has as many bytes as `text`, with
+ * its NUL. */
 void sj_redacted_text(const char *text, char *copy);
 
 /* Copies a JSON text and leaves directories out of all its strings. `*copy` is from malloc. Returns

@@ -1,4 +1,4 @@
-/* What frames leave out of a session whose policy redacts paths or command lines. */
+/* The frames of a session leave out what its policy redacts: paths and command lines. */
 #include "agent/session/redacted_frames.h"
 
 #include "agent/policy/redaction.h"
