@@ -186,6 +186,18 @@ static void print_values(const sj_value_rules *rules)
     }
 }
 
+static void print_redaction(const sj_redaction *redaction)
+{
+    const unsigned bits = sj_redaction_bits(redaction);
+    print_patterns("redacted", redaction->values, redaction->value_count);
+    if ((bits & SJ_REDACT_PATHS) != 0) {
+        printf("  %-10s %s\n", "redacted", "folders of paths");
+    }
+    if ((bits & SJ_REDACT_COMMAND_LINES) != 0) {
+        printf("  %-10s %s\n", "redacted", "command lines");
+    }
+}
+
 static void print_policy(const char *name, const sj_policy *policy)
 {
     printf("%s: policy \"%s\", version %" PRIu32 "\n  %-10s %s\n", name, policy->name,
@@ -198,6 +210,7 @@ static void print_policy(const char *name, const sj_policy *policy)
     }
     print_filters(policy);
     print_values(policy->selection.values);
+    print_redaction(&policy->redaction);
     if (policy->mode == SJ_POLICY_PROFILE) {
         print_duration("interval", policy->profile_interval_ns);
     }
