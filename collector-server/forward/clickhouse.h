@@ -50,7 +50,7 @@ SJ_MUST_CHECK sj_status sj_clickhouse_retain(sj_forward_target *target, unsigned
  * to the request's URL ("" for none). Returns SJ_EINVAL if the server refuses the statement. Other
  * errors: SJ_EPERM, SJ_EAGAIN, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql,
-                                          const char *settings, int64_t timeout_ms, char **answer,
+                                          const char *settings, int64_t timeout_ms, char **reply,
                                           size_t *size, sj_error *error);
 
 /* Counts the shards that answer now; 1 if the tables are on one node. Call it before questions and

@@ -26,12 +26,12 @@ typedef struct fake_server {
 
 /* Sends the answer. An endless server then sends headers until the client closes the
  * connection. */
-static void send_answer(const fake_server *server, int peer, const char *answer)
+static void send_answer(const fake_server *server, int peer, const char *reply)
 {
     static const char more[] = "X-ClickHouse-Progress: {}\r\n";
-    const size_t size = strlen(answer);
+    const size_t size = strlen(reply);
     const struct timespec rest = {.tv_nsec = 10 * 1000000};
-    bool is_sent = send(peer, answer, size, MSG_NOSIGNAL) == (ssize_t)size;
+    bool is_sent = send(peer, reply, size, MSG_NOSIGNAL) == (ssize_t)size;
     while (server->is_endless && is_sent && nanosleep(&rest, NULL) == 0) {
         is_sent = send(peer, more, sizeof(more) - 1, MSG_NOSIGNAL) > 0;
     }
@@ -88,10 +88,10 @@ static void start(fake_server *server)
     assert_int_equal(pthread_create(&server->thread, NULL, serve, server), 0);
 }
 
-/* Asks for the tables' version. `answer` is the whole response. */
-static sj_status status_of(const char *answer, sj_error *error)
+/* Asks for the tables' version. `reply` is the whole response. */
+static sj_status status_of(const char *reply, sj_error *error)
 {
-    fake_server server = {.answers = {answer}};
+    fake_server server = {.answers = {reply}};
     sj_forward_target *target = NULL;
     start(&server);
     const sj_forward_options options = {.url = server.url};
@@ -108,7 +108,7 @@ static sj_status status_of(const char *answer, sj_error *error)
 #define END "Connection: close\r\n\r\n"
 
 static const struct {
-    const char *answer;
+    const char *reply;
     sj_status status;
     const char *says;
 } answer_cases[] = {
@@ -177,9 +177,9 @@ static void every_answer_has_a_status(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(answer_cases) / sizeof(answer_cases[0]); ++i) {
         sj_error error = {0};
-        const sj_status status = status_of(answer_cases[i].answer, &error);
+        const sj_status status = status_of(answer_cases[i].reply, &error);
         if (status != answer_cases[i].status || strstr(error.text, answer_cases[i].says) == NULL) {
-            fail_msg("%s: status %d, \"%s\"", answer_cases[i].answer, (int)status, error.text);
+            fail_msg("%s: status %d, \"%s\"", answer_cases[i].reply, (int)status, error.text);
         }
     }
 }
@@ -239,7 +239,7 @@ static void rows_are_stored_when_the_server_answers(void **state)
 
 static void a_read_only_user_is_asked_without_settings(void **state)
 {
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     sj_error error = {0};
     fake_server server = {
@@ -251,10 +251,10 @@ static void a_read_only_user_is_asked_without_settings(void **state)
     sj_forward_target *target = open_at(&server, 0);
     for (int i = 0; i < 2; ++i) {
         assert_int_equal(
-            sj_clickhouse_ask(target, "SELECT 7", SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, &error),
+            sj_clickhouse_ask(target, "SELECT 7", SJ_CLICKHOUSE_PARTIAL, 0, &reply, &size, &error),
             SJ_OK);
-        assert_string_equal(answer, i == 0 ? "7\n" : "8\n");
-        free(answer);
+        assert_string_equal(reply, i == 0 ? "7\n" : "8\n");
+        free(reply);
     }
     end(&server, target);
     assert_non_null(strstr(server.requests[0], "readonly=1&skip_unavailable_shards=1"));
