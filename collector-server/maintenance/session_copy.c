@@ -358,12 +358,7 @@ static sj_status copy_attached(session_copy *copy)
     if (status != SJ_OK) {
         sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
     }
-    sqlite3_exec(copy->target,
-                 "DROP TABLE IF EXISTS temp.moved; DROP TABLE IF EXISTS temp.moved_streams; DROP "
-                 "TABLE IF EXISTS temp.moved_modules;"
-                 "DROP TABLE IF EXISTS temp.moved_plans; DROP TABLE IF EXISTS temp.moved_reports;"
-                 "DROP TABLE IF EXISTS temp.moved_zombies; DROP TABLE IF EXISTS temp.wanted",
-                 NULL, NULL, NULL);
+    sqlite3_exec(copy->target, sj_session_copy_drop_sql, NULL, NULL, NULL);
     return status;
 }
 

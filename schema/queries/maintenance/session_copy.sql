@@ -119,6 +119,15 @@ SELECT z.zombie_id AS old_id, t.zombie_id AS new_id
 FROM source.zombies AS z
 JOIN main.zombies AS t ON t.fingerprint = z.fingerprint
 
+-- name: session_copy_drop
+DROP TABLE IF EXISTS temp.moved;
+DROP TABLE IF EXISTS temp.moved_streams;
+DROP TABLE IF EXISTS temp.moved_modules;
+DROP TABLE IF EXISTS temp.moved_plans;
+DROP TABLE IF EXISTS temp.moved_reports;
+DROP TABLE IF EXISTS temp.moved_zombies;
+DROP TABLE IF EXISTS temp.wanted
+
 -- name: session_copy_tables
 -- Selects the tables that belong to sessions, each with the column that says to which.
 SELECT t.name, (SELECT c.name FROM pragma_table_info(t.name) AS c
