@@ -61,9 +61,9 @@ void sj_selection_free(sj_selection *selection);
 /* True if a module is recorded, by its path. */
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main);
 
-/* True if a system library is recorded in case it is the program's own, which the caller
- * decides. Never true for the C and C++ libraries, toolkits, runtimes that have methods
- * of their own, and modules that the policy excludes or does not name. */
+/* True if a system library is recorded in case it is the program's own. The caller decides that.
+ * Never true for the C and C++ libraries, toolkits, runtimes with methods of their own, and
+ * modules that the policy excludes or does not name. */
 bool sj_selection_allows_own_library(const sj_selection *selection, const char *path);
 
 /* True if two selections want the same modules; the same of everything. Both ignore the map
