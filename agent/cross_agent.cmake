@@ -5,11 +5,11 @@ find_program(AARCH64_GCC aarch64-linux-gnu-gcc REQUIRED)
 set(cross_folder ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
 file(MAKE_DIRECTORY ${cross_folder})
 set(cross_objects)
-foreach(target sj_recorder sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm sj_inproc_heap_guard
+foreach(target sj_recorder sj_inproc_link sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm sj_inproc_heap_guard
     sj_inproc_objc_zombies sj_inproc_core sj_inproc_launcher)
     get_target_property(sources ${target} SOURCES)
     get_target_property(folder ${target} SOURCE_DIR)
-    get_filename_component(room ${folder} NAME)
+    get_filename_component(component ${folder} NAME)
     list(TRANSFORM sources REPLACE "arch/x86_64/" "arch/aarch64/")
     foreach(source ${sources})
         if(source MATCHES "^arch/" AND NOT EXISTS ${folder}/${source})
@@ -20,7 +20,7 @@ foreach(target sj_recorder sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm 
         if(source MATCHES "^arch/" AND NOT EXISTS ${path})
             continue() # AArch64 has no such part: a single file has all of it
         endif()
-        set(object ${cross_folder}/${room}-${name}.o)
+        set(object ${cross_folder}/${component}-${name}.o)
         add_custom_command(OUTPUT ${object}
             COMMAND ${AARCH64_GCC} -std=c17 -D_GNU_SOURCE -DSJ_VERSION="${PROJECT_VERSION}"
                 -I${CMAKE_SOURCE_DIR} -isystem ${JVMTI_INCLUDE} -isystem ${JVMTI_INCLUDE}/linux -O2 -g -fPIC -fvisibility=hidden -fno-strict-aliasing

@@ -6,7 +6,7 @@
 # Units run in the asan preset only, everything else in the release preset only: SJ_UNIT_PROGRAMS is
 # what the first builds, and what the second leaves out. `./check --all` runs all in both.
 
-# The tests of the quick set beside units and lint: of each room one or two that cost little.
+# The tests of the quick set beside units and lint: of each component one or two that cost little.
 set(SJ_QUICK_TESTS system.attach_sees_everything system.installed system.same_world system.how_it_ends
     system.refused_programs system.first_plan system.mono_forks system.java_costs system.policy system.change_ways
     system.heap_allocators system.judge_sqlite system.direct system.forward_choices web.live

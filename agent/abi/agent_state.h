@@ -99,8 +99,8 @@ typedef struct sj_agent_state {
     _Atomic uint32_t bind_again;
     /* Entry points of the allocator (abi/heap_residue.h); 0: none. */
     /* address of SJ_HEAP_PARTS sj_hooked_module: the functions that allocate */
-    uint64_t heap_takers;
-    uint64_t heap_custody; /* address of the sj_heap_custody */
+    uint64_t heap_allocating;
+    uint64_t heap_residue; /* address of the sj_heap_residue */
     uint64_t has_objects;  /* 1: the agent keeps freed objects */
     /* Tables of agent/abi/return_slots.h, from which a tracer restores return addresses. */
     uint64_t return_regions; /* address of the array of tables; 0: they cannot be restored */

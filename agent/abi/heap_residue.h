@@ -11,12 +11,12 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define SJ_HEAP_CUSTODY_MAGIC UINT64_C(0x5944545355434853) /* "SHCUSTDY" */
-#define SJ_HEAP_CUSTODY_NAME "sojourn-heap"
+#define SJ_HEAP_RESIDUE_MAGIC UINT64_C(0x5944545355434853) /* "SHCUSTDY" */
+#define SJ_HEAP_RESIDUE_NAME "sojourn-heap"
 
-enum { SJ_HEAP_CUSTODY_VERSION = 4 };
+enum { SJ_HEAP_RESIDUE_VERSION = 4 };
 
-typedef struct sj_heap_custody {
+typedef struct sj_heap_residue {
     uint64_t magic;
     uint32_t version;
     _Atomic uint32_t live; /* Live guarded blocks, and those about to be created. */
@@ -26,7 +26,7 @@ typedef struct sj_heap_custody {
     uint32_t reserved;
     uint64_t pool_bytes; /* Size of the pool's address range. Only live blocks use memory in it. */
     /* Freeing entries, by sj_heap_part. They stay patched while blocks are live. */
-    sj_hooked_module givers[SJ_HEAP_PARTS];
-} sj_heap_custody;
+    sj_hooked_module freeing_modules[SJ_HEAP_PARTS];
+} sj_heap_residue;
 
 #endif

@@ -9,7 +9,7 @@
 
 /* `function` of changes at the allocator's entry points, above all function ids: functions that
  * allocate, and functions that free. */
-enum { SJ_HOOK_HEAP_TAKERS = 0x50000000, SJ_HOOK_HEAP_GIVERS = 0x60000000 };
+enum { SJ_HOOK_HEAP_ALLOCATING = 0x50000000, SJ_HOOK_HEAP_FREEING = 0x60000000 };
 
 /* `function` of a change that other changes have replaced. It is not in the code any longer, but
  * threads may still be in its stub. */

@@ -77,9 +77,9 @@ typedef enum sj_link_type {
     /* agent: sj_link_stall, followed by the watch's name, with a memory file of the report; not
      * answered */
     SJ_LINK_STALL = 90,
-    SJ_LINK_PUT_IN = 72,   /* agent: sj_link_put_in; answered by DONE */
-    SJ_LINK_LINES = 84,    /* agent: sj_link_lines, before the program ends; not answered */
-    SJ_LINK_NO_LINES = 85, /* agent: sj_link_no_lines; not answered */
+    SJ_LINK_REPLACED_METHODS = 72, /* agent: sj_link_replaced_methods; answered by DONE */
+    SJ_LINK_LINES = 84,            /* agent: sj_link_lines, before the program ends; not answered */
+    SJ_LINK_NO_LINES = 85,         /* agent: sj_link_no_lines; not answered */
     /* agent: sj_link_code, code of known functions that is in no module, with a memory file.
      * Answered as MODULE. In APPLIED, first_function is 0, and each failure has the function's
      * id. */
@@ -127,7 +127,7 @@ typedef enum sj_link_runtime {
     SJ_LINK_RUNTIME_JVM_SYSTEM = 64,      /* also ask for classes of the boot loader */
     SJ_LINK_RUNTIME_ZOMBIES = 256,        /* monitor: uses of freed memory (abi/zombies.h) */
     SJ_LINK_RUNTIME_OBJC_ZOMBIES = 512,   /* monitor: messages to freed Objective-C objects */
-    SJ_LINK_RUNTIME_OBJC_PUT_IN = 1024,   /* monitor: methods whose code the program replaces */
+    SJ_LINK_RUNTIME_OBJC_REPLACED = 1024, /* monitor: methods whose code the program replaces */
     SJ_LINK_RUNTIME_MONO_LINES = 1048576, /* monitor: which lines of Mono methods run */
     /* Short records may be requested. Not together with any runtime or IMPORTS. */
     SJ_LINK_RUNTIME_COUNTING = 8388608,
@@ -175,15 +175,15 @@ typedef struct sj_link_plan {
 
 enum { SJ_LINK_PLAN_BYTES = 16 * 1024 };
 
-/* Methods whose code the program has replaced: `count` (at most SJ_LINK_PUT_IN_MAX) times an
- * address of code (8 bytes) and the method's name, -[Class selector], NUL-terminated. The changes
- * are made together, because two methods may exchange their code. */
-typedef struct sj_link_put_in {
+/* Methods whose code the program has replaced: `count` (at most SJ_LINK_REPLACED_METHODS_MAX) times
+ * an address of code (8 bytes) and the method's name, -[Class selector], NUL-terminated. The
+ * changes are made together, because two methods may exchange their code. */
+typedef struct sj_link_replaced_methods {
     uint32_t count;
     uint32_t reserved;
-} sj_link_put_in;
+} sj_link_replaced_methods;
 
-enum { SJ_LINK_PUT_IN_MAX = 2 };
+enum { SJ_LINK_REPLACED_METHODS_MAX = 2 };
 
 /* Language whose methods appear at run time. */
 typedef enum sj_link_language {
@@ -388,7 +388,7 @@ typedef struct sj_link_jvm_state {
     uint32_t wrappers;   /* compiled wrappers of probes that call native methods */
     uint32_t is_unknown; /* 1: the JVM's wrappers are not known */
     /* On this occasion: loaded classes that were transformed again, in batches. */
-    uint32_t looked_at;
+    uint32_t examined;
     uint32_t retransformed;
     uint32_t refused; /* classes that the JVM refused to change */
     uint32_t batches;

@@ -155,7 +155,7 @@ static bool is_patch_valid(const sj_plan_header *header, const sj_plan_patch *pa
 static bool skip_copy(sj_reader *operations, bool has_field, uint64_t *code_bytes)
 {
     const uint64_t size = sj_read_varint(operations);
-    (void)sj_reader_take(operations, (size_t)size);
+    (void)sj_read_bytes(operations, (size_t)size);
     *code_bytes += size;
     if (has_field && !operations->bad) {
         const uint64_t field = sj_read_varint(operations);
@@ -177,7 +177,7 @@ static bool is_jump_leave_valid(sj_reader *operations, uint64_t *code_bytes)
     if (!has_register || size > SJ_JUMP_STORE_MAX_BYTES) {
         return false;
     }
-    (void)sj_reader_take(operations, (size_t)size);
+    (void)sj_read_bytes(operations, (size_t)size);
     const uint64_t field = sj_read_varint(operations);
     (void)sj_read_zigzag(operations);
     *code_bytes += size + SJ_PLAN_PROBE_BYTES;

@@ -22,7 +22,7 @@ typedef struct sj_saved_context {
     uint64_t shown_pc; /* position that the program's handler sees */
     uint64_t shown_sp;
     /* Address of the registers that the thread had in the agent. 0: none are saved. */
-    uint64_t room;
+    uint64_t saved_registers;
 } sj_saved_context;
 
 #endif

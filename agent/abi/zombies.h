@@ -39,56 +39,56 @@ enum {
     SJ_ZOMBIE_EVENT_STACK_BYTES = 512
 };
 
-/* Functions whose entries are patched. Their names are in agent/abi/zombie_head_names.h, in this
- * order. Allocating functions come first. From SJ_HEAD_FREE on, functions free a block or get one.
- * From SJ_HEAD_SIGACTION on, they are other functions of the C library. */
-typedef enum sj_zombie_head {
-    SJ_HEAD_MALLOC = 0,
-    SJ_HEAD_CALLOC,
-    SJ_HEAD_ALIGNED_ALLOC,
-    SJ_HEAD_MEMALIGN,
-    SJ_HEAD_POSIX_MEMALIGN,
-    SJ_HEAD_VALLOC,
-    SJ_HEAD_PVALLOC,
-    SJ_HEAD_NEW,
-    SJ_HEAD_NEW_NOTHROW,
-    SJ_HEAD_NEW_ARRAY,
-    SJ_HEAD_NEW_ARRAY_NOTHROW,
-    SJ_HEAD_FREE,
-    SJ_HEAD_REALLOC,
-    SJ_HEAD_USABLE_SIZE,
-    SJ_HEAD_CFREE, /* From here to SJ_HEAD_DELETE: functions that only some allocators have. */
-    SJ_HEAD_FREE_SIZED,
-    SJ_HEAD_FREE_ALIGNED_SIZED,
-    SJ_HEAD_DALLOCX,
-    SJ_HEAD_SDALLOCX,
-    SJ_HEAD_RALLOCX,
-    SJ_HEAD_XALLOCX,
-    SJ_HEAD_SALLOCX,
-    SJ_HEAD_DELETE,
-    SJ_HEAD_DELETE_NOTHROW,
-    SJ_HEAD_DELETE_SIZED,
-    SJ_HEAD_DELETE_ALIGNED,
-    SJ_HEAD_DELETE_ALIGNED_NOTHROW,
-    SJ_HEAD_DELETE_SIZED_ALIGNED,
-    SJ_HEAD_DELETE_ARRAY,
-    SJ_HEAD_DELETE_ARRAY_NOTHROW,
-    SJ_HEAD_DELETE_ARRAY_SIZED,
-    SJ_HEAD_DELETE_ARRAY_ALIGNED,
-    SJ_HEAD_DELETE_ARRAY_ALIGNED_NOTHROW,
-    SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED,
-    SJ_HEAD_SIGACTION,
-    SJ_HEAD_SIGMASK,
-    SJ_HEAD_READ, /* From here on: system calls whose second argument is a buffer. */
-    SJ_HEAD_WRITE,
-    SJ_HEAD_PREAD,
-    SJ_HEAD_PWRITE,
-    SJ_HEAD_RECV,
-    SJ_HEAD_SEND,
-    SJ_HEAD_RECVFROM,
-    SJ_HEAD_SENDTO,
-    SJ_HEADS
-} sj_zombie_head;
+/* Functions whose entries are patched. Their names are in agent/abi/heap_entry_names.h, in this
+ * order. Allocating functions come first. From SJ_ENTRY_FREE on, functions free a block or get one.
+ * From SJ_ENTRY_SIGACTION on, they are other functions of the C library. */
+typedef enum sj_heap_entry {
+    SJ_ENTRY_MALLOC = 0,
+    SJ_ENTRY_CALLOC,
+    SJ_ENTRY_ALIGNED_ALLOC,
+    SJ_ENTRY_MEMALIGN,
+    SJ_ENTRY_POSIX_MEMALIGN,
+    SJ_ENTRY_VALLOC,
+    SJ_ENTRY_PVALLOC,
+    SJ_ENTRY_NEW,
+    SJ_ENTRY_NEW_NOTHROW,
+    SJ_ENTRY_NEW_ARRAY,
+    SJ_ENTRY_NEW_ARRAY_NOTHROW,
+    SJ_ENTRY_FREE,
+    SJ_ENTRY_REALLOC,
+    SJ_ENTRY_USABLE_SIZE,
+    SJ_ENTRY_CFREE, /* From here to SJ_ENTRY_DELETE: functions that only some allocators have. */
+    SJ_ENTRY_FREE_SIZED,
+    SJ_ENTRY_FREE_ALIGNED_SIZED,
+    SJ_ENTRY_DALLOCX,
+    SJ_ENTRY_SDALLOCX,
+    SJ_ENTRY_RALLOCX,
+    SJ_ENTRY_XALLOCX,
+    SJ_ENTRY_SALLOCX,
+    SJ_ENTRY_DELETE,
+    SJ_ENTRY_DELETE_NOTHROW,
+    SJ_ENTRY_DELETE_SIZED,
+    SJ_ENTRY_DELETE_ALIGNED,
+    SJ_ENTRY_DELETE_ALIGNED_NOTHROW,
+    SJ_ENTRY_DELETE_SIZED_ALIGNED,
+    SJ_ENTRY_DELETE_ARRAY,
+    SJ_ENTRY_DELETE_ARRAY_NOTHROW,
+    SJ_ENTRY_DELETE_ARRAY_SIZED,
+    SJ_ENTRY_DELETE_ARRAY_ALIGNED,
+    SJ_ENTRY_DELETE_ARRAY_ALIGNED_NOTHROW,
+    SJ_ENTRY_DELETE_ARRAY_SIZED_ALIGNED,
+    SJ_ENTRY_SIGACTION,
+    SJ_ENTRY_SIGMASK,
+    SJ_ENTRY_READ, /* From here on: system calls whose second argument is a buffer. */
+    SJ_ENTRY_WRITE,
+    SJ_ENTRY_PREAD,
+    SJ_ENTRY_PWRITE,
+    SJ_ENTRY_RECV,
+    SJ_ENTRY_SEND,
+    SJ_ENTRY_RECVFROM,
+    SJ_ENTRY_SENDTO,
+    SJ_HEAP_ENTRIES
+} sj_heap_entry;
 
 /* Modules that define the entries. If the allocator does not define operators new and delete, they
  * come from the C++ library, which allocates through it. */
@@ -102,8 +102,8 @@ typedef enum sj_heap_part {
 /* The allocating and the freeing entries of a module have a plan each, because the freeing ones
  * stay patched longer. */
 typedef enum sj_zombie_half {
-    SJ_HEAP_TAKERS = 0,
-    SJ_HEAP_GIVERS = 1,
+    SJ_HEAP_ALLOCATING = 0,
+    SJ_HEAP_FREEING = 1,
     SJ_HEAP_HALVES
 } sj_zombie_half;
 
@@ -132,7 +132,7 @@ typedef enum sj_zombie_kind {
 } sj_zombie_kind;
 
 typedef enum sj_zombie_on_use {
-    SJ_ZOMBIE_GO_ON = 0,
+    SJ_ZOMBIE_CONTINUE = 0,
     SJ_ZOMBIE_STOP = 1, /* The program ends by the signal of its fault, or by SIGABRT. */
     SJ_ZOMBIE_FREE = 2  /* Continues and frees the used object. Only for objects. */
 } sj_zombie_on_use;
@@ -206,8 +206,8 @@ typedef struct sj_zombie_settings {
     uint32_t memory_kib;
     /* Limits of delayed frees: most blocks, and most memory of blocks and their records. 0: none
      * are delayed. */
-    uint32_t quarantine_blocks; /* Fixed when the process begins to be watched, or 0. */
-    uint32_t quarantine_kib;
+    uint32_t delayed_blocks; /* Fixed when the process begins to be watched, or 0. */
+    uint32_t delayed_kib;
     uint32_t vtables; /* 1: virtual calls on objects whose free is delayed are reported. */
     /* Share of the program's CPU time; 0: no limit. Only the recorder reads it. */
     uint32_t budget_per_mille;
@@ -298,7 +298,7 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t evicted;      /* Freed blocks whose slot was reused. */
     _Atomic uint64_t emptied;      /* Freed blocks whose content was dropped to save memory. */
     _Atomic uint64_t refused_size; /* Allocations that were too large. */
-    _Atomic uint64_t refused_room; /* Allocations for which no slot was free. */
+    _Atomic uint64_t refused_full; /* Allocations for which no slot was free. */
     /* Allocations for which the kernel refused to open or close pages. */
     _Atomic uint64_t refused_memory;
     _Atomic uint64_t uses; /* Uses that were found, reported or not. */
@@ -313,24 +313,24 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t kept_used;     /* Freed after a use. */
     _Atomic uint64_t not_kept;      /* Never kept: no place was free, or in a signal handler. */
     /* No trampoline was free, so code of these methods that the program keeps is not covered. */
-    _Atomic uint64_t methods_without_door;
+    _Atomic uint64_t methods_without_trampoline;
     /* Blocks whose free was delayed, and then done. */
-    _Atomic uint64_t quarantined;
-    _Atomic uint64_t quarantine_full;     /* Freed because newer blocks needed their place. */
-    _Atomic uint64_t quarantine_pressure; /* Freed because memory was short, or on command. */
-    _Atomic uint64_t quarantine_left;     /* Freed at a detach, or when the policy changed. */
+    _Atomic uint64_t delayed;
+    _Atomic uint64_t delayed_full;     /* Freed because newer blocks needed their place. */
+    _Atomic uint64_t delayed_pressure; /* Freed because memory was short, or on command. */
+    _Atomic uint64_t delayed_left;     /* Freed at a detach, or when the policy changed. */
     /* Time that watching has cost the program, in ticks. */
     _Atomic uint64_t heap_ticks;
     _Atomic uint64_t history_ticks;
-    _Atomic uint64_t quarantine_ticks;
+    _Atomic uint64_t delayed_ticks;
     /* Not delayed: too large, too small, or in a signal handler. */
-    _Atomic uint64_t not_quarantined;
+    _Atomic uint64_t not_delayed;
 } sj_zombie_counters;
 
 /* A large buffer for the stack of a use. The monitor claims it together with a report; the recorder
  * releases both. */
 typedef struct sj_zombie_deep_stack {
-    _Atomic uint32_t is_taken;
+    _Atomic uint32_t is_used;
     uint32_t reserved;
     uint8_t bytes[SJ_ZOMBIE_DEEP_BYTES];
 } sj_zombie_deep_stack;
@@ -364,17 +364,17 @@ typedef struct sj_zombie_region {
     _Atomic uint32_t shrinks_wanted;
     _Atomic uint32_t shrinks_done;
     /* 1 + index of the function in the plan of its part. 0: not patched. */
-    uint32_t heads[SJ_HEADS];
-    uint8_t parts[SJ_HEADS]; /* An sj_heap_part. */
+    uint32_t heap_entries[SJ_HEAP_ENTRIES];
+    uint8_t parts[SJ_HEAP_ENTRIES]; /* An sj_heap_part. */
     /* 1: the function allocates by calling another entry, which counts. */
-    uint8_t is_forwarding[SJ_HEADS];
+    uint8_t is_forwarding[SJ_HEAP_ENTRIES];
     uint32_t why_not; /* An sj_zombie_refusal: why there is no plan. */
     sj_heap_plan plans[SJ_HEAP_PARTS];
     /* The recorder writes these to keep the overhead budget. One allocation in `one_in <<
-     * sampling_shift` is guarded. Of `1 << quarantine_shift` frees of a thread, one is delayed.
+     * sampling_shift` is guarded. Of `1 << delayed_shift` frees of a thread, one is delayed.
      * Histories may be paused. */
     _Atomic uint32_t sampling_shift;
-    _Atomic uint32_t quarantine_shift;
+    _Atomic uint32_t delayed_shift;
     _Atomic uint32_t is_history_paused;
     _Atomic uint32_t module_count;
     _Atomic uint32_t site_count; /* Number of `sites`; the recorder writes it. */

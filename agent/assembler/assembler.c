@@ -619,7 +619,7 @@ static bool stack_has_open(const sj_call_stack *stream, bool (*is_one)(void *, u
 {
     for (uint32_t i = 0; i < stream->depth; i++) {
         const sj_stack_frame *frame = &stream->frames[i];
-        if (frame->left_ticks == 0 && is_one(context, frame->function)) {
+        if (frame->jumped_ticks == 0 && is_one(context, frame->function)) {
             return true;
         }
     }

@@ -431,7 +431,7 @@ sj_status sj_call_stack_end_jumped(sj_call_stack *stream)
     if (!sj_call_stack_has_jumped(stream)) {
         return SJ_OK;
     }
-    const uint64_t left = stream->frames[stream->depth - 1].left_ticks;
+    const uint64_t left = stream->frames[stream->depth - 1].jumped_ticks;
     return sj_call_stack_end_chain(stream, left > stream->last_ticks ? left : stream->last_ticks,
                                    SJ_ENDING_RETURNED);
 }
@@ -450,7 +450,7 @@ static sj_status enter_jumped_to(sj_call_stack *stream, uint32_t function, uint6
         SJ_TRY(end_innermost_jumped(stream, ticks, SJ_ENDING_RETURNED));
     }
     if (ended == 0) {
-        stream->frames[stream->depth - 1].left_ticks = ticks > 0 ? ticks : 1;
+        stream->frames[stream->depth - 1].jumped_ticks = ticks > 0 ? ticks : 1;
     }
     const uint32_t tail_call = stream->event_count >= ended ? 1 + ended : 0;
     return sj_call_stack_push(stream, function, stack, ticks, tail_call);

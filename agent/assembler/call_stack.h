@@ -160,7 +160,7 @@ SJ_MUST_CHECK sj_status sj_call_stack_leave_unmatched(sj_call_stack *stream, uin
 /* True if the innermost call ended by a tail call and its callee has not been entered. */
 static inline bool sj_call_stack_has_jumped(const sj_call_stack *stream)
 {
-    return stream->depth > 0 && stream->frames[stream->depth - 1].left_ticks != 0;
+    return stream->depth > 0 && stream->frames[stream->depth - 1].jumped_ticks != 0;
 }
 
 /* Ends the innermost call if sj_call_stack_has_jumped, at the time of its jump: its jump target is
@@ -280,7 +280,7 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream,
     if (jumps) {
         stream->context->counters.jumped++;
         stream->jumped_count++;
-        stream->frames[stream->depth - 1].left_ticks = ticks > 0 ? ticks : 1;
+        stream->frames[stream->depth - 1].jumped_ticks = ticks > 0 ? ticks : 1;
         return SJ_OK;
     }
     if (sj_call_stack_full(stream)) {

@@ -39,7 +39,7 @@ static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uin
     frame->start_ticks = hot->ticks;
     frame->child_ticks = 0;
     frame->stack = stack;
-    frame->left_ticks = 0;
+    frame->jumped_ticks = 0;
     frame->function = function;
     frame->flags = tail_call == SJ_EVENT_UNTIMED ? (uint32_t)SJ_CALL_UNTIMED : 0;
 }
@@ -66,7 +66,7 @@ static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *ou
 {
     const sj_stack_frame *last = hot->top - 1;
     size_t count = 0;
-    while (last - count > outermost && last[-1 - (ptrdiff_t)count].left_ticks != 0) {
+    while (last - count > outermost && last[-1 - (ptrdiff_t)count].jumped_ticks != 0) {
         count++;
     }
     return count;
@@ -115,7 +115,7 @@ feed_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame 
     *free_events -= ended;
     hot->jumped++;
     hot->ended_jumped += ended;
-    hot->top[-1].left_ticks = entered > 0 ? entered : 1;
+    hot->top[-1].jumped_ticks = entered > 0 ? entered : 1;
     hot->ticks = entered;
     const uint64_t stack = hot->top[-1].stack;
     for (uint32_t i = 0; i < ended; i++) {
@@ -170,7 +170,7 @@ static size_t feed_ordinary(const sj_call_stack *stream, const sj_record_run *ru
                 break;
             }
             taken++;
-        } else if (hot.top - 1 > outermost && hot.top[-2].left_ticks != 0) {
+        } else if (hot.top - 1 > outermost && hot.top[-2].jumped_ticks != 0) {
             if (!leave_chain(&jumping, outermost, least, run, ticks, &spare)) {
                 break;
             }

@@ -158,7 +158,7 @@ static const sj_stack_frame *frame_of(const sj_call_stack *stream, uint64_t call
  * result of the one is also the result of the other. */
 static const sj_stack_frame *jumped_to(const sj_call_stack *stream, const sj_stack_frame *frame)
 {
-    return frame != NULL && frame > stream->frames + stream->depth && frame[-1].left_ticks != 0
+    return frame != NULL && frame > stream->frames + stream->depth && frame[-1].jumped_ticks != 0
                ? &frame[-1]
                : NULL;
 }

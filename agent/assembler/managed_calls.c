@@ -43,7 +43,7 @@ static bool is_call_of(const sj_stack_frame *frame, uint32_t function)
 static bool is_native_call_of(const sj_stack_frame *frame, uint32_t function)
 {
     return frame->function == function && !sj_managed_is_call(frame->stack) &&
-           frame->left_ticks == 0;
+           frame->jumped_ticks == 0;
 }
 
 /* Returns the depth of the innermost matching call among the outermost `depth`; 0: none. */
@@ -86,10 +86,10 @@ static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
 /* Counts the exits in a row that one exception caused, without another event between them. */
 static void count_throw(sj_call_stack *stream)
 {
-    const bool goes_on = stream->thrown_run != 0 && stream->thrown_next == stream->next_call &&
-                         stream->thrown_left == stream->depth;
+    const bool continues = stream->thrown_run != 0 && stream->thrown_next == stream->next_call &&
+                           stream->thrown_left == stream->depth;
     uint64_t *longest = &stream->context->counters.longest_throw;
-    stream->thrown_run = goes_on ? stream->thrown_run + 1 : 1;
+    stream->thrown_run = continues ? stream->thrown_run + 1 : 1;
     *longest = stream->thrown_run > *longest ? stream->thrown_run : *longest;
 }
 

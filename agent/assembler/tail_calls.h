@@ -1,6 +1,6 @@
 /* Tail calls. In the source, a call that ends by a jump to another function lasts until that
  * function returns. So the jump is not the end of the call: the call stays open, and the function
- * it jumped to is nested in it. The frame keeps what the machine did: `left_ticks` of a call that
+ * it jumped to is nested in it. The frame keeps what the machine did: `jumped_ticks` of a call that
  * has jumped (SJ_COLUMN_JUMPED_FRAMES).
  *
  * The calls of one stack address that have jumped, with the call that runs there, are a chain.
@@ -35,7 +35,7 @@ static inline bool sj_tail_chain_folds(uint32_t place, uint32_t function, bool i
 static inline uint32_t sj_tail_chain_keep(sj_stack_frame *frames, uint32_t depth, uint32_t callee)
 {
     uint32_t first = depth - 1;
-    while (first > 0 && frames[first - 1].left_ticks != 0) {
+    while (first > 0 && frames[first - 1].jumped_ticks != 0) {
         first--;
     }
     for (uint32_t i = first; i < depth; i++) {

@@ -51,7 +51,7 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
     sj_recorded recorded;
     sj_detach_process_report left;
     char session[SJ_SESSION_TEXT_BYTES];
-    SJ_TRY(sj_detach_look(pid, &recorded, error));
+    SJ_TRY(sj_detach_find(pid, &recorded, error));
     if (!recorded.has_agent) {
         return SJ_OK;
     }
@@ -354,7 +354,7 @@ static sj_status copy_stacks(sj_attach *attach)
         return SJ_ENOMEM;
     }
     for (size_t i = 0; i < target->count; i++) {
-        SJ_TRY(sj_stack_copy_take(target, target->threads[i].tid, STACK_COPY_BYTES,
+        SJ_TRY(sj_stack_copy_read(target, target->threads[i].tid, STACK_COPY_BYTES,
                                   &attach->copies[attach->copy_count]));
         attach->copy_count++;
     }

@@ -14,7 +14,7 @@
 #include "agent/attach/detach.h"
 #include "agent/attach/quiescence.h"
 #include "agent/attach/return_slots.h"
-#include "agent/attach/room_waiters.h"
+#include "agent/attach/space_waiters.h"
 #include "agent/attach/stop_clock.h"
 #include "agent/host/clock.h"
 #include "agent/livepatch/jvm_request.h"
@@ -43,8 +43,8 @@ enum {
 
 #define SECOND_NS UINT64_C(1000000000)
 #define RESTORE_NS (10 * SECOND_NS)
-#define LEAVE_NS (2 * SECOND_NS) /* For each step. */
-#define ROOM_NS (10 * SECOND_NS) /* Longest wait of a thread for space in its buffer. */
+#define LEAVE_NS (2 * SECOND_NS)  /* For each step. */
+#define SPACE_NS (10 * SECOND_NS) /* Longest wait of a thread for space in its buffer. */
 
 typedef struct detaching {
     sj_tracee target;
@@ -77,14 +77,14 @@ static bool is_due(const detaching *detach, uint32_t attempt, uint64_t deadline_
 /* Deadlines of one step of leaving. */
 typedef struct leave_limits {
     uint64_t deadline_ns;
-    uint64_t room_ns;  /* Until then, threads that wait for space are given time to leave. */
+    uint64_t space_ns; /* Until then, threads that wait for space are given time to leave. */
     uint64_t grace_ns; /* End of that time. 0: no thread has waited for space. */
 } leave_limits;
 
 static leave_limits begin_step(void)
 {
     const uint64_t deadline_ns = sj_clock_ns(CLOCK_MONOTONIC) + LEAVE_NS;
-    return (leave_limits){.deadline_ns = deadline_ns, .room_ns = deadline_ns + ROOM_NS};
+    return (leave_limits){.deadline_ns = deadline_ns, .space_ns = deadline_ns + SPACE_NS};
 }
 
 /* True if a step of leaving has another attempt. A thread that waited for space leaves the agent
@@ -92,7 +92,8 @@ static leave_limits begin_step(void)
 static bool may_leave(const detaching *detach, uint32_t attempt, leave_limits *limits)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    if (now_ns < limits->room_ns && sj_room_waiters_exist(&detach->target, &detach->agent.state)) {
+    if (now_ns < limits->space_ns &&
+        sj_space_waiters_exist(&detach->target, &detach->agent.state)) {
         limits->grace_ns = now_ns + LEAVE_NS;
     }
     return is_due(detach, attempt, limits->deadline_ns) ||
@@ -114,7 +115,7 @@ static void record_stop(detaching *detach, sj_stop_clock *clock)
 static bool is_no_giver(void *context, const sj_hook_change *change)
 {
     (void)context;
-    return change->function != SJ_HOOK_HEAP_GIVERS;
+    return change->function != SJ_HOOK_HEAP_FREEING;
 }
 
 static bool is_giver(void *context, const sj_hook_change *change)
@@ -232,7 +233,7 @@ static sj_status call_when_left(detaching *detach, const char *function)
 }
 
 /* Restores the entries that free guarded blocks once no guarded block is live. */
-static sj_status restore_givers(detaching *detach)
+static sj_status restore_freeing_entries(detaching *detach)
 {
     sj_text_patch_report done = {0};
     sj_status status = SJ_EAGAIN;
@@ -241,7 +242,7 @@ static sj_status restore_givers(detaching *detach)
         sj_stop_clock clock;
         pause_between(detach, i);
         if (sj_remote_agent_reload(&detach->target, &detach->agent) != SJ_OK ||
-            atomic_load(&detach->agent.custody.live) != 0) {
+            atomic_load(&detach->agent.residue.live) != 0) {
             continue;
         }
         sj_stop_clock_start(&clock);
@@ -260,13 +261,13 @@ static sj_status restore_givers(detaching *detach)
  * and the entries that free them stay patched while one is live. */
 static sj_status leave_heap(detaching *detach)
 {
-    if (detach->agent.state.heap_custody == 0) {
+    if (detach->agent.state.heap_residue == 0) {
         return SJ_OK;
     }
     SJ_TRY(call_when_left(detach, SJ_AGENT_STATE_LEAVE_HEAP));
     SJ_TRY(sj_remote_agent_reload(&detach->target, &detach->agent));
-    detach->report->heap_blocks = atomic_load(&detach->agent.custody.live);
-    if (detach->report->heap_blocks == 0 && restore_givers(detach) != SJ_OK) {
+    detach->report->heap_blocks = atomic_load(&detach->agent.residue.live);
+    if (detach->report->heap_blocks == 0 && restore_freeing_entries(detach) != SJ_OK) {
         SJ_TRY(sj_remote_agent_reload(&detach->target, &detach->agent));
     }
     return SJ_OK;
@@ -399,7 +400,7 @@ static bool is_final(sj_status status)
 }
 
 /* Removes everything that the agent has, then the agent. */
-static sj_status take_out(detaching *detach, bool *given_back)
+static sj_status remove_agent(detaching *detach, bool *given_back)
 {
     const uint32_t phase = atomic_load(&detach->agent.state.phase);
     /* A preloaded agent stays forever, because its thread-local variables may not be initialised
@@ -440,7 +441,7 @@ static sj_status detach_process(detaching *detach, sj_error *error)
     if (status != SJ_OK && status != SJ_ECLOSED) {
         return status;
     }
-    status = take_out(detach, &given_back);
+    status = remove_agent(detach, &given_back);
     detach->report->stays = status == SJ_EUNSUPPORTED;
     detach->report->left_bytes = count_left(detach, given_back);
     return is_final(status)
@@ -549,7 +550,7 @@ static bool has_written(const sj_remote_agent *agent)
     return false;
 }
 
-sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error)
+sj_status sj_detach_find(pid_t pid, sj_recorded *recorded, sj_error *error)
 {
     sj_tracee target;
     sj_remote_agent agent;

@@ -68,6 +68,6 @@ typedef struct sj_recorded {
 } sj_recorded;
 
 /* Reports the recording of a process. Returns SJ_ENOTFOUND or SJ_EPERM. */
-SJ_MUST_CHECK sj_status sj_detach_look(pid_t pid, sj_recorded *recorded, sj_error *error);
+SJ_MUST_CHECK sj_status sj_detach_find(pid_t pid, sj_recorded *recorded, sj_error *error);
 
 #endif

@@ -41,7 +41,7 @@ static bool is_orphan(const orphan_search *search, pid_t pid, uint64_t *half_byt
     if (is_parent(search, pid) || sj_remote_module_find(pid, "libsojourn-agent", &agent) != SJ_OK) {
         return false;
     }
-    if (sj_detach_look(pid, &recorded, NULL) != SJ_OK || !recorded.has_agent) {
+    if (sj_detach_find(pid, &recorded, NULL) != SJ_OK || !recorded.has_agent) {
         *half_bytes = is_child(search, pid) ? agent.high - agent.low : 0;
         return false;
     }
@@ -94,7 +94,7 @@ static bool has_agent_of(const sj_session_id *session, pid_t pid, unsigned long 
     return sj_proc_thread_read(pid, pid, &thread) == SJ_OK && thread.started_ticks >= since_ticks &&
            sj_proc_is_alive(pid) &&
            sj_remote_module_find(pid, "libsojourn-agent", &agent) == SJ_OK &&
-           sj_detach_look(pid, &recorded, NULL) == SJ_OK && recorded.has_agent &&
+           sj_detach_find(pid, &recorded, NULL) == SJ_OK && recorded.has_agent &&
            memcmp(&recorded.session, session, sizeof(*session)) == 0;
 }
 

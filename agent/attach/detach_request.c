@@ -19,7 +19,7 @@ static bool ask_recorder(pid_t pid, pid_t recorder)
     for (int i = 0; i < WAIT_ATTEMPTS; i++) {
         const struct timespec pause = {.tv_nsec = PAUSE_NS};
         nanosleep(&pause, NULL);
-        if (sj_detach_look(pid, &recorded, NULL) != SJ_OK ||
+        if (sj_detach_find(pid, &recorded, NULL) != SJ_OK ||
             (recorded.recorder != recorder && !recorded.is_silent)) {
             return true;
         }
@@ -35,7 +35,7 @@ sj_status sj_detach(pid_t pid, sj_detach_report *report, sj_error *error)
     if (sj_proc_status_read(pid, &facts) != SJ_OK) {
         return sj_fail(error, SJ_ENOTFOUND, "there is no process %d", (int)pid);
     }
-    SJ_TRY(sj_detach_look(pid, &report->recorded, error));
+    SJ_TRY(sj_detach_find(pid, &report->recorded, error));
     if (!recorded->has_agent) {
         return SJ_OK;
     }

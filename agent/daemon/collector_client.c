@@ -12,12 +12,7 @@
 
 /* RESEND_MS is longer than any answer takes. NNG itself repeats the question if a connection
  * breaks. */
-enum {
-    RESEND_MS = 60000,
-    RECONNECT_MIN_MS = 500,
-    RECONNECT_MAX_MS = 30000,
-    ANSWER_BYTES = 1 << 17
-};
+enum { RESEND_MS = 60000, RECONNECT_MIN_MS = 500, RECONNECT_MAX_MS = 30000, REPLY_BYTES = 1 << 17 };
 
 struct sj_server_client {
     nng_socket socket;
@@ -29,7 +24,7 @@ struct sj_server_client {
     int connections;
     uint64_t connected; /* See sj_dialing_state. */
     nng_pipe pipe;      /* See sj_dialing_state. The mutex protects the members above. */
-    uint64_t answers;   /* See sj_dialing_state. Only the asking thread uses it. */
+    uint64_t replies;   /* See sj_dialing_state. Only the asking thread uses it. */
     /* True if NNG did not close its socket in time. Only the stopping thread uses it. */
     bool is_stuck;
 };
@@ -62,7 +57,7 @@ static int open_socket(sj_server_client *client, const char *url, const char *ce
         result = nng_aio_alloc(&client->aio, on_completion, client);
     }
     if (result == 0 &&
-        (result = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ, ANSWER_BYTES)) == 0 &&
+        (result = nng_socket_set_size(client->socket, NNG_OPT_RECVMAXSZ, REPLY_BYTES)) == 0 &&
         (result = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) == 0 &&
         (result = nng_socket_set_ms(client->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) == 0 &&
         (result = nng_socket_set_ms(client->socket, NNG_OPT_REQ_RESENDTIME, RESEND_MS)) == 0 &&
@@ -131,17 +126,17 @@ static int await(sj_server_client *client)
     while (!client->is_done) {
         const sj_dialing_state state = {.connections = client->connections,
                                         .connected = client->connected,
-                                        .answers = client->answers,
+                                        .replies = client->replies,
                                         .is_asking = true,
                                         .pipe = client->pipe};
         pthread_mutex_unlock(&client->mutex);
-        const int64_t look_ns = sj_dialing_look(&client->dialing, &state);
-        const struct timespec look = {.tv_sec = look_ns / 1000000000,
-                                      .tv_nsec = look_ns % 1000000000};
+        const int64_t next_poll_ns = sj_dialing_poll(&client->dialing, &state);
+        const struct timespec deadline = {.tv_sec = next_poll_ns / 1000000000,
+                                          .tv_nsec = next_poll_ns % 1000000000};
         pthread_mutex_lock(&client->mutex);
         if (!client->is_done && client->connections == state.connections &&
             client->connected == state.connected) {
-            pthread_cond_timedwait(&client->changed, &client->mutex, &look);
+            pthread_cond_timedwait(&client->changed, &client->mutex, &deadline);
         }
     }
     const int result = nng_aio_result(client->aio);
@@ -150,7 +145,7 @@ static int await(sj_server_client *client)
     return result;
 }
 
-static sj_status read_answer(sj_slice bytes, sj_server_answer *answer, sj_error *error)
+static sj_status read_reply(sj_slice bytes, sj_server_reply *reply, sj_error *error)
 {
     sj_frame_view view;
     const sj_status status = sj_frame_read(bytes, &view);
@@ -160,37 +155,37 @@ static sj_status read_answer(sj_slice bytes, sj_server_answer *answer, sj_error 
     }
     switch (view.type) {
     case SJ_FRAME_ACK:
-        answer->ack = sojourn__ack__unpack(NULL, view.header.size, view.header.data);
+        reply->ack = sojourn__ack__unpack(NULL, view.header.size, view.header.data);
         break;
     case SJ_FRAME_COMMAND:
-        answer->command = sojourn__command__unpack(NULL, view.header.size, view.header.data);
+        reply->command = sojourn__command__unpack(NULL, view.header.size, view.header.data);
         break;
     case SJ_FRAME_ENROLLED:
-        answer->enrolled = sojourn__enrolled__unpack(NULL, view.header.size, view.header.data);
+        reply->enrolled = sojourn__enrolled__unpack(NULL, view.header.size, view.header.data);
         break;
     case SJ_FRAME_PART:
-        answer->payload = malloc(view.payload.size + 1);
-        if (answer->payload == NULL) {
+        reply->payload = malloc(view.payload.size + 1);
+        if (reply->payload == NULL) {
             return sj_fail(error, SJ_ENOMEM, "out of memory");
         }
-        memcpy(answer->payload, view.payload.data, view.payload.size);
-        answer->payload_bytes = view.payload.size;
-        answer->part = sojourn__part__unpack(NULL, view.header.size, view.header.data);
+        memcpy(reply->payload, view.payload.data, view.payload.size);
+        reply->payload_bytes = view.payload.size;
+        reply->part = sojourn__part__unpack(NULL, view.header.size, view.header.data);
         break;
     default:
         break;
     }
-    return answer->ack != NULL || answer->command != NULL || answer->enrolled != NULL ||
-                   answer->part != NULL
+    return reply->ack != NULL || reply->command != NULL || reply->enrolled != NULL ||
+                   reply->part != NULL
                ? SJ_OK
                : sj_fail(error, SJ_ECORRUPT, "the collector's answer is of an unknown kind");
 }
 
 sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int timeout_ms,
-                               sj_server_answer *answer, sj_error *error)
+                               sj_server_reply *reply, sj_error *error)
 {
     nng_msg *message = NULL;
-    *answer = (sj_server_answer){0};
+    *reply = (sj_server_reply){0};
     int result = nng_msg_alloc(&message, 0);
     if (result == 0 && (result = nng_msg_append(message, frame.data, frame.size)) != 0) {
         nng_msg_free(message);
@@ -206,7 +201,7 @@ sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int tim
     if (result == 0) {
         nng_recv_aio(client->socket, client->aio);
         result = await(client);
-        client->answers += result == 0;
+        client->replies += result == 0;
     }
     if (result != 0) {
         return sj_fail(error, result == NNG_ETIMEDOUT ? SJ_ETIMEDOUT : SJ_ECLOSED,
@@ -214,19 +209,19 @@ sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame, int tim
     }
     message = nng_aio_get_msg(client->aio);
     const sj_slice bytes = {.data = nng_msg_body(message), .size = nng_msg_len(message)};
-    const sj_status status = read_answer(bytes, answer, error);
+    const sj_status status = read_reply(bytes, reply, error);
     nng_msg_free(message);
     return status;
 }
 
-void sj_server_answer_deinit(sj_server_answer *answer)
+void sj_server_reply_deinit(sj_server_reply *reply)
 {
-    sojourn__ack__free_unpacked(answer->ack, NULL);
-    sojourn__command__free_unpacked(answer->command, NULL);
-    sojourn__enrolled__free_unpacked(answer->enrolled, NULL);
-    sojourn__part__free_unpacked(answer->part, NULL);
-    free(answer->payload);
-    *answer = (sj_server_answer){0};
+    sojourn__ack__free_unpacked(reply->ack, NULL);
+    sojourn__command__free_unpacked(reply->command, NULL);
+    sojourn__enrolled__free_unpacked(reply->enrolled, NULL);
+    sojourn__part__free_unpacked(reply->part, NULL);
+    free(reply->payload);
+    *reply = (sj_server_reply){0};
 }
 
 sj_status sj_server_client_frame(sj_frame_type type, const ProtobufCMessage *message,

@@ -10,14 +10,14 @@
 typedef struct sj_server_client sj_server_client;
 
 /* The answer: one of the four messages is set. */
-typedef struct sj_server_answer {
+typedef struct sj_server_reply {
     Sojourn__Ack *ack;
     Sojourn__Command *command;
     Sojourn__Enrolled *enrolled;
     Sojourn__Part *part;
     uint8_t *payload; /* The bytes of `part`. */
     size_t payload_bytes;
-} sj_server_answer;
+} sj_server_reply;
 
 /* Dials in the background. Returns SJ_EIO if it cannot dial, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_server_client_open(const char *url, const char *certificate,
@@ -28,12 +28,12 @@ SJ_MUST_CHECK sj_status sj_server_client_open(const char *url, const char *certi
 void sj_server_client_stop(sj_server_client *client);
 void sj_server_client_close(sj_server_client *client);
 
-/* Sends a frame and waits for the answer, which the caller frees with sj_server_answer_deinit.
+/* Sends a frame and waits for the answer, which the caller frees with sj_server_reply_deinit.
  * Returns SJ_ETIMEDOUT, SJ_ECLOSED, or SJ_ECORRUPT if the answer cannot be read. */
 SJ_MUST_CHECK sj_status sj_server_client_ask(sj_server_client *client, sj_slice frame,
-                                             int timeout_ms, sj_server_answer *answer,
+                                             int timeout_ms, sj_server_reply *reply,
                                              sj_error *error);
-void sj_server_answer_deinit(sj_server_answer *answer);
+void sj_server_reply_deinit(sj_server_reply *reply);
 
 /* Packs a message into `*frame`, which the caller frees. Returns SJ_ENOMEM or SJ_ELIMIT. */
 SJ_MUST_CHECK sj_status sj_server_client_frame(sj_frame_type type, const ProtobufCMessage *message,

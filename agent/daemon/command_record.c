@@ -34,27 +34,26 @@ static sj_status find_app(const char *name, json_t **app, sj_error *error)
 
 /* Selects the policy. The command's own precedes the collector's, which precedes the
  * catalogue's. */
-static sj_status add_policy(json_t *order, const json_t *arguments, const char *app,
+static sj_status add_policy(json_t *task, const sj_device_command *command, const char *app,
                             sj_error *error)
 {
     json_t *policy = NULL;
-    if (json_object_get(arguments, "policy") != NULL) {
-        json_object_set_new(order, "policy_from", json_string("command"));
+    if (json_object_get(command->arguments, "policy") != NULL) {
+        json_object_set_new(task, "policy_from", json_string("command"));
         return SJ_OK;
     }
-    SJ_TRY(sj_device_policies_find(app, &policy, error));
+    SJ_TRY(sj_device_policies_find(command->context->policies, app, &policy, error));
     if (policy != NULL) {
-        json_object_set_new(order, "policy", policy);
-        json_object_set_new(order, "policy_from", json_string("collector"));
-    } else if (json_object_get(order, "policy") != NULL) {
-        json_object_set_new(order, "policy_from", json_string("catalogue"));
+        json_object_set_new(task, "policy", policy);
+        json_object_set_new(task, "policy_from", json_string("collector"));
+    } else if (json_object_get(task, "policy") != NULL) {
+        json_object_set_new(task, "policy_from", json_string("catalogue"));
     }
     return SJ_OK;
 }
 
 /* Adds the limit of the spool's disk space. Fails if the spool is full. */
-static sj_status add_limits(json_t *order, const sj_device_command_context *context,
-                            sj_error *error)
+static sj_status add_limits(json_t *task, const sj_device_command_context *context, sj_error *error)
 {
     char stamp[32];
     struct timespec now;
@@ -68,8 +67,8 @@ static sj_status add_limits(json_t *order, const sj_device_command_context *cont
     }
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(stamp, sizeof(stamp), "%lld-%09ld", (long long)now.tv_sec, now.tv_nsec);
-    json_object_set_new(order, "stamp", json_string(stamp));
-    json_object_set_new(order, "spool_bytes", json_integer((json_int_t)context->spool_bytes));
+    json_object_set_new(task, "stamp", json_string(stamp));
+    json_object_set_new(task, "spool_bytes", json_integer((json_int_t)context->spool_bytes));
     return SJ_OK;
 }
 
@@ -88,7 +87,7 @@ static sj_status start(const sj_device_command *command, const char *name, const
     json_object_set_new(work, "only_prepare", json_boolean(only_prepare));
     sj_status status = add_limits(work, command->context, error);
     if (status == SJ_OK) {
-        status = add_policy(work, command->arguments, name, error);
+        status = add_policy(work, command, name, error);
     }
     if (status == SJ_OK) {
         status = sj_worker_start(work, command->timeout_ms, result, error);
@@ -145,7 +144,7 @@ sj_status sj_device_command_run_attach(const sj_device_command *command, json_t 
     SJ_TRY(read_pid(command, &pid, error));
     /* Checked before the session begins. The collector would see a session without an end
      * otherwise. */
-    if (sj_detach_look(pid, &recorded, NULL) == SJ_OK && recorded.recorder != 0) {
+    if (sj_detach_find(pid, &recorded, NULL) == SJ_OK && recorded.recorder != 0) {
         return sj_fail(error, SJ_EEXIST,
                        "process %d is recorded already, by process %d; `detach` ends that",
                        (int)pid, (int)recorded.recorder);

@@ -48,7 +48,7 @@ json_t *sj_device_command_status(const sj_device_command_context *context)
     (void)!sj_session_list(context->spool_root, count_session, &sums, &error);
     const size_t app_count = sj_apps_load(&apps, &error) == SJ_OK ? json_array_size(apps) : 0;
     json_decref(apps);
-    sj_device_policies_digest(digest);
+    sj_device_policies_digest(context->policies, digest);
     if (error.text[0] == '\0' && sums.refused != 0) {
         sj_fail(&error, SJ_ECORRUPT, "the collector refused frames of %s: see its doctor",
                 SJ_COUNTED(sums.refused, "session"));

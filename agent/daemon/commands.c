@@ -8,7 +8,7 @@
 sj_status sj_device_command_run_policies(const sj_device_command *command, json_t **result,
                                          sj_error *error)
 {
-    SJ_TRY(sj_device_policies_keep(command->arguments, error));
+    SJ_TRY(sj_device_policies_keep(command->context->policies, command->arguments, error));
     *result = json_pack("{sI}", "rules",
                         (json_int_t)json_array_size(json_object_get(command->arguments, "rules")));
     return SJ_OK;
@@ -51,9 +51,9 @@ sj_status sj_device_command_run(const sj_device_command_context *context, const 
             json_decref(object);
             return sj_fail(error, SJ_EINVAL, "the command's arguments are no JSON object");
         }
-        const sj_device_command order = {
+        const sj_device_command request = {
             .context = context, .arguments = object, .timeout_ms = timeout_ms};
-        const sj_status status = kinds[i].run(&order, result, error);
+        const sj_status status = kinds[i].run(&request, result, error);
         json_decref(object);
         return status;
     }

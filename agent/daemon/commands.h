@@ -10,6 +10,7 @@
 typedef struct sj_device_command_context {
     const char *spool_root;
     uint64_t spool_bytes; /* Limit of the spool's disk space for all sessions together. */
+    uint32_t policies;    /* See sj_device_policies_number. */
     void *collector;      /* Argument of `fetch`. */
     /* Reads at most `capacity` bytes of a file of the collector, from `offset` on. */
     sj_status (*fetch)(void *collector, uint64_t file, uint64_t offset, uint8_t *bytes,

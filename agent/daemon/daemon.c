@@ -2,6 +2,7 @@
 
 #include "agent/daemon/collector_client.h"
 #include "agent/daemon/commands.h"
+#include "agent/daemon/device_policies.h"
 #include "agent/daemon/shipper.h"
 #include "agent/daemon/state_file.h"
 #include "agent/host/directories.h"
@@ -25,7 +26,7 @@
 
 enum {
     WAIT_MS = 20000,
-    ANSWER_MS = 30000,
+    REPLY_MS = 30000,
     HELLO_MS = 5000,
     PAUSE_MS = 1000,
     SHIP_PAUSE_MS = 2000,
@@ -118,13 +119,13 @@ static sj_status keep_last_command(server *asked, uint64_t command, sj_error *er
 }
 
 static sj_status ask(server *asked, sj_frame_type type, const ProtobufCMessage *message,
-                     sj_server_answer *answer, sj_error *error)
+                     sj_server_reply *reply, sj_error *error)
 {
     uint8_t *frame = NULL;
     size_t size = 0;
     SJ_TRY(sj_server_client_frame(type, message, &frame, &size));
     const sj_status status = sj_server_client_ask(
-        asked->client, (sj_slice){.data = frame, .size = size}, ANSWER_MS, answer, error);
+        asked->client, (sj_slice){.data = frame, .size = size}, REPLY_MS, reply, error);
     free(frame);
     return status;
 }
@@ -140,11 +141,11 @@ static void send_result(server *asked, uint64_t command, bool failed, const char
     result.failed = failed;
     result.result = (char *)(uintptr_t)text;
     for (bool sent = false; !sent && !atomic_load(&asked->daemon->shipper.stop);) {
-        sj_server_answer answer;
+        sj_server_reply reply;
         sj_error error = {0};
-        const sj_status status = ask(asked, SJ_FRAME_RESULT, &result.base, &answer, &error);
+        const sj_status status = ask(asked, SJ_FRAME_RESULT, &result.base, &reply, &error);
         sent = status == SJ_OK || status == SJ_ELIMIT;
-        sj_server_answer_deinit(&answer);
+        sj_server_reply_deinit(&reply);
         if (!sent) {
             pause_ms(asked->daemon, PAUSE_MS);
         }
@@ -156,24 +157,24 @@ static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *b
                        size_t capacity, size_t *got, sj_error *error)
 {
     server *asked = context;
-    sj_server_answer answer;
+    sj_server_reply reply;
     Sojourn__Fetch question = SOJOURN__FETCH__INIT;
     question.device_id.len = SJ_DEVICE_ID_BYTES;
     question.device_id.data = asked->daemon->device.id;
     question.token = (char *)(uintptr_t)asked->collector->token;
     question.file = file;
     question.offset = offset;
-    SJ_TRY(ask(asked, SJ_FRAME_FETCH, &question.base, &answer, error));
+    SJ_TRY(ask(asked, SJ_FRAME_FETCH, &question.base, &reply, error));
     sj_status status = SJ_OK;
-    if (answer.part == NULL || answer.payload_bytes > capacity || answer.part->offset != offset) {
+    if (reply.part == NULL || reply.payload_bytes > capacity || reply.part->offset != offset) {
         status = sj_fail(error, SJ_ECORRUPT, "the collector's answer is not understood");
-    } else if (answer.part->status != SJ_OK) {
-        status = sj_fail(error, SJ_EIO, "%s", answer.part->message);
+    } else if (reply.part->status != SJ_OK) {
+        status = sj_fail(error, SJ_EIO, "%s", reply.part->message);
     } else {
-        memcpy(bytes, answer.payload, answer.payload_bytes);
-        *got = answer.payload_bytes;
+        memcpy(bytes, reply.payload, reply.payload_bytes);
+        *got = reply.payload_bytes;
     }
-    sj_server_answer_deinit(&answer);
+    sj_server_reply_deinit(&reply);
     return status;
 }
 
@@ -182,19 +183,19 @@ static sj_status fetch(void *context, uint64_t file, uint64_t offset, uint8_t *b
 static bool claim_command(server *asked, const Sojourn__Command *command)
 {
     Sojourn__Claim claim = SOJOURN__CLAIM__INIT;
-    sj_server_answer answer = {0};
+    sj_server_reply reply = {0};
     sj_error error = {0};
     claim.device_id.len = SJ_DEVICE_ID_BYTES;
     claim.device_id.data = asked->daemon->device.id;
     claim.token = (char *)(uintptr_t)asked->collector->token;
     claim.command = command->command;
     claim.instance = asked->daemon->instance;
-    sj_status status = ask(asked, SJ_FRAME_CLAIM, &claim.base, &answer, &error);
+    sj_status status = ask(asked, SJ_FRAME_CLAIM, &claim.base, &reply, &error);
     if (status == SJ_OK) {
-        status = answer.ack != NULL ? (sj_status)answer.ack->status : SJ_ECORRUPT;
-        sj_fail(&error, status, "%s", answer.ack != NULL ? answer.ack->message : "no answer");
+        status = reply.ack != NULL ? (sj_status)reply.ack->status : SJ_ECORRUPT;
+        sj_fail(&error, status, "%s", reply.ack != NULL ? reply.ack->message : "no answer");
     }
-    sj_server_answer_deinit(&answer);
+    sj_server_reply_deinit(&reply);
     if (status != SJ_OK) {
         sj_log(SJ_LOG_WARN, "command", "%" PRIu64 " is left alone: %s", command->command,
                error.text);
@@ -214,7 +215,7 @@ static sj_status run_command(server *asked, const Sojourn__Command *command, jso
     if (status == SJ_OK) {
         status = sj_device_command_run(
             &asked->commands, command->kind, command->arguments,
-            command->timeout_ms < ANSWER_MS ? (int)command->timeout_ms : ANSWER_MS, result, error);
+            command->timeout_ms < REPLY_MS ? (int)command->timeout_ms : REPLY_MS, result, error);
     }
     pthread_mutex_unlock(&asked->daemon->command_lock);
     return status;
@@ -240,14 +241,14 @@ static void carry_out(server *asked, const Sojourn__Command *command)
     json_decref(result);
 }
 
-static void take_answer(server *asked, const sj_server_answer *answer)
+static void handle_reply(server *asked, const sj_server_reply *reply)
 {
-    if (answer->command != NULL) {
+    if (reply->command != NULL) {
         asked->told_refusal = false;
-        carry_out(asked, answer->command);
-    } else if (answer->ack != NULL && answer->ack->status != SJ_OK) {
+        carry_out(asked, reply->command);
+    } else if (reply->ack != NULL && reply->ack->status != SJ_OK) {
         if (!asked->told_refusal) {
-            sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", answer->ack->message);
+            sj_log(SJ_LOG_ERROR, "refused", "the collector refuses: %s", reply->ack->message);
         }
         asked->told_refusal = true;
         pause_ms(asked->daemon, 5 * PAUSE_MS);
@@ -280,7 +281,7 @@ static sj_status say_hello(server *asked, sj_error *error)
 {
     sj_daemon *daemon = asked->daemon;
     sj_device device;
-    sj_server_answer answer = {0};
+    sj_server_reply reply = {0};
     sj_server_client *client = NULL;
     uint8_t *hello = NULL;
     size_t hello_bytes = 0;
@@ -292,11 +293,11 @@ static sj_status say_hello(server *asked, sj_error *error)
     if (status == SJ_OK) {
         status = note_hello(daemon, client)
                      ? sj_server_client_ask(client, (sj_slice){.data = hello, .size = hello_bytes},
-                                            HELLO_MS, &answer, error)
+                                            HELLO_MS, &reply, error)
                      : SJ_ECLOSED;
         (void)note_hello(daemon, NULL);
     }
-    sj_server_answer_deinit(&answer);
+    sj_server_reply_deinit(&reply);
     sj_server_client_close(client);
     free(hello);
     return status;
@@ -339,7 +340,7 @@ static void *run_commands(void *argument)
     const sj_daemon *daemon = asked->daemon;
     while (!atomic_load(&daemon->shipper.stop)) {
         Sojourn__Poll poll = SOJOURN__POLL__INIT;
-        sj_server_answer answer = {0};
+        sj_server_reply reply = {0};
         sj_error error = {0};
         json_t *status = sj_device_command_status(&asked->commands);
         char *text = json_dumps(status, JSON_COMPACT);
@@ -350,14 +351,14 @@ static void *run_commands(void *argument)
         poll.instance = daemon->instance;
         poll.wait_ms = WAIT_MS;
         poll.status = text != NULL ? text : (char *)(uintptr_t) "{}";
-        if (ask(asked, SJ_FRAME_POLL, &poll.base, &answer, &error) == SJ_OK) {
+        if (ask(asked, SJ_FRAME_POLL, &poll.base, &reply, &error) == SJ_OK) {
             log_reach(asked, false, "");
-            take_answer(asked, &answer);
+            handle_reply(asked, &reply);
         } else {
             log_reach(asked, true, error.text);
             pause_ms(daemon, PAUSE_MS);
         }
-        sj_server_answer_deinit(&answer);
+        sj_server_reply_deinit(&reply);
         free(text);
         json_decref(status);
     }
@@ -411,6 +412,7 @@ static sj_status prepare_server(sj_daemon *daemon, size_t number, const sj_daemo
     asked->commands = (sj_device_command_context){
         .spool_root = daemon->spool_root,
         .spool_bytes = options->spool_bytes != 0 ? options->spool_bytes : DEFAULT_SPOOL_BYTES,
+        .policies = sj_device_policies_number(number, asked->collector->url),
         .collector = asked,
         .fetch = fetch};
     return sj_server_client_open(asked->collector->url, asked->collector->certificate,

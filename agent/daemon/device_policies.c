@@ -3,12 +3,24 @@
 #include "agent/daemon/state_file.h"
 #include "agent/host/directories.h"
 #include "agent/policy/policy.h"
+#include "proto/base/crc32c.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char file_name[] = "policies.json";
+enum { NAME_BYTES = 32 };
+
+static const char *name_file(uint32_t number, char name[NAME_BYTES])
+{
+    snprintf(name, NAME_BYTES, number != 0 ? "policies-%08x.json" : "policies.json", number);
+    return name;
+}
+
+uint32_t sj_device_policies_number(size_t place, const char *url)
+{
+    return place == 0 ? 0 : sj_crc32c(0, url, strlen(url)) | 1;
+}
 
 static sj_status check_document(const json_t *rule, size_t number, sj_error *error)
 {
@@ -48,17 +60,19 @@ sj_status sj_device_policies_check(const json_t *policies, sj_error *error)
     return SJ_OK;
 }
 
-sj_status sj_device_policies_keep(const json_t *policies, sj_error *error)
+sj_status sj_device_policies_keep(uint32_t number, const json_t *policies, sj_error *error)
 {
+    char name[NAME_BYTES];
     SJ_TRY(sj_device_policies_check(policies, error));
-    return sj_state_file_keep(file_name, policies, error);
+    return sj_state_file_keep(name_file(number, name), policies, error);
 }
 
-void sj_device_policies_digest(char digest[SJ_POLICIES_DIGEST_BYTES])
+void sj_device_policies_digest(uint32_t number, char digest[SJ_POLICIES_DIGEST_BYTES])
 {
+    char name[NAME_BYTES];
     sj_error error = {0};
     json_t *kept = NULL;
-    const sj_status status = sj_state_file_load(file_name, &kept, &error);
+    const sj_status status = sj_state_file_load(name_file(number, name), &kept, &error);
     const char *known = json_string_value(json_object_get(kept, "digest"));
     snprintf(digest, SJ_POLICIES_DIGEST_BYTES, "%s",
              known != NULL            ? known
@@ -67,13 +81,15 @@ void sj_device_policies_digest(char digest[SJ_POLICIES_DIGEST_BYTES])
     json_decref(kept);
 }
 
-sj_status sj_device_policies_find(const char *app, json_t **policy, sj_error *error)
+sj_status sj_device_policies_find(uint32_t number, const char *app, json_t **policy,
+                                  sj_error *error)
 {
+    char name[NAME_BYTES];
     size_t index;
     json_t *rule;
     json_t *kept = NULL;
     *policy = NULL;
-    sj_status status = sj_state_file_load(file_name, &kept, error);
+    sj_status status = sj_state_file_load(name_file(number, name), &kept, error);
     if (status == SJ_ENOTFOUND) {
         return SJ_OK;
     }

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MS = 5000, FILES_WANTED = 1024 };
+enum { REPLY_MS = 5000, FILES_WANTED = 1024 };
 
 /* Says hello like the daemon: with TLS and the pinned certificate, token and versions. */
-static void check_answer(json_t *checks, const sj_session_collector *collector)
+static void check_reply(json_t *checks, const sj_session_collector *collector)
 {
     sj_device device;
     sj_error error = {0};
     sj_server_client *client = NULL;
-    sj_server_answer answer = {0};
+    sj_server_reply reply = {0};
     uint8_t *hello = NULL;
     size_t size = 0;
     sj_status status = sj_enrolment_device(&device, &error);
@@ -29,24 +29,24 @@ static void check_answer(json_t *checks, const sj_session_collector *collector)
         status = sj_server_client_open(collector->url, collector->certificate, &client, &error);
     }
     if (status == SJ_OK) {
-        status = sj_server_client_ask(client, (sj_slice){.data = hello, .size = size}, ANSWER_MS,
-                                      &answer, &error);
+        status = sj_server_client_ask(client, (sj_slice){.data = hello, .size = size}, REPLY_MS,
+                                      &reply, &error);
     }
-    const bool answers = status == SJ_OK && answer.ack != NULL;
+    const bool replies = status == SJ_OK && reply.ack != NULL;
     sj_doctor_add(
-        checks, "certificate", answers, answers ? "the pinned one" : error.text,
+        checks, "certificate", replies, replies ? "the pinned one" : error.text,
         "the port is open, but no collector with the pinned certificate speaks there: was the "
         "collector set up anew, or is the device's date wrong? Enrol again with a new "
         "invitation");
-    if (answers) {
-        const bool ok = answer.ack->status == SJ_OK;
-        sj_doctor_add(checks, "token", ok, ok ? "accepted" : answer.ack->message,
+    if (replies) {
+        const bool ok = reply.ack->status == SJ_OK;
+        sj_doctor_add(checks, "token", ok, ok ? "accepted" : reply.ack->message,
                       "the collector revoked it; enrol again with a new invitation");
-        sj_doctor_add(checks, "versions", answer.ack->major == SJ_FRAME_MAJOR,
-                      answer.ack->server_version,
+        sj_doctor_add(checks, "versions", reply.ack->major == SJ_FRAME_MAJOR,
+                      reply.ack->server_version,
                       "collector and device speak different versions; update the older one");
     }
-    sj_server_answer_deinit(&answer);
+    sj_server_reply_deinit(&reply);
     sj_server_client_close(client);
     free(hello);
 }
@@ -64,7 +64,7 @@ static void check_enrolment(json_t *checks)
         const sj_session_collector *collector = &enrolment.collectors[i];
         sj_doctor_add(checks, "enrolment", true, collector->url, what_to_do);
         if (sj_doctor_check_reach(checks, collector->url)) {
-            check_answer(checks, collector);
+            check_reply(checks, collector);
         }
     }
     sj_enrolment_deinit(&enrolment);
@@ -94,9 +94,9 @@ json_t *sj_device_doctor(void)
     sj_doctor_check_ptrace(checks);
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
-    sj_doctor_check_room(checks, "shared memory", runtime != NULL ? runtime : "/dev/shm");
+    sj_doctor_check_space(checks, "shared memory", runtime != NULL ? runtime : "/dev/shm");
     if (sj_state_directory("device", state, sizeof(state), &error) == SJ_OK) {
-        sj_doctor_check_room(checks, "spool", state);
+        sj_doctor_check_space(checks, "spool", state);
     }
     if (sj_state_directory("device/spool", state, sizeof(state), &error) == SJ_OK) {
         sj_doctor_check_refused(checks, state);

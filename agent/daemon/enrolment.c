@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MS = 15000, TOKEN_DIGITS = 64 };
+enum { REPLY_MS = 15000, TOKEN_DIGITS = 64 };
 
 static const char file_name[] = "collector.json";
 
@@ -20,7 +20,7 @@ static const char *text_of(const json_t *object, const char *key)
 
 /* Appends one collector, which borrows the texts of `object`. Returns false if it is incomplete or
  * if there are too many. */
-static bool take_collector(const json_t *object, sj_enrolment *enrolment)
+static bool read_collector(const json_t *object, sj_enrolment *enrolment)
 {
     if (enrolment->count == SJ_COLLECTORS_MAX) {
         return false;
@@ -44,12 +44,12 @@ sj_status sj_enrolment_load(sj_enrolment *enrolment, sj_error *error)
     }
     SJ_TRY(status);
     enrolment->document = object;
-    bool is_sound = take_collector(object, enrolment);
+    bool is_sound = read_collector(object, enrolment);
     size_t index;
     json_t *further;
     json_array_foreach(json_object_get(object, "more"), index, further)
     {
-        is_sound = is_sound && take_collector(further, enrolment);
+        is_sound = is_sound && read_collector(further, enrolment);
     }
     if (!is_sound) {
         sj_enrolment_deinit(enrolment);
@@ -68,7 +68,7 @@ void sj_enrolment_deinit(sj_enrolment *enrolment)
 }
 
 /* Copies the name and the tags of the enrolment to `*device`. */
-static void take_names(const json_t *object, sj_device *device)
+static void copy_names(const json_t *object, sj_device *device)
 {
     const char *key;
     json_t *value;
@@ -90,7 +90,7 @@ sj_status sj_enrolment_device(sj_device *device, sj_error *error)
     json_t *object = NULL;
     SJ_TRY(sj_device_read(device, error));
     const sj_status status = sj_state_file_load(file_name, &object, error);
-    take_names(object, device);
+    copy_names(object, device);
     json_decref(object);
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
@@ -196,7 +196,7 @@ static sj_status ask_collector(json_t *object, const sj_device *device, const ch
 {
     const char *collector = json_string_value(json_object_get(object, "collector"));
     sj_server_client *client = NULL;
-    sj_server_answer answer = {0};
+    sj_server_reply reply = {0};
     uint8_t *frame = NULL;
     size_t size = 0;
     SJ_TRY(sj_server_client_open(
@@ -206,19 +206,19 @@ static sj_status ask_collector(json_t *object, const sj_device *device, const ch
         status = sj_server_client_retype(frame, size, SJ_FRAME_ENROL);
     }
     if (status == SJ_OK) {
-        status = sj_server_client_ask(client, (sj_slice){.data = frame, .size = size}, ANSWER_MS,
-                                      &answer, error);
+        status = sj_server_client_ask(client, (sj_slice){.data = frame, .size = size}, REPLY_MS,
+                                      &reply, error);
     }
-    if (status == SJ_OK && answer.enrolled == NULL) {
+    if (status == SJ_OK && reply.enrolled == NULL) {
         status = sj_fail(error, SJ_EUNSUPPORTED, "%s is not a Sojourn collector with a fleet",
                          collector);
-    } else if (status == SJ_OK && answer.enrolled->status != SJ_OK) {
-        status = sj_fail(error, SJ_EPERM, "the collector refuses: %s", answer.enrolled->message);
+    } else if (status == SJ_OK && reply.enrolled->status != SJ_OK) {
+        status = sj_fail(error, SJ_EPERM, "the collector refuses: %s", reply.enrolled->message);
     } else if (status == SJ_OK) {
-        json_object_set_new(object, "token", json_string(answer.enrolled->token));
-        snprintf(hint, SJ_ERROR_TEXT_BYTES, "%s", answer.enrolled->message);
+        json_object_set_new(object, "token", json_string(reply.enrolled->token));
+        snprintf(hint, SJ_ERROR_TEXT_BYTES, "%s", reply.enrolled->message);
     }
-    sj_server_answer_deinit(&answer);
+    sj_server_reply_deinit(&reply);
     sj_server_client_close(client);
     free(frame);
     return status;
@@ -303,7 +303,7 @@ static sj_status accept_invitation(json_t *invitation, json_t *object, sj_device
     char token[TOKEN_DIGITS + 1];
     SJ_TRY(sj_invitation_check(invitation, error));
     snprintf(token, sizeof(token), "%s", text_of(invitation, "token"));
-    take_names(object, device);
+    copy_names(object, device);
     SJ_TRY(ask_collector(invitation, device, token, hint, error));
     if (text_of(object, "collector") != NULL) {
         return add_collector(object, invitation, error);

@@ -52,17 +52,18 @@ sj_status sj_session_list(const char *spool_root,
                           void *context, sj_error *error)
 {
     DIR *folder = opendir(spool_root);
-    bool go_on = true;
+    bool may_continue = true;
     if (folder == NULL) {
         return errno == ENOENT
                    ? SJ_OK
                    : sj_fail(error, SJ_EIO, "cannot read %s: %s", spool_root, strerror(errno));
     }
-    for (struct dirent *entry = readdir(folder); entry != NULL && go_on; entry = readdir(folder)) {
+    for (struct dirent *entry = readdir(folder); entry != NULL && may_continue;
+         entry = readdir(folder)) {
         sj_listed_session session;
         if (sj_recovery_is_claim_name(entry->d_name)) {
             describe(spool_root, entry->d_name, &session);
-            go_on = visit(context, &session);
+            may_continue = visit(context, &session);
         }
     }
     closedir(folder);

@@ -1,5 +1,7 @@
 #include "agent/daemon/worker.h"
 
+#include "agent/host/own_program.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,16 +17,18 @@ enum { LINE_BYTES = 4096 };
 extern char **environ;
 
 /* Starts this program again as a worker, with default signal handlers. */
-static int spawn_worker(pid_t *pid, int input, int output)
+static int spawn_worker(sj_own_program *program, pid_t *pid, int input, int output)
 {
-    static char *arguments[] = {(char *)(uintptr_t) "sojourn-device", (char *)(uintptr_t) "session",
-                                NULL};
+    static char name[] = "sojourn-device";
+    static char command[] = "session";
+    char *arguments[SJ_OWN_ARGUMENTS + 1];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
     sigfillset(&all);
+    sj_own_program_arguments(program, name, command, arguments);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
@@ -72,34 +76,36 @@ static sj_status read_line(int file, int timeout_ms, char *line, sj_error *error
     return used != 0 ? SJ_OK : sj_fail(error, SJ_EIO, "the recorder ended before it could start");
 }
 
-static sj_status converse(const json_t *order, int to, int from, int timeout_ms, json_t **session,
+static sj_status converse(const json_t *task, int to, int from, int timeout_ms, json_t **session,
                           sj_error *error)
 {
     char line[LINE_BYTES];
-    const int result = json_dumpfd(order, to, JSON_COMPACT);
+    const int result = json_dumpfd(task, to, JSON_COMPACT);
     close(to);
     if (result != 0) {
         return sj_fail(error, SJ_EIO, "the recorder does not accept its command");
     }
     SJ_TRY(read_line(from, timeout_ms, line, error));
-    json_t *answer = json_loads(line, 0, NULL);
-    const char *problem = json_string_value(json_object_get(answer, "error"));
-    if (problem != NULL || (json_object_get(answer, "session") == NULL &&
-                            json_object_get(answer, "runtime") == NULL)) {
+    json_t *reply = json_loads(line, 0, NULL);
+    const char *problem = json_string_value(json_object_get(reply, "error"));
+    if (problem != NULL ||
+        (json_object_get(reply, "session") == NULL && json_object_get(reply, "runtime") == NULL)) {
         sj_fail(error, SJ_EINVAL, "%s",
                 problem != NULL ? problem : "the recorder's answer is not understood");
-        json_decref(answer);
+        json_decref(reply);
         return SJ_EINVAL;
     }
-    *session = answer;
+    *session = reply;
     return SJ_OK;
 }
 
-sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session, sj_error *error)
+sj_status sj_worker_start(const json_t *task, int timeout_ms, json_t **session, sj_error *error)
 {
     int to[2];
     int from[2];
     pid_t pid = 0;
+    sj_own_program program;
+    SJ_TRY(sj_own_program_find(&program, error));
     if (pipe2(to, O_CLOEXEC) != 0) {
         return sj_fail(error, SJ_EIO, "cannot make a pipe: %s", strerror(errno));
     }
@@ -108,7 +114,7 @@ sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session,
         close(to[1]);
         return sj_fail(error, SJ_EIO, "cannot make a pipe: %s", strerror(errno));
     }
-    const int result = spawn_worker(&pid, to[0], from[1]);
+    const int result = spawn_worker(&program, &pid, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     sj_status status = SJ_OK;
@@ -116,7 +122,7 @@ sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session,
         close(to[1]);
         status = sj_fail(error, SJ_EIO, "cannot start a recorder: %s", strerror(result));
     } else {
-        status = converse(order, to[1], from[0], timeout_ms, session, error);
+        status = converse(task, to[1], from[0], timeout_ms, session, error);
     }
     close(from[0]);
     if (status == SJ_ETIMEDOUT) {

@@ -21,7 +21,7 @@
 /* Starts a worker and waits for its answer, at most `timeout_ms`. `*session` is the answer's
  * object, which the caller releases. Returns SJ_EINVAL with the worker's reason if it cannot
  * record. Returns SJ_EIO, or SJ_ETIMEDOUT after it has ended the worker. */
-SJ_MUST_CHECK sj_status sj_worker_start(const json_t *order, int timeout_ms, json_t **session,
+SJ_MUST_CHECK sj_status sj_worker_start(const json_t *task, int timeout_ms, json_t **session,
                                         sj_error *error);
 
 /* Runs the worker. Returns the exit code. */

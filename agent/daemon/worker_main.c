@@ -22,8 +22,8 @@ extern char **environ;
 
 /* A worker, its task and its recording. */
 typedef struct worker {
-    const json_t *order;
-    int answer; /* -1: the daemon has been answered. */
+    const json_t *task;
+    int reply; /* -1: the daemon has been answered. */
     char *words[WORDS_MAX + 1];
     char spool_root[PATH_MAX];
     sj_program program;
@@ -34,17 +34,17 @@ typedef struct worker {
     sj_recording_summary summary;
 } worker;
 
-static const char *text_of(const json_t *order, const char *key)
+static const char *text_of(const json_t *task, const char *key)
 {
-    return json_string_value(json_object_get(order, key));
+    return json_string_value(json_object_get(task, key));
 }
 
-static sj_status append_all(const json_t *order, const char *key, sj_policy_draft *draft,
+static sj_status append_all(const json_t *task, const char *key, sj_policy_draft *draft,
                             const char *policy_key, sj_error *error)
 {
     size_t index;
     json_t *glob;
-    json_array_foreach(json_object_get(order, key), index, glob)
+    json_array_foreach(json_object_get(task, key), index, glob)
     {
         const char *text = json_string_value(glob);
         if (text == NULL || sj_policy_draft_append(draft, policy_key, text) != SJ_OK) {
@@ -54,9 +54,9 @@ static sj_status append_all(const json_t *order, const char *key, sj_policy_draf
     return SJ_OK;
 }
 
-static sj_status fill_draft(const json_t *order, sj_policy_draft *draft, sj_error *error)
+static sj_status fill_draft(const json_t *task, sj_policy_draft *draft, sj_error *error)
 {
-    const json_t *document = json_object_get(order, "policy");
+    const json_t *document = json_object_get(task, "policy");
     if (json_is_string(document)) {
         SJ_TRY(sj_policy_draft_load(draft, json_string_value(document), error));
     } else if (document != NULL) {
@@ -67,20 +67,20 @@ static sj_status fill_draft(const json_t *order, sj_policy_draft *draft, sj_erro
         free(text);
         SJ_TRY(status);
     }
-    if (json_is_true(json_object_get(order, "libs"))) {
+    if (json_is_true(json_object_get(task, "libs"))) {
         SJ_TRY(sj_policy_draft_true(draft, "modules.system"));
     }
-    SJ_TRY(append_all(order, "modules", draft, "modules.include", error));
-    SJ_TRY(append_all(order, "functions", draft, "functions.include", error));
-    return append_all(order, "exclude", draft, "functions.exclude", error);
+    SJ_TRY(append_all(task, "modules", draft, "modules.include", error));
+    SJ_TRY(append_all(task, "functions", draft, "functions.include", error));
+    return append_all(task, "exclude", draft, "functions.exclude", error);
 }
 
 /* Reads all parts of the task that select what is recorded, as one document. */
-static sj_status take_policy(const json_t *order, sj_policy *policy, sj_error *error)
+static sj_status parse_policy(const json_t *task, sj_policy *policy, sj_error *error)
 {
     sj_policy_draft *draft = NULL;
     SJ_TRY(sj_policy_draft_new(&draft, error));
-    sj_status status = fill_draft(order, draft, error);
+    sj_status status = fill_draft(task, draft, error);
     if (status == SJ_OK) {
         status = sj_policy_draft_finish(draft, policy, error);
     }
@@ -100,24 +100,24 @@ static void fill_words(const json_t *command, char **words)
 }
 
 /* Runs the steps that the catalogue wants before the program starts. */
-static sj_status prepare_app(const json_t *order, sj_error *error)
+static sj_status prepare_app(const json_t *task, sj_error *error)
 {
     size_t index;
     json_t *command;
     const char *key;
     json_t *value;
-    const char *directory = text_of(order, "directory");
+    const char *directory = text_of(task, "directory");
     if (directory != NULL && chdir(directory) != 0) {
         return sj_fail(error, SJ_ENOTFOUND, "%s: %s", directory, strerror(errno));
     }
-    json_object_foreach(json_object_get(order, "environment"), key, value)
+    json_object_foreach(json_object_get(task, "environment"), key, value)
     {
         setenv(key, json_string_value(value), 1);
     }
-    if (json_is_true(json_object_get(order, "prepared"))) {
+    if (json_is_true(json_object_get(task, "prepared"))) {
         return SJ_OK;
     }
-    json_array_foreach(json_object_get(order, "prepare"), index, command)
+    json_array_foreach(json_object_get(task, "prepare"), index, command)
     {
         char *words[WORDS_MAX + 1];
         int wait_status = 0;
@@ -134,17 +134,17 @@ static sj_status prepare_app(const json_t *order, sj_error *error)
 
 /* Redirects the program's output to a log file of its own, and keeps the daemon's pipe for the
  * answer. */
-static sj_status redirect(const json_t *order, int *answer, sj_error *error)
+static sj_status redirect(const json_t *task, int *reply, sj_error *error)
 {
     char directory[PATH_MAX];
     char path[PATH_MAX + 64];
-    const char *stamp = text_of(order, "stamp");
+    const char *stamp = text_of(task, "stamp");
     SJ_TRY(sj_state_directory("device/logs", directory, sizeof(directory), error));
     snprintf(path, sizeof(path), "%s/%.32s.log", directory, stamp != NULL ? stamp : "session");
     const int log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    *answer = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    if (log < 0 || nothing < 0 || *answer < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
+    *reply = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (log < 0 || nothing < 0 || *reply < 0 || dup2(nothing, STDIN_FILENO) < 0 ||
         dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0) {
         return sj_fail(error, SJ_EIO, "cannot write %s: %s", path, strerror(errno));
     }
@@ -154,20 +154,20 @@ static sj_status redirect(const json_t *order, int *answer, sj_error *error)
 }
 
 /* Answers the daemon. Later answers are dropped. */
-static void answer_daemon(worker *self, json_t *line)
+static void reply_to_daemon(worker *self, json_t *line)
 {
-    if (line != NULL && self->answer >= 0) {
-        (void)json_dumpfd(line, self->answer, JSON_COMPACT);
-        (void)!write(self->answer, "\n", 1);
-        close(self->answer);
-        self->answer = -1;
+    if (line != NULL && self->reply >= 0) {
+        (void)json_dumpfd(line, self->reply, JSON_COMPACT);
+        (void)!write(self->reply, "\n", 1);
+        close(self->reply);
+        self->reply = -1;
     }
     json_decref(line);
 }
 
 static void report_error(worker *self, const char *text)
 {
-    answer_daemon(self, json_pack("{ss}", "error", text));
+    reply_to_daemon(self, json_pack("{ss}", "error", text));
 }
 
 /* Reports that the recording runs, and under which policy. */
@@ -175,26 +175,26 @@ static void report_session(void *context, const sj_recording_progress *progress)
 {
     worker *self = context;
     char session[SJ_SESSION_TEXT_BYTES];
-    const char *from = text_of(self->order, "policy_from");
+    const char *from = text_of(self->task, "policy_from");
     (void)progress;
-    if (self->answer >= 0) {
+    if (self->reply >= 0) {
         sj_session_text(sj_recording_session(self->recording), session);
-        answer_daemon(self, json_pack("{ss ss ss}", "session", session, "policy",
-                                      from != NULL ? self->policy.name : "", "policy_from",
-                                      from != NULL ? from : ""));
+        reply_to_daemon(self, json_pack("{ss ss ss}", "session", session, "policy",
+                                        from != NULL ? self->policy.name : "", "policy_from",
+                                        from != NULL ? from : ""));
     }
 }
 
 static uint64_t number_of(const worker *self, const char *key)
 {
-    return (uint64_t)json_integer_value(json_object_get(self->order, key));
+    return (uint64_t)json_integer_value(json_object_get(self->task, key));
 }
 
 static sj_status find_program(worker *self, sj_recording_options *options, sj_error *error)
 {
-    SJ_TRY(sj_apps_check(self->order, error));
-    SJ_TRY(prepare_app(self->order, error));
-    fill_words(json_object_get(self->order, "command"), self->words);
+    SJ_TRY(sj_apps_check(self->task, error));
+    SJ_TRY(prepare_app(self->task, error));
+    fill_words(json_object_get(self->task, "command"), self->words);
     options->arguments = self->words;
     options->program = &self->program;
     options->children = SJ_FOLLOW_FORK | SJ_FOLLOW_EXEC;
@@ -208,9 +208,9 @@ static sj_status prepare_recording(worker *self, sj_error *error)
     SJ_TRY(sj_enrolment_load(&self->enrolment, error));
     SJ_TRY(sj_state_directory("device/spool", self->spool_root, sizeof(self->spool_root), error));
     SJ_TRY(sj_enrolment_device(&self->device, error));
-    SJ_TRY(take_policy(self->order, &self->policy, error));
+    SJ_TRY(parse_policy(self->task, &self->policy, error));
     sj_recording_options options = {.device = &self->device,
-                                    .name = text_of(self->order, "name"),
+                                    .name = text_of(self->task, "name"),
                                     .spool_root = self->spool_root,
                                     .destination = self->enrolment.collectors[0].url,
                                     .selection = policy->selection,
@@ -224,7 +224,7 @@ static sj_status prepare_recording(worker *self, sj_error *error)
                                     .attach_pid = (pid_t)number_of(self, "pid"),
                                     .context = self,
                                     .progress = report_session};
-    options.policy = text_of(self->order, "policy_from") != NULL ? policy : NULL;
+    options.policy = text_of(self->task, "policy_from") != NULL ? policy : NULL;
     if (options.attach_pid != 0) {
         options.children = SJ_FOLLOW_FORK;
     } else {
@@ -238,16 +238,16 @@ static int prepare(worker *self)
 {
     sj_error error = {0};
     json_t *needs = NULL;
-    sj_status status = sj_apps_check(self->order, &error);
+    sj_status status = sj_apps_check(self->task, &error);
     if (status == SJ_OK) {
-        status = prepare_app(self->order, &error);
+        status = prepare_app(self->task, &error);
     }
     if (status == SJ_OK) {
-        status = sj_app_runtime_needs(self->order, &needs, &error);
+        status = sj_app_runtime_needs(self->task, &needs, &error);
     }
     if (status == SJ_OK) {
-        answer_daemon(self, json_pack("{ss sO}", "runtime", sj_app_runtime_find(self->order),
-                                      "needs", needs));
+        reply_to_daemon(
+            self, json_pack("{ss sO}", "runtime", sj_app_runtime_find(self->task), "needs", needs));
     } else {
         report_error(self, error.text);
     }
@@ -282,20 +282,19 @@ static int record(worker *self)
 
 int sj_worker_main(void)
 {
-    static worker self = {.answer = STDOUT_FILENO};
+    static worker self = {.reply = STDOUT_FILENO};
     json_error_t problem;
     sj_error error = {0};
-    json_t *order = json_loadf(stdin, JSON_REJECT_DUPLICATES, &problem);
+    json_t *task = json_loadf(stdin, JSON_REJECT_DUPLICATES, &problem);
     int code = EXIT_FAILURE;
-    self.order = order;
-    if (order == NULL) {
+    self.task = task;
+    if (task == NULL) {
         report_error(&self, problem.text);
-    } else if (redirect(order, &self.answer, &error) != SJ_OK) {
+    } else if (redirect(task, &self.reply, &error) != SJ_OK) {
         report_error(&self, error.text);
     } else {
-        code =
-            json_is_true(json_object_get(order, "only_prepare")) ? prepare(&self) : record(&self);
+        code = json_is_true(json_object_get(task, "only_prepare")) ? prepare(&self) : record(&self);
     }
-    json_decref(order);
+    json_decref(task);
     return code;
 }

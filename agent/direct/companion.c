@@ -14,7 +14,7 @@
 #include "agent/direct/direct.h"
 #include "agent/direct/settings.h"
 #include "agent/host/clock.h"
-#include "agent/inproc/core/environment.h"
+#include "agent/inproc/link/environment.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -101,9 +101,9 @@ bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
     if (getauxval(AT_SECURE) != 0) {
         return false; /* its caller must not choose where files are written */
     }
-    if (!sj_direct_settings_take(environment, &settings)) {
+    if (!sj_direct_settings_consume(environment, &settings)) {
         /* A program executed by a recorded program joins its session. */
-        return sj_environment_take(environment, runtime, runtime_bytes);
+        return sj_environment_consume(environment, runtime, runtime_bytes);
     }
     const int kept_errno = errno;
     bool is_there = false;

@@ -21,7 +21,7 @@ static sj_status ask_nobody(sj_channel *channel, uint32_t slot, sj_slice questio
     return SJ_ECLOSED;
 }
 
-static bool take_nothing(sj_channel *channel, sj_channel_event *event)
+static bool next_no_event(sj_channel *channel, sj_channel_event *event)
 {
     (void)channel;
     (void)event;
@@ -46,7 +46,7 @@ static void close_none(sj_channel *channel)
 
 const sj_channel_kind sj_channel_none = {.open = open_none,
                                          .ask = ask_nobody,
-                                         .take = take_nothing,
+                                         .next_event = next_no_event,
                                          .wait = wait_for_nothing,
                                          .wake = wake_nobody,
                                          .close = close_none};

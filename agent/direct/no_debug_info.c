@@ -66,7 +66,7 @@ void sj_unwinder_free(sj_unwinder *unwinder)
     (void)unwinder;
 }
 
-sj_status sj_stack_copy_take(const sj_tracee *target, pid_t tid, size_t limit, sj_stack_copy *copy)
+sj_status sj_stack_copy_read(const sj_tracee *target, pid_t tid, size_t limit, sj_stack_copy *copy)
 {
     (void)target;
     (void)tid;

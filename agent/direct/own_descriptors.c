@@ -49,7 +49,8 @@ sj_status sj_own_descriptors(const char *log, sj_error *error)
     const int opened = open_log(log);
     /* Occupy descriptors 0 to 2, so that a file opened later cannot get stray writes to stdout or
      * stderr. */
-    const bool is_laid =
+    const bool is_redirected =
         null == 0 && (opened == 1 || dup3(0, 1, O_CLOEXEC) == 1) && dup3(1, 2, O_CLOEXEC) == 2;
-    return is_laid ? SJ_OK : sj_fail(error, SJ_EIO, "cannot open /dev/null: %s", strerror(errno));
+    return is_redirected ? SJ_OK
+                         : sj_fail(error, SJ_EIO, "cannot open /dev/null: %s", strerror(errno));
 }

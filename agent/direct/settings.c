@@ -1,6 +1,6 @@
 #include "agent/direct/settings.h"
 
-#include "agent/inproc/core/environment.h"
+#include "agent/inproc/link/environment.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -86,7 +86,7 @@ static void restore(char **environment)
     *to = NULL;
 }
 
-bool sj_direct_settings_take(char **environment, sj_direct_settings *settings)
+bool sj_direct_settings_consume(char **environment, sj_direct_settings *settings)
 {
     if (sj_environment_find(environment, "SOJOURN_DIRECT") == NULL) {
         return false;

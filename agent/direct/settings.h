@@ -26,6 +26,6 @@ typedef struct sj_direct_settings {
  * from LD_PRELOAD. So programs that the app runs get the original environment.
  *
  * Returns false and changes nothing if SOJOURN_DIRECT is not set. Does not allocate. */
-bool sj_direct_settings_take(char **environment, sj_direct_settings *settings);
+bool sj_direct_settings_consume(char **environment, sj_direct_settings *settings);
 
 #endif

@@ -38,7 +38,7 @@ sj_status sj_added_processes_add(sj_added_processes *added, uint64_t number, pid
     return SJ_OK;
 }
 
-sj_added_process *sj_added_processes_take(sj_added_processes *added)
+sj_added_process *sj_added_processes_pop_all(sj_added_processes *added)
 {
     pthread_mutex_lock(&added->mutex);
     sj_added_process *newest = added->newest;

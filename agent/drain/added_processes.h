@@ -29,10 +29,10 @@ SJ_MUST_CHECK sj_status sj_added_processes_add(sj_added_processes *added, uint64
                                                pid_t pid, const char *arena_name);
 
 /* Removes all processes from the list and returns them, the oldest first. The caller owns them. */
-sj_added_process *sj_added_processes_take(sj_added_processes *added);
+sj_added_process *sj_added_processes_pop_all(sj_added_processes *added);
 
-/* Puts processes back that sj_added_processes_take returned and that were not started. `oldest` is
- * the first of them. They go before the processes that were added meanwhile. */
+/* Puts processes back that sj_added_processes_pop_all returned and that were not started. `oldest`
+ * is the first of them. They go before the processes that were added meanwhile. */
 void sj_added_processes_put_back(sj_added_processes *added, sj_added_process *oldest);
 
 #endif

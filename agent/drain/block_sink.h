@@ -7,7 +7,7 @@
 /* Passes a block of thread number `thread` to the spool, the profile's aggregates or the flight
  * ring. `bytes` is borrowed during the call. Called by the drain's thread. Returns SJ_EFULL if the
  * block was refused and not sent. Also returns SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_block_sink_take(const sj_drain_shared *shared, uint64_t thread,
-                                           const sj_block_header *header, sj_slice bytes);
+SJ_MUST_CHECK sj_status sj_block_sink_write(const sj_drain_shared *shared, uint64_t thread,
+                                            const sj_block_header *header, sj_slice bytes);
 
 #endif

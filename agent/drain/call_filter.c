@@ -163,16 +163,16 @@ static void put_all(sj_call_filter *filter, const sj_record *records, size_t cou
     }
 }
 
-/* Moves the waiting values of an entry or exit into `values.taken`. */
-static void take_values(sj_call_filter *filter, const sj_record *of)
+/* Moves the waiting values of an entry or exit into `values.claimed`. */
+static void claim_values(sj_call_filter *filter, const sj_record *of)
 {
-    filter->failed = filter->failed || sj_filter_values_take(&filter->values, of) != SJ_OK;
+    filter->failed = filter->failed || sj_filter_values_claim(&filter->values, of) != SJ_OK;
 }
 
 /* Passes on an entry or exit, and before it its values. */
 static void put_with_values(sj_call_filter *filter, const sj_record *record)
 {
-    put_all(filter, filter->values.taken, filter->values.taken_count);
+    put_all(filter, filter->values.claimed, filter->values.claimed_count);
     put(filter, record);
 }
 
@@ -292,7 +292,7 @@ static void end_chain(sj_call_filter *filter, const sj_record *exit)
 }
 
 /* Ends a chain of calls whose last jump has an unknown target. */
-static void land(sj_call_filter *filter)
+static void end_jumped_call(sj_call_filter *filter)
 {
     if (has_jumped(filter)) {
         const sj_record exit = filter->calls[filter->depth - 1].exit;
@@ -350,7 +350,7 @@ static void decide(sj_call_filter *filter, sj_filtered_call *call, uint32_t one_
 }
 
 /* Returns the location of the next call; NULL if out of memory. */
-static sj_filtered_call *room_for_call(sj_call_filter *filter)
+static sj_filtered_call *reserve_call(sj_call_filter *filter)
 {
     if (filter->depth == filter->capacity &&
         sj_array_reserve(&filter->calls, &filter->capacity, filter->depth, 1,
@@ -370,8 +370,8 @@ static uint64_t managed_address(const sj_call_filter *filter)
                              : sj_managed_base(&own);
 }
 
-static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t stack,
-                       uint64_t ticks48)
+static void filter_enter(sj_call_filter *filter, const sj_record *record, uint64_t stack,
+                         uint64_t ticks48)
 {
     const bool is_managed = sj_record_is_managed(stack);
     const bool is_jumped_to =
@@ -379,13 +379,13 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
     if (is_jumped_to) {
         fold(filter, sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK, ticks48);
     } else {
-        land(filter);
+        end_jumped_call(filter);
     }
     stack = is_managed ? managed_address(filter) : stack;
     if (!is_managed && !is_jumped_to) {
         end_below(filter, stack + 1, ticks48);
     }
-    sj_filtered_call *call = room_for_call(filter);
+    sj_filtered_call *call = reserve_call(filter);
     if (call == NULL) {
         return;
     }
@@ -398,7 +398,7 @@ static void take_enter(sj_call_filter *filter, const sj_record *record, uint64_t
                                .first_value = filter->values.held_count,
                                .triggers = rule.triggers};
     decide(filter, call, rule.one_in);
-    take_values(filter, record);
+    claim_values(filter, record);
     if (call->state != CALL_DROPPED) {
         hold_values(filter, call);
     }
@@ -443,18 +443,18 @@ static bool ends_later(sj_call_filter *filter, const sj_record *record, uint32_t
 static void leave_values(sj_call_filter *filter, sj_filtered_call *call)
 {
     if (call->state == CALL_PASSED) {
-        put_all(filter, filter->values.taken, filter->values.taken_count);
+        put_all(filter, filter->values.claimed, filter->values.claimed_count);
     } else if (call->state == CALL_HELD) {
         hold_values(filter, call);
     }
 }
 
-static void take_exit(sj_call_filter *filter, const sj_record *record, uint64_t stack,
-                      uint64_t ticks48)
+static void filter_exit(sj_call_filter *filter, const sj_record *record, uint64_t stack,
+                        uint64_t ticks48)
 {
     const uint32_t function = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
-    land(filter);
-    take_values(filter, record);
+    end_jumped_call(filter);
+    claim_values(filter, record);
     if (sj_record_is_managed(stack)) {
         const uint32_t depth = find_managed(filter, function, stack == SJ_MANAGED_PASSED);
         if (depth == 0) {
@@ -507,7 +507,7 @@ static void end_alternate(sj_call_filter *filter, uint64_t ticks48)
     put(filter, &note);
 }
 
-static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
+static void filter_note(sj_call_filter *filter, const sj_record *record, uint64_t ticks48)
 {
     const uint32_t note = sj_record_tag(record) & SJ_RECORD_FUNCTION_MASK;
     if (note == SJ_NOTE_REQUEST) {
@@ -518,7 +518,7 @@ static void take_note(sj_call_filter *filter, const sj_record *record, uint64_t 
     if (is_alternate) {
         sj_alternate_stack_note(&filter->alternate, note, sj_record_stack(record));
     } else if (note != SJ_NOTE_WAITED) {
-        land(filter);
+        end_jumped_call(filter);
     }
     pass_held(filter, ticks48, 0); /* a note must follow calls that were passed on */
     put(filter, record);
@@ -545,7 +545,7 @@ static void follow_pause(sj_call_filter *filter, uint64_t ticks48)
     if (paused == filter->paused) {
         return;
     }
-    land(filter);
+    end_jumped_call(filter);
     pass_held(filter, ticks48, 0);
     filter->paused = paused;
     filter->values.waiting_count = 0;
@@ -569,7 +569,7 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     }
     follow_pause(filter, ticks48);
     if (kind == SJ_RECORD_NOTE) {
-        take_note(filter, record, ticks48);
+        filter_note(filter, record, ticks48);
         return;
     }
     const bool is_own = is_on_own_stack(filter, stack);
@@ -581,13 +581,13 @@ static void filter_record(sj_call_filter *filter, const sj_record *record)
     }
     if (!is_own) {
         pass_held(filter, ticks48, 0);
-        take_values(filter, record);
+        claim_values(filter, record);
         put_with_values(filter, record);
     } else if (kind == SJ_RECORD_ENTER) {
         pass_held(filter, ticks48, filter->minimum_ticks);
-        take_enter(filter, record, stack, ticks48);
+        filter_enter(filter, record, stack, ticks48);
     } else {
-        take_exit(filter, record, stack, ticks48);
+        filter_exit(filter, record, stack, ticks48);
     }
 }
 
@@ -626,23 +626,23 @@ static bool asks_of_calls(const sj_policy *policy)
 static void adopt(void *context, const sj_stack_frame *call)
 {
     sj_call_filter *filter = context;
-    sj_filtered_call *room = room_for_call(filter);
-    if (room != NULL) {
-        *room = (sj_filtered_call){.stack = call->stack,
+    sj_filtered_call *slot = reserve_call(filter);
+    if (slot != NULL) {
+        *slot = (sj_filtered_call){.stack = call->stack,
                                    .ticks48 = call->start_ticks & SJ_TICKS48_MASK,
                                    .function = call->function,
                                    .first_value = filter->values.held_count,
                                    .state = CALL_PASSED,
-                                   .has_left = call->left_ticks != 0,
+                                   .has_left = call->jumped_ticks != 0,
                                    .is_head = (call->flags & SJ_TAIL_HEAD) != 0,
                                    .exit_passed = true};
-        memcpy(room->exit.bytes, &call->left_ticks, 6);
+        memcpy(slot->exit.bytes, &call->jumped_ticks, 6);
         filter->depth++;
     }
 }
 
 /* Makes the open calls those of the new policy. */
-static void take_over(sj_call_filter *filter)
+static void adopt_open_calls(sj_call_filter *filter)
 {
     if (!filter->is_needed || filter->paused) {
         filter->depth = 0;
@@ -667,7 +667,7 @@ sj_status sj_call_filter_set(sj_call_filter *filter, const sj_call_filter_rules 
     filter->minimum_ticks = rules->minimum_ticks;
     filter->keeps_nothing = rules->keeps_nothing;
     filter->last_tick = 0;
-    take_over(filter);
+    adopt_open_calls(filter);
     const bool asks = asks_of_calls(rules->policy);
     filter->is_finishing = !asks && count_calls(filter, 0, CALL_DROPPED) != 0;
     filter->is_needed = asks || filter->is_finishing;
@@ -697,7 +697,7 @@ static sj_status pass_all(sj_call_filter *filter, uint64_t now_ticks)
         return SJ_OK;
     }
     filter->output_count = 0;
-    land(filter);
+    end_jumped_call(filter);
     pass_held(filter, now_ticks & SJ_TICKS48_MASK, 0);
     pass_waiting(filter);
     if (filter->failed) {

@@ -108,7 +108,7 @@ void sj_chunk_reader_save(sj_chunk_reader *reader)
     move_cursor(reader, reader->sequence, reader->position + reader->feeding);
 }
 
-static uint64_t take_off(uint64_t from, uint64_t amount)
+static uint64_t subtract_down_to_zero(uint64_t from, uint64_t amount)
 {
     return from > amount ? from - amount : 0;
 }
@@ -118,17 +118,18 @@ void sj_chunk_reader_offer(sj_chunk_reader *reader, uint64_t number, uint64_t ca
 {
     size_t entries = 0;
     (void)count_waiting(reader, &entries);
-    note_block(slot_of(reader), &(sj_slot_block){
-                                    .number = number,
-                                    .unsent = take_off(reader->unsent, events),
-                                    .unsent_calls = take_off(reader->unsent_calls, calls) + entries,
-                                });
+    note_block(slot_of(reader),
+               &(sj_slot_block){
+                   .number = number,
+                   .unsent = subtract_down_to_zero(reader->unsent, events),
+                   .unsent_calls = subtract_down_to_zero(reader->unsent_calls, calls) + entries,
+               });
 }
 
 void sj_chunk_reader_sent(sj_chunk_reader *reader, uint64_t calls, uint64_t events)
 {
-    reader->unsent = take_off(reader->unsent, events);
-    reader->unsent_calls = take_off(reader->unsent_calls, calls);
+    reader->unsent = subtract_down_to_zero(reader->unsent, events);
+    reader->unsent_calls = subtract_down_to_zero(reader->unsent_calls, calls);
     write_unsent(reader);
     note_block(slot_of(reader), &(sj_slot_block){0});
 }
@@ -373,7 +374,7 @@ static sj_status feed_portion(sj_chunk_reader *reader, const sj_record *places, 
     sj_record *records = NULL;
     size_t record_count = 0;
     uint64_t undecided = 0;
-    SJ_TRY(sj_untimed_records_take(reader->untimed, places, count, now_ticks, &records,
+    SJ_TRY(sj_untimed_records_read(reader->untimed, places, count, now_ticks, &records,
                                    &record_count, &undecided));
     SJ_TRY(pass(reader, records, (uint32_t)record_count, now_ticks));
     if (undecided == 0) {

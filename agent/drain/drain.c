@@ -34,11 +34,11 @@ typedef struct drain_signal {
 
 /* A request of another thread to the drain's thread. The other thread waits until it is carried
  * out. */
-typedef struct drain_order {
+typedef struct drain_command {
     sj_status (*carry_out)(sj_drain *drain, const void *context);
     const void *context;
     sj_status status;
-} drain_order;
+} drain_command;
 
 enum { SIGNALS_MAX = 1024, FILTERED_NS = 1000000000, CHECKPOINT_NS = 1000000000 };
 
@@ -58,9 +58,10 @@ struct sj_drain {
     uint64_t next_house_ns;
     sj_status failure;     /* failure of a step; no further steps follow */
     pthread_mutex_t mutex; /* protects the members below */
-    pthread_cond_t obeyed; /* signals that a request was carried out, or that `finish` was set */
-    drain_order *order;    /* the request to carry out; NULL: none */
-    bool ended;            /* the thread accepts no more requests */
+    pthread_cond_t
+        command_done;       /* signals that a request was carried out, or that `finish` was set */
+    drain_command *command; /* the request to carry out; NULL: none */
+    bool ended;             /* the thread accepts no more requests */
     drain_signal *signals;
     size_t signal_count;
     sj_drain_counters counters;
@@ -82,7 +83,7 @@ static sj_status remove_process(sj_drain *drain, size_t index, bool is_gone)
     return SJ_OK;
 }
 
-static sj_status take_one(sj_drain *drain, sj_added_process *added)
+static sj_status add_process(sj_drain *drain, sj_added_process *added)
 {
     for (size_t i = drain->process_count; i-- > 0;) {
         if (drain->processes[i]->tracked.pid == added->tracked.pid) {
@@ -99,11 +100,11 @@ static sj_status take_one(sj_drain *drain, sj_added_process *added)
 }
 
 /* Starts to read the processes that the link's thread added, oldest first. */
-static sj_status take_added(sj_drain *drain)
+static sj_status add_processes(sj_drain *drain)
 {
-    sj_added_process *oldest = sj_added_processes_take(&drain->added);
+    sj_added_process *oldest = sj_added_processes_pop_all(&drain->added);
     sj_status status = SJ_OK;
-    while (oldest != NULL && (status = take_one(drain, oldest)) == SJ_OK) {
+    while (oldest != NULL && (status = add_process(drain, oldest)) == SJ_OK) {
         sj_added_process *next = oldest->next;
         free(oldest);
         oldest = next;
@@ -166,7 +167,7 @@ static sj_status report_profile(sj_drain *drain)
     return send_profile(drain);
 }
 
-static void take_signals(sj_drain *drain)
+static void fire_triggers(sj_drain *drain)
 {
     pthread_mutex_lock(&drain->mutex);
     drain_signal *signals = drain->signals;
@@ -215,37 +216,37 @@ static sj_status report_filtered(sj_drain *drain, bool at_end)
 
 /* Carries out the request another thread is waiting for. If `closed` is true, refuses it and all
  * later ones. If a request fails, the drain stops, because its state is only partly changed. */
-static sj_status take_order(sj_drain *drain, bool closed)
+static sj_status run_command(sj_drain *drain, bool closed)
 {
     pthread_mutex_lock(&drain->mutex);
-    drain_order *order = drain->order;
+    drain_command *command = drain->command;
     drain->ended = drain->ended || closed;
     pthread_mutex_unlock(&drain->mutex);
-    if (order == NULL) {
+    if (command == NULL) {
         return SJ_OK;
     }
-    const sj_status status = closed ? SJ_ECLOSED : order->carry_out(drain, order->context);
-    order->status = status;
+    const sj_status status = closed ? SJ_ECLOSED : command->carry_out(drain, command->context);
+    command->status = status;
     pthread_mutex_lock(&drain->mutex);
-    drain->order = NULL;
-    pthread_cond_broadcast(&drain->obeyed);
+    drain->command = NULL;
+    pthread_cond_broadcast(&drain->command_done);
     pthread_mutex_unlock(&drain->mutex);
     return status;
 }
 
-static sj_status give_order(sj_drain *drain, sj_status (*carry_out)(sj_drain *, const void *),
-                            const void *context)
+static sj_status send_command(sj_drain *drain, sj_status (*carry_out)(sj_drain *, const void *),
+                              const void *context)
 {
-    drain_order order = {.carry_out = carry_out, .context = context, .status = SJ_ECLOSED};
+    drain_command command = {.carry_out = carry_out, .context = context, .status = SJ_ECLOSED};
     pthread_mutex_lock(&drain->mutex);
     if (!drain->ended) {
-        drain->order = &order;
+        drain->command = &command;
     }
-    while (drain->order == &order) {
-        pthread_cond_wait(&drain->obeyed, &drain->mutex);
+    while (drain->command == &command) {
+        pthread_cond_wait(&drain->command_done, &drain->mutex);
     }
     pthread_mutex_unlock(&drain->mutex);
-    return order.status;
+    return command.status;
 }
 
 static sj_status keep_house(sj_drain *drain)
@@ -253,10 +254,10 @@ static sj_status keep_house(sj_drain *drain)
     if (drain->shared.options.rules != NULL) {
         sj_function_rules_beat(drain->shared.options.rules);
     }
-    SJ_TRY(take_order(drain, false));
+    SJ_TRY(run_command(drain, false));
     /* Before anything that may request a dump: the dump must contain new processes. */
-    SJ_TRY(take_added(drain));
-    take_signals(drain);
+    SJ_TRY(add_processes(drain));
+    fire_triggers(drain);
     SJ_TRY(report_profile(drain));
     SJ_TRY(report_filtered(drain, false));
     SJ_TRY(ship_dump(drain, false));
@@ -347,14 +348,14 @@ static sj_status poll_all(sj_drain *drain)
 
 static sj_status finish_all(sj_drain *drain)
 {
-    SJ_TRY(take_added(drain));
+    SJ_TRY(add_processes(drain));
     while (drain->process_count != 0) {
         const size_t last = drain->process_count - 1;
         SJ_TRY(remove_process(drain, last,
                               sj_tracked_process_has_ended(&drain->processes[last]->tracked)));
     }
     SJ_TRY(sj_other_programs_poll(&drain->others, drain->shared.options.registry));
-    take_signals(drain);
+    fire_triggers(drain);
     if (drain->shared.triggers != NULL) {
         sj_triggers_finish(drain->shared.triggers, sj_clock_ticks());
     }
@@ -370,7 +371,7 @@ static void give_up(sj_drain *drain)
     for (size_t i = 0; i < drain->process_count; i++) {
         sj_unsent_process_report(drain->processes[i]);
     }
-    sj_added_process *added = sj_added_processes_take(&drain->added);
+    sj_added_process *added = sj_added_processes_pop_all(&drain->added);
     for (const sj_added_process *at = added; at != NULL; at = at->next) {
         sj_unsent_added_report(shared, at);
     }
@@ -400,7 +401,7 @@ static void end(sj_drain *drain)
     if (drain->failure == SJ_OK) {
         drain->failure = finish_all(drain);
     }
-    (void)!take_order(drain, true);
+    (void)!run_command(drain, true);
     /* Records of a killed recorder remain for the next process that recovers the session. */
     if (drain->failure != SJ_OK && !drain->shared.options.salvage) {
         resume(drain);
@@ -411,11 +412,11 @@ static void end(sj_drain *drain)
 /* Waits until the recording ends, after a failed step. */
 static void wait_for_finish(sj_drain *drain)
 {
-    (void)!take_order(drain, true);
+    (void)!run_command(drain, true);
     publish_counters(drain);
     pthread_mutex_lock(&drain->mutex);
     while (!atomic_load(&drain->finish)) {
-        pthread_cond_wait(&drain->obeyed, &drain->mutex);
+        pthread_cond_wait(&drain->command_done, &drain->mutex);
     }
     pthread_mutex_unlock(&drain->mutex);
 }
@@ -554,7 +555,7 @@ static sj_status change_policy(sj_drain *drain, const void *context)
 sj_status sj_drain_set_policy(sj_drain *drain, const sj_policy *policy, sj_function_rules *rules)
 {
     const sj_drain_options wanted = {.policy = policy, .rules = rules};
-    return give_order(drain, change_policy, &wanted);
+    return send_command(drain, change_policy, &wanted);
 }
 
 static sj_process_drain *find_process(const sj_drain *drain, uint64_t number)
@@ -575,7 +576,7 @@ typedef struct freed_wanted {
 static sj_status share_freed(sj_drain *drain, const void *context)
 {
     const freed_wanted *wanted = context;
-    SJ_TRY(take_added(drain)); /* the process may be among them */
+    SJ_TRY(add_processes(drain)); /* the process may be among them */
     sj_process_drain *process = find_process(drain, wanted->process);
     *wanted->freed = process != NULL ? sj_unhooked_set_share(process->freed) : NULL;
     return SJ_OK;
@@ -585,7 +586,7 @@ sj_status sj_drain_share_freed(sj_drain *drain, uint64_t process, sj_unhooked_se
 {
     const freed_wanted wanted = {.process = process, .freed = freed};
     *freed = NULL;
-    return give_order(drain, share_freed, &wanted);
+    return send_command(drain, share_freed, &wanted);
 }
 
 static sj_status catch_up(sj_drain *drain, const void *context)
@@ -597,7 +598,7 @@ static sj_status catch_up(sj_drain *drain, const void *context)
 
 sj_status sj_drain_catch_up(sj_drain *drain, uint64_t process)
 {
-    return give_order(drain, catch_up, &process);
+    return send_command(drain, catch_up, &process);
 }
 
 sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_error *error)
@@ -613,7 +614,7 @@ sj_status sj_drain_start(const sj_drain_options *options, sj_drain **drain, sj_e
         options->journal != NULL ? options->journal->data : calloc(1, sizeof(sj_journal_data));
     pthread_mutex_init(&made->mutex, NULL);
     sj_added_processes_init(&made->added);
-    pthread_cond_init(&made->obeyed, NULL);
+    pthread_cond_init(&made->command_done, NULL);
     made->shared.buffer = malloc(SJ_CHUNK_RECORDS * sizeof(*made->shared.buffer));
     if (made->shared.journal == NULL || made->shared.buffer == NULL ||
         sj_block_encoder_new(&made->shared.encoder) != SJ_OK) {
@@ -735,7 +736,7 @@ void sj_drain_finish(sj_drain *drain)
     if (drain->thread_started) {
         pthread_mutex_lock(&drain->mutex);
         atomic_store(&drain->finish, true);
-        pthread_cond_broadcast(&drain->obeyed);
+        pthread_cond_broadcast(&drain->command_done);
         pthread_mutex_unlock(&drain->mutex);
         pthread_join(drain->thread, NULL);
         drain->thread_started = false;
@@ -774,7 +775,7 @@ void sj_drain_free(sj_drain *drain)
         drain->signals = gone->next;
         free(gone);
     }
-    pthread_cond_destroy(&drain->obeyed);
+    pthread_cond_destroy(&drain->command_done);
     pthread_mutex_destroy(&drain->mutex);
     free(drain);
 }

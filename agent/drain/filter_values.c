@@ -8,7 +8,7 @@
 void sj_filter_values_deinit(sj_filter_values *values)
 {
     free(values->waiting);
-    free(values->taken);
+    free(values->claimed);
     free(values->held);
     *values = (sj_filter_values){0};
 }
@@ -48,15 +48,15 @@ static bool is_of(const sj_record *value, const sj_record *record)
            sj_value_is_at_exit(value->bytes[DESCRIPTOR]) != is_entry;
 }
 
-sj_status sj_filter_values_take(sj_filter_values *values, const sj_record *of)
+sj_status sj_filter_values_claim(sj_filter_values *values, const sj_record *of)
 {
     size_t kept = 0;
-    values->taken_count = 0;
-    SJ_TRY(sj_array_reserve(&values->taken, &values->taken_capacity, 0, values->waiting_count,
-                            sizeof(*values->taken)));
+    values->claimed_count = 0;
+    SJ_TRY(sj_array_reserve(&values->claimed, &values->claimed_capacity, 0, values->waiting_count,
+                            sizeof(*values->claimed)));
     for (size_t i = 0; i < values->waiting_count; i++) {
         if (is_of(&values->waiting[i], of)) {
-            values->taken[values->taken_count++] = values->waiting[i];
+            values->claimed[values->claimed_count++] = values->waiting[i];
         } else {
             values->waiting[kept++] = values->waiting[i];
         }
@@ -67,15 +67,15 @@ sj_status sj_filter_values_take(sj_filter_values *values, const sj_record *of)
 
 sj_status sj_filter_values_hold(sj_filter_values *values)
 {
-    if (values->held_count + values->taken_count > SJ_FILTER_VALUES_HELD) {
-        values->lost += count_values(values->taken, values->taken_count);
-        values->taken_count = 0;
+    if (values->held_count + values->claimed_count > SJ_FILTER_VALUES_HELD) {
+        values->lost += count_values(values->claimed, values->claimed_count);
+        values->claimed_count = 0;
     }
     SJ_TRY(sj_array_reserve(&values->held, &values->held_capacity, values->held_count,
-                            values->taken_count, sizeof(*values->held)));
-    for (size_t i = 0; i < values->taken_count; i++) {
-        values->held[values->held_count++] = values->taken[i];
+                            values->claimed_count, sizeof(*values->held)));
+    for (size_t i = 0; i < values->claimed_count; i++) {
+        values->held[values->held_count++] = values->claimed[i];
     }
-    values->taken_count = 0;
+    values->claimed_count = 0;
     return SJ_OK;
 }

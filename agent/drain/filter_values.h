@@ -19,9 +19,9 @@ typedef struct sj_filter_values {
     sj_record *waiting; /* in their order */
     size_t waiting_count;
     size_t waiting_capacity;
-    sj_record *taken; /* values of the current record */
-    size_t taken_count;
-    size_t taken_capacity;
+    sj_record *claimed; /* values of the current record */
+    size_t claimed_count;
+    size_t claimed_capacity;
     sj_record *held; /* values of calls that are held back, outermost first */
     size_t held_count;
     size_t held_capacity;
@@ -34,11 +34,11 @@ void sj_filter_values_deinit(sj_filter_values *values);
  * of a signal handler ended their calls. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_filter_values_add(sj_filter_values *values, const sj_record *record);
 
-/* Moves the waiting values that belong to the entry or exit `of` into `taken`. Returns SJ_ENOMEM if
- * out of memory. */
-SJ_MUST_CHECK sj_status sj_filter_values_take(sj_filter_values *values, const sj_record *of);
+/* Moves the waiting values that belong to the entry or exit `of` into `claimed`. Returns SJ_ENOMEM
+ * if out of memory. */
+SJ_MUST_CHECK sj_status sj_filter_values_claim(sj_filter_values *values, const sj_record *of);
 
-/* Appends `taken` to `held`. If too many are held already, drops them and counts them as lost.
+/* Appends `claimed` to `held`. If too many are held already, drops them and counts them as lost.
  * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_filter_values_hold(sj_filter_values *values);
 

@@ -37,7 +37,7 @@ static size_t mute_rare(sj_registry *registry, sj_method_change *change, uint32_
     const size_t muted = sj_registry_mute(registry, &choice);
     if (muted != 0 && sj_mute_functions(change->pid, methods, muted, true, change->freed,
                                         &stopped_ns, &ignored) != SJ_OK) {
-        (void)sj_registry_take_muted(registry, change->process, methods, muted);
+        (void)sj_registry_unmute_found(registry, change->process, methods, muted);
         (void)sj_registry_leave_out(registry, change->process, methods, muted, true);
         return 0; /* the classes of these methods are transformed */
     }
@@ -61,14 +61,14 @@ static sj_status unmute(sj_registry *registry, const sj_method_change *change, u
     if (status != SJ_OK && kill(change->pid, 0) == 0) {
         return status;
     }
-    (void)sj_registry_take_muted(registry, change->process, methods, *muted);
+    (void)sj_registry_unmute_found(registry, change->process, methods, *muted);
     return SJ_OK;
 }
 
 /* Restores the methods' state after a failed change. Otherwise a later transformation would change
  * them without a recorded decision. */
-static void take_back(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
-                      size_t count, bool is_selected, uint64_t *cost_ns)
+static void revert_methods(sj_registry *registry, const sj_method_change *change, uint32_t *methods,
+                           size_t count, bool is_selected, uint64_t *cost_ns)
 {
     size_t muted = 0;
     bool is_joined = false;
@@ -105,7 +105,7 @@ sj_status sj_hook_methods(void *context, sj_method_change *change, uint64_t *cos
         status = unmute(registry, change, methods, count, &change->muted, &muting_ns, error);
     }
     if (status != SJ_OK) {
-        take_back(registry, change, methods, count, is_selected, &muting_ns);
+        revert_methods(registry, change, methods, count, is_selected, &muting_ns);
     }
     const uint64_t taken_ns = transformed_ns(registry) - before_ns;
     *cost_ns = muting_ns + taken_ns + (taken_ns != 0 ? WARM_UP_NS : 0);

@@ -89,13 +89,13 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     return thread->stream;
 }
 
-static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+static sj_status write_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     const silent_thread *thread = context;
-    return sj_block_sink_take(thread->process->shared, thread->number, header, bytes);
+    return sj_block_sink_write(thread->process->shared, thread->number, header, bytes);
 }
 
-static void take_no_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
+static void ignore_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
 {
     (void)context;
     (void)mark_index;
@@ -137,7 +137,7 @@ static sj_status send_calls(silent_thread *thread, const sj_stack_frame *calls, 
                                           .kept_step = shared->kept_step,
                                           .encoder = shared->encoder};
     const sj_assembler_sink sink = {
-        .context = thread, .open_stream = open_stream, .block = take_block, .mark = take_no_mark};
+        .context = thread, .open_stream = open_stream, .block = write_block, .mark = ignore_mark};
     sj_assembler *assembler;
     SJ_TRY(sj_assembler_new(&options, &sink, &assembler));
     sj_status status = sj_assembler_preopen(assembler, calls, count, shared->preopened_ticks);

@@ -21,10 +21,11 @@ typedef struct sj_other_program {
     sj_tracked_process tracked;
 } sj_other_program;
 
-typedef enum memory_look { MEMORY_UNKNOWN, MEMORY_OWN, MEMORY_OTHER } memory_look;
+typedef enum memory_owner { MEMORY_UNKNOWN, MEMORY_OWN, MEMORY_OTHER } memory_owner;
 
 /* Checks whether the process still has its arena at the address where the agent mapped it. */
-static memory_look look_at_memory(const sj_process_drain *process, const sj_arena_header *header)
+static memory_owner find_memory_owner(const sj_process_drain *process,
+                                      const sj_arena_header *header)
 {
     sj_arena_header seen;
     const size_t bytes = offsetof(sj_arena_header, attach_realtime_ns);
@@ -55,12 +56,12 @@ bool sj_other_program_runs(sj_process_drain *process)
         return false;
     }
     const sj_arena_header *header = sj_arena_view_header(&process->view);
-    const memory_look look =
-        header->own_address != 0 ? look_at_memory(process, header) : MEMORY_UNKNOWN;
-    process->was_seen = process->was_seen || look == MEMORY_OWN;
+    const memory_owner owner =
+        header->own_address != 0 ? find_memory_owner(process, header) : MEMORY_UNKNOWN;
+    process->was_seen = process->was_seen || owner == MEMORY_OWN;
     /* After reading the memory: the agent announces before it executes, and ends before it
      * unmaps. */
-    return look == MEMORY_OTHER && (process->was_seen || is_known_to_execute(&process->tracked)) &&
+    return owner == MEMORY_OTHER && (process->was_seen || is_known_to_execute(&process->tracked)) &&
            sj_arena_execs_that_join(atomic_load(&header->own_execs)) == 0 &&
            atomic_load(&header->state) == SJ_ARENA_RECORDING;
 }

@@ -96,7 +96,7 @@ void sj_process_drain_restart(sj_process_drain *process)
         process->threads[i] = NULL;
     }
     process->thread_count = 0;
-    process->next_look_ns = 0;
+    process->next_check_ns = 0;
     process->next_flush_ns = 0;
 }
 
@@ -199,7 +199,7 @@ static bool is_ended_alone(const sj_process_drain *process, sj_thread_drain *thr
 }
 
 /* Ends a thread whose tid has been missing for long enough. */
-static sj_status look_for_end(sj_process_drain *process, uint32_t slot, uint64_t now_ns)
+static sj_status check_for_end(sj_process_drain *process, uint32_t slot, uint64_t now_ns)
 {
     sj_thread_drain *thread = process->threads[slot];
     if (sj_tracked_process_has_thread(&process->tracked, thread->tid) &&
@@ -227,7 +227,7 @@ static bool is_too_young(const sj_process_drain *process, const sj_thread_slot *
            (double)(sj_clock_ticks() - slot->start_ticks) * options->ns_per_tick < NAMING_NS;
 }
 
-static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, bool flush,
+static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool is_check_due, bool flush,
                            uint64_t now_ns, uint64_t *records)
 {
     const uint64_t now_ticks = sj_clock_ticks();
@@ -241,23 +241,24 @@ static sj_status poll_slot(sj_process_drain *process, uint32_t slot, bool look, 
         SJ_TRY(sj_thread_drain_new(process, slot, &process->threads[slot]));
         process->thread_count++;
         SJ_TRY(sj_thread_drain_watch(process->threads[slot]));
-    } else if (look && !process->threads[slot]->is_announced &&
+    } else if (is_check_due && !process->threads[slot]->is_announced &&
                process->threads[slot]->gone_ns == 0) {
         /* The thread lives. The frame of a thread that has ended is sent at its end. */
         SJ_TRY(sj_thread_drain_announce(process->threads[slot]));
     }
     sj_thread_drain *thread = process->threads[slot];
-    if (look) {
+    if (is_check_due) {
         sj_thread_drain_follow_name(thread);
     }
-    SJ_TRY(sj_thread_drain_read(thread, look ? SJ_READ_ALL : SJ_READ_CLOSED, now_ns, records));
-    if (look) {
+    SJ_TRY(
+        sj_thread_drain_read(thread, is_check_due ? SJ_READ_ALL : SJ_READ_CLOSED, now_ns, records));
+    if (is_check_due) {
         sj_call_filter_watch(&thread->reader.filter, now_ticks);
     }
     if (flush) {
         SJ_TRY(sj_thread_drain_flush(thread));
     }
-    return look ? look_for_end(process, slot, now_ns) : SJ_OK;
+    return is_check_due ? check_for_end(process, slot, now_ns) : SJ_OK;
 }
 
 /* Passes the process to the governor once it may be traced, which is not before the attach has
@@ -282,7 +283,7 @@ static void govern(sj_process_drain *process)
 
 /* Reports in the arena whether its file system is nearly full, if the agent makes no system
  * calls. */
-static void look_for_room(const sj_process_drain *process)
+static void check_disk_space(const sj_process_drain *process)
 {
     enum { LITTLE_BYTES = 4 << 20 };
     struct statvfs status;
@@ -294,7 +295,7 @@ static void look_for_room(const sj_process_drain *process)
 }
 
 /* Notifies the agent that system calls may kill its process. */
-static void look_for_filter(sj_process_drain *process)
+static void check_for_filter(sj_process_drain *process)
 {
     sj_proc_status facts;
     if (!process->is_confined && sj_proc_status_read(process->tracked.pid, &facts) == SJ_OK &&
@@ -327,24 +328,24 @@ static sj_status watch_threads(sj_process_drain *process, bool flush, uint64_t n
 
 /* Frees the slots of ended threads early if a thread waits for a slot. Also does so if more than
  * half of the slots are used and threads request slots. */
-static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
+static sj_status check_for_ends(sj_process_drain *process, uint64_t now_ns)
 {
     const sj_arena_header *header = sj_arena_view_header(&process->view);
     const uint64_t requests = slot_requests(process);
     const bool is_short = process->thread_count > process->view.max_threads / 2 &&
                           requests != process->seen_slot_requests;
-    if (now_ns < process->next_end_look_ns ||
+    if (now_ns < process->next_end_check_ns ||
         (!is_short && atomic_load(&header->slot_waiters) == 0)) {
         return SJ_OK;
     }
-    process->next_end_look_ns = now_ns + END_LOOK_NS;
+    process->next_end_check_ns = now_ns + END_LOOK_NS;
     process->seen_slot_requests = requests;
     uint32_t ended = 0;
     for (uint32_t slot = 0; slot < process->view.max_threads; slot++) {
         if (process->threads[slot] == NULL) {
             continue;
         }
-        SJ_TRY(look_for_end(process, slot, now_ns));
+        SJ_TRY(check_for_end(process, slot, now_ns));
         ended += process->threads[slot] == NULL;
         if (ended == WOKEN_AFTER) {
             sj_arena_view_wake(&process->view);
@@ -355,7 +356,7 @@ static sj_status look_for_ends(sj_process_drain *process, uint64_t now_ns)
     return SJ_OK;
 }
 
-static void look_for_program(sj_process_drain *process)
+static void check_for_program(sj_process_drain *process)
 {
     if (!process->has_executed && !process->is_finishing) {
         process->has_executed = sj_other_program_runs(process);
@@ -372,13 +373,13 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
         return SJ_OK;
     }
     govern(process);
-    const bool look = now_ns >= process->next_look_ns;
+    const bool is_check_due = now_ns >= process->next_check_ns;
     const bool flush = now_ns >= process->next_flush_ns;
-    if (look) {
-        process->next_look_ns = now_ns + LOOK_NS;
-        look_for_program(process);
-        look_for_filter(process);
-        look_for_room(process);
+    if (is_check_due) {
+        process->next_check_ns = now_ns + LOOK_NS;
+        check_for_program(process);
+        check_for_filter(process);
+        check_disk_space(process);
     }
     const uint64_t now_ticks = sj_clock_ticks();
     if (flush) {
@@ -387,11 +388,11 @@ sj_status sj_process_drain_poll(sj_process_drain *process, uint64_t now_ns, uint
     }
     const uint32_t begun = sj_arena_view_slots_begun(&process->view);
     for (uint32_t slot = 0; slot < begun; slot++) {
-        SJ_TRY(poll_slot(process, slot, look || flush, flush, now_ns, records));
+        SJ_TRY(poll_slot(process, slot, is_check_due || flush, flush, now_ns, records));
     }
     process->flushed_ticks = flush ? now_ticks : process->flushed_ticks;
     SJ_TRY(watch_threads(process, flush, now_ns));
-    return look_for_ends(process, now_ns);
+    return check_for_ends(process, now_ns);
 }
 
 sj_status sj_process_drain_flush(sj_process_drain *process)
@@ -407,7 +408,7 @@ sj_status sj_process_drain_flush(sj_process_drain *process)
 sj_status sj_process_drain_catch_up(sj_process_drain *process, uint64_t now_ns)
 {
     uint64_t records = 0;
-    process->next_look_ns = now_ns;
+    process->next_check_ns = now_ns;
     SJ_TRY(sj_process_drain_poll(process, now_ns, &records));
     return sj_process_drain_flush(process);
 }

@@ -30,8 +30,8 @@ typedef struct sj_process_drain {
     uint64_t next_flush_ns;
     uint64_t flushed_ticks;      /* events before this time are in blocks */
     uint64_t ended_ticks;        /* when the end of the process was seen; 0: it runs */
-    uint64_t next_look_ns;       /* next check of open chunks and ended threads */
-    uint64_t next_end_look_ns;   /* next extra check of ended threads, while slots are short */
+    uint64_t next_check_ns;      /* next check of open chunks and ended threads */
+    uint64_t next_end_check_ns;  /* next extra check of ended threads, while slots are short */
     uint64_t seen_slot_requests; /* slot requests at the last extra check */
     uint32_t thread_count;       /* number of elements of `threads` that are not NULL */
     bool is_replaced;       /* another program that joined has replaced this one in the process */

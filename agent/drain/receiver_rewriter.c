@@ -81,7 +81,7 @@ static void wait_for_entry(sj_receiver_rewriter *receivers, const sj_record *rec
 
 /* Returns the function to record for an entry. Values that wait above belonged to signal handlers
  * that longjmp left. */
-static uint32_t take_waiting(sj_receiver_rewriter *receivers, uint32_t function, uint64_t stack)
+static uint32_t pop_waiting(sj_receiver_rewriter *receivers, uint32_t function, uint64_t stack)
 {
     for (size_t i = receivers->waiting_count; i-- > 0;) {
         const sj_waiting_value *value = &receivers->waiting[i];
@@ -103,7 +103,7 @@ static sj_status translate_entry(sj_receiver_rewriter *receivers, sj_record *rec
                                  uint32_t function)
 {
     const uint64_t stack = sj_record_frame(record);
-    const uint32_t result = take_waiting(receivers, function, stack);
+    const uint32_t result = pop_waiting(receivers, function, stack);
     if (result != function) {
         const sj_hash_entry call = {.key = stack, .first = function, .second = result};
         set_function(record, SJ_RECORD_ENTER, result);

@@ -1,6 +1,6 @@
 /* Renamed functions: handles functions whose code the program has given to other methods
- * (sj_registry_put_in). From that time on, their records become records of the functions named
- * after those methods. One for each thread; used by the drain's thread only. */
+ * (sj_registry_replace_methods). From that time on, their records become records of the functions
+ * named after those methods. One for each thread; used by the drain's thread only. */
 #ifndef SJ_AGENT_DRAIN_RENAMED_FUNCTIONS_H
 #define SJ_AGENT_DRAIN_RENAMED_FUNCTIONS_H
 

@@ -80,7 +80,7 @@ static held_records count_held(const sj_thread_drain *thread, const sj_block_hea
                           .endings = endings};
 }
 
-static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+static sj_status write_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
@@ -88,7 +88,7 @@ static sj_status take_block(void *context, const sj_block_header *header, sj_sli
     sj_chunk_reader_save(&thread->reader);
     sj_chunk_reader_offer(&thread->reader, sj_frame_writer_next_block(shared->options.writer),
                           held.calls, held.events);
-    const sj_status status = sj_block_sink_take(shared, thread->number, header, bytes);
+    const sj_status status = sj_block_sink_write(shared, thread->number, header, bytes);
     if (status != SJ_OK) {
         sj_chunk_reader_refused(&thread->reader);
     } else {
@@ -100,7 +100,7 @@ static sj_status take_block(void *context, const sj_block_header *header, sj_sli
     return status;
 }
 
-static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
+static void write_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
 {
     const sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
@@ -112,8 +112,8 @@ static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t tic
 
 /* Applies the value rules to a value, and fires the triggers of the rules whose condition it
  * meets. */
-static sj_rule_set take_value(void *context, uint32_t function, const sj_block_value *value,
-                              uint64_t ticks)
+static sj_rule_set apply_value_rules(void *context, uint32_t function, const sj_block_value *value,
+                                     uint64_t ticks)
 {
     const sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
@@ -125,7 +125,7 @@ static sj_rule_set take_value(void *context, uint32_t function, const sj_block_v
     const sj_ruled_values *asked = sj_function_rules_values(shared->options.rules, function);
     SJ_EACH_RULE (i, &asked->values) {
         const sj_value_rule *rule = &values->items[i];
-        /* Rules with conditions on the whole call are applied to the call (take_call). */
+        /* Rules with conditions on the whole call are applied to the call (apply_call_rules). */
         if ((rule->condition_count != 0 && !rule->changes) || !sj_value_rule_holds(rule, value)) {
             continue;
         }
@@ -140,7 +140,7 @@ static sj_rule_set take_value(void *context, uint32_t function, const sj_block_v
 
 /* Applies the rules with conditions on a whole call, and fires the triggers of the rules that it
  * meets. */
-static sj_rule_set take_call(void *context, const sj_assembled_call *call)
+static sj_rule_set apply_call_rules(void *context, const sj_assembled_call *call)
 {
     const sj_thread_drain *thread = context;
     const sj_drain_shared *shared = thread->process->shared;
@@ -209,10 +209,10 @@ static sj_status new_assembler(sj_thread_drain *thread, const sj_thread_slot *sl
     sj_arena_view_stack(slot, &options.stack_low, &options.stack_high);
     const sj_assembler_sink sink = {.context = thread,
                                     .open_stream = open_stream,
-                                    .block = take_block,
-                                    .mark = take_mark,
-                                    .value = take_value,
-                                    .call = take_call};
+                                    .block = write_block,
+                                    .mark = write_mark,
+                                    .value = apply_value_rules,
+                                    .call = apply_call_rules};
     return sj_assembler_new(&options, &sink, &thread->assembler);
 }
 

@@ -147,7 +147,7 @@ sj_status sj_thread_times_send(sj_thread_times *times, sj_frame_writer *writer, 
         return SJ_ENOMEM;
     }
     sj_clock_pair now;
-    sj_clock_take_pair(0, &now);
+    sj_clock_read_pair(0, &now);
     int size = snprintf(json, capacity,
                         "{\"cpu_ns\":%" PRIu64 ",\"ready_ns\":%" PRIu64 ",\"watched_ns\":%" PRIu64
                         ",\"steps\":[",

@@ -281,7 +281,7 @@ static sj_record untimed_record(sj_untimed_records *untimed, const sj_record *re
     return marked;
 }
 
-/* Appends a record. make_room has reserved the space. */
+/* Appends a record. reserve_records has reserved the space. */
 static void put(sj_untimed_records *untimed, const sj_record *record, bool waits)
 {
     if (waits) {
@@ -291,7 +291,7 @@ static void put(sj_untimed_records *untimed, const sj_record *record, bool waits
     untimed->output[untimed->count++] = waits ? untimed_record(untimed, record) : *record;
 }
 
-static sj_status make_room(sj_untimed_records *untimed, size_t places)
+static sj_status reserve_records(sj_untimed_records *untimed, size_t places)
 {
     SJ_TRY(sj_array_reserve(&untimed->output, &untimed->capacity, untimed->count,
                             places * SJ_SHORTS, sizeof(*untimed->output)));
@@ -301,7 +301,7 @@ static sj_status make_room(sj_untimed_records *untimed, size_t places)
                             places * SJ_SHORTS, sizeof(*untimed->open));
 }
 
-static void take_short(sj_untimed_records *untimed, uint32_t word, uint64_t *undecided)
+static void read_short(sj_untimed_records *untimed, uint32_t word, uint64_t *undecided)
 {
     if (sj_short_function(word) == 0) {
         return;
@@ -345,7 +345,7 @@ static uint64_t end_of_work(sj_untimed_records *untimed, const sj_record *record
     return (at48 - waited) & TICKS48_MASK;
 }
 
-static sj_status take_whole(sj_untimed_records *untimed, const sj_record *record)
+static sj_status read_whole(sj_untimed_records *untimed, const sj_record *record)
 {
     const bool is_call = sj_record_tag(record) >> SJ_RECORD_FUNCTION_BITS <= SJ_RECORD_LEAVE;
     if (is_call) {
@@ -393,22 +393,22 @@ static sj_status settle(sj_untimed_records *untimed, uint64_t now_ticks)
     return SJ_OK;
 }
 
-sj_status sj_untimed_records_take(sj_untimed_records *untimed, const sj_record *places,
+sj_status sj_untimed_records_read(sj_untimed_records *untimed, const sj_record *places,
                                   size_t count, uint64_t now_ticks, sj_record **records,
                                   size_t *record_count, uint64_t *undecided)
 {
     drop_lent(untimed);
     *undecided = 0;
     untimed->undecided_calls = 0;
-    SJ_TRY(make_room(untimed, count));
+    SJ_TRY(reserve_records(untimed, count));
     for (size_t i = 0; i < count; i++) {
         const uint32_t tag = sj_record_tag(&places[i]);
         if (tag != 0 && !sj_word_is_short(tag)) {
-            SJ_TRY(take_whole(untimed, &places[i]));
+            SJ_TRY(read_whole(untimed, &places[i]));
             continue;
         }
         for (uint32_t part = 0; part < SJ_SHORTS; part++) {
-            take_short(untimed, sj_record_word(&places[i], part), undecided);
+            read_short(untimed, sj_record_word(&places[i], part), undecided);
         }
     }
     if (untimed->count - untimed->ready >= MOST_WAITING) {

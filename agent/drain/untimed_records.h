@@ -31,12 +31,12 @@ void sj_untimed_records_free(sj_untimed_records *untimed);
  *
  * `*undecided` is the number of short records that could not be decoded, because the records before
  * them are unknown. Returns SJ_ENOMEM if out of memory. */
-SJ_MUST_CHECK sj_status sj_untimed_records_take(sj_untimed_records *untimed,
+SJ_MUST_CHECK sj_status sj_untimed_records_read(sj_untimed_records *untimed,
                                                 const sj_record *places, size_t count,
                                                 uint64_t now_ticks, sj_record **records,
                                                 size_t *record_count, uint64_t *undecided);
 
-/* Returns the number of entries among the records that the last sj_untimed_records_take could not
+/* Returns the number of entries among the records that the last sj_untimed_records_read could not
  * decode. */
 uint64_t sj_untimed_records_undecided_calls(const sj_untimed_records *untimed);
 

@@ -53,7 +53,7 @@ const char *sj_clock_name(void)
     return follows_emulator ? "cntvct" : SJ_MACHINE_CLOCK_NAME;
 }
 
-void sj_clock_take_pair(double ns_per_tick, sj_clock_pair *pair)
+void sj_clock_read_pair(double ns_per_tick, sj_clock_pair *pair)
 {
     uint64_t best_width = UINT64_MAX;
     for (int attempt = 0; attempt < READING_ATTEMPTS; attempt++) {
@@ -82,7 +82,7 @@ void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate)
     }
     const uint64_t before = sj_clock_ticks();
     sj_clock_pair end;
-    sj_clock_take_pair(0, &end);
+    sj_clock_read_pair(0, &end);
     const double spent_ticks = (double)(sj_clock_ticks() - before) / READING_ATTEMPTS;
     const double ticks = (double)(end.ticks - start->ticks);
     const double ns = (double)(end.monotonic_raw_ns - start->monotonic_raw_ns);
@@ -143,39 +143,39 @@ uint32_t sj_clock_kept_step(uint32_t clock_step, uint64_t resolution_ns, double 
 }
 
 /* Memory that a simulated probe writes: as much as a thread has by default. */
-typedef struct probe_room {
+typedef struct probe_memory {
     volatile uint64_t cursor;
     uint64_t records[PROBE_LOOPS * 4];
-} probe_room;
+} probe_memory;
 
 /* The work of a stub; volatile, so that no step is optimised away. */
-static __attribute__((noinline)) void run_probe(probe_room *room, uint32_t tag)
+static __attribute__((noinline)) void run_probe(probe_memory *memory, uint32_t tag)
 {
     volatile uint64_t saved[4] = {tag, tag + 1, tag + 2, tag + 3};
     const uint64_t now = sj_clock_ticks();
-    const uint64_t at = room->cursor;
-    room->cursor = at + 2;
-    volatile uint64_t *record = &room->records[at];
+    const uint64_t at = memory->cursor;
+    memory->cursor = at + 2;
+    volatile uint64_t *record = &memory->records[at];
     record[0] = now << 16 | saved[1];
     record[1] = saved[2] << 32 | tag;
 }
 
 double sj_clock_call_ticks(void)
 {
-    probe_room *room = malloc(sizeof(*room));
+    probe_memory *memory = malloc(sizeof(*memory));
     uint64_t best = UINT64_MAX;
-    for (int part = 0; room != NULL && part < PARTS; part++) {
-        room->cursor = part % (PROBE_LOOPS / PART_LOOPS) == 0 ? 0 : room->cursor;
+    for (int part = 0; memory != NULL && part < PARTS; part++) {
+        memory->cursor = part % (PROBE_LOOPS / PART_LOOPS) == 0 ? 0 : memory->cursor;
         const uint64_t start = sj_clock_ticks();
         for (uint32_t i = 0; i < PART_LOOPS; i++) {
-            run_probe(room, 2 * i);
-            run_probe(room, 2 * i + 1);
+            run_probe(memory, 2 * i);
+            run_probe(memory, 2 * i + 1);
         }
         const uint64_t spent = sj_clock_ticks() - start;
         best = spent < best ? spent : best;
     }
-    free(room);
-    return room != NULL ? (double)best / PART_LOOPS : sj_clock_probe_ticks();
+    free(memory);
+    return memory != NULL ? (double)best / PART_LOOPS : sj_clock_probe_ticks();
 }
 
 double sj_clock_probe_ticks(void)

@@ -37,7 +37,7 @@ typedef struct sj_clock_pair {
 
 /* Makes several readings and keeps the shortest. `ns_per_tick` (0: not known yet) converts its
  * duration into `uncertainty_ns`. */
-void sj_clock_take_pair(double ns_per_tick, sj_clock_pair *pair);
+void sj_clock_read_pair(double ns_per_tick, sj_clock_pair *pair);
 
 /* The rate of the raw clock: duration in ns = ticks * numerator / denominator. */
 typedef struct sj_clock_rate {

@@ -93,7 +93,7 @@ void sj_doctor_check_clock(json_t *checks)
                   "set the time, or certificates and time ranges will not be understood");
 }
 
-void sj_doctor_check_room(json_t *checks, const char *check, const char *directory)
+void sj_doctor_check_space(json_t *checks, const char *check, const char *directory)
 {
     struct statvfs disk;
     char found[PATH_MAX + 64];

@@ -17,7 +17,7 @@ void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found
 void sj_doctor_check_ptrace(json_t *checks);
 void sj_doctor_check_files(json_t *checks, uint64_t wanted);
 void sj_doctor_check_clock(json_t *checks);
-void sj_doctor_check_room(json_t *checks, const char *check, const char *directory);
+void sj_doctor_check_space(json_t *checks, const char *check, const char *directory);
 void sj_doctor_check_agent(json_t *checks);
 
 /* Checks that no collector has refused frames of the spools in `spool_root` for good. Names the

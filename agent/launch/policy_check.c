@@ -28,8 +28,8 @@ static bool has_names(const sj_policy *policy)
 
 /* Checks the rules' names against the functions of a module; returns the number of selected
  * functions. */
-static uint64_t take_module(const sj_selection *selection, sj_function_rules *rules,
-                            const char *path, bool is_main, const char *cache_directory)
+static uint64_t check_module(const sj_selection *selection, sj_function_rules *rules,
+                             const char *path, bool is_main, const char *cache_directory)
 {
     sj_plan plan = {0};
     const sj_module_plan_options options = {.selection = selection,
@@ -119,8 +119,8 @@ static bool is_of_methods(const char *path)
 /* Checks the rules' names against the libraries that the program is linked with. Sets
  * `*has_methods` if one is a runtime, whose methods are not known yet. Returns the number of
  * selected functions. */
-static uint64_t take_libraries(const sj_selection *selection, sj_function_rules *rules,
-                               const char *program, const char *cache_directory, bool *has_methods)
+static uint64_t check_libraries(const sj_selection *selection, sj_function_rules *rules,
+                                const char *program, const char *cache_directory, bool *has_methods)
 {
     uint64_t selected = 0;
     char line[PATH_MAX + 64];
@@ -131,7 +131,7 @@ static uint64_t take_libraries(const sj_selection *selection, sj_function_rules 
         const char *path = library_of(line);
         if (path != NULL && realpath(path, real) != NULL) {
             *has_methods = *has_methods || is_of_methods(real);
-            selected += take_module(selection, rules, real, false, cache_directory);
+            selected += check_module(selection, rules, real, false, cache_directory);
         }
     }
     if (listing != NULL) {
@@ -181,9 +181,9 @@ sj_status sj_name_check(const sj_policy *policy, const sj_selection *selection,
         return SJ_OK;
     }
     SJ_TRY(sj_function_rules_new(policy, &rules));
-    uint64_t selected = take_module(selection, rules, program->binary, true, cache_directory);
+    uint64_t selected = check_module(selection, rules, program->binary, true, cache_directory);
     bool has_methods = false;
-    selected += take_libraries(selection, rules, program->binary, cache_directory, &has_methods);
+    selected += check_libraries(selection, rules, program->binary, cache_directory, &has_methods);
     sj_function_rules_each_unmatched(rules, &modules, note_module);
     if (has_methods) { /* the end of the recording reports what is still unmatched */
         sj_function_rules_free(rules);

@@ -96,7 +96,7 @@ static sj_program_problem not_recordable(sj_error *error, const char *path, cons
 static bool read_elf_facts(const uint8_t *head, size_t size, elf_facts *facts)
 {
     sj_reader reader = sj_reader_of(head, size);
-    const uint8_t *ident = sj_reader_take(&reader, EI_NIDENT);
+    const uint8_t *ident = sj_read_bytes(&reader, EI_NIDENT);
     if (ident == NULL || memcmp(ident, ELFMAG, SELFMAG) != 0) {
         return false;
     }

@@ -63,7 +63,7 @@ sj_status sj_link_peer_find(const char *prefix, sj_link_peers *list, sj_error *e
     return SJ_OK;
 }
 
-static sj_status take_answer(int fd, char *text, size_t capacity, sj_error *error)
+static sj_status receive_reply(int fd, char *text, size_t capacity, sj_error *error)
 {
     uint8_t packet[SJ_LINK_MAX_BYTES];
     sj_link_packet head;
@@ -73,18 +73,18 @@ static sj_status take_answer(int fd, char *text, size_t capacity, sj_error *erro
     }
     memcpy(&head, packet, sizeof(head));
     const int bytes = (int)(got - (ssize_t)sizeof(head));
-    const char *answer = (const char *)packet + sizeof(head);
+    const char *reply = (const char *)packet + sizeof(head);
     if (head.type != SJ_LINK_DONE) {
-        return sj_fail(error, SJ_EPERM, "refused: %.*s", bytes, answer);
+        return sj_fail(error, SJ_EPERM, "refused: %.*s", bytes, reply);
     }
     if (capacity != 0) {
-        snprintf(text, capacity, "%.*s", bytes, answer);
+        snprintf(text, capacity, "%.*s", bytes, reply);
     }
     return SJ_OK;
 }
 
 sj_status sj_link_request(const char *session, sj_link_type type, const void *payload,
-                          size_t payload_bytes, const char *text, char *answer, size_t capacity,
+                          size_t payload_bytes, const char *text, char *reply, size_t capacity,
                           sj_error *error)
 {
     char root[PATH_MAX];
@@ -108,7 +108,7 @@ sj_status sj_link_request(const char *session, sj_link_type type, const void *pa
     }
     const sj_status status =
         send(fd, packet, size, MSG_NOSIGNAL) == (ssize_t)size
-            ? take_answer(fd, answer, capacity, error)
+            ? receive_reply(fd, reply, capacity, error)
             : sj_fail(error, SJ_EIO, "cannot reach the recorder: %s", strerror(errno));
     close(fd);
     return status;

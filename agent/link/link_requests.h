@@ -18,13 +18,13 @@ typedef struct sj_link_peers {
 SJ_MUST_CHECK sj_status sj_link_peer_find(const char *prefix, sj_link_peers *list, sj_error *error);
 
 /* Sends one packet to the control socket of `session` and waits for the reply, at most
- * SJ_LINK_TIMEOUT_MS. Writes the text of the reply to `answer`, which may be NULL with capacity 0.
+ * SJ_LINK_TIMEOUT_MS. Writes the text of the reply to `reply`, which may be NULL with capacity 0.
  *
  * Returns SJ_ENOTFOUND if the session is not (or no longer) being recorded. Returns SJ_EPERM if the
  * request is refused; `error` says why. Returns SJ_ELIMIT if `text` does not fit a packet. Also
  * returns SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_link_request(const char *session, sj_link_type type, const void *payload,
-                                        size_t payload_bytes, const char *text, char *answer,
+                                        size_t payload_bytes, const char *text, char *reply,
                                         size_t capacity, sj_error *error);
 
 #endif

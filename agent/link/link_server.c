@@ -1,9 +1,9 @@
 #include "agent/link/link_server.h"
 
 #include "agent/host/clock.h"
-#include "agent/link/class_answer.h"
-#include "agent/link/code_answer.h"
-#include "agent/link/container_answer.h"
+#include "agent/link/class_reply.h"
+#include "agent/link/code_reply.h"
+#include "agent/link/container_reply.h"
 #include "agent/link/memory_file.h"
 #include "agent/link/stall.h"
 #include "agent/objfile/system_library.h"
@@ -78,10 +78,10 @@ static bool is_file_name(const char *name, size_t capacity)
     return bytes != 0 && bytes < capacity && memchr(name, '/', bytes) == NULL && name[0] != '.';
 }
 
-static sj_status answer_hello(sj_link_server *server, link_client *client, sj_reader *reader)
+static sj_status reply_to_hello(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     sj_link_hello hello;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(hello));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(hello));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -114,12 +114,12 @@ static sj_status answer_hello(sj_link_server *server, link_client *client, sj_re
 /* Reads the structure and the path after it. Replaces the path by that of the real file. */
 static sj_status read_module(sj_reader *reader, sj_link_module *module, char path[PATH_MAX])
 {
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(*module));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(*module));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(module, bytes, sizeof(*module));
-    const uint8_t *text = sj_reader_take(reader, module->path_bytes);
+    const uint8_t *text = sj_read_bytes(reader, module->path_bytes);
     if (text == NULL || module->path_bytes >= PATH_MAX ||
         module->build_id_bytes > SJ_BUILD_ID_MAX_BYTES ||
         memchr(text, '\0', module->path_bytes) != NULL) {
@@ -133,7 +133,7 @@ static sj_status read_module(sj_reader *reader, sj_link_module *module, char pat
 
 /* Returns the function that handles a request for a module's plan. */
 typedef sj_status (*module_planner)(sj_registry *registry, const sj_plan_request *request,
-                                    sj_plan_answer *answer);
+                                    sj_plan_reply *reply);
 
 static module_planner planner_of(sj_link_type type)
 {
@@ -147,28 +147,28 @@ static module_planner planner_of(sj_link_type type)
     }
 }
 
-static sj_status send_plan(int fd, const sj_plan_answer *planned)
+static sj_status send_plan(int fd, const sj_plan_reply *planned)
 {
-    const sj_link_plan answer = {.first_function = planned->first_function,
-                                 .path_bytes = (uint32_t)strlen(planned->plan_path)};
-    return send_packet(fd, SJ_LINK_PLAN, &answer, sizeof(answer), planned->plan_path,
-                       answer.path_bytes);
+    const sj_link_plan reply = {.first_function = planned->first_function,
+                                .path_bytes = (uint32_t)strlen(planned->plan_path)};
+    return send_packet(fd, SJ_LINK_PLAN, &reply, sizeof(reply), planned->plan_path,
+                       reply.path_bytes);
 }
 
 /* Sends a plan that is not in a file. */
-static sj_status send_plan_itself(int fd, const sj_plan_answer *planned)
+static sj_status send_plan_itself(int fd, const sj_plan_reply *planned)
 {
-    const sj_link_plan answer = {.first_function = planned->first_function};
+    const sj_link_plan reply = {.first_function = planned->first_function};
     const size_t bytes = planned->plan.size_bytes;
     const sj_link_packet head = {.version = SJ_LINK_VERSION,
                                  .type = SJ_LINK_PLAN,
-                                 .payload_bytes = (uint32_t)(sizeof(answer) + bytes)};
+                                 .payload_bytes = (uint32_t)(sizeof(reply) + bytes)};
     const struct iovec parts[] = {
         {.iov_base = (void *)(uintptr_t)&head, .iov_len = sizeof(head)},
-        {.iov_base = (void *)(uintptr_t)&answer, .iov_len = sizeof(answer)},
+        {.iov_base = (void *)(uintptr_t)&reply, .iov_len = sizeof(reply)},
         {.iov_base = (void *)(uintptr_t)planned->plan.header, .iov_len = bytes}};
     const struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)parts, .msg_iovlen = 3};
-    const ssize_t size = (ssize_t)(sizeof(head) + sizeof(answer) + bytes);
+    const ssize_t size = (ssize_t)(sizeof(head) + sizeof(reply) + bytes);
     return sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == size ? SJ_OK : SJ_ECLOSED;
 }
 
@@ -200,12 +200,12 @@ static sj_status keep_request(const sj_link_server *server, link_client *client)
     return SJ_OK;
 }
 
-static sj_status answer_module(sj_link_server *server, link_client *client, sj_reader *reader,
-                               sj_link_type type)
+static sj_status reply_to_module(sj_link_server *server, link_client *client, sj_reader *reader,
+                                 sj_link_type type)
 {
     sj_link_module module;
     char path[PATH_MAX];
-    sj_plan_answer planned = {0};
+    sj_plan_reply planned = {0};
     SJ_TRY(read_module(reader, &module, path));
     const sj_plan_request request = {.process = client->process,
                                      .module = &module,
@@ -221,9 +221,9 @@ static sj_status answer_module(sj_link_server *server, link_client *client, sj_r
                            : send_skip(client->fd, SJ_SKIP_MODULE);
 }
 
-static sj_status answer_code(sj_link_server *server, link_client *client, sj_reader *reader)
+static sj_status reply_to_code(sj_link_server *server, link_client *client, sj_reader *reader)
 {
-    sj_plan_answer planned = {0};
+    sj_plan_reply planned = {0};
     const sj_status status = sj_link_plan_code(server->options.registry, client->process, reader,
                                                server->file, &planned);
     if (status == SJ_EUNSUPPORTED) {
@@ -237,10 +237,10 @@ static sj_status answer_code(sj_link_server *server, link_client *client, sj_rea
     return sent;
 }
 
-static sj_status answer_applied(sj_link_server *server, link_client *client, sj_reader *reader)
+static sj_status reply_to_applied(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     sj_link_applied applied;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(applied));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(applied));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -250,7 +250,7 @@ static sj_status answer_applied(sj_link_server *server, link_client *client, sj_
     if (failures == NULL) {
         return SJ_ENOMEM;
     }
-    memcpy(failures, sj_reader_take(reader, count * sizeof(*failures)), count * sizeof(*failures));
+    memcpy(failures, sj_read_bytes(reader, count * sizeof(*failures)), count * sizeof(*failures));
     sj_registry *registry = server->options.registry;
     const sj_status status =
         applied.first_function != 0
@@ -267,7 +267,7 @@ static bool is_terminated(const uint8_t *texts, uint32_t bytes)
 
 /* Registers the methods that a class of the app's runtime understands, as a group named after the
  * class. */
-static sj_status answer_methods(sj_link_server *server, link_client *client, sj_reader *reader)
+static sj_status reply_to_methods(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     enum { CLASS_BYTES = 1024, LANGUAGE_BYTES = 16, NAME_BYTES = 4096 };
     char path[LANGUAGE_BYTES + CLASS_BYTES];
@@ -275,14 +275,14 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
     uint8_t wanted[SJ_METHOD_GROUP_MAX];
     sj_link_methods methods;
     sj_link_methods_added added = {0};
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(methods));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(methods));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(&methods, bytes, sizeof(methods));
-    const uint8_t *lineage = sj_reader_take(reader, methods.lineage_bytes);
-    const uint8_t *names = sj_reader_take(reader, methods.names_bytes);
-    const uint8_t *left_alone = sj_reader_take(reader, methods.count);
+    const uint8_t *lineage = sj_read_bytes(reader, methods.lineage_bytes);
+    const uint8_t *names = sj_read_bytes(reader, methods.names_bytes);
+    const uint8_t *left_alone = sj_read_bytes(reader, methods.count);
     const sj_runtime *runtime = sj_runtime_of_language(methods.language);
     if (!is_terminated(lineage, methods.lineage_bytes) || left_alone == NULL || runtime == NULL ||
         strlen((const char *)lineage) > CLASS_BYTES || methods.count > SJ_METHOD_GROUP_MAX ||
@@ -314,16 +314,17 @@ static sj_status answer_methods(sj_link_server *server, link_client *client, sj_
 }
 
 /* Registers methods whose code was replaced. The app continues after the reply. */
-static sj_status answer_put_in(sj_link_server *server, link_client *client, sj_reader *reader)
+static sj_status reply_to_replaced_methods(sj_link_server *server, link_client *client,
+                                           sj_reader *reader)
 {
-    sj_link_put_in head;
-    sj_put_in changes[SJ_LINK_PUT_IN_MAX];
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(head));
+    sj_link_replaced_methods head;
+    sj_replaced_code changes[SJ_LINK_REPLACED_METHODS_MAX];
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(head));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
     memcpy(&head, bytes, sizeof(head));
-    if (head.count > SJ_LINK_PUT_IN_MAX) {
+    if (head.count > SJ_LINK_REPLACED_METHODS_MAX) {
         return SJ_ECORRUPT;
     }
     for (uint32_t i = 0; i < head.count; i++) {
@@ -331,19 +332,19 @@ static sj_status answer_put_in(sj_link_server *server, link_client *client, sj_r
         const size_t left = sj_reader_left(reader);
         changes[i].name = (const char *)reader->at;
         const size_t length = reader->bad ? left : strnlen(changes[i].name, left);
-        if (length == left || sj_reader_take(reader, length + 1) == NULL) {
+        if (length == left || sj_read_bytes(reader, length + 1) == NULL) {
             return SJ_ECORRUPT;
         }
     }
-    const sj_status status = sj_registry_put_in(server->options.registry, client->process, changes,
-                                                head.count, sj_clock_ticks());
+    const sj_status status = sj_registry_replace_methods(server->options.registry, client->process,
+                                                         changes, head.count, sj_clock_ticks());
     if (status != SJ_OK && status != SJ_ELIMIT) {
         return status;
     }
     return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
 }
 
-static sj_status answer_unloaded(sj_link_server *server, link_client *client, sj_reader *reader)
+static sj_status reply_to_unloaded(sj_link_server *server, link_client *client, sj_reader *reader)
 {
     sj_link_module module;
     char path[PATH_MAX];
@@ -359,7 +360,7 @@ static sj_status send_refusal(const link_client *client, const char *reason)
     return send_packet(client->fd, SJ_LINK_REFUSED, NULL, 0, reason, strlen(reason));
 }
 
-void sj_link_answer(int fd, sj_link_type type, const char *text)
+void sj_link_reply(int fd, sj_link_type type, const char *text)
 {
     const size_t most = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet);
     const size_t bytes = strlen(text) < most ? strlen(text) : most;
@@ -371,11 +372,11 @@ void sj_link_answer(int fd, sj_link_type type, const char *text)
     (void)!sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-static sj_status answer_policy(const sj_link_server *server, const link_client *client,
-                               sj_reader *reader)
+static sj_status reply_to_policy(const sj_link_server *server, const link_client *client,
+                                 sj_reader *reader)
 {
     const size_t bytes = sj_reader_left(reader);
-    const sj_slice document = {.data = sj_reader_take(reader, bytes), .size = bytes};
+    const sj_slice document = {.data = sj_read_bytes(reader, bytes), .size = bytes};
     if (document.data == NULL || bytes == 0) {
         return SJ_ECORRUPT;
     }
@@ -395,17 +396,17 @@ static sj_status answer_policy(const sj_link_server *server, const link_client *
     }
 }
 
-static sj_status answer_policy_question(const sj_link_server *server, const link_client *client)
+static sj_status reply_to_policy_question(const sj_link_server *server, const link_client *client)
 {
-    if (server->options.answer_policy == NULL) {
+    if (server->options.reply_to_policy == NULL) {
         return send_refusal(client, "this recording has no policy");
     }
-    server->options.answer_policy(server->options.context, client->fd);
+    server->options.reply_to_policy(server->options.context, client->fd);
     return SJ_OK;
 }
 
-static sj_status answer_trigger(const sj_link_server *server, const link_client *client,
-                                const char *name)
+static sj_status reply_to_trigger(const sj_link_server *server, const link_client *client,
+                                  const char *name)
 {
     if (server->options.trigger == NULL) {
         return send_refusal(client, "this recording takes no triggers");
@@ -417,12 +418,12 @@ static sj_status answer_trigger(const sj_link_server *server, const link_client 
 }
 
 /* Serves `sojourn mark` and `sojourn trigger`, which send no HELLO. */
-static sj_status answer_mark(sj_link_server *server, const link_client *client, sj_reader *reader,
-                             bool is_trigger)
+static sj_status reply_to_mark(sj_link_server *server, const link_client *client, sj_reader *reader,
+                               bool is_trigger)
 {
     sj_link_mark mark;
     char name[SJ_LINK_MARK_NAME_BYTES + 1] = "";
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(mark));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(mark));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -431,12 +432,12 @@ static sj_status answer_mark(sj_link_server *server, const link_client *client, 
         mark.name_bytes != sj_reader_left(reader)) {
         return SJ_ECORRUPT;
     }
-    memcpy(name, sj_reader_take(reader, mark.name_bytes), mark.name_bytes);
+    memcpy(name, sj_read_bytes(reader, mark.name_bytes), mark.name_bytes);
     if (strlen(name) != mark.name_bytes) {
         return SJ_ECORRUPT;
     }
     if (is_trigger) {
-        return answer_trigger(server, client, name);
+        return reply_to_trigger(server, client, name);
     }
     if (server->options.mark == NULL) {
         return send_refusal(client, "this recording takes no marks");
@@ -447,10 +448,10 @@ static sj_status answer_mark(sj_link_server *server, const link_client *client, 
     return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
 }
 
-static sj_status take_stall(sj_link_server *server, const link_client *client, sj_reader *reader)
+static sj_status handle_stall(sj_link_server *server, const link_client *client, sj_reader *reader)
 {
     sj_reported_stall stall;
-    SJ_TRY(sj_link_take_stall(server->options.registry, client->process, reader, server->file,
+    SJ_TRY(sj_link_read_stall(server->options.registry, client->process, reader, server->file,
                               &stall));
     if (server->options.stall != NULL) {
         server->options.stall(server->options.context, stall.name, stall.waited_ns);
@@ -458,11 +459,11 @@ static sj_status take_stall(sj_link_server *server, const link_client *client, s
     return SJ_OK;
 }
 
-static sj_status answer_packet(sj_link_server *server, link_client *client)
+static sj_status reply_to_packet(sj_link_server *server, link_client *client)
 {
     sj_reader reader = sj_reader_of(server->packet, server->packet_bytes);
     sj_link_packet head;
-    const uint8_t *bytes = sj_reader_take(&reader, sizeof(head));
+    const uint8_t *bytes = sj_read_bytes(&reader, sizeof(head));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -476,16 +477,16 @@ static sj_status answer_packet(sj_link_server *server, link_client *client)
         return SJ_ECORRUPT;
     }
     if (head.type == SJ_LINK_HELLO) {
-        return answer_hello(server, client, &reader);
+        return reply_to_hello(server, client, &reader);
     }
     if (head.type == SJ_LINK_MARK || head.type == SJ_LINK_TRIGGER) {
-        return answer_mark(server, client, &reader, head.type == SJ_LINK_TRIGGER);
+        return reply_to_mark(server, client, &reader, head.type == SJ_LINK_TRIGGER);
     }
     if (head.type == SJ_LINK_POLICY) {
-        return answer_policy(server, client, &reader);
+        return reply_to_policy(server, client, &reader);
     }
     if (head.type == SJ_LINK_POLICY_ASK) {
-        return answer_policy_question(server, client);
+        return reply_to_policy_question(server, client);
     }
     if (client->process == 0) {
         return SJ_ECORRUPT;
@@ -494,36 +495,36 @@ static sj_status answer_packet(sj_link_server *server, link_client *client)
     case SJ_LINK_MODULE:
     case SJ_LINK_TRANSITION:
     case SJ_LINK_IMPORTS:
-        return answer_module(server, client, &reader, (sj_link_type)head.type);
+        return reply_to_module(server, client, &reader, (sj_link_type)head.type);
     case SJ_LINK_APPLIED:
-        return answer_applied(server, client, &reader);
+        return reply_to_applied(server, client, &reader);
     case SJ_LINK_UNLOADED:
-        return answer_unloaded(server, client, &reader);
+        return reply_to_unloaded(server, client, &reader);
     case SJ_LINK_METHODS:
-        return answer_methods(server, client, &reader);
-    case SJ_LINK_PUT_IN:
-        return answer_put_in(server, client, &reader);
+        return reply_to_methods(server, client, &reader);
+    case SJ_LINK_REPLACED_METHODS:
+        return reply_to_replaced_methods(server, client, &reader);
     case SJ_LINK_CONTAINER:
-        return sj_link_answer_container(server->options.registry, client->process, &reader,
-                                        client->fd);
+        return sj_link_reply_container(server->options.registry, client->process, &reader,
+                                       client->fd);
     case SJ_LINK_CLASS:
-        return sj_link_answer_class(server->options.registry, client->process, &reader,
-                                    server->file, client->fd);
+        return sj_link_reply_class(server->options.registry, client->process, &reader, server->file,
+                                   client->fd);
     case SJ_LINK_CLASSES:
-        return sj_link_answer_classes(server->options.registry, client->process, &reader,
-                                      client->fd);
+        return sj_link_reply_classes(server->options.registry, client->process, &reader,
+                                     client->fd);
     case SJ_LINK_TRACER:
-        return sj_link_answer_tracer(&reader, client->fd);
+        return sj_link_reply_tracer(&reader, client->fd);
     case SJ_LINK_CODE:
-        return answer_code(server, client, &reader);
+        return reply_to_code(server, client, &reader);
     case SJ_LINK_STALL:
-        return take_stall(server, client, &reader);
+        return handle_stall(server, client, &reader);
     case SJ_LINK_JVM_STATE:
-        return sj_link_take_jvm_state(server->options.registry, client->process, &reader);
+        return sj_link_read_jvm_state(server->options.registry, client->process, &reader);
     case SJ_LINK_LINES:
     case SJ_LINK_NO_LINES:
     case SJ_LINK_NO_METHODS:
-        return sj_link_take_report(server->options.registry, client->process, head.type, &reader);
+        return sj_link_read_report(server->options.registry, client->process, head.type, &reader);
     case SJ_LINK_DONE:
         atomic_fetch_add(&server->ready, 1);
         return send_packet(client->fd, SJ_LINK_DONE, NULL, 0, NULL, 0);
@@ -535,7 +536,7 @@ static sj_status answer_packet(sj_link_server *server, link_client *client)
 /* Handles the packet of the server. Returns false if the connection must be closed. */
 static bool serve_packet(sj_link_server *server, link_client *client)
 {
-    const sj_status status = answer_packet(server, client);
+    const sj_status status = reply_to_packet(server, client);
     if (server->file >= 0) {
         close(server->file);
     }

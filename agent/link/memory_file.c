@@ -10,7 +10,7 @@ enum { FILES_MAX = (CMSG_SPACE(sizeof(int)) - CMSG_LEN(0)) / sizeof(int) };
 
 /* Sets `*file` to the descriptor of a packet if there is exactly one. Closes several descriptors,
  * and that of an empty packet, which looks like the end of the connection. */
-static void take_file(const struct cmsghdr *head, bool is_empty, int *file)
+static void receive_file(const struct cmsghdr *head, bool is_empty, int *file)
 {
     int files[FILES_MAX];
     const size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof(files[0]);
@@ -36,7 +36,7 @@ ssize_t sj_link_receive_file(int socket, void *packet, size_t capacity, int *fil
     const ssize_t got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *head = got >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
     if (head != NULL && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
-        take_file(head, got == 0, file);
+        receive_file(head, got == 0, file);
     }
     return got;
 }

@@ -8,7 +8,7 @@
 
 static sj_status read_head(sj_reader *reader, sj_link_stall *head, sj_reported_stall *stall)
 {
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(*head));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(*head));
     if (bytes == NULL) {
         return SJ_ECORRUPT;
     }
@@ -19,11 +19,11 @@ static sj_status read_head(sj_reader *reader, sj_link_stall *head, sj_reported_s
         head->report_bytes > SJ_REPORT_MAX_BYTES) {
         return SJ_ECORRUPT;
     }
-    memcpy(stall->name, sj_reader_take(reader, head->name_bytes), head->name_bytes);
+    memcpy(stall->name, sj_read_bytes(reader, head->name_bytes), head->name_bytes);
     return strlen(stall->name) == head->name_bytes ? SJ_OK : SJ_ECORRUPT;
 }
 
-sj_status sj_link_take_stall(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
+sj_status sj_link_read_stall(sj_registry *registry, uint64_t process, sj_reader *reader, int file,
                              sj_reported_stall *stall)
 {
     sj_link_stall head;

@@ -5,7 +5,7 @@
 static bool is_of_heap(void *context, const sj_hook_change *change)
 {
     (void)context;
-    return change->function >= SJ_HOOK_HEAP_TAKERS;
+    return change->function >= SJ_HOOK_HEAP_ALLOCATING;
 }
 
 static sj_status write_entries(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
@@ -32,11 +32,11 @@ static sj_status watch_objects(sj_tracee *target, sj_remote_agent *agent, sj_err
 static sj_status watch(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     SJ_TRY(watch_objects(target, agent, error));
-    if (atomic_load(&agent->custody.is_whole) != 0) {
+    if (atomic_load(&agent->residue.is_whole) != 0) {
         return SJ_OK;
     }
     SJ_TRY(sj_remote_agent_reload(target, agent));
-    if (agent->state.heap_custody == 0) {
+    if (agent->state.heap_residue == 0) {
         return sj_fail(error, SJ_EUNSUPPORTED,
                        "zombies: process %d cannot be watched, see zombie_accounts",
                        (int)target->pid);
@@ -47,7 +47,7 @@ static sj_status watch(sj_tracee *target, sj_remote_agent *agent, sj_error *erro
 static sj_status shrink(sj_tracee *target, sj_remote_agent *agent, sj_error *error)
 {
     SJ_TRY(sj_remote_agent_await(target, agent, error));
-    if (atomic_load(&agent->custody.is_whole) == 0 && agent->state.has_objects == 0) {
+    if (atomic_load(&agent->residue.is_whole) == 0 && agent->state.has_objects == 0) {
         return sj_fail(error, SJ_EUNSUPPORTED, "process %d is not watched for freed memory",
                        (int)target->pid);
     }

@@ -63,19 +63,20 @@ static sj_status add_table(const sj_tracee *target, sj_remote_agent *agent,
 static sj_status read_heap_tables(const sj_tracee *target, sj_remote_agent *agent)
 {
     const sj_agent_state *state = &agent->state;
-    sj_hooked_module takers[SJ_HEAP_PARTS];
-    agent->custody = (sj_heap_custody){0};
-    if (state->heap_custody == 0) {
+    sj_hooked_module allocating_modules[SJ_HEAP_PARTS];
+    agent->residue = (sj_heap_residue){0};
+    if (state->heap_residue == 0) {
         return SJ_OK;
     }
-    SJ_TRY(sj_tracee_read(target, state->heap_takers, takers, sizeof(takers)));
-    SJ_TRY(sj_tracee_read(target, state->heap_custody, &agent->custody, sizeof(agent->custody)));
-    if (agent->custody.magic != SJ_HEAP_CUSTODY_MAGIC) {
+    SJ_TRY(sj_tracee_read(target, state->heap_allocating, allocating_modules,
+                          sizeof(allocating_modules)));
+    SJ_TRY(sj_tracee_read(target, state->heap_residue, &agent->residue, sizeof(agent->residue)));
+    if (agent->residue.magic != SJ_HEAP_RESIDUE_MAGIC) {
         return SJ_ECORRUPT;
     }
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
-        SJ_TRY(add_table(target, agent, &takers[part]));
-        SJ_TRY(add_table(target, agent, &agent->custody.givers[part]));
+        SJ_TRY(add_table(target, agent, &allocating_modules[part]));
+        SJ_TRY(add_table(target, agent, &agent->residue.freeing_modules[part]));
     }
     return SJ_OK;
 }
@@ -190,8 +191,8 @@ bool sj_remote_agent_is_current(const sj_tracee *target, const sj_remote_agent *
  * none. */
 static uint32_t group_of(const sj_hook_change *change, bool on)
 {
-    return on && change->function == SJ_HOOK_HEAP_TAKERS ? (uint32_t)SJ_HOOK_HEAP_GIVERS
-                                                         : change->function;
+    return on && change->function == SJ_HOOK_HEAP_ALLOCATING ? (uint32_t)SJ_HOOK_HEAP_FREEING
+                                                             : change->function;
 }
 
 static void add_patch(sj_text_patch *patch, const sj_hook_change *change, bool on)
@@ -258,22 +259,22 @@ static sj_status unmark_refused(const sj_tracee *target, sj_remote_agent *agent,
 }
 
 /* Lets the agent hand out guarded blocks once all entries of the allocator are patched. */
-static sj_status open_custody(const sj_tracee *target, const sj_remote_agent *agent)
+static sj_status open_residue(const sj_tracee *target, const sj_remote_agent *agent)
 {
     const uint32_t yes = 1;
-    if (agent->custody.magic == 0 || atomic_load(&agent->custody.is_whole) != 0) {
+    if (agent->residue.magic == 0 || atomic_load(&agent->residue.is_whole) != 0) {
         return SJ_OK;
     }
     for (size_t i = 0; i < agent->table_count; i++) {
         const sj_remote_table *table = &agent->tables[i];
         for (uint32_t j = 0; j < table->module.change_count; j++) {
-            if (table->changes[j].function >= SJ_HOOK_HEAP_TAKERS &&
+            if (table->changes[j].function >= SJ_HOOK_HEAP_ALLOCATING &&
                 table->changes[j].written == 0) {
                 return SJ_OK;
             }
         }
     }
-    return sj_tracee_write(target, agent->state.heap_custody + offsetof(sj_heap_custody, is_whole),
+    return sj_tracee_write(target, agent->state.heap_residue + offsetof(sj_heap_residue, is_whole),
                            &yes, sizeof(yes));
 }
 
@@ -336,7 +337,7 @@ sj_status sj_remote_agent_toggle(sj_tracee *target, sj_remote_agent *agent,
     if (status == SJ_OK && report->refused != 0) {
         status = unmark_refused(target, agent, choice);
     }
-    return status == SJ_OK && on ? open_custody(target, agent) : status;
+    return status == SJ_OK && on ? open_residue(target, agent) : status;
 }
 
 sj_status sj_remote_agent_stop_current(sj_tracee *target, sj_remote_agent *agent,
@@ -396,7 +397,7 @@ sj_status sj_remote_agent_call_any(sj_tracee *target, const sj_remote_agent *age
     for (size_t i = 0; i < target->count; i++) {
         sj_registers state;
         SJ_TRY(sj_registers_get(target->threads[i].tid, &state));
-        if (sj_safepoint_has_room(target, state.sp)) {
+        if (sj_safepoint_has_space(target, state.sp)) {
             return sj_remote_agent_call(target, agent, i, name);
         }
     }

@@ -22,7 +22,7 @@ typedef struct sj_remote_agent {
     sj_remote_table *tables;
     size_t table_count;
     size_t table_capacity;
-    sj_heap_custody custody; /* Residue of the heap monitor. magic 0: there is none. */
+    sj_heap_residue residue; /* Residue of the heap monitor. magic 0: there is none. */
 } sj_remote_agent;
 
 /* Finds the agent and reads its state and tables. The caller releases it with

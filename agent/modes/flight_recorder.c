@@ -98,7 +98,7 @@ static uint64_t earliest(const sj_flight_recorder *flight, uint64_t ticks)
 
 /* Deletes the blocks that are too old for any dump, then the oldest ones until `wanted` bytes
  * fit. */
-static void make_room(sj_flight_recorder *flight, uint64_t now_ticks, size_t wanted)
+static void evict_blocks(sj_flight_recorder *flight, uint64_t now_ticks, size_t wanted)
 {
     const uint64_t base = flight->pending ? flight->dump_ticks : now_ticks;
     kept_block **at = &flight->oldest;
@@ -135,7 +135,7 @@ static uint8_t *map_file(const char *path, int flags, size_t size)
 }
 
 /* Allocates the bytes of a block: in a file, else in memory. */
-static bool take_room(sj_flight_recorder *flight, kept_block *kept)
+static bool allocate_block(sj_flight_recorder *flight, kept_block *kept)
 {
     char path[PATH_MAX];
     if (flight->options.directory != NULL) {
@@ -160,14 +160,14 @@ static void append(sj_flight_recorder *flight, kept_block *kept)
 sj_status sj_flight_recorder_block(sj_flight_recorder *flight, const sj_block_header *header,
                                    sj_slice bytes)
 {
-    make_room(flight, header->last_ticks, bytes.size);
+    evict_blocks(flight, header->last_ticks, bytes.size);
     kept_block *kept = calloc(1, sizeof(*kept));
     if (kept == NULL) {
         return SJ_ENOMEM;
     }
     kept->header = *header;
     kept->size = bytes.size;
-    if (!take_room(flight, kept)) {
+    if (!allocate_block(flight, kept)) {
         free(kept);
         return SJ_ENOMEM;
     }

@@ -31,7 +31,7 @@ void sj_open_stacks_deinit(sj_open_stacks *stacks)
     *stacks = (sj_open_stacks){0};
 }
 
-static sj_status make_room(sj_open_stacks *stacks, uint32_t stream)
+static sj_status reserve_stream(sj_open_stacks *stacks, uint32_t stream)
 {
     const size_t before = stacks->capacity;
     if (stream < before) {
@@ -46,7 +46,7 @@ static sj_status make_room(sj_open_stacks *stacks, uint32_t stream)
 sj_status sj_open_stacks_reserve(sj_open_stacks *stacks, const sj_block_header *header)
 {
     const uint32_t count = header->end_depth;
-    SJ_TRY(make_room(stacks, header->stream));
+    SJ_TRY(reserve_stream(stacks, header->stream));
     sj_open_stack **place = &stacks->by_stream[header->stream];
     const bool is_new = *place == NULL;
     if ((header->flags & SJ_BLOCK_LAST) != 0 || count > SJ_BLOCK_MAX_INLINE_FRAMES ||
@@ -160,7 +160,7 @@ sj_status sj_open_stacks_send(sj_slice bytes, sj_frame_writer *writer)
     sj_status status = frames != NULL ? sj_block_encoder_new(&encoder) : SJ_ENOMEM;
     while (status == SJ_OK && sj_reader_left(&reader) > 0) {
         stack_head head;
-        const uint8_t *start = sj_reader_take(&reader, sizeof(head));
+        const uint8_t *start = sj_read_bytes(&reader, sizeof(head));
         if (start == NULL) {
             status = SJ_ECORRUPT;
             break;
@@ -168,7 +168,7 @@ sj_status sj_open_stacks_send(sj_slice bytes, sj_frame_writer *writer)
         memcpy(&head, start, sizeof(head));
         const size_t size = head.count * sizeof(*frames);
         const uint8_t *stored =
-            head.count <= SJ_BLOCK_MAX_INLINE_FRAMES ? sj_reader_take(&reader, size) : NULL;
+            head.count <= SJ_BLOCK_MAX_INLINE_FRAMES ? sj_read_bytes(&reader, size) : NULL;
         if (stored == NULL) {
             status = SJ_ECORRUPT;
             break;

@@ -235,7 +235,7 @@ static void set_quota(const sj_overhead_governor *governor, sj_governed_process 
 }
 
 /* Adds the calls of a function since the last check to the interval. */
-static void take_calls(const sj_governed_process *governed, uint32_t id, budget_interval *interval)
+static void add_calls(const sj_governed_process *governed, uint32_t id, budget_interval *interval)
 {
     function_state *state = &governed->functions[id];
     /* In this order, because the drain counts a call before it counts that it was untimed. */
@@ -267,7 +267,7 @@ static sj_status measure(sj_overhead_governor *governor, sj_governed_process *go
                             (size_t)highest + 1, sizeof(*governor->candidates)));
     interval->candidates = governor->candidates;
     for (uint32_t id = 1; id < highest; id++) {
-        take_calls(governed, id, interval);
+        add_calls(governed, id, interval);
     }
     const double passed_ns = (double)(cpu_ns - governed->last_cpu_ns);
     const double spent_ns =
@@ -554,7 +554,7 @@ static void let_go(sj_overhead_governor *governor, sj_governed_process *governed
     free_governed(governed);
 }
 
-bool sj_overhead_governor_look(sj_overhead_governor *governor)
+bool sj_overhead_governor_check(sj_overhead_governor *governor)
 {
     pthread_mutex_lock(&governor->looking);
     pthread_mutex_lock(&governor->mutex);
@@ -593,7 +593,7 @@ static void *run(void *argument)
     uint64_t pause_ns = FIRST_TICK_NS;
     while (!atomic_load(&governor->finish)) {
         wait_for_calls(governor, pause_ns);
-        const bool changed = sj_overhead_governor_look(governor);
+        const bool changed = sj_overhead_governor_check(governor);
         pause_ns = choose_pause(governor, pause_ns, changed);
     }
     return NULL;

@@ -44,7 +44,7 @@ typedef struct sj_method_change {
 typedef struct sj_overhead_governor_options {
     sj_frame_writer *writer; /* borrowed */
     double call_ns;          /* cost of a timed call for its thread */
-    bool threadless;         /* the owner calls sj_overhead_governor_look */
+    bool threadless;         /* the owner calls sj_overhead_governor_check */
     /* Turns the recording of methods of runtimes among the functions on or off. `*cost_ns` is what
      * that cost the process. Called before hook_functions to turn on, after it to turn off, and in
      * reverse if that fails. NULL: no runtimes. */
@@ -74,7 +74,7 @@ void sj_overhead_governor_stop(sj_overhead_governor *governor); /* NULL is allow
 
 /* Does one check, like the governor's thread: measures all processes, hooks and unhooks functions.
  * Returns true if it made a decision. Thread-safe. */
-bool sj_overhead_governor_look(sj_overhead_governor *governor);
+bool sj_overhead_governor_check(sj_overhead_governor *governor);
 
 /* Makes the governor leave all processes alone, so that another thread can trace them. Returns
  * false if its current work is not finished after `limit_ns`; call it again then. Blocks for

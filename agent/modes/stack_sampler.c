@@ -27,7 +27,7 @@ struct sj_stack_sampler {
     sj_registry *registry;
     pthread_t thread;
     uint64_t next_stack;
-    uint64_t next_taken;
+    uint64_t next_sample;
     pthread_mutex_t mutex; /* guards the members below */
     pthread_cond_t changed;
     bool finish;
@@ -57,7 +57,7 @@ static void copy_all(stack_visit *visit)
     }
     for (size_t i = 0; i < count; i++) {
         sj_stack_copy *copy = &visit->copies[visit->count];
-        if (sj_stack_copy_take(&visit->target, visit->target.threads[i].tid, COPY_BYTES, copy) ==
+        if (sj_stack_copy_read(&visit->target, visit->target.threads[i].tid, COPY_BYTES, copy) ==
             SJ_OK) {
             sj_remote_stubs_put_back(&visit->stubs, &visit->target, copy->low, copy->bytes,
                                      copy->size);
@@ -126,7 +126,7 @@ static sj_status send_stack(stack_visit *visit, const sj_stack_copy *copy, stack
     }
     message.session_id = sj_frame_writer_session_bytes(stacks->writer);
     message.stack = ++stacks->next_stack;
-    message.taken = stacks->next_taken;
+    message.taken = stacks->next_sample;
     message.ticks = visit->ticks;
     message.process = visit->process;
     message.tid = (uint32_t)copy->tid;
@@ -174,12 +174,12 @@ static void visit_process(stack_visit *visit, pid_t pid)
     sj_tracee_unlock();
 }
 
-static void take_all(sj_stack_sampler *stacks, const char *cause)
+static void sample_all(sj_stack_sampler *stacks, const char *cause)
 {
     pid_t pids[PROCESSES_MAX];
     stack_visit *visit = malloc(sizeof(*visit));
     const size_t count = sj_registry_list_living(stacks->registry, pids, PROCESSES_MAX);
-    stacks->next_taken++;
+    stacks->next_sample++;
     for (size_t i = 0; i < count && visit != NULL; i++) {
         *visit = (stack_visit){.stacks = stacks, .cause = cause};
         if (sj_registry_find_process(stacks->registry, pids[i], &visit->process) == SJ_OK) {
@@ -203,7 +203,7 @@ static void *run(void *argument)
         char cause[CAUSE_BYTES];
         memcpy(cause, stacks->causes[0], sizeof(cause));
         pthread_mutex_unlock(&stacks->mutex);
-        take_all(stacks, cause);
+        sample_all(stacks, cause);
         pthread_mutex_lock(&stacks->mutex);
         stacks->waiting--;
         memmove(stacks->causes[0], stacks->causes[1], (WAITING_MAX - 1) * sizeof(cause));
@@ -246,7 +246,7 @@ void sj_stack_sampler_stop(sj_stack_sampler *stacks)
     free(stacks);
 }
 
-sj_status sj_stack_sampler_take(sj_stack_sampler *stacks, const char *cause)
+sj_status sj_stack_sampler_request(sj_stack_sampler *stacks, const char *cause)
 {
     sj_status status = SJ_EAGAIN;
     pthread_mutex_lock(&stacks->mutex);

@@ -17,6 +17,6 @@ void sj_stack_sampler_stop(sj_stack_sampler *stacks);
 
 /* Requests the stacks of all living processes; copies `cause`. Returns SJ_EAGAIN if too many
  * requests are pending; this one is dropped. Thread-safe. */
-SJ_MUST_CHECK sj_status sj_stack_sampler_take(sj_stack_sampler *stacks, const char *cause);
+SJ_MUST_CHECK sj_status sj_stack_sampler_request(sj_stack_sampler *stacks, const char *cause);
 
 #endif

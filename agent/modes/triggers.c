@@ -79,7 +79,7 @@ static void act(sj_triggers *triggers, const sj_trigger *trigger, const char *su
     }
     if ((trigger->actions & SJ_ACTION_STACKS) != 0 && triggers->options.stacks != NULL) {
         /* If there are too many at once, only the trigger itself is reported. */
-        (void)!sj_stack_sampler_take(triggers->options.stacks, cause);
+        (void)!sj_stack_sampler_request(triggers->options.stacks, cause);
     }
     if ((trigger->actions & SJ_ACTION_DUMP) != 0 && triggers->options.flight != NULL &&
         sj_flight_recorder_dump(triggers->options.flight, now_ticks, cause, child) == SJ_OK) {

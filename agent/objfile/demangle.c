@@ -24,11 +24,11 @@ typedef struct name_buffer {
     jmp_buf full;
 } name_buffer;
 
-static void take_text(const char *text, size_t size, void *held)
+static void append_text(const char *text, size_t size, void *held)
 {
     name_buffer *name = held;
-    const size_t room = name->capacity - 1 - name->size;
-    const size_t taken = size < room ? size : room;
+    const size_t space = name->capacity - 1 - name->size;
+    const size_t taken = size < space ? size : space;
     memcpy(name->text + name->size, text, taken);
     name->size += taken;
     name->text[name->size] = '\0';
@@ -43,7 +43,7 @@ static bool demangle_cplusplus(const char *symbol, char *output, size_t capacity
     if (setjmp(name.full) != 0) {
         return true; /* the text was cut */
     }
-    return cplus_demangle_v3_callback(symbol, DMGL_PARAMS | DMGL_ANSI, take_text, &name) != 0;
+    return cplus_demangle_v3_callback(symbol, DMGL_PARAMS | DMGL_ANSI, append_text, &name) != 0;
 }
 
 /* Demangles a symbol of Rust (_R) or D (_D), unless too many of its letters may be references to

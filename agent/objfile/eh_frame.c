@@ -97,7 +97,7 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
     }
     sj_reader reader = sj_reader_of(section.data + offset, section.size - offset);
     const uint32_t length = sj_read_u32(&reader);
-    const uint8_t *body = sj_reader_take(&reader, length);
+    const uint8_t *body = sj_read_bytes(&reader, length);
     if (body == NULL) {
         return entry;
     }
@@ -119,7 +119,7 @@ static common_entry read_common(sj_slice section, uint64_t offset, uint64_t addr
     if (augmentation[0] == 'z') {
         entry.has_augmentation = true;
         const uint64_t bytes = sj_read_varint(&reader);
-        const uint8_t *data = sj_reader_take(&reader, bytes);
+        const uint8_t *data = sj_read_bytes(&reader, bytes);
         sj_reader values = sj_reader_of(data, data != NULL ? (size_t)bytes : 0);
         for (const char *a = augmentation + 1; *a != 0; a++) {
             if (*a == 'R') {
@@ -154,7 +154,7 @@ static bool read_range(const common_entry *common, sj_reader *reader, sj_slice s
                                         section.data, address);
     if (common->has_augmentation) {
         const uint64_t augmentation_bytes = sj_read_varint(reader);
-        const uint8_t *augmentation = sj_reader_take(reader, augmentation_bytes);
+        const uint8_t *augmentation = sj_read_bytes(reader, augmentation_bytes);
         if (augmentation != NULL && augmentation_bytes > 0) {
             sj_reader values = sj_reader_of(augmentation, (size_t)augmentation_bytes);
             range->landing = read_encoded(&values, common->landing_encoding, section.data, address);
@@ -181,7 +181,7 @@ typedef struct frame_walk {
 
 static void skip_block(sj_reader *reader)
 {
-    (void)sj_reader_take(reader, (size_t)sj_read_varint(reader));
+    (void)sj_read_bytes(reader, (size_t)sj_read_varint(reader));
 }
 
 static void advance_location(frame_walk *walk, uint64_t delta)
@@ -414,7 +414,7 @@ sj_status sj_eh_frame_read(sj_slice section, uint64_t address, sj_eh_frame *unwi
             continue;
         }
         const uint64_t record = (uint64_t)(reader.at - section.data);
-        const uint8_t *body = sj_reader_take(&reader, length);
+        const uint8_t *body = sj_read_bytes(&reader, length);
         if (body == NULL || length < sizeof(uint32_t)) {
             break;
         }
@@ -494,7 +494,7 @@ void sj_landing_pads(const sj_elf *elf, const sj_fde *range,
     }
     const uint8_t encoding = sj_read_u8(&reader) & ENCODING_FORMAT_MASK;
     const uint64_t bytes = sj_read_varint(&reader);
-    const uint8_t *sites = sj_reader_take(&reader, (size_t)bytes);
+    const uint8_t *sites = sj_read_bytes(&reader, (size_t)bytes);
     if (sites == NULL) {
         return;
     }

@@ -42,7 +42,7 @@ static sj_status read_header(sj_elf *elf, elf_tables *tables, sj_error *error)
         return sj_fail(error, SJ_EUNSUPPORTED, "not a little-endian 64-bit ELF file");
     }
     sj_reader reader = sj_reader_of(elf->file.data, elf->file.size);
-    (void)sj_reader_take(&reader, EI_NIDENT);
+    (void)sj_read_bytes(&reader, EI_NIDENT);
     elf->type = sj_read_u16(&reader);
     elf->machine = sj_read_u16(&reader);
     (void)sj_read_u32(&reader);
@@ -73,7 +73,7 @@ static sj_elf_section read_section(sj_reader *reader, uint32_t *name)
     section.offset = sj_read_u64(reader);
     section.size = sj_read_u64(reader);
     section.link = sj_read_u32(reader);
-    (void)sj_reader_take(reader, sizeof(uint32_t) + 2 * sizeof(uint64_t));
+    (void)sj_read_bytes(reader, sizeof(uint32_t) + 2 * sizeof(uint64_t));
     return section;
 }
 
@@ -150,7 +150,7 @@ static sj_status read_segments(sj_elf *elf, const elf_tables *tables, sj_error *
         segment->address = sj_read_u64(&reader);
         (void)sj_read_u64(&reader);
         segment->file_bytes = sj_read_u64(&reader);
-        (void)sj_reader_take(&reader, 2 * sizeof(uint64_t));
+        (void)sj_read_bytes(&reader, 2 * sizeof(uint64_t));
     }
     return SJ_OK;
 }
@@ -253,9 +253,9 @@ static sj_slice find_build_id(sj_slice notes)
         const uint32_t content_bytes = sj_read_u32(&reader);
         const uint32_t type = sj_read_u32(&reader);
         const uint8_t *name =
-            sj_reader_take(&reader, ((size_t)name_bytes + NOTE_ALIGN - 1) & ~(size_t)3);
+            sj_read_bytes(&reader, ((size_t)name_bytes + NOTE_ALIGN - 1) & ~(size_t)3);
         const uint8_t *content =
-            sj_reader_take(&reader, ((size_t)content_bytes + NOTE_ALIGN - 1) & ~(size_t)3);
+            sj_read_bytes(&reader, ((size_t)content_bytes + NOTE_ALIGN - 1) & ~(size_t)3);
         if (content != NULL && type == NT_GNU_BUILD_ID && name_bytes == sizeof("GNU") &&
             memcmp(name, "GNU", sizeof("GNU")) == 0) {
             return (sj_slice){.data = content, .size = content_bytes};

@@ -34,17 +34,17 @@ static uint32_t whole_registers(const sj_register_use *use)
     return use->is_aapcs ? WHOLE_REGISTERS_AAPCS : WHOLE_REGISTERS_SYSTEM_V;
 }
 
-static uint8_t take_whole(sj_register_use *use)
+static uint8_t assign_whole(sj_register_use *use)
 {
     return sj_value_descriptor(++use->whole, SJ_VALUE_LONG);
 }
 
-static uint8_t take_real(sj_register_use *use)
+static uint8_t assign_real(sj_register_use *use)
 {
     return sj_value_descriptor(++use->real, SJ_VALUE_DOUBLE);
 }
 
-static sj_parameter_place take_stack(sj_register_use *use, const sj_type_layout *layout)
+static sj_parameter_place assign_stack(sj_register_use *use, const sj_type_layout *layout)
 {
     const uint64_t words = (layout->bytes + WORD_BYTES - 1) / WORD_BYTES;
     if (layout->alignment > WORD_BYTES) {
@@ -59,14 +59,14 @@ static sj_parameter_place take_stack(sj_register_use *use, const sj_type_layout 
     return place;
 }
 
-static sj_parameter_place take_address(sj_register_use *use)
+static sj_parameter_place assign_address(sj_register_use *use)
 {
     static const sj_type_layout address = {.bytes = WORD_BYTES, .alignment = WORD_BYTES};
     sj_parameter_place place = {.is_known = true};
     if (use->whole < whole_registers(use)) {
-        place.words[0] = take_whole(use);
+        place.words[0] = assign_whole(use);
     } else {
-        place = take_stack(use, &address);
+        place = assign_stack(use, &address);
     }
     place.is_address = true;
     return place;
@@ -77,28 +77,28 @@ static uint32_t count_words(const sj_type_layout *layout, sj_word_class class)
     return (layout->words[0] == class) + (layout->words[1] == class);
 }
 
-static sj_parameter_place take_words(sj_register_use *use, const sj_type_layout *layout)
+static sj_parameter_place assign_words(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true};
     if (use->whole + count_words(layout, SJ_WORD_WHOLE) > whole_registers(use) ||
         use->real + count_words(layout, SJ_WORD_REAL) > REAL_REGISTERS) {
-        return take_stack(use, layout);
+        return assign_stack(use, layout);
     }
     for (int i = 0; i < SJ_LAYOUT_WORDS; i++) {
-        place.words[i] = layout->words[i] == SJ_WORD_WHOLE  ? take_whole(use)
-                         : layout->words[i] == SJ_WORD_REAL ? take_real(use)
+        place.words[i] = layout->words[i] == SJ_WORD_WHOLE  ? assign_whole(use)
+                         : layout->words[i] == SJ_WORD_REAL ? assign_real(use)
                                                             : 0;
     }
     return place;
 }
 
 /* Assigns a vector register to each member of a homogeneous aggregate. */
-static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_layout *layout)
+static sj_parameter_place assign_homogeneous(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true};
     if (use->real + layout->real_count > REAL_REGISTERS) {
         use->real = REAL_REGISTERS;
-        return take_stack(use, layout);
+        return assign_stack(use, layout);
     }
     place.words[0] = sj_value_descriptor(use->real + 1, SJ_VALUE_DOUBLE);
     place.members = layout->real_count;
@@ -108,27 +108,27 @@ static sj_parameter_place take_homogeneous(sj_register_use *use, const sj_type_l
 }
 
 /* Assigns a vector register to a long double, as AAPCS64 does. */
-static sj_parameter_place take_extended(sj_register_use *use, const sj_type_layout *layout)
+static sj_parameter_place assign_extended(sj_register_use *use, const sj_type_layout *layout)
 {
     sj_parameter_place place = {.is_known = true,
                                 .extended_bytes = sj_extended_bytes(layout, use->is_aapcs)};
     if (use->real == REAL_REGISTERS) {
-        return take_stack(use, layout);
+        return assign_stack(use, layout);
     }
-    place.words[0] = take_real(use);
+    place.words[0] = assign_real(use);
     return place;
 }
 
-static sj_parameter_place take_aapcs(sj_register_use *use, const sj_type_layout *layout)
+static sj_parameter_place assign_aapcs(sj_register_use *use, const sj_type_layout *layout)
 {
     if (layout->is_extended) {
-        return take_extended(use, layout);
+        return assign_extended(use, layout);
     }
     if (is_homogeneous(layout)) {
-        return take_homogeneous(use, layout);
+        return assign_homogeneous(use, layout);
     }
     if (layout->passing == SJ_PASSED_MEMORY && layout->bytes > 2 * (uint64_t)WORD_BYTES) {
-        return take_address(use);
+        return assign_address(use);
     }
     sj_type_layout words = *layout;
     /* aggregates are in general registers, whatever their members are */
@@ -139,7 +139,7 @@ static sj_parameter_place take_aapcs(sj_register_use *use, const sj_type_layout 
     const uint32_t whole = count_words(&words, SJ_WORD_WHOLE);
     use->whole += whole == 2 && layout->alignment > WORD_BYTES ? use->whole % 2 : 0;
     const bool is_full = use->whole + whole > WHOLE_REGISTERS_AAPCS;
-    const sj_parameter_place place = take_words(use, &words);
+    const sj_parameter_place place = assign_words(use, &words);
     use->whole = is_full ? WHOLE_REGISTERS_AAPCS : use->whole;
     return place;
 }
@@ -154,11 +154,11 @@ sj_parameter_place sj_parameter_place_next(sj_register_use *use, const sj_type_l
     case SJ_PASSED_NOWHERE:
         return (sj_parameter_place){.is_known = true};
     case SJ_PASSED_ADDRESS:
-        return take_address(use);
+        return assign_address(use);
     case SJ_PASSED_MEMORY:
-        return use->is_aapcs ? take_aapcs(use, layout) : take_stack(use, layout);
+        return use->is_aapcs ? assign_aapcs(use, layout) : assign_stack(use, layout);
     default:
-        return use->is_aapcs ? take_aapcs(use, layout) : take_words(use, layout);
+        return use->is_aapcs ? assign_aapcs(use, layout) : assign_words(use, layout);
     }
 }
 

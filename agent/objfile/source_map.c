@@ -40,14 +40,14 @@ static sj_status add_line(void *context, uint64_t address, const char *file, int
     return add_entry(context, address, file, true);
 }
 
-static sj_status take_source(void *context, uint64_t address, const char *file)
+static sj_status add_source(void *context, uint64_t address, const char *file)
 {
     return add_entry(context, address, file, false);
 }
 
 static sj_status read_file(sj_source_map *map, const char *path)
 {
-    const sj_symbol_visitor visitor = {.context = map, .line = add_line, .source = take_source};
+    const sj_symbol_visitor visitor = {.context = map, .line = add_line, .source = add_source};
     sj_symbol_file *file = NULL;
     if (sj_symbol_file_open(path, &file, NULL) != SJ_OK) {
         return SJ_OK;

@@ -50,10 +50,10 @@ static uint8_t section_of(uint32_t number, bool is_gnu)
     }
 }
 
-static sj_slice take(sj_reader *reader, uint64_t count, size_t element_bytes)
+static sj_slice read_slice(sj_reader *reader, uint64_t count, size_t element_bytes)
 {
     const size_t size = count * element_bytes; /* at most 2^32 slots, or 2^24 cells */
-    const uint8_t *data = sj_reader_take(reader, size);
+    const uint8_t *data = sj_read_bytes(reader, size);
     return (sj_slice){.data = data, .size = data != NULL ? size : 0};
 }
 
@@ -81,16 +81,16 @@ static sj_status read_tables(sj_slice bytes, index_tables *tables)
     if (tables->column_count > MOST_COLUMNS || tables->unit_count > tables->slot_count) {
         return SJ_ECORRUPT;
     }
-    const sj_slice ids = take(&reader, tables->slot_count, ID_BYTES);
-    const sj_slice rows = take(&reader, tables->slot_count, CELL_BYTES);
+    const sj_slice ids = read_slice(&reader, tables->slot_count, ID_BYTES);
+    const sj_slice rows = read_slice(&reader, tables->slot_count, CELL_BYTES);
     const uint64_t cells = (uint64_t)tables->unit_count * tables->column_count;
     tables->ids = sj_reader_of(ids.data, ids.size);
     tables->rows = sj_reader_of(rows.data, rows.size);
     for (uint32_t i = 0; i < tables->column_count; i++) {
         tables->sections[i] = section_of(sj_read_u32(&reader), version == GNU_VERSION);
     }
-    tables->offsets = take(&reader, cells, CELL_BYTES);
-    tables->sizes = take(&reader, cells, CELL_BYTES);
+    tables->offsets = read_slice(&reader, cells, CELL_BYTES);
+    tables->sizes = read_slice(&reader, cells, CELL_BYTES);
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 

@@ -267,7 +267,7 @@ static sj_status put_strings(extraction *made, const sj_split_unit *unit, unsign
     }
     sj_reader reader = sj_reader_of(part.data, part.size);
     if (version >= 5 && part.size != 0) {
-        sj_byte_buffer_put(offsets, sj_reader_take(&reader, STR_OFFSETS_HEADER),
+        sj_byte_buffer_put(offsets, sj_read_bytes(&reader, STR_OFFSETS_HEADER),
                            reader.bad ? 0 : STR_OFFSETS_HEADER);
     }
     *base = offsets->size;

@@ -6,7 +6,7 @@ enum {
     DEEPEST = 8,       /* levels of nested structures */
     MOST_MEMBERS = 64, /* types in registers have fewer members */
     MOST_STRIPPED = 32,
-    MOST_LOOKED_AT = 4096, /* DIEs for one layout */
+    MOST_EXAMINED = 4096, /* DIEs for one layout */
     WORD_BYTES = 8,
     MOST_BYTES = SJ_LAYOUT_WORDS * WORD_BYTES,
     /* Older versions of the header of libdw do not define these. */
@@ -19,18 +19,18 @@ typedef struct layout_walk {
     sj_type_layout layout;
     bool is_unknown;
     bool is_unaligned;
-    bool is_mixed; /* members are not only floating-point numbers of one size */
-    bool is_odd;   /* has vectors or wide floating-point numbers, which have their own rules */
-    bool is_cut;   /* the walk reached a limit: the layout is unknown */
+    bool is_mixed;      /* members are not only floating-point numbers of one size */
+    bool has_own_rules; /* has vectors or wide floating-point numbers, which have their own rules */
+    bool is_cut;        /* the walk reached a limit: the layout is unknown */
     uint32_t visited;
-    uint32_t looked_at;
+    uint32_t examined;
 } layout_walk;
 
 /* Counts a DIE. Returns false if the walk has reached its limit: types that contain many others
  * many times over would take for ever. */
-static bool may_look(layout_walk *walk)
+static bool may_visit(layout_walk *walk)
 {
-    walk->is_cut = walk->is_cut || ++walk->looked_at > MOST_LOOKED_AT;
+    walk->is_cut = walk->is_cut || ++walk->examined > MOST_EXAMINED;
     return !walk->is_cut;
 }
 
@@ -135,7 +135,7 @@ static void add_base(layout_walk *walk, Dwarf_Die *type, uint64_t offset)
         walk->is_mixed = true;
         add_word(walk, offset, bytes, bytes, SJ_WORD_WHOLE);
     } else {
-        walk->is_odd = walk->is_unknown = true; /* long double, _Complex, _Decimal */
+        walk->has_own_rules = walk->is_unknown = true; /* long double, _Complex, _Decimal */
     }
 }
 
@@ -146,9 +146,10 @@ static void add_array(layout_walk *walk, Dwarf_Die *type, uint64_t offset, int d
     Dwarf_Die element;
     Dwarf_Word whole = 0;
     Dwarf_Word part = 0;
-    walk->is_odd = walk->is_odd || dwarf_hasattr(type, DW_AT_GNU_vector);
-    if (walk->is_odd || !sj_type_of(type, &element) || dwarf_aggregate_size(type, &whole) != 0 ||
-        dwarf_aggregate_size(&element, &part) != 0 || part == 0) {
+    walk->has_own_rules = walk->has_own_rules || dwarf_hasattr(type, DW_AT_GNU_vector);
+    if (walk->has_own_rules || !sj_type_of(type, &element) ||
+        dwarf_aggregate_size(type, &whole) != 0 || dwarf_aggregate_size(&element, &part) != 0 ||
+        part == 0) {
         walk->is_unknown = true;
         return;
     }
@@ -201,7 +202,7 @@ static void add_members(layout_walk *walk, Dwarf_Die *type, uint64_t offset, int
         } else {
             add_type(walk, &of, offset + at, depth + 1);
         }
-    } while (!walk->is_unknown && may_look(walk) && dwarf_siblingof(&member, &member) == 0);
+    } while (!walk->is_unknown && may_visit(walk) && dwarf_siblingof(&member, &member) == 0);
 }
 
 static void add_type(layout_walk *walk, Dwarf_Die *of, uint64_t offset, int depth)
@@ -256,7 +257,7 @@ static uint64_t alignment_of_structure(layout_walk *walk, Dwarf_Die *type, int d
         }
         const uint64_t of_its = alignment_of(walk, &of, depth + 1);
         alignment = of_its > alignment ? of_its : alignment;
-    } while (may_look(walk) && dwarf_siblingof(&inner, &inner) == 0);
+    } while (may_visit(walk) && dwarf_siblingof(&inner, &inner) == 0);
     return alignment < MOST_BYTES ? alignment : MOST_BYTES;
 }
 
@@ -308,7 +309,7 @@ static bool is_copy(layout_walk *walk, Dwarf_Die *constructor, Dwarf_Die *class)
         is_to_class = is_reference && sj_type_of(&type, &type) && sj_type_strip(&type, &stripped) &&
                       stripped.addr == class->addr;
         count++;
-    } while (may_look(walk) && dwarf_siblingof(&parameter, &parameter) == 0);
+    } while (may_visit(walk) && dwarf_siblingof(&parameter, &parameter) == 0);
     return count == 1 && is_to_class;
 }
 
@@ -394,7 +395,7 @@ static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int langu
             return by_member;
         }
         passing = by_member == SJ_PASSED_UNKNOWN ? by_member : passing;
-    } while (may_look(walk) && dwarf_siblingof(&member, &member) == 0);
+    } while (may_visit(walk) && dwarf_siblingof(&member, &member) == 0);
     return walk->is_cut ? SJ_PASSED_UNKNOWN : passing;
 }
 
@@ -467,7 +468,7 @@ sj_type_layout sj_type_layout_of(Dwarf_Die *type, int language)
     }
     const bool is_large = bytes > MOST_BYTES;
     layout->real_count = walk.is_mixed || walk.is_unknown ? 0 : layout->real_count;
-    if (layout->is_aggregate && is_large && !walk.is_odd) {
+    if (layout->is_aggregate && is_large && !walk.has_own_rules) {
         layout->passing = SJ_PASSED_MEMORY;
     } else if (!walk.is_unknown && !is_large) {
         const bool has_gap = layout->words[0] == SJ_WORD_NONE ||

@@ -32,7 +32,7 @@ static uint8_t words_behind(const sj_typed_function *function, uint8_t place)
         }
         most = value->is_behind && end > most ? end : most;
         base = value->is_own     ? (uint32_t)SJ_PLACE_OWN_WORDS
-               : value->is_given ? (uint32_t)SJ_PLACE_GIVEN_WORDS
+               : value->is_given ? (uint32_t)SJ_PLACE_SRET_WORDS
                                  : base;
     }
     return (uint8_t)(base + (most + 7) / 8);

@@ -10,7 +10,7 @@ enum {
     MOST_ENUMERATORS = 4096,
     MOST_FIELDS = 64, /* fields of one structure */
     /* Fields for one parameter, or members in the search for one. */
-    MOST_LOOKED_AT = 4096,
+    MOST_EXAMINED = 4096,
     DEEPEST = 4,
     WORD_BYTES = 8,
     MOST_BEHIND = 128 /* bytes recorded of what a parameter points to */
@@ -23,7 +23,7 @@ typedef struct value_maker {
     bool is_result;
     /* The result whose registers contain the value; NULL: the value is elsewhere. */
     const sj_typed_result *result;
-    int looked_at;
+    int examined;
 } value_maker;
 
 /* How one value is recorded. */
@@ -119,7 +119,7 @@ static bool has_member_at(Dwarf_Die *type, const char *name, uint64_t wanted)
 {
     Dwarf_Die member;
     uint64_t offset = 0;
-    int looked_at = 0;
+    int examined = 0;
     if (dwarf_child(type, &member) != 0) {
         return false;
     }
@@ -127,7 +127,7 @@ static bool has_member_at(Dwarf_Die *type, const char *name, uint64_t wanted)
         if (dwarf_tag(&member) == DW_TAG_member && strcmp(name_of(&member), name) == 0) {
             return sj_type_member_offset(&member, &offset) && offset == wanted;
         }
-    } while (++looked_at < MOST_LOOKED_AT && dwarf_siblingof(&member, &member) == 0);
+    } while (++examined < MOST_EXAMINED && dwarf_siblingof(&member, &member) == 0);
     return false;
 }
 
@@ -235,7 +235,7 @@ static uint32_t count_arguments(const sj_typed_function *function)
     return count;
 }
 
-static bool has_room(const value_maker *maker)
+static bool has_space(const value_maker *maker)
 {
     return maker->is_result || count_arguments(maker->function) < SJ_VALUE_LAST_POSITION;
 }
@@ -319,7 +319,7 @@ static sj_status add_halves(value_maker *maker, const char *name, Dwarf_Die *of,
                             uint64_t offset)
 {
     const bool is_signed = sj_type_number(type, DW_AT_encoding, 0) == DW_ATE_signed;
-    for (uint32_t i = 0; i < 2 && has_room(maker); i++) {
+    for (uint32_t i = 0; i < 2 && has_space(maker); i++) {
         char half[NAME_BYTES];
         uint32_t from_byte = 0;
         const uint8_t word =
@@ -377,7 +377,7 @@ static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *typ
         }
         snprintf(full, sizeof(full), "%s.%s", name, name_of(&member));
         SJ_TRY(add_any(maker, full, &of, offset + at, depth + 1));
-    } while (has_room(maker) && ++visited < MOST_FIELDS && ++maker->looked_at < MOST_LOOKED_AT &&
+    } while (has_space(maker) && ++visited < MOST_FIELDS && ++maker->examined < MOST_EXAMINED &&
              dwarf_siblingof(&member, &member) == 0);
     return SJ_OK;
 }
@@ -390,7 +390,7 @@ static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, ui
     const sj_parameter_place *place = maker->place;
     const sj_typed_value unheld = {.state =
                                        place->is_known ? SJ_TYPED_UNSUPPORTED : SJ_TYPED_UNKNOWN};
-    if (!has_room(maker)) {
+    if (!has_space(maker)) {
         return SJ_OK;
     }
     if (!sj_type_strip(of, &type)) {
@@ -433,7 +433,7 @@ static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
     if (shape.kind == SJ_VALUE_STRING) { /* the text it points to would be another place */
         shape.kind = SJ_VALUE_POINTER;
     }
-    if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_room(maker) ||
+    if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_space(maker) ||
         (result != NULL && !sj_result_piece(result->layout, result->is_aapcs, offset, &offset))) {
         return SJ_OK;
     }
@@ -454,7 +454,7 @@ static uint64_t vector_element(Dwarf_Die *type)
     Dwarf_Die child;
     Dwarf_Die of;
     Dwarf_Die stripped;
-    int looked_at = 0;
+    int examined = 0;
     if (!begins_with(name_of(type), "vector<") || dwarf_child(type, &child) != 0 ||
         sj_type_number(type, DW_AT_byte_size, 0) != VECTOR_BYTES) {
         return 0;
@@ -465,7 +465,7 @@ static uint64_t vector_element(Dwarf_Die *type)
                        ? sj_type_number(&stripped, DW_AT_byte_size, WORD_BYTES)
                        : 0;
         }
-    } while (++looked_at < MOST_LOOKED_AT && dwarf_siblingof(&child, &child) == 0);
+    } while (++examined < MOST_EXAMINED && dwarf_siblingof(&child, &child) == 0);
     return 0;
 }
 
@@ -480,7 +480,7 @@ static sj_status add_vector(value_maker *maker, const char *name, Dwarf_Die *typ
                                   .is_given = maker->place->is_given,
                                   .divided_by = (uint32_t)element};
     snprintf(full, sizeof(full), "%s.size()", name);
-    return has_room(maker) ? add_value(maker, full, type, &value, NULL) : SJ_OK;
+    return has_space(maker) ? add_value(maker, full, type, &value, NULL) : SJ_OK;
 }
 
 static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_Die *type,
@@ -522,7 +522,7 @@ static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_
     }
     do {
         SJ_TRY(add_member_behind(maker, name, &member, offset, depth));
-    } while (has_room(maker) && ++visited < MOST_FIELDS && ++maker->looked_at < MOST_LOOKED_AT &&
+    } while (has_space(maker) && ++visited < MOST_FIELDS && ++maker->examined < MOST_EXAMINED &&
              dwarf_siblingof(&member, &member) == 0);
     return SJ_OK;
 }
@@ -577,7 +577,7 @@ static sj_status add_halves_of_result(value_maker *maker, Dwarf_Die *of, Dwarf_D
 {
     static const char *const names[] = {SJ_TYPED_RESULT ".low", SJ_TYPED_RESULT ".high"};
     const bool is_signed = sj_type_number(type, DW_AT_encoding, 0) == DW_ATE_signed;
-    for (uint32_t i = 0; i < 2 && has_room(maker); i++) {
+    for (uint32_t i = 0; i < 2 && has_space(maker); i++) {
         const uint32_t kind = i == 1 && is_signed ? SJ_VALUE_LONG : SJ_VALUE_ULONG;
         const sj_typed_value value = {.place =
                                           sj_value_descriptor(SJ_VALUE_RESULT, SJ_VALUE_STRING),

@@ -219,10 +219,10 @@ static sj_status record_called(search *state, uint32_t node, const sj_code *firs
     return SJ_OK;
 }
 
-static sj_status take_gap(search *state, record_run *take, size_t start, size_t end)
+static sj_status run_gap(search *state, record_run *run, size_t start, size_t end)
 {
     const sj_code *first = state->module->codes + start;
-    return start < end ? take(state, node_at(state, first->at), first, end - start) : SJ_OK;
+    return start < end ? run(state, node_at(state, first->at), first, end - start) : SJ_OK;
 }
 
 /* Some ranges, each with the code before it. The last piece includes the code after all ranges. */
@@ -234,7 +234,7 @@ typedef struct walk_piece {
 
 typedef struct code_walk {
     search *state;
-    record_run *take;
+    record_run *run;
     walk_piece *pieces;
     uint32_t piece_count;
 } code_walk;
@@ -253,15 +253,15 @@ static sj_status walk_ranges(void *context, uint32_t number)
     for (size_t i = piece->first; i < piece->last; i++) {
         const sj_code_range *range = &module->ranges[i];
         piece->state.range = (uint32_t)i;
-        SJ_TRY(take_gap(&piece->state, walk->take, gap, range->first_code));
+        SJ_TRY(run_gap(&piece->state, walk->run, gap, range->first_code));
         if (range->code_count > 0) {
-            SJ_TRY(walk->take(&piece->state, range->parent, module->codes + range->first_code,
-                              range->code_count));
+            SJ_TRY(walk->run(&piece->state, range->parent, module->codes + range->first_code,
+                             range->code_count));
         }
         gap = code_behind(module, i);
     }
     return piece->last == module->range_count
-               ? take_gap(&piece->state, walk->take, gap, module->code_count)
+               ? run_gap(&piece->state, walk->run, gap, module->code_count)
                : SJ_OK;
 }
 
@@ -295,11 +295,11 @@ static sj_status join_links(search *state, const sj_links *more)
     return SJ_OK;
 }
 
-static sj_status for_all_code(search *state, record_run *take)
+static sj_status for_all_code(search *state, record_run *run)
 {
     const sj_module *module = state->module;
     const uint32_t most = sj_pieces_count(module->threads);
-    code_walk walk = {.state = state, .take = take, .pieces = calloc(most, sizeof(*walk.pieces))};
+    code_walk walk = {.state = state, .run = run, .pieces = calloc(most, sizeof(*walk.pieces))};
     if (walk.pieces == NULL) {
         return SJ_ENOMEM;
     }

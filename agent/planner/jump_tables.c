@@ -169,7 +169,7 @@ static bool is_switch(const sj_module *module, const table_entry *entries, size_
     return is_found;
 }
 
-static sj_status take_entry(table_reader *reader, uint32_t range_index, const table_entry *entry)
+static sj_status add_entry(table_reader *reader, uint32_t range_index, const table_entry *entry)
 {
     sj_module *module = reader->module;
     sj_mark(module, entry->target, false);
@@ -199,7 +199,7 @@ static sj_status read_table(table_reader *reader, const sj_jump_table *table, ui
     }
     for (size_t i = 0; i < reader->count; i++) {
         if (reader->entries[i].kind != ENTRY_OTHER) {
-            SJ_TRY(take_entry(reader, table->range, &reader->entries[i]));
+            SJ_TRY(add_entry(reader, table->range, &reader->entries[i]));
         }
     }
     range->has_table = true;

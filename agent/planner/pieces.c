@@ -25,7 +25,7 @@ static void note_failure(pieces *work, uint32_t piece, sj_status status)
     pthread_mutex_unlock(&work->mutex);
 }
 
-static void *take_pieces(void *context)
+static void *run_pieces(void *context)
 {
     pieces *work = context;
     for (;;) {
@@ -48,7 +48,7 @@ static uint32_t start_threads(pieces *work, pthread_t threads[], uint32_t wanted
     uint32_t started = 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < wanted && pthread_create(&threads[started], NULL, take_pieces, work) == 0) {
+    while (started < wanted && pthread_create(&threads[started], NULL, run_pieces, work) == 0) {
         started++;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -70,7 +70,7 @@ sj_status sj_pieces_run(uint32_t threads, uint32_t count, sj_piece_run *run, voi
     const uint32_t useful = most < count ? most : count;
     pthread_mutex_init(&work.mutex, NULL);
     const uint32_t started = useful > 1 ? start_threads(&work, others, useful - 1) : 0;
-    take_pieces(&work);
+    run_pieces(&work);
     for (uint32_t i = 0; i < started; i++) {
         pthread_join(others[i], NULL);
     }

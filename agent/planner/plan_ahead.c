@@ -32,10 +32,10 @@ static bool claim_place(const sj_plan_ahead *ahead)
     while (places_used == PLANS_AT_ONCE && !ahead->is_given_up) {
         pthread_cond_wait(&place_freed, &places_mutex);
     }
-    const bool is_taken = places_used < PLANS_AT_ONCE;
-    places_used += is_taken;
+    const bool is_pool_slot = places_used < PLANS_AT_ONCE;
+    places_used += is_pool_slot;
     pthread_mutex_unlock(&places_mutex);
-    return is_taken;
+    return is_pool_slot;
 }
 
 static void free_place(void)

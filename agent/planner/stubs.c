@@ -10,7 +10,7 @@
 
 enum { OPERATION_MAX_BYTES = 64, LONG_JUMP_BYTES = 5, LONG_JUMP_IF_BYTES = 6, MODRM_REG_SHIFT = 3 };
 
-static sj_writer operation_room(sj_builder *builder)
+static sj_writer reserve_operation(sj_builder *builder)
 {
     if (builder->status == SJ_OK) {
         builder->status = sj_array_reserve(&builder->operations, &builder->operations_capacity,
@@ -23,7 +23,7 @@ static sj_writer operation_room(sj_builder *builder)
 
 static sj_writer begin_operation(sj_builder *builder, sj_plan_operation operation)
 {
-    sj_writer writer = operation_room(builder);
+    sj_writer writer = reserve_operation(builder);
     sj_write_u8(&writer, (uint8_t)operation);
     return writer;
 }
@@ -241,7 +241,7 @@ static void append_operations(sj_builder *builder, const sj_builder *made, size_
 /* A stub number may be longer if more stubs precede the stub. */
 static void append_number(sj_builder *builder, uint32_t stub)
 {
-    sj_writer writer = operation_room(builder);
+    sj_writer writer = reserve_operation(builder);
     write_stub(builder, &writer, stub);
     builder->operations_bytes += writer.bad ? 0 : sj_writer_used(&writer);
 }

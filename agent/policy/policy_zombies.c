@@ -6,7 +6,7 @@
 
 enum { OBJECTS_MOST = 1000000 };
 enum { KIB = 1024 };
-enum { QUARANTINE_BLOCKS = 4096, QUARANTINE_KIB = 16 << 10 };
+enum { DELAYED_BLOCKS = 4096, DELAYED_KIB = 16 << 10 };
 enum { SLOTS_LEAST = 16, SLOTS_MOST = 1000000, ONE_IN_MOST = 1000000000, REPORTS_MOST = 100000 };
 
 #define MEMORY_LEAST (UINT64_C(1) << 20)
@@ -55,29 +55,29 @@ static const sj_policy_key guard_keys[] = {
     {"class", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_guard, classes)}};
 
 static const sj_policy_key quarantine_keys[] = {
-    {"blocks", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, quarantine_blocks),
-     .least = SLOTS_LEAST, .most = OBJECTS_MOST},
-    {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_zombie_settings, quarantine_kib), .least = MEMORY_LEAST,
+    {"blocks", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, delayed_blocks), .least = SLOTS_LEAST,
+     .most = OBJECTS_MOST},
+    {"memory", SJ_KEY_SIZE, SJ_MEMBER(sj_zombie_settings, delayed_kib), .least = MEMORY_LEAST,
      .most = MEMORY_MOST, .unit = KIB}};
 
-static void use_quarantine(sj_zombie_settings *settings)
+static void use_delayed_free(sj_zombie_settings *settings)
 {
-    if (settings->quarantine_kib == 0) {
-        settings->quarantine_kib = QUARANTINE_KIB;
+    if (settings->delayed_kib == 0) {
+        settings->delayed_kib = DELAYED_KIB;
     }
-    if (settings->quarantine_blocks == 0) {
-        settings->quarantine_blocks = QUARANTINE_BLOCKS;
+    if (settings->delayed_blocks == 0) {
+        settings->delayed_blocks = DELAYED_BLOCKS;
     }
 }
 
-static sj_status read_quarantine(sj_policy_reader *reader, void *target, json_t *value)
+static sj_status read_delayed_free(sj_policy_reader *reader, void *target, json_t *value)
 {
     sj_zombie_settings *settings = target;
     if (json_is_false(value)) {
-        settings->quarantine_kib = 0;
+        settings->delayed_kib = 0;
         return SJ_OK;
     }
-    use_quarantine(settings);
+    use_delayed_free(settings);
     return json_is_true(value)
                ? SJ_OK
                : sj_policy_object(reader, value, settings, SJ_KEY_LIST(quarantine_keys));
@@ -91,12 +91,12 @@ static sj_status read_vtables(sj_policy_reader *reader, void *target, json_t *va
     SJ_TRY(sj_policy_boolean(reader, value, &is_true));
     settings->vtables = is_true;
     if (is_true) {
-        use_quarantine(settings);
+        use_delayed_free(settings);
     }
     return SJ_OK;
 }
 
-static const char *const on_use_words[] = {"go_on", "stop"};
+static const char *const on_use_words[] = {"continue", "stop"};
 static const sj_policy_key heap_keys[] = {
     {"one_in", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, one_in), .least = 1,
      .most = ONE_IN_MOST},
@@ -107,13 +107,13 @@ static const sj_policy_key heap_keys[] = {
     {"stack_bytes", SJ_KEY_NUMBER, SJ_MEMBER(sj_zombie_settings, stack_bytes),
      .most = SJ_ZOMBIE_STACK_BYTES},
     {"guard", SJ_KEY_OBJECT, SJ_MEMBER(sj_zombie_settings, guard), SJ_KEYS(guard_keys)},
-    {"quarantine", SJ_KEY_CUSTOM, .parse = read_quarantine},
+    {"delayed_free", SJ_KEY_CUSTOM, .parse = read_delayed_free},
     {"vtables", SJ_KEY_CUSTOM, .parse = read_vtables},
     {"on_use", SJ_KEY_WORD, SJ_MEMBER(sj_zombie_settings, on_use), SJ_WORDS(on_use_words)}};
 
 static sj_status read_heap(sj_policy_reader *reader, void *target, json_t *value)
 {
-    static const char *const instead[] = {"guard", "quarantine", "vtables"};
+    static const char *const instead[] = {"guard", "delayed_free", "vtables"};
     sj_zombie_settings *settings = target;
     if (json_is_boolean(value)) {
         settings->one_in = json_is_true(value) ? 1 : 0;
@@ -150,7 +150,7 @@ static const sj_policy_key queue_keys[] = {
     {"age", SJ_KEY_TIME, SJ_MEMBER(sj_zombie_objects, queue_age_ms), .least = NS_PER_MS,
      .unit = NS_PER_MS}};
 
-static const char *const object_use_words[] = {"go_on", "stop", "free"};
+static const char *const object_use_words[] = {"continue", "stop", "free"};
 static const sj_policy_key object_keys[] = {
     {"on", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_zombie_objects, is_on)},
     {"classes", SJ_KEY_NAMES, SJ_MEMBER(sj_zombie_objects, classes)},

@@ -115,7 +115,7 @@ static uint8_t next_place(signature_reader *reader, uint32_t kind)
                : 0;
 }
 
-static void take_structure(signature_reader *reader)
+static void place_structure(signature_reader *reader)
 {
     if (reader->convention == SJ_CONVENTION_AAPCS64) {
         (void)next_place(reader, SJ_VALUE_POINTER);
@@ -129,7 +129,7 @@ static sj_status place_parameter(signature_reader *reader, uint32_t kind, bool i
                                  const named_parameter *named)
 {
     if (kind == KIND_STRUCT) {
-        take_structure(reader);
+        place_structure(reader);
         return SJ_OK;
     }
     const uint8_t place = next_place(reader, kind);

@@ -39,7 +39,7 @@ static bool is_recursive(const mutex_words *mutex)
     return mutex->kind == PTHREAD_MUTEX_RECURSIVE_NP;
 }
 
-static int look_at_oneself(struct dl_phdr_info *info, size_t size, void *context)
+static int note_own_object(struct dl_phdr_info *info, size_t size, void *context)
 {
     own_locks *own = context;
     const uint8_t *global = dlsym(RTLD_DEFAULT, "_rtld_global");
@@ -65,7 +65,7 @@ static bool find_own(own_locks *own)
     sj_remote_module loader;
     const uint64_t global = (uint64_t)(uintptr_t)dlsym(RTLD_DEFAULT, "_rtld_global");
     *own = (own_locks){0};
-    (void)dl_iterate_phdr(look_at_oneself, own);
+    (void)dl_iterate_phdr(note_own_object, own);
     if (own->first == 0 || sj_remote_module_find(getpid(), "ld-", &loader) != SJ_OK) {
         return false;
     }

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static void take_numbers(const char *line, sj_proc_status *facts)
+static void parse_numbers(const char *line, sj_proc_status *facts)
 {
     unsigned first = 0;
     unsigned second = 0;
@@ -27,7 +27,7 @@ static void take_numbers(const char *line, sj_proc_status *facts)
     }
 }
 
-static void take_line(const char *line, sj_proc_status *facts)
+static void parse_line(const char *line, sj_proc_status *facts)
 {
     if (sscanf(line, "Name:\t%63[^\n]", facts->name) == 1 ||
         sscanf(line, "State:\t%c", &facts->state) == 1 ||
@@ -39,7 +39,7 @@ static void take_line(const char *line, sj_proc_status *facts)
         sscanf(line, "Seccomp_filters:\t%u", &facts->seccomp_filters) == 1) {
         return;
     }
-    take_numbers(line, facts);
+    parse_numbers(line, facts);
 }
 
 static sj_status read_status(pid_t pid, sj_proc_status *facts)
@@ -53,7 +53,7 @@ static sj_status read_status(pid_t pid, sj_proc_status *facts)
         return SJ_ENOTFOUND;
     }
     while (fgets(line, sizeof(line), file) != NULL) {
-        take_line(line, facts);
+        parse_line(line, facts);
     }
     fclose(file);
     return SJ_OK;

@@ -57,7 +57,7 @@ static bool is_in_locker(const safe_search *search, uint64_t pc)
     return false;
 }
 
-bool sj_safepoint_has_room(const sj_tracee *target, uint64_t sp)
+bool sj_safepoint_has_space(const sj_tracee *target, uint64_t sp)
 {
     sj_remote_range stack;
     bool grows = false;
@@ -85,7 +85,7 @@ static sj_status is_safe(const safe_search *search, size_t thread, bool *safe)
     sj_stack_copy copy;
     *safe = false;
     SJ_TRY(
-        sj_stack_copy_take(search->target, search->target->threads[thread].tid, COPY_BYTES, &copy));
+        sj_stack_copy_read(search->target, search->target->threads[thread].tid, COPY_BYTES, &copy));
     if (copy.state.in_syscall
             ? !sj_inferior_call_is_allowed(copy.state.syscall)
             : is_in(&search->libc, copy.state.pc) || is_in(&search->loader, copy.state.pc)) {
@@ -93,7 +93,7 @@ static sj_status is_safe(const safe_search *search, size_t thread, bool *safe)
         return SJ_OK;
     }
     const size_t count = sj_unwinder_walk(search->unwinder, &copy, frames, FRAMES_MAX);
-    *safe = sj_safepoint_has_room(search->target, copy.state.sp);
+    *safe = sj_safepoint_has_space(search->target, copy.state.sp);
     for (size_t i = 0; i < count && *safe; i++) {
         *safe = !may_hold_lock(search, &frames[i], i == 0, copy.state.in_syscall);
     }

@@ -11,6 +11,6 @@
 SJ_MUST_CHECK sj_status sj_safepoint_find(sj_tracee *target, sj_unwinder *unwinder, size_t *thread);
 
 /* True if a stopped thread has enough stack below `sp` for sj_inferior_call_run. */
-bool sj_safepoint_has_room(const sj_tracee *target, uint64_t sp);
+bool sj_safepoint_has_space(const sj_tracee *target, uint64_t sp);
 
 #endif

@@ -238,18 +238,18 @@ static sj_status seize_new(sj_tracee *target, bool *found)
 /* Raises this thread's priority while a whole process waits for it. With more runnable threads than
  * cores, the scheduler would suspend this thread for many milliseconds. Without permission, the
  * priority stays the same. */
-static void hurry(sj_tracee *target)
+static void boost(sj_tracee *target)
 {
     const struct sched_param first = {.sched_priority = 1};
-    target->hurries = target->hurries || (sched_getscheduler(0) == SCHED_OTHER &&
-                                          sched_setscheduler(0, SCHED_FIFO, &first) == 0);
+    target->is_boosted = target->is_boosted || (sched_getscheduler(0) == SCHED_OTHER &&
+                                                sched_setscheduler(0, SCHED_FIFO, &first) == 0);
 }
 
-static void calm_down(sj_tracee *target)
+static void end_boost(sj_tracee *target)
 {
     const struct sched_param usual = {.sched_priority = 0};
-    if (target->hurries) {
-        target->hurries = false;
+    if (target->is_boosted) {
+        target->is_boosted = false;
         (void)sched_setscheduler(0, SCHED_OTHER, &usual);
     }
 }
@@ -273,7 +273,7 @@ static sj_status stop_all(sj_tracee *target)
 
 sj_status sj_tracee_stop_all(sj_tracee *target, sj_error *error)
 {
-    hurry(target);
+    boost(target);
     target->resumed_ns = 0;
     const sj_status status = stop_all(target);
     if (status == SJ_OK) {
@@ -319,7 +319,7 @@ static void resume_until(sj_tracee *target, size_t kept)
     }
     target->resumed_ns =
         target->resumed_ns == 0 ? sj_clock_ns(CLOCK_MONOTONIC) : target->resumed_ns;
-    calm_down(target);
+    end_boost(target);
 }
 
 void sj_tracee_resume_all(sj_tracee *target)

@@ -29,7 +29,7 @@ typedef struct sj_tracee {
     uint64_t resumed_ns;
     bool replaced; /* the process executed another program while it was traced */
     /* the tracer has raised its own priority, which it does while all threads are stopped */
-    bool hurries;
+    bool is_boosted;
 } sj_tracee;
 
 /* sj_tracee_lock and sj_tracee_unlock bracket the use of a target. They are needed if several

@@ -160,7 +160,7 @@ void sj_unwinder_free(sj_unwinder *unwinder)
     }
 }
 
-sj_status sj_stack_copy_take(const sj_tracee *target, pid_t tid, size_t limit, sj_stack_copy *copy)
+sj_status sj_stack_copy_read(const sj_tracee *target, pid_t tid, size_t limit, sj_stack_copy *copy)
 {
     *copy = (sj_stack_copy){.tid = tid};
     SJ_TRY(sj_registers_get(tid, &copy->state));
@@ -195,7 +195,7 @@ static void keep_registers(sj_unwinder *unwinder, Dwfl_Frame *state, uint64_t pc
     unwinder->is_stub_behind = is_behind;
 }
 
-static int take_frame(Dwfl_Frame *state, void *context)
+static int add_frame(Dwfl_Frame *state, void *context)
 {
     sj_unwinder *unwinder = context;
     Dwarf_Addr pc = 0;
@@ -262,7 +262,7 @@ size_t sj_unwinder_walk(sj_unwinder *unwinder, const sj_stack_copy *copy, sj_nat
         unwinder->is_first = true;
         unwinder->is_in_stub = false;
         unwinder->came_to_end =
-            dwfl_getthread_frames(unwinder->dwfl, copy->tid, take_frame, unwinder) == DWARF_CB_OK;
+            dwfl_getthread_frames(unwinder->dwfl, copy->tid, add_frame, unwinder) == DWARF_CB_OK;
         if (!unwinder->is_in_stub || !leave_stub(unwinder)) {
             break;
         }

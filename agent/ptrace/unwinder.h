@@ -42,7 +42,7 @@ void sj_unwinder_free(sj_unwinder *unwinder);
 
 /* Copies a stopped thread's state and at most `limit` bytes of its stack. sj_unwinder_walk reads
  * the rest from the living process. Free with sj_stack_copy_deinit. */
-SJ_MUST_CHECK sj_status sj_stack_copy_take(const sj_tracee *target, pid_t tid, size_t limit,
+SJ_MUST_CHECK sj_status sj_stack_copy_read(const sj_tracee *target, pid_t tid, size_t limit,
                                            sj_stack_copy *copy);
 void sj_stack_copy_deinit(sj_stack_copy *copy);
 

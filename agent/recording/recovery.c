@@ -207,7 +207,7 @@ static sj_status end_session(recovery_state *recovery, sj_recovery_result *resul
                                 .lost_calls = lost_calls,
                                 .lost_events = writer.block_lost_events + writer.gap_events,
                                 .blocks = writer.blocks};
-    sj_clock_take_pair(recovery->journal.data->ns_per_tick, &finish.clock);
+    sj_clock_read_pair(recovery->journal.data->ns_per_tick, &finish.clock);
     sj_status status = drain.failure;
     if (status == SJ_OK) {
         status = sj_clock_frame_send(recovery->writer, &recovery->device, &finish.clock);

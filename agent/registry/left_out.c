@@ -159,7 +159,7 @@ size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice)
 
 /* Moves the muted methods to the front and returns how many there are. */
 static size_t find_muted(sj_registry *registry, uint64_t process, uint32_t *methods, size_t count,
-                         bool is_taken)
+                         bool unmutes)
 {
     size_t muted = 0;
     pthread_mutex_lock(&registry->mutex);
@@ -168,7 +168,7 @@ static size_t find_muted(sj_registry *registry, uint64_t process, uint32_t *meth
         sj_registry_class *class = find_owner(registry, function);
         const size_t place = find_place(registry, class, process, function);
         if (class != NULL && place != class->left_out_count && class->left_out[place].is_muted) {
-            if (is_taken) {
+            if (unmutes) {
                 class->left_out[place] = class->left_out[--class->left_out_count];
             }
             methods[i] = methods[muted];
@@ -185,8 +185,8 @@ size_t sj_registry_find_muted(sj_registry *registry, uint64_t process, uint32_t 
     return find_muted(registry, process, methods, count, false);
 }
 
-size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
-                              size_t count)
+size_t sj_registry_unmute_found(sj_registry *registry, uint64_t process, uint32_t *methods,
+                                size_t count)
 {
     return find_muted(registry, process, methods, count, true);
 }

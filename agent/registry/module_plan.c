@@ -66,7 +66,7 @@ static sj_status find_types(function_choice *choice, const char *name, uint64_t 
 
 /* Notes the types of a function and lists the places of its values. Sets `*complete` to false if
  * some values have no place. */
-static sj_status take_types(function_choice *choice, const char *name, uint64_t offset,
+static sj_status note_types(function_choice *choice, const char *name, uint64_t offset,
                             uint8_t limit, uint8_t places[SJ_PLACES_PER_FUNCTION], bool *complete)
 {
     sj_found_types *found = choice->found;
@@ -107,7 +107,7 @@ static sj_status list_types(function_choice *choice, const char *name, uint64_t 
         return SJ_OK;
     }
     const sj_status status =
-        take_types(choice, name, offset, longest_texts(rules, typed), places, &complete);
+        note_types(choice, name, offset, longest_texts(rules, typed), places, &complete);
     if (status != SJ_OK && status != SJ_ENOTFOUND && status != SJ_EUNSUPPORTED) {
         return status;
     }
@@ -263,7 +263,7 @@ static sj_status list_late_values(void *context, const char *name, uint64_t offs
     return list_results(choice, name, offset, true, places);
 }
 
-sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset)
+sj_typed_function *sj_found_types_pop(sj_found_types *types, uint64_t offset)
 {
     /* a plan's functions are ordered by offset */
     const size_t low = SJ_BISECT(0, types->count, i, types->items[i].offset < offset);

@@ -21,7 +21,7 @@ typedef struct sj_found_types {
 
 /* Removes and returns the types of the function at `offset`; NULL: unknown. The caller owns the
  * result. */
-sj_typed_function *sj_found_types_take(sj_found_types *types, uint64_t offset);
+sj_typed_function *sj_found_types_pop(sj_found_types *types, uint64_t offset);
 void sj_found_types_deinit(sj_found_types *types);
 
 typedef struct sj_module_plan_options {

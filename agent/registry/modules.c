@@ -192,7 +192,7 @@ sj_status sj_registry_keep_types(const sj_registry *registry, const sj_registry_
     sj_status status = SJ_OK;
     for (uint32_t i = 0; i < plan->function_count && status == SJ_OK; i++) {
         const uint32_t id = entry->first_function + i;
-        sj_typed_function *typed = sj_found_types_take(types, functions[i].offset);
+        sj_typed_function *typed = sj_found_types_pop(types, functions[i].offset);
         if (typed != NULL && sj_value_rules_typed(values, id) == NULL) {
             status = sj_types_report_add(&report, functions[i].offset, typed);
         }
@@ -362,15 +362,15 @@ sj_status sj_registry_plan_imports_locked(sj_registry *registry, const sj_plan_r
 }
 
 sj_status sj_registry_plan_module(sj_registry *registry, const sj_plan_request *request,
-                                  sj_plan_answer *answer)
+                                  sj_plan_reply *reply)
 {
     sj_registry_module *entry = NULL;
     SJ_TRY(sj_registry_read_classes(registry, request->process, request->module, request->path));
     pthread_mutex_lock(&registry->mutex);
     const sj_status status = sj_registry_plan_locked(registry, request, &entry);
     if (status == SJ_OK) {
-        answer->first_function = entry->first_function;
-        snprintf(answer->plan_path, sizeof(answer->plan_path), "%s", entry->plan_path);
+        reply->first_function = entry->first_function;
+        snprintf(reply->plan_path, sizeof(reply->plan_path), "%s", entry->plan_path);
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;

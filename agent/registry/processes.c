@@ -149,7 +149,7 @@ static sj_status add_process_locked(sj_registry *registry, pid_t pid, pid_t pare
         return SJ_OK;
     }
     SJ_TRY(sj_registry_inherit_mappings(registry, parent_number, *number, now_ticks));
-    return sj_registry_inherit_put_in(registry, parent_number, *number, now_ticks);
+    return sj_registry_inherit_replaced(registry, parent_number, *number, now_ticks);
 }
 
 sj_status sj_registry_add_process(sj_registry *registry, pid_t pid, pid_t parent_pid,

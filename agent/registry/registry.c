@@ -62,7 +62,7 @@ void sj_registry_free(sj_registry *registry)
     sj_method_code_deinit(&registry->method_code);
     free(registry->descendants);
     sj_method_names_deinit(&registry->method_names);
-    sj_put_in_methods_deinit(&registry->put_in);
+    sj_replaced_methods_deinit(&registry->replaced_methods);
     for (size_t i = 0; i < registry->named_count; i++) {
         free(registry->named[i].name);
     }

@@ -134,22 +134,22 @@ typedef struct sj_plan_request {
     uint64_t asked_ns; /* CLOCK_MONOTONIC */
 } sj_plan_request;
 
-typedef struct sj_plan_answer {
+typedef struct sj_plan_reply {
     uint32_t first_function;
     char plan_path[PATH_MAX];
     /* plan of generated code, instead of a file; owned by the receiver; else zeroed */
     sj_plan plan;
-} sj_plan_answer;
+} sj_plan_reply;
 
 /* Answers a MODULE request. Plans the module, once per session and build-id, and sends Module and
  * Mapping frames. Blocks for up to some seconds for large modules that are not cached.
  *
- * SJ_OK: `*answer` is filled. SJ_EAGAIN: the plan is being made and the process may still wait;
+ * SJ_OK: `*reply` is filled. SJ_EAGAIN: the plan is being made and the process may still wait;
  * ask again with the same request. SJ_EUNSUPPORTED: the selection excludes the module, it cannot be
  * planned, or its plan is late. */
 SJ_MUST_CHECK sj_status sj_registry_plan_module(sj_registry *registry,
                                                 const sj_plan_request *request,
-                                                sj_plan_answer *answer);
+                                                sj_plan_reply *reply);
 
 /* State of a function under a new selection, indexed by function id. */
 typedef enum sj_function_state {
@@ -224,14 +224,14 @@ void sj_registry_end_review(sj_registry *registry);
  * hooks yet. SJ_EUNSUPPORTED: there are none, or no review was begun. */
 SJ_MUST_CHECK sj_status sj_registry_review_module(sj_registry *registry,
                                                   const sj_plan_request *request,
-                                                  sj_plan_answer *answer);
+                                                  sj_plan_reply *reply);
 
 /* Answers an IMPORTS request like sj_registry_plan_module; in a review, with the imports that have
  * no hooks yet. SJ_EUNSUPPORTED: there are none, the module's plan includes them, or library calls
  * are not wanted. */
 SJ_MUST_CHECK sj_status sj_registry_plan_imports(sj_registry *registry,
                                                  const sj_plan_request *request,
-                                                 sj_plan_answer *answer);
+                                                 sj_plan_reply *reply);
 
 /* Updates SJ_LINK_RUNTIME bits to the current selection: library calls, system classes, and
  * ancestors of classes. The latter two concern runtimes that show their classes. Returns the other
@@ -257,14 +257,14 @@ SJ_MUST_CHECK sj_status sj_registry_add_methods(sj_registry *registry, uint64_t 
                                                 uint8_t *wanted);
 
 /* The answer to an agent about a container. */
-typedef struct sj_container_answer {
+typedef struct sj_container_reply {
     bool has_lines;
     uint32_t first_function; /* function id of token 1 */
     uint32_t count;          /* number of tokens */
     uint8_t *wanted;         /* (count + 7) / 8 bytes, one bit per token; the caller frees them */
     const sj_link_method_values *values; /* borrowed; valid as long as the registry */
     uint32_t value_count;
-} sj_container_answer;
+} sj_container_reply;
 
 /* Adds the methods of a container that a runtime of a process has loaded as functions of a module,
  * once per session and module id. Reads the file. Sends Module and Mapping frames.
@@ -274,10 +274,10 @@ typedef struct sj_container_answer {
 SJ_MUST_CHECK sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
                                                   const sj_link_container *container,
                                                   const char *path, uint64_t now_ticks,
-                                                  sj_container_answer *answer);
+                                                  sj_container_reply *reply);
 
 /* The answer about a Java class. */
-typedef struct sj_class_answer {
+typedef struct sj_class_reply {
     uint32_t first_function; /* function id of the first method */
     uint32_t count;          /* number of methods */
     uint32_t rewritten;      /* number of methods with probes */
@@ -285,7 +285,7 @@ typedef struct sj_class_answer {
     /* the rewritten class; NULL: no method can have probes; the caller frees it */
     uint8_t *bytes;
     size_t size;
-} sj_class_answer;
+} sj_class_reply;
 
 /* Names of a class, in the JVM's internal form. `lineage` holds NUL-terminated names. */
 typedef struct sj_class_texts {
@@ -305,7 +305,7 @@ typedef struct sj_class_texts {
 SJ_MUST_CHECK sj_status sj_registry_add_class(sj_registry *registry, uint64_t process,
                                               const sj_link_class *class,
                                               const sj_class_texts *texts, sj_slice bytes,
-                                              uint64_t now_ticks, sj_class_answer *answer);
+                                              uint64_t now_ticks, sj_class_reply *reply);
 
 /* True if a class that a process has loaded must be transformed again: its probes differ from those
  * that the selection asks for. */
@@ -318,7 +318,7 @@ bool sj_registry_choose_class(sj_registry *registry, uint64_t process,
  * the number of other functions.
  *
  * sj_registry_leave_out_none includes all methods again. Muted methods stay muted until
- * sj_registry_take_muted. Any thread. */
+ * sj_registry_unmute_found. Any thread. */
 size_t sj_registry_leave_out(sj_registry *registry, uint64_t process, uint32_t *functions,
                              size_t count, bool is_out);
 void sj_registry_leave_out_none(sj_registry *registry);
@@ -339,13 +339,13 @@ typedef struct sj_left_out_choice {
 size_t sj_registry_mute(sj_registry *registry, const sj_left_out_choice *choice);
 
 /* sj_registry_find_muted moves the muted ones of the methods to the front and returns how many
- * there are. sj_registry_take_muted also notes that they are recorded again.
+ * there are. sj_registry_unmute_found also notes that they are recorded again.
  * sj_registry_find_all_muted lists the muted methods of a process, at most `capacity`. Any
  * thread. */
 size_t sj_registry_find_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                               size_t count);
-size_t sj_registry_take_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
-                              size_t count);
+size_t sj_registry_unmute_found(sj_registry *registry, uint64_t process, uint32_t *methods,
+                                size_t count);
 size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint32_t *methods,
                                   size_t capacity);
 
@@ -354,7 +354,7 @@ size_t sj_registry_find_all_muted(sj_registry *registry, uint64_t process, uint3
  * meaning. SJ_ECORRUPT, SJ_EUNSUPPORTED, SJ_ENOMEM, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process,
                                                    sj_slice file, uint32_t count,
-                                                   sj_plan_answer *answer);
+                                                   sj_plan_reply *reply);
 
 /* Notes which instructions of methods ran in a process, given as words of an sj_link_lines. After
  * the last words, reports their lines. SJ_ENOMEM, errors of the frame writer. */
@@ -402,17 +402,17 @@ SJ_MUST_CHECK sj_status sj_registry_skip_generated(sj_registry *registry, uint64
                                                    sj_slice file, uint32_t count, uint32_t skip);
 
 /* A method, as -[Class selector], and its new code in the process. */
-typedef struct sj_put_in {
+typedef struct sj_replaced_code {
     uint64_t code;
     const char *name;
-} sj_put_in;
+} sj_replaced_code;
 
 /* Notes which code a program gave to its methods, all at one moment. If only one method has a
  * function's code, the function's calls get that method's name, as a function of their own. Code
  * that several methods share keeps its name. SJ_ENOMEM, SJ_ELIMIT, errors of the frame writer. */
-SJ_MUST_CHECK sj_status sj_registry_put_in(sj_registry *registry, uint64_t process,
-                                           const sj_put_in *changes, size_t count,
-                                           uint64_t now_ticks);
+SJ_MUST_CHECK sj_status sj_registry_replace_methods(sj_registry *registry, uint64_t process,
+                                                    const sj_replaced_code *changes, size_t count,
+                                                    uint64_t now_ticks);
 
 /* From `ticks` on, calls of `function` in a process count as calls of `named`. */
 typedef struct sj_renamed_function {

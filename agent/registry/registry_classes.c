@@ -238,8 +238,8 @@ static sj_status make_group(const class_draft *draft, sj_plan_header **group)
 {
     const uint32_t count = draft->file.method_count;
     const size_t functions_bytes = count * sizeof(sj_plan_function);
-    const size_t strings_room = 1 + (size_t)count * SJ_JAVA_NAME_BYTES;
-    uint8_t *bytes = calloc(1, sizeof(**group) + functions_bytes + strings_room);
+    const size_t strings_capacity = 1 + (size_t)count * SJ_JAVA_NAME_BYTES;
+    uint8_t *bytes = calloc(1, sizeof(**group) + functions_bytes + strings_capacity);
     if (bytes == NULL) {
         return SJ_ENOMEM;
     }
@@ -610,7 +610,7 @@ static bool is_of_earlier(const class_draft *draft, const sj_registry_class *kno
 /* The caller holds the mutex. */
 static sj_status add_class(class_draft *draft, const sj_link_class *class,
                            const sj_class_texts *texts, sj_slice bytes,
-                           const sj_registry_mapping *mapping, sj_class_answer *answer)
+                           const sj_registry_mapping *mapping, sj_class_reply *reply)
 {
     SJ_TRY(read_class(draft, class, texts, bytes));
     sj_registry_class *known = find_class(draft->registry, draft);
@@ -626,20 +626,20 @@ static sj_status add_class(class_draft *draft, const sj_link_class *class,
         return SJ_EUNSUPPORTED;
     }
     known->is_hidden = class->host_bytes != 0;
-    SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &answer->first_function)
-                              : add_new(draft, known, mapping, &answer->first_function));
-    answer->count = draft->file.method_count;
-    answer->rewritten = draft->result.rewritten;
-    answer->selection = draft->selection;
-    answer->bytes = draft->result.bytes;
-    answer->size = draft->result.size;
+    SJ_TRY(known->module != 0 ? add_known(draft, known, mapping, &reply->first_function)
+                              : add_new(draft, known, mapping, &reply->first_function));
+    reply->count = draft->file.method_count;
+    reply->rewritten = draft->result.rewritten;
+    reply->selection = draft->selection;
+    reply->bytes = draft->result.bytes;
+    reply->size = draft->result.size;
     draft->result.bytes = NULL;
     return SJ_OK;
 }
 
 sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const sj_link_class *class,
                                 const sj_class_texts *texts, sj_slice bytes, uint64_t now_ticks,
-                                sj_class_answer *answer)
+                                sj_class_reply *reply)
 {
     /* reported when the loader goes, with all of its classes */
     const sj_registry_mapping mapping = {
@@ -648,9 +648,9 @@ sj_status sj_registry_add_class(sj_registry *registry, uint64_t process, const s
                          .process = process,
                          .listing = (sj_link_class_listing) class->listing,
                          .least_function = class->least_function};
-    *answer = (sj_class_answer){0};
+    *reply = (sj_class_reply){0};
     pthread_mutex_lock(&registry->mutex);
-    const sj_status status = add_class(&draft, class, texts, bytes, &mapping, answer);
+    const sj_status status = add_class(&draft, class, texts, bytes, &mapping, reply);
     pthread_mutex_unlock(&registry->mutex);
     sj_class_rewrite_deinit(&draft.result);
     sj_class_file_deinit(&draft.file);
@@ -742,11 +742,11 @@ sj_status sj_registry_report_jvm(sj_registry *registry, uint64_t process,
                  sj_runtime_jvm.engines[state->is_traced != 0 ? 1 : 0], state->virtual_calls);
     if (state->moment != SJ_JVM_ENDED) {
         bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes,
-                          ", \"looked_at\": %" PRIu32 ", \"retransformed\": %" PRIu32
+                          ", \"examined\": %" PRIu32 ", \"retransformed\": %" PRIu32
                           ", \"refused\": %" PRIu32 ", \"hidden_before\": %" PRIu32
                           ", \"batches\": %" PRIu32 ", \"total_ns\": %" PRIu64
                           ", \"longest_batch_ns\": %" PRIu64,
-                          state->looked_at, state->retransformed, state->refused, state->fixed,
+                          state->examined, state->retransformed, state->refused, state->fixed,
                           state->batches, state->total_ns, state->longest_ns);
     }
     bytes += snprintf(json + bytes, sizeof(json) - (size_t)bytes, "}");

@@ -50,7 +50,7 @@ static void list_managed(sj_value_rules *rules, const sj_rule_set *matched,
 }
 
 /* Notes which values of a method are recorded, as many as fit into an answer. */
-static sj_status take_values(container_draft *draft, uint32_t token, const char *name)
+static sj_status note_values(container_draft *draft, uint32_t token, const char *name)
 {
     sj_value_rules *rules = draft->selection != NULL ? draft->selection->values : NULL;
     const sj_rule_set named = sj_value_rules_match(rules, name);
@@ -111,7 +111,7 @@ static bool wants_method(container_draft *draft, const char *name)
            sj_selection_wants_method_in(selection, draft->language, name, parts.selector);
 }
 
-static sj_status take_method(void *context, uint32_t token, const char *name, bool has_code)
+static sj_status add_method(void *context, uint32_t token, const char *name, bool has_code)
 {
     container_draft *draft = context;
     const size_t bytes = strlen(name) + 1;
@@ -133,7 +133,7 @@ static sj_status take_method(void *context, uint32_t token, const char *name, bo
                            .source = SJ_SYMBOL_RUNTIME};
     memcpy(draft->strings + draft->strings_bytes, name, bytes);
     draft->strings_bytes += bytes;
-    return is_wanted ? take_values(draft, token, name) : SJ_OK;
+    return is_wanted ? note_values(draft, token, name) : SJ_OK;
 }
 
 static void free_draft(container_draft *draft)
@@ -184,7 +184,7 @@ static sj_status read_methods(sj_registry *registry, const sj_link_container *co
         runtime->read_container_classes(file, id, learn_class, registry) == SJ_ENOMEM) {
         return SJ_ENOMEM;
     }
-    SJ_TRY(runtime->read_container(file, id, take_method, draft));
+    SJ_TRY(runtime->read_container(file, id, add_method, draft));
     limit_values(draft);
     return draft->count != 0 ? SJ_OK : SJ_EUNSUPPORTED;
 }
@@ -402,27 +402,27 @@ sj_status sj_registry_select_container(sj_registry *registry, size_t place,
     return status;
 }
 
-static sj_status answer_known(const sj_registry *registry, const sj_registry_container *known,
-                              sj_container_answer *answer)
+static sj_status reply_known(const sj_registry *registry, const sj_registry_container *known,
+                             sj_container_reply *reply)
 {
     const sj_registry_module *module = &registry->modules[known->module - 1];
     const size_t bytes = (module->function_count + 7) / 8;
-    answer->first_function = module->first_function;
-    answer->count = module->function_count;
-    answer->values = known->values;
-    answer->value_count = known->value_count;
-    answer->has_lines = known->lines != NULL;
-    answer->wanted = malloc(bytes);
-    if (answer->wanted == NULL) {
+    reply->first_function = module->first_function;
+    reply->count = module->function_count;
+    reply->values = known->values;
+    reply->value_count = known->value_count;
+    reply->has_lines = known->lines != NULL;
+    reply->wanted = malloc(bytes);
+    if (reply->wanted == NULL) {
         return SJ_ENOMEM;
     }
-    memcpy(answer->wanted, known->wanted, bytes);
+    memcpy(reply->wanted, known->wanted, bytes);
     return SJ_OK;
 }
 
 static sj_status add_locked(sj_registry *registry, const sj_link_container *container,
                             const char *path, const sj_registry_mapping *mapping,
-                            sj_container_answer *answer)
+                            sj_container_reply *reply)
 {
     const sj_registry_container *known = find_container(registry, container, path);
     if (known == NULL) {
@@ -433,17 +433,17 @@ static sj_status add_locked(sj_registry *registry, const sj_link_container *cont
         }
         free_draft(&draft);
         SJ_TRY(status);
-        return answer_known(registry, &registry->containers[registry->container_count - 1], answer);
+        return reply_known(registry, &registry->containers[registry->container_count - 1], reply);
     }
     sj_registry_mapping another = *mapping;
     another.module = known->module;
     SJ_TRY(sj_registry_add_mapping(registry, &another));
-    return answer_known(registry, known, answer);
+    return reply_known(registry, known, reply);
 }
 
 sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
                                     const sj_link_container *container, const char *path,
-                                    uint64_t now_ticks, sj_container_answer *answer)
+                                    uint64_t now_ticks, sj_container_reply *reply)
 {
     const sj_registry_mapping mapping = {.process = process, .loaded_ticks = now_ticks};
     sj_status status = SJ_EUNSUPPORTED;
@@ -452,7 +452,7 @@ sj_status sj_registry_add_container(sj_registry *registry, uint64_t process,
         sj_function_rules_module(registry->options.rules, path);
     }
     if (sj_selection_wants_module(registry->options.selection, path, container->is_main != 0)) {
-        status = add_locked(registry, container, path, &mapping, answer);
+        status = add_locked(registry, container, path, &mapping, reply);
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;

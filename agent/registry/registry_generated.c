@@ -17,7 +17,7 @@ static sj_status read_functions(const sj_registry *registry, sj_slice file, uint
     sj_reader reader = sj_reader_of(file.data, file.size);
     for (uint32_t i = 0; i < count; i++) {
         sj_link_code_function read;
-        const uint8_t *bytes = sj_reader_take(&reader, sizeof(read));
+        const uint8_t *bytes = sj_read_bytes(&reader, sizeof(read));
         if (bytes == NULL) {
             return SJ_ECORRUPT;
         }
@@ -29,7 +29,7 @@ static sj_status read_functions(const sj_registry *registry, sj_slice file, uint
             .address = read.address, .size = read.bytes, .function = read.function};
     }
     for (uint32_t i = 0; i < count; i++) {
-        functions[i].bytes = sj_reader_take(&reader, functions[i].size);
+        functions[i].bytes = sj_read_bytes(&reader, functions[i].size);
     }
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
@@ -121,16 +121,16 @@ static sj_status report_plan(sj_registry *registry, uint64_t process, const sj_p
 
 static sj_status plan_read(sj_registry *registry, uint64_t process,
                            const sj_generated_function *functions, uint32_t count,
-                           sj_plan_answer *answer)
+                           sj_plan_reply *reply)
 {
     sj_plan plan = {0};
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     sj_status status = sj_plan_make_generated(sj_method_group_machine(), functions, count, &plan);
-    answer->first_function = 1;
+    reply->first_function = 1;
     if (status == SJ_OK && plan.size_bytes > SJ_LINK_PLAN_BYTES) {
-        snprintf(answer->plan_path, sizeof(answer->plan_path), "%s/generated-%u.plan",
+        snprintf(reply->plan_path, sizeof(reply->plan_path), "%s/generated-%u.plan",
                  registry->options.runtime_directory, ++registry->generated_count);
-        status = sj_plan_write(&plan, answer->plan_path, NULL);
+        status = sj_plan_write(&plan, reply->plan_path, NULL);
     }
     if (status == SJ_OK) {
         status = report_plan(registry, process, &plan);
@@ -140,8 +140,8 @@ static sj_status plan_read(sj_registry *registry, uint64_t process,
                                     functions, count, sj_clock_ticks());
     }
     registry->counters.plan_ns += sj_clock_ns(CLOCK_MONOTONIC) - start_ns;
-    if (status == SJ_OK && answer->plan_path[0] == '\0') {
-        answer->plan = plan;
+    if (status == SJ_OK && reply->plan_path[0] == '\0') {
+        reply->plan = plan;
     } else {
         sj_plan_free(&plan);
     }
@@ -167,10 +167,10 @@ static sj_status skip_read(sj_registry *registry, uint64_t process,
     return status;
 }
 
-/* Plans the functions in a file if `answer` is given. Otherwise reports that none of them is
+/* Plans the functions in a file if `reply` is given. Otherwise reports that none of them is
  * hooked. */
 static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slice file,
-                                uint32_t count, uint32_t skip, sj_plan_answer *answer)
+                                uint32_t count, uint32_t skip, sj_plan_reply *reply)
 {
     if (count == 0 || count > file.size / sizeof(sj_link_code_function)) {
         return SJ_ECORRUPT;
@@ -182,8 +182,8 @@ static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slic
     pthread_mutex_lock(&registry->mutex);
     sj_status status = read_functions(registry, file, count, functions);
     if (status == SJ_OK) {
-        status = answer != NULL ? plan_read(registry, process, functions, count, answer)
-                                : skip_read(registry, process, functions, count, skip);
+        status = reply != NULL ? plan_read(registry, process, functions, count, reply)
+                               : skip_read(registry, process, functions, count, skip);
     }
     pthread_mutex_unlock(&registry->mutex);
     free(functions);
@@ -191,9 +191,9 @@ static sj_status with_functions(sj_registry *registry, uint64_t process, sj_slic
 }
 
 sj_status sj_registry_plan_generated(sj_registry *registry, uint64_t process, sj_slice file,
-                                     uint32_t count, sj_plan_answer *answer)
+                                     uint32_t count, sj_plan_reply *reply)
 {
-    return with_functions(registry, process, file, count, SJ_SKIP_NONE, answer);
+    return with_functions(registry, process, file, count, SJ_SKIP_NONE, reply);
 }
 
 sj_status sj_registry_skip_generated(sj_registry *registry, uint64_t process, sj_slice file,

@@ -7,8 +7,8 @@
 #include "agent/registry/method_code.h"
 #include "agent/registry/method_names.h"
 #include "agent/registry/own_libraries.h"
-#include "agent/registry/put_in_methods.h"
 #include "agent/registry/registry.h"
+#include "agent/registry/replaced_methods.h"
 #include "agent/registry/source_lines.h"
 #include "proto/base/hash_map.h"
 
@@ -141,7 +141,7 @@ struct sj_registry {
     sj_method_categories categories;
     /* key: class (its name's address * 2, + 1 for a metaclass) and method */
     sj_hash_map receiver_functions;
-    sj_put_in_methods put_in;
+    sj_replaced_methods replaced_methods;
     sj_named_function *named;
     size_t named_count;
     size_t named_capacity;
@@ -236,8 +236,8 @@ SJ_MUST_CHECK sj_status sj_registry_share_function(sj_registry *registry, uint64
                                                    uint32_t function, uint64_t now_ticks);
 
 /* Gives a forked child the method names of its parent's code. SJ_ENOMEM, SJ_ELIMIT. */
-SJ_MUST_CHECK sj_status sj_registry_inherit_put_in(sj_registry *registry, uint64_t parent,
-                                                   uint64_t child, uint64_t now_ticks);
+SJ_MUST_CHECK sj_status sj_registry_inherit_replaced(sj_registry *registry, uint64_t parent,
+                                                     uint64_t child, uint64_t now_ticks);
 
 /* Passes the names of the methods of Java classes to the present rules. */
 void sj_registry_name_classes(sj_registry *registry);

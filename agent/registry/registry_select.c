@@ -160,7 +160,7 @@ void sj_function_states_deinit(sj_function_states *states)
 }
 
 /* Starts `states` with the renewals that processes have not applied yet. */
-static void take_renewed(const sj_registry *registry, sj_function_states *states)
+static void copy_renewed(const sj_registry *registry, sj_function_states *states)
 {
     for (uint32_t id = 0; id < registry->renewed_count; id++) {
         states->renewed[id] = registry->renewed[id];
@@ -208,7 +208,7 @@ sj_status sj_registry_select(sj_registry *registry, const sj_selection *selectio
             !sj_selection_same_modules(registry->options.selection, selection)};
     status = states->states != NULL && states->renewed != NULL ? SJ_OK : SJ_ENOMEM;
     if (status == SJ_OK) {
-        take_renewed(registry, states);
+        copy_renewed(registry, states);
     }
     for (size_t i = 0; i < registry->module_count && status == SJ_OK; i++) {
         /* Methods that a runtime named have no plan and do not change. */
@@ -342,7 +342,7 @@ static sj_status write_missing(const sj_registry *registry, const sj_registry_mo
 }
 
 sj_status sj_registry_review_module(sj_registry *registry, const sj_plan_request *request,
-                                    sj_plan_answer *answer)
+                                    sj_plan_reply *reply)
 {
     sj_registry_module *entry = NULL;
     SJ_TRY(sj_registry_read_classes(registry, request->process, request->module, request->path));
@@ -353,25 +353,25 @@ sj_status sj_registry_review_module(sj_registry *registry, const sj_plan_request
         status = sj_registry_plan_locked(registry, request, &entry);
     }
     if (status == SJ_OK) {
-        answer->first_function = entry->first_function;
-        status = write_missing(registry, entry, answer->plan_path, sizeof(answer->plan_path));
+        reply->first_function = entry->first_function;
+        status = write_missing(registry, entry, reply->plan_path, sizeof(reply->plan_path));
     }
     pthread_mutex_unlock(&registry->mutex);
     return status;
 }
 
 sj_status sj_registry_plan_imports(sj_registry *registry, const sj_plan_request *request,
-                                   sj_plan_answer *answer)
+                                   sj_plan_reply *reply)
 {
     sj_registry_module *entry = NULL;
     pthread_mutex_lock(&registry->mutex);
     sj_status status = sj_registry_plan_imports_locked(registry, request, &entry);
     if (status == SJ_OK) {
-        answer->first_function = entry->first_function;
+        reply->first_function = entry->first_function;
         if (registry->reviewed == request->process) {
-            status = write_missing(registry, entry, answer->plan_path, sizeof(answer->plan_path));
+            status = write_missing(registry, entry, reply->plan_path, sizeof(reply->plan_path));
         } else {
-            snprintf(answer->plan_path, sizeof(answer->plan_path), "%s", entry->plan_path);
+            snprintf(reply->plan_path, sizeof(reply->plan_path), "%s", entry->plan_path);
         }
     }
     pthread_mutex_unlock(&registry->mutex);

@@ -68,7 +68,7 @@ static sj_status find_file(sj_source_lines *lines, const char *name, uint32_t *p
     return SJ_OK;
 }
 
-static sj_status take_point(void *context, const sj_container_line *line)
+static sj_status add_point(void *context, const sj_container_line *line)
 {
     enum { FILES_MAX = 100000 };
     sj_source_lines *lines = context;
@@ -109,7 +109,7 @@ sj_status sj_source_lines_new(sj_source_lines **lines)
 
 sj_status sj_source_lines_add(sj_source_lines *lines, const sj_container_line *line)
 {
-    return take_point(lines, line);
+    return add_point(lines, line);
 }
 
 void sj_source_lines_sort(sj_source_lines *lines)
@@ -132,7 +132,7 @@ sj_status sj_source_lines_read(const sj_runtime *runtime, const char *path, sj_s
     if (made == NULL) {
         return SJ_ENOMEM;
     }
-    const sj_status status = runtime->read_container_lines(path, id, take_point, made);
+    const sj_status status = runtime->read_container_lines(path, id, add_point, made);
     if ((status != SJ_OK && status != SJ_ELIMIT) || made->count == 0) {
         sj_source_lines_free(made);
         return status == SJ_ENOMEM ? SJ_ENOMEM : SJ_ENOTFOUND;

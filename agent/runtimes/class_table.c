@@ -309,8 +309,8 @@ static sj_status add_module(sj_class_table *table, uint64_t process, const char 
 
 /* Parses a line of /proc/PID/maps. `*low` is the latest address where a file's first byte was
  * mapped. */
-static sj_status take_line(sj_class_table *table, uint64_t process, char *line, const char *sysroot,
-                           uint64_t *low)
+static sj_status parse_line(sj_class_table *table, uint64_t process, char *line,
+                            const char *sysroot, uint64_t *low)
 {
     uint64_t start = 0;
     uint64_t offset = 0;
@@ -345,7 +345,7 @@ sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number, pi
     }
     pthread_mutex_lock(&table->mutex);
     while (status == SJ_OK && fgets(line, sizeof(line), maps) != NULL) {
-        status = take_line(table, number, line, sysroot, &low);
+        status = parse_line(table, number, line, sysroot, &low);
     }
     pthread_mutex_unlock(&table->mutex);
     fclose(maps);

@@ -429,8 +429,8 @@ static void move_down(log_stream *stream)
     }
 }
 
-static sj_status take_events(sj_function_log *log, log_stream *stream, const sj_block *block,
-                             size_t value_count)
+static sj_status append_events(sj_function_log *log, log_stream *stream, const sj_block *block,
+                               size_t value_count)
 {
     uint64_t call_index = block->header.first_call;
     size_t ending = 0;
@@ -562,7 +562,7 @@ static void write_until(sj_function_log *log, uint64_t ticks)
 static void measure_rate(sj_function_log *log)
 {
     sj_clock_pair now;
-    sj_clock_take_pair(0, &now);
+    sj_clock_read_pair(0, &now);
     if (now.monotonic_raw_ns - log->start.monotonic_raw_ns < RATE_NS && log->ns_per_tick != 0) {
         return;
     }
@@ -593,7 +593,7 @@ void sj_function_log_block(sj_function_log *log, sj_slice bytes)
         status = sort_values(log, &block, &value_count);
     }
     if (status == SJ_OK) {
-        status = take_events(log, stream, &block, value_count);
+        status = append_events(log, stream, &block, value_count);
     }
     if (status != SJ_OK) {
         log->counters.unwritten_lines += header.event_count;

@@ -76,9 +76,9 @@ static sj_status visit_all(sj_slice bytes, void *context,
         const sj_frame_type type = (sj_frame_type)sj_read_u32(&reader);
         const uint32_t header_bytes = sj_read_u32(&reader);
         const uint32_t payload_bytes = sj_read_u32(&reader);
-        const sj_slice header = {.data = sj_reader_take(&reader, header_bytes),
+        const sj_slice header = {.data = sj_read_bytes(&reader, header_bytes),
                                  .size = header_bytes};
-        const sj_slice payload = {.data = sj_reader_take(&reader, payload_bytes),
+        const sj_slice payload = {.data = sj_read_bytes(&reader, payload_bytes),
                                   .size = payload_bytes};
         if (reader.bad) {
             break; /* the recorder was killed while it wrote this frame */

@@ -12,14 +12,14 @@
 
 #include <time.h>
 
-enum { SJ_CHANNEL_SLOTS = 64, SJ_CHANNEL_ANSWER_BYTES = 64 * 1024 };
+enum { SJ_CHANNEL_SLOTS = 64, SJ_CHANNEL_REPLY_BYTES = 64 * 1024 };
 
 typedef struct sj_channel sj_channel;
 
 typedef enum sj_channel_event_type {
     SJ_CHANNEL_CONNECTED,
     SJ_CHANNEL_DISCONNECTED,
-    SJ_CHANNEL_ANSWERED,
+    SJ_CHANNEL_REPLIED,
     SJ_CHANNEL_FAILED /* The question has to be asked again. */
 } sj_channel_event_type;
 
@@ -27,7 +27,7 @@ typedef struct sj_channel_event {
     sj_channel_event_type type;
     uint32_t slot;       /* Set for ANSWERED and FAILED. */
     int64_t received_ns; /* ANSWERED: CLOCK_BOOTTIME. */
-    sj_slice answer;     /* ANSWERED: borrowed until the channel's next call. */
+    sj_slice reply;      /* ANSWERED: borrowed until the channel's next call. */
     const char *why;     /* FAILED: static, or owned by the channel. */
 } sj_channel_event;
 
@@ -47,7 +47,7 @@ typedef struct sj_channel_kind {
     /* Sends a copy of `question` in an idle slot. An event reports the outcome. */
     sj_status (*ask)(sj_channel *channel, uint32_t slot, sj_slice question);
     /* Returns the next event, or false if there is none now. Does not block. */
-    bool (*take)(sj_channel *channel, sj_channel_event *event);
+    bool (*next_event)(sj_channel *channel, sj_channel_event *event);
     /* Waits until there may be an event, until `wake` is called, or until `until` (CLOCK_MONOTONIC;
      * NULL: without limit). */
     void (*wait)(sj_channel *channel, const struct timespec *until);

@@ -68,7 +68,7 @@ static sj_status connect_to(const sj_channel *channel, size_t number, sj_channel
     return channel->kind->open(&options, inner, error);
 }
 
-static void expect_answer(sj_channel *channel)
+static void expect_reply(sj_channel *channel)
 {
     channel->is_answered = false;
     channel->away_at = sj_moment_after_ms(channel->away_ms);
@@ -90,7 +90,7 @@ static void close_channel(sj_channel *channel)
 }
 
 /* Copies the choice. Reads which collector the session belongs to, if it was sent to one before. */
-static sj_status take_choice(sj_channel *channel, const sj_collector_choice *choice)
+static sj_status copy_choice(sj_channel *channel, const sj_collector_choice *choice)
 {
     char url[SJ_SPOOL_COLLECTOR_BYTES];
     channel->kind = choice->kind;
@@ -125,7 +125,7 @@ static sj_status open_channel(const sj_channel_options *options, sj_channel **ch
     pthread_mutex_init(&made->mutex, NULL);
     made->slots = options->slots;
     made->resend_ms = options->resend_ms;
-    sj_status status = take_choice(made, choice);
+    sj_status status = copy_choice(made, choice);
     if (status != SJ_OK) {
         sj_fail(error, status, "out of memory");
     } else {
@@ -135,7 +135,7 @@ static sj_status open_channel(const sj_channel_options *options, sj_channel **ch
         close_channel(made);
         return status;
     }
-    expect_answer(made);
+    expect_reply(made);
     *channel = made;
     return SJ_OK;
 }
@@ -151,7 +151,7 @@ static void choose_next(sj_channel *channel)
     const size_t next = (channel->current + 1) % channel->count;
     sj_channel *opened = NULL;
     sj_error ignored = {0};
-    expect_answer(channel);
+    expect_reply(channel);
     if (connect_to(channel, next, &opened, &ignored) != SJ_OK) {
         return;
     }
@@ -169,11 +169,11 @@ static void choose_next(sj_channel *channel)
     if (next == 0) {
         channel->away_ms = channel->away_ms < AWAY_MAX_MS / 2 ? channel->away_ms * 2 : AWAY_MAX_MS;
     }
-    expect_answer(channel);
+    expect_reply(channel);
 }
 
 /* Returns the next event of a replaced connection. */
-static bool take_replaced(sj_channel *channel, sj_channel_event *event)
+static bool report_replaced(sj_channel *channel, sj_channel_event *event)
 {
     if (channel->is_lost) {
         channel->is_lost = false;
@@ -191,23 +191,23 @@ static bool take_replaced(sj_channel *channel, sj_channel_event *event)
     return false;
 }
 
-static bool take(sj_channel *channel, sj_channel_event *event)
+static bool next_event(sj_channel *channel, sj_channel_event *event)
 {
     if (may_choose(channel) && sj_moment_has_passed(&channel->away_at)) {
         choose_next(channel);
     }
-    if (take_replaced(channel, event)) {
+    if (report_replaced(channel, event)) {
         return true;
     }
-    if (!channel->kind->take(channel->inner, event)) {
+    if (!channel->kind->next_event(channel->inner, event)) {
         return false;
     }
-    if (event->type == SJ_CHANNEL_ANSWERED) {
+    if (event->type == SJ_CHANNEL_REPLIED) {
         channel->is_answered = true;
     } else if (event->type == SJ_CHANNEL_DISCONNECTED && channel->is_answered) {
-        expect_answer(channel);
+        expect_reply(channel);
     }
-    if (event->type == SJ_CHANNEL_ANSWERED || event->type == SJ_CHANNEL_FAILED) {
+    if (event->type == SJ_CHANNEL_REPLIED || event->type == SJ_CHANNEL_FAILED) {
         channel->is_asked[event->slot] = false;
     }
     return true;
@@ -216,7 +216,7 @@ static bool take(sj_channel *channel, sj_channel_event *event)
 static uint16_t type_of(sj_slice frame)
 {
     sj_reader reader = sj_reader_of(frame.data, frame.size);
-    sj_reader_take(&reader, 6);
+    sj_read_bytes(&reader, 6);
     return sj_read_u16(&reader);
 }
 
@@ -252,7 +252,7 @@ static void wake(sj_channel *channel)
 
 const sj_channel_kind sj_channel_chosen = {.open = open_channel,
                                            .ask = ask,
-                                           .take = take,
+                                           .next_event = next_event,
                                            .wait = wait_for_event,
                                            .wake = wake,
                                            .close = close_channel};

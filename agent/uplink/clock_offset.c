@@ -29,8 +29,8 @@ bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offs
     return true;
 }
 
-bool sj_clock_offsets_take(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
-                           sj_clock_offset *news)
+bool sj_clock_offsets_add(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
+                          sj_clock_offset *news)
 {
     sj_clock_offset now;
     if (!sj_clock_offset_of(exchange, &now)) {

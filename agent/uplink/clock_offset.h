@@ -37,7 +37,7 @@ bool sj_clock_offset_of(const sj_clock_exchange *exchange, sj_clock_offset *offs
 /* Keeps the tightest offset of a period. Returns true if the collector should be sent the offset in
  * `*news`. That is so for the first one, and for the best one of every ten minutes. It is also so
  * for an offset less than half as uncertain as the last report. */
-bool sj_clock_offsets_take(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
-                           sj_clock_offset *news);
+bool sj_clock_offsets_add(sj_clock_offsets *offsets, const sj_clock_exchange *exchange,
+                          sj_clock_offset *news);
 
 #endif

@@ -18,7 +18,7 @@ enum { PATIENCE_MS = 3000, PATIENCE_DOUBLINGS = 4, SILENCE_MS = 25000, SILENCE_D
 /* Intervals of asking the kernel about a TLS connection. New ones are checked more often until they
  * bring an answer, because NNG loses track of those. OVER_MS is the time that NNG gets to notice
  * the end by itself. */
-enum { NEW_LOOK_MS = 500, LOOK_MS = 5000, OVER_MS = 400 };
+enum { NEW_POLL_MS = 500, POLL_MS = 5000, OVER_MS = 400 };
 
 /* The name in certificates that `sojournd` makes for itself. */
 static const char collector_name[] = "sojourn-collector";
@@ -118,7 +118,7 @@ static bool is_over(nng_pipe pipe)
 
 /* Notes since when the connection has been over. Returns true if NNG has had enough time to
  * notice. */
-static bool look_at_connection(sj_dialing *dialing, const sj_dialing_state *state, int64_t now)
+static bool check_connection(sj_dialing *dialing, const sj_dialing_state *state, int64_t now)
 {
     if (!is_tls(dialing->url) || !is_over(state->pipe)) {
         dialing->over_ns = 0;
@@ -137,33 +137,33 @@ static void dial_anew(sj_dialing *dialing)
 }
 
 /* Restarts the waits if something has changed. */
-static void take_changes(sj_dialing *dialing, const sj_dialing_state *state)
+static void note_changes(sj_dialing *dialing, const sj_dialing_state *state)
 {
     const bool is_connected = state->connections > 0;
     const bool is_new = dialing->connected != state->connected;
-    const bool is_answered = dialing->answers != state->answers;
+    const bool is_answered = dialing->replies != state->replies;
     if (is_new || is_answered || dialing->was_connected != is_connected) {
         dialing->attempts = is_new || is_answered ? 0 : dialing->attempts;
         dialing->silences = is_answered ? 0 : dialing->silences;
         dialing->is_answered = is_answered || (dialing->is_answered && !is_new);
         dialing->connected = state->connected;
-        dialing->answers = state->answers;
+        dialing->replies = state->replies;
         dialing->was_connected = is_connected;
         dialing->again_ns = 0;
         dialing->over_ns = 0;
     }
 }
 
-int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
+int64_t sj_dialing_poll(sj_dialing *dialing, const sj_dialing_state *state)
 {
     const int64_t now = monotonic_ns();
     const bool is_connected = state->connections > 0;
-    take_changes(dialing, state);
+    note_changes(dialing, state);
     if (is_connected && !state->is_asking) {
         dialing->again_ns = 0;
         return INT64_MAX;
     }
-    if (is_connected && look_at_connection(dialing, state, now)) {
+    if (is_connected && check_connection(dialing, state, now)) {
         dial_anew(dialing);
         dialing->again_ns = next_ns(dialing, false, now);
     } else if (dialing->again_ns == 0) {
@@ -178,6 +178,6 @@ int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state)
         return dialing->again_ns;
     }
     const bool is_settled = dialing->is_answered && dialing->over_ns == 0;
-    const int64_t look_ns = now + (is_settled ? LOOK_MS : NEW_LOOK_MS) * INT64_C(1000000);
-    return look_ns < dialing->again_ns ? look_ns : dialing->again_ns;
+    const int64_t next_poll_ns = now + (is_settled ? POLL_MS : NEW_POLL_MS) * INT64_C(1000000);
+    return next_poll_ns < dialing->again_ns ? next_poll_ns : dialing->again_ns;
 }

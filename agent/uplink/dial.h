@@ -22,7 +22,7 @@ typedef struct sj_dialing {
     unsigned attempts;  /* Replacements since there was a connection. */
     unsigned silences;  /* Replacements of connections since there was an answer. */
     uint64_t connected; /* Count at the latest poll. So are the next two. */
-    uint64_t answers;
+    uint64_t replies;
     bool was_connected;
     bool is_answered; /* True if the present connection brought an answer. */
     int64_t again_ns; /* Time of the next replacement. 0: not decided yet. */
@@ -33,7 +33,7 @@ typedef struct sj_dialing {
 typedef struct sj_dialing_state {
     int connections;
     uint64_t connected; /* Number of connections so far. */
-    uint64_t answers;   /* Number of answers so far. */
+    uint64_t replies;   /* Number of answers so far. */
     bool is_asking;     /* True if an answer is expected. */
     nng_pipe pipe;      /* The latest connection. It may have ended. */
 } sj_dialing_state;
@@ -49,6 +49,6 @@ void sj_dialing_deinit(sj_dialing *dialing);
  * and NNG has not noticed. NNG then repeats the current questions. Returns when to call it again
  * (CLOCK_MONOTONIC, ns), or INT64_MAX to wait for a change. Not thread-safe; do not call it on
  * NNG's threads. */
-int64_t sj_dialing_look(sj_dialing *dialing, const sj_dialing_state *state);
+int64_t sj_dialing_poll(sj_dialing *dialing, const sj_dialing_state *state);
 
 #endif

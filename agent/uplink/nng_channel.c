@@ -33,21 +33,21 @@ typedef struct slot {
     slot_state state;
     int64_t received_ns;
     int result; /* Result of NNG, once DONE. */
-    nng_msg *answer;
+    nng_msg *reply;
 } slot;
 
 struct sj_channel {
     nng_socket socket;
     sj_dialing dialing;
     uint32_t slot_count;
-    nng_msg *taken;        /* The answer that was returned last. */
+    nng_msg *last_reply;   /* The answer that was returned last. */
     pthread_mutex_t mutex; /* Protects all members below. */
     pthread_cond_t changed;
     bool woken;
     bool is_closing;
     unsigned using_contexts; /* Threads of NNG that are in a call with a context. */
     int connections;
-    uint64_t connected, answers; /* See sj_dialing_state. */
+    uint64_t connected, replies; /* See sj_dialing_state. */
     nng_pipe pipe;
     bool is_connected_unreported;
     bool is_disconnected_unreported;
@@ -110,11 +110,11 @@ static void on_completion(void *argument)
     }
     sj_channel *channel = done->channel;
     pthread_mutex_lock(&channel->mutex);
-    done->answer = result == 0 ? nng_aio_get_msg(done->aio) : NULL;
+    done->reply = result == 0 ? nng_aio_get_msg(done->aio) : NULL;
     done->result = result;
     done->received_ns = received_ns;
     done->state = SLOT_DONE;
-    channel->answers += result == 0;
+    channel->replies += result == 0;
     pthread_cond_signal(&channel->changed);
     pthread_mutex_unlock(&channel->mutex);
 }
@@ -154,7 +154,7 @@ static int open_socket(sj_channel *channel, const sj_channel_options *options)
         return result;
     }
     if ((result = nng_socket_set_size(channel->socket, NNG_OPT_RECVMAXSZ,
-                                      SJ_CHANNEL_ANSWER_BYTES)) != 0 ||
+                                      SJ_CHANNEL_REPLY_BYTES)) != 0 ||
         (result = nng_socket_set_ms(channel->socket, NNG_OPT_RECONNMINT, RECONNECT_MIN_MS)) != 0 ||
         (result = nng_socket_set_ms(channel->socket, NNG_OPT_RECONNMAXT, RECONNECT_MAX_MS)) != 0 ||
         (result = nng_pipe_notify(channel->socket, NNG_PIPE_EV_ADD_POST, on_connection, channel)) !=
@@ -190,12 +190,12 @@ static void close_channel(sj_channel *channel)
             nng_aio_stop(used->aio);
             nng_aio_free(used->aio);
         }
-        if (used->answer != NULL) {
-            nng_msg_free(used->answer);
+        if (used->reply != NULL) {
+            nng_msg_free(used->reply);
         }
     }
-    if (channel->taken != NULL) {
-        nng_msg_free(channel->taken);
+    if (channel->last_reply != NULL) {
+        nng_msg_free(channel->last_reply);
     }
     pthread_cond_destroy(&channel->changed);
     pthread_mutex_destroy(&channel->mutex);
@@ -247,29 +247,29 @@ static sj_status ask(sj_channel *channel, uint32_t number, sj_slice question)
     return SJ_OK;
 }
 
-static void take_done(sj_channel *channel, slot *done, sj_channel_event *event)
+static void report_done(sj_channel *channel, slot *done, sj_channel_event *event)
 {
     *event =
         (sj_channel_event){.type = SJ_CHANNEL_FAILED, .slot = (uint32_t)(done - channel->slots)};
-    if (done->answer != NULL) {
-        channel->taken = done->answer;
-        event->type = SJ_CHANNEL_ANSWERED;
+    if (done->reply != NULL) {
+        channel->last_reply = done->reply;
+        event->type = SJ_CHANNEL_REPLIED;
         event->received_ns = done->received_ns;
-        event->answer =
-            (sj_slice){.data = nng_msg_body(channel->taken), .size = nng_msg_len(channel->taken)};
+        event->reply = (sj_slice){.data = nng_msg_body(channel->last_reply),
+                                  .size = nng_msg_len(channel->last_reply)};
     } else {
         event->why = nng_strerror(done->result);
     }
-    done->answer = NULL;
+    done->reply = NULL;
     done->state = SLOT_IDLE;
 }
 
-static bool take(sj_channel *channel, sj_channel_event *event)
+static bool next_event(sj_channel *channel, sj_channel_event *event)
 {
     bool found = true;
-    if (channel->taken != NULL) {
-        nng_msg_free(channel->taken);
-        channel->taken = NULL;
+    if (channel->last_reply != NULL) {
+        nng_msg_free(channel->last_reply);
+        channel->last_reply = NULL;
     }
     pthread_mutex_lock(&channel->mutex);
     slot *done = channel->slots;
@@ -285,7 +285,7 @@ static bool take(sj_channel *channel, sj_channel_event *event)
         }
         found = done < channel->slots + channel->slot_count;
         if (found) {
-            take_done(channel, done, event);
+            report_done(channel, done, event);
         }
     }
     pthread_mutex_unlock(&channel->mutex);
@@ -326,7 +326,7 @@ static sj_dialing_state get_state(sj_channel *channel)
     pthread_mutex_lock(&channel->mutex);
     sj_dialing_state state = {.connections = channel->connections,
                               .connected = channel->connected,
-                              .answers = channel->answers,
+                              .replies = channel->replies,
                               .pipe = channel->pipe};
     for (uint32_t i = 0; i < channel->slot_count && !state.is_asking; ++i) {
         state.is_asking = channel->slots[i].state == SLOT_BUSY;
@@ -342,8 +342,8 @@ static void wait_for_news(sj_channel *channel, const struct timespec *until)
     bool is_over = false;
     while (!is_over) {
         const sj_dialing_state state = get_state(channel);
-        const int64_t look_ns = sj_dialing_look(&channel->dialing, &state);
-        is_over = wait_until(channel, look_ns < end_ns ? look_ns : end_ns) || end_ns <= look_ns;
+        const int64_t poll_ns = sj_dialing_poll(&channel->dialing, &state);
+        is_over = wait_until(channel, poll_ns < end_ns ? poll_ns : end_ns) || end_ns <= poll_ns;
     }
 }
 
@@ -357,7 +357,7 @@ static void wake(sj_channel *channel)
 
 const sj_channel_kind sj_channel_nng = {.open = open_channel,
                                         .ask = ask,
-                                        .take = take,
+                                        .next_event = next_event,
                                         .wait = wait_for_news,
                                         .wake = wake,
                                         .close = close_channel};

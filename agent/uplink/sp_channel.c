@@ -121,7 +121,7 @@ static void dial(sj_channel *channel)
     }
 }
 
-static void look_at_connecting(sj_channel *channel)
+static void check_connecting(sj_channel *channel)
 {
     struct pollfd polled = {.fd = channel->socket, .events = POLLOUT};
     int problem = 0;
@@ -179,14 +179,14 @@ static void write_pending(sj_channel *channel)
 /* Reads the bytes that have arrived, after all whole messages were consumed. */
 static void read_some(sj_channel *channel)
 {
-    size_t room_bytes;
-    uint8_t *room = sj_sp_reader_room(&channel->reader, &room_bytes);
+    size_t space_bytes;
+    uint8_t *space = sj_sp_reader_space(&channel->reader, &space_bytes);
     const ssize_t got =
-        room_bytes != 0 ? recv(channel->socket, room, room_bytes, MSG_DONTWAIT) : -1;
+        space_bytes != 0 ? recv(channel->socket, space, space_bytes, MSG_DONTWAIT) : -1;
     if (got > 0) {
         sj_sp_reader_fed(&channel->reader, (size_t)got);
     } else if (got == 0 ||
-               (room_bytes != 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
+               (space_bytes != 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR)) {
         hang_up(channel, "the collector closed the connection");
     }
 }
@@ -214,7 +214,7 @@ static slot *find_asked(sj_channel *channel, uint32_t request)
 }
 
 /* Returns the next answer to a pending question. Other answers are late and dropped. */
-static bool take_answer(sj_channel *channel, sj_channel_event *event)
+static bool next_reply(sj_channel *channel, sj_channel_event *event)
 {
     while (channel->line >= LINE_GREETING) {
         sj_sp_message message = {0};
@@ -227,10 +227,10 @@ static bool take_answer(sj_channel *channel, sj_channel_event *event)
         if (asked != NULL) {
             asked->state = SLOT_IDLE;
             sj_backoff_reset(&channel->backoff);
-            *event = (sj_channel_event){.type = SJ_CHANNEL_ANSWERED,
+            *event = (sj_channel_event){.type = SJ_CHANNEL_REPLIED,
                                         .slot = (uint32_t)(asked - channel->slots),
                                         .received_ns = clock_ns(CLOCK_BOOTTIME),
-                                        .answer = message.body};
+                                        .reply = message.body};
             return true;
         }
         if (status == SJ_EAGAIN) {
@@ -267,7 +267,7 @@ static void pump(sj_channel *channel)
         dial(channel);
     }
     if (channel->line == LINE_CONNECTING) {
-        look_at_connecting(channel);
+        check_connecting(channel);
     }
     if (channel->line >= LINE_GREETING) {
         write_pending(channel);
@@ -281,7 +281,7 @@ static void pump(sj_channel *channel)
 }
 
 /* Returns the next event of the connection or of a failed question. */
-static bool take_news(sj_channel *channel, sj_channel_event *event)
+static bool next_news(sj_channel *channel, sj_channel_event *event)
 {
     if (channel->is_disconnected_unreported) {
         channel->is_disconnected_unreported = false;
@@ -303,13 +303,13 @@ static bool take_news(sj_channel *channel, sj_channel_event *event)
     return false;
 }
 
-static bool take(sj_channel *channel, sj_channel_event *event)
+static bool next_event(sj_channel *channel, sj_channel_event *event)
 {
-    if (take_news(channel, event) || take_answer(channel, event)) {
+    if (next_news(channel, event) || next_reply(channel, event)) {
         return true;
     }
     pump(channel);
-    return take_answer(channel, event) || take_news(channel, event);
+    return next_reply(channel, event) || next_news(channel, event);
 }
 
 static sj_status ask(sj_channel *channel, uint32_t number, sj_slice question)
@@ -406,7 +406,7 @@ static sj_status open_channel(const sj_channel_options *options, sj_channel **ch
 
 const sj_channel_kind sj_channel_sp = {.open = open_channel,
                                        .ask = ask,
-                                       .take = take,
+                                       .next_event = next_event,
                                        .wait = wait_for_news,
                                        .wake = wake,
                                        .close = close_channel};

@@ -38,14 +38,14 @@ size_t sj_sp_header(bool is_ipc, uint32_t request, uint64_t body_bytes,
     return sj_writer_used(&writer);
 }
 
-uint8_t *sj_sp_reader_room(sj_sp_reader *reader, size_t *room_bytes)
+uint8_t *sj_sp_reader_space(sj_sp_reader *reader, size_t *space_bytes)
 {
     if (reader->used != 0) {
         reader->count -= reader->used;
         memmove(reader->bytes, reader->bytes + reader->used, reader->count);
         reader->used = 0;
     }
-    *room_bytes = sizeof(reader->bytes) - reader->count;
+    *space_bytes = sizeof(reader->bytes) - reader->count;
     return reader->bytes + reader->count;
 }
 
@@ -55,11 +55,11 @@ void sj_sp_reader_fed(sj_sp_reader *reader, size_t bytes)
 }
 
 /* Reads the greeting. Refuses it at the first wrong byte. */
-static sj_status take_greeting(sj_sp_reader *reader, sj_reader *bytes)
+static sj_status read_greeting(sj_sp_reader *reader, sj_reader *bytes)
 {
     const size_t there =
         sj_reader_left(bytes) < SJ_SP_GREETING_BYTES ? sj_reader_left(bytes) : SJ_SP_GREETING_BYTES;
-    if (memcmp(sj_reader_take(bytes, there), rep_greeting, there) != 0) {
+    if (memcmp(sj_read_bytes(bytes, there), rep_greeting, there) != 0) {
         return SJ_EUNSUPPORTED;
     }
     if (there < SJ_SP_GREETING_BYTES) {
@@ -74,7 +74,7 @@ sj_status sj_sp_reader_next(sj_sp_reader *reader, sj_sp_message *message)
 {
     sj_reader bytes = sj_reader_of(reader->bytes + reader->used, reader->count - reader->used);
     if (!reader->is_greeted) {
-        SJ_TRY(take_greeting(reader, &bytes));
+        SJ_TRY(read_greeting(reader, &bytes));
     }
     if (reader->is_ipc && sj_reader_left(&bytes) != 0 && sj_read_u8(&bytes) != IPC_MESSAGE) {
         return SJ_ECORRUPT;
@@ -94,7 +94,7 @@ sj_status sj_sp_reader_next(sj_sp_reader *reader, sj_sp_message *message)
     }
     message->request = (uint32_t)read_big_endian(&bytes, REQUEST_BYTES);
     message->body.size = (size_t)length - REQUEST_BYTES;
-    message->body.data = sj_reader_take(&bytes, message->body.size);
+    message->body.data = sj_read_bytes(&bytes, message->body.size);
     reader->used = (size_t)(bytes.at - reader->bytes);
     return (message->request & SJ_SP_REQUEST_BIT) != 0 ? SJ_OK : SJ_ECORRUPT;
 }

@@ -37,7 +37,7 @@ typedef struct sj_sp_reader {
 
 /* Returns where to read further bytes to, and the capacity there. The capacity is never 0 after
  * SJ_EAGAIN. sj_sp_reader_fed adds the bytes that were read. */
-uint8_t *sj_sp_reader_room(sj_sp_reader *reader, size_t *room_bytes);
+uint8_t *sj_sp_reader_space(sj_sp_reader *reader, size_t *space_bytes);
 void sj_sp_reader_fed(sj_sp_reader *reader, size_t bytes);
 
 typedef struct sj_sp_message {

@@ -65,7 +65,7 @@ struct sj_spool {
     uint64_t budget_bytes;
     uint64_t reserve_bytes; /* 0: depends on the disk. */
     uint32_t segment_bytes;
-    sj_spool_quota room;
+    sj_spool_quota quota;
     sj_spool_ack_log ledger;
     sj_spool_segment *segments; /* Oldest first; appends go to the last. */
     size_t segment_count;
@@ -209,8 +209,8 @@ static uint64_t most_announced(const sj_spool *spool)
 {
     struct statvfs disk;
     uint64_t most = spool->budget_bytes / ANNOUNCED_SHARE;
-    if (spool->room.budget_bytes != 0) {
-        most = least(most, spool->room.budget_bytes / ANNOUNCED_SHARE);
+    if (spool->quota.budget_bytes != 0) {
+        most = least(most, spool->quota.budget_bytes / ANNOUNCED_SHARE);
     }
     if (statvfs(spool->directory, &disk) == 0) {
         const uint64_t size = (uint64_t)disk.f_blocks * disk.f_frsize;
@@ -292,7 +292,7 @@ sj_status sj_spool_open(const sj_spool_options *options, sj_spool **spool, sj_er
     pthread_mutex_init(&made->lock, NULL);
     made->budget_bytes = options->budget_bytes != 0 ? options->budget_bytes : UINT64_C(4) << 30;
     made->reserve_bytes = options->reserve_bytes;
-    made->room.budget_bytes = options->root_budget_bytes;
+    made->quota.budget_bytes = options->root_budget_bytes;
     made->segment_bytes =
         options->segment_bytes != 0 ? options->segment_bytes : DEFAULT_SEGMENT_BYTES;
     char path[PATH_BYTES];
@@ -336,13 +336,13 @@ static bool is_bulk(sj_slice frame)
     return type == SJ_FRAME_BLOCK || type == SJ_FRAME_PROFILE || type == SJ_FRAME_REPORT;
 }
 
-static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
+static sj_status check_space(sj_spool *spool, size_t size, sj_error *error)
 {
     struct statvfs disk;
-    if (sj_spool_quota_left(&spool->room, spool->directory, bytes_on_disk(spool),
+    if (sj_spool_quota_left(&spool->quota, spool->directory, bytes_on_disk(spool),
                             spool->segment_bytes) < size) {
         return sj_fail(error, SJ_EFULL, "the spools beside %s have reached their %llu bytes",
-                       spool->directory, (unsigned long long)spool->room.budget_bytes);
+                       spool->directory, (unsigned long long)spool->quota.budget_bytes);
     }
     if (spool->counters.pending_bytes + size > spool->budget_bytes) {
         return sj_fail(error, SJ_EFULL, "the spool %s has reached its %llu bytes", spool->directory,
@@ -363,7 +363,7 @@ static sj_status check_room(sj_spool *spool, size_t size, sj_error *error)
 static sj_status append_locked(sj_spool *spool, sj_slice frame, sj_error *error)
 {
     if (is_bulk(frame)) {
-        SJ_TRY(check_room(spool, frame.size, error));
+        SJ_TRY(check_space(spool, frame.size, error));
     }
     sj_spool_segment *last =
         spool->segment_count > 0 ? &spool->segments[spool->segment_count - 1] : NULL;
@@ -440,7 +440,7 @@ static bool seek_readable(sj_spool *spool, sj_spool_segment *segment)
     return false;
 }
 
-static sj_status take_buffer(sj_spool *spool, size_t size, uint8_t **bytes)
+static sj_status reserve_buffer(sj_spool *spool, size_t size, uint8_t **bytes)
 {
     frame_buffer *buffer = &spool->buffers[spool->next_buffer];
     if (buffer->capacity < size ||
@@ -471,7 +471,7 @@ static sj_status load_frame(sj_spool *spool, const sj_spool_segment *segment, ui
         return SJ_ECORRUPT;
     }
     uint8_t *bytes = NULL;
-    SJ_TRY(take_buffer(spool, length, &bytes));
+    SJ_TRY(reserve_buffer(spool, length, &bytes));
     SJ_TRY(sj_spool_segment_read(segment, offset, bytes, length));
     *frame = (sj_slice){.data = bytes, .size = length};
     sj_frame_view view;
@@ -556,8 +556,8 @@ static sj_status skip_damage(sj_spool *spool, const sj_spool_segment *segment, u
     }
     const uint64_t position = position_of(segment->number, offset);
     pthread_mutex_lock(&spool->lock);
-    status = sj_spool_aside_take(spool->directory, &spool->aside, position,
-                                 (sj_slice){.data = bytes, .size = length}, NULL)
+    status = sj_spool_aside_add(spool->directory, &spool->aside, position,
+                                (sj_slice){.data = bytes, .size = length}, NULL)
                  ? note_given(spool, position, length, true)
                  : SJ_EFULL;
     if (status == SJ_OK) {
@@ -669,7 +669,7 @@ sj_status sj_spool_reject(sj_spool *spool, uint64_t position, const char *why)
                                                                 length) == SJ_OK;
     const sj_slice kept = {.data = is_read ? bytes : NULL, .size = length};
     sj_status status = SJ_EFULL;
-    if (sj_spool_aside_take(spool->directory, &spool->aside, position, kept, why)) {
+    if (sj_spool_aside_add(spool->directory, &spool->aside, position, kept, why)) {
         status = acknowledge_locked(spool, position);
         spool->counters.acknowledged_frames--;
         spool->counters.rejected_frames++;

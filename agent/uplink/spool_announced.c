@@ -46,22 +46,22 @@ static bool describes(uint16_t type)
 static void read_kind(sj_slice start, sj_spool_frame_kind *kind)
 {
     sj_reader reader = sj_reader_of(start.data, start.size);
-    sj_reader_take(&reader, 6);
+    sj_read_bytes(&reader, 6);
     kind->type = sj_read_u16(&reader);
     const uint32_t header_bytes = sj_read_u32(&reader);
-    sj_reader_take(&reader, SJ_FRAME_PREFIX_BYTES - 12);
+    sj_read_bytes(&reader, SJ_FRAME_PREFIX_BYTES - 12);
     sj_reader header = reader;
     const uint8_t field = sj_read_u8(&header);
     const uint8_t size = sj_read_u8(&header);
-    const uint8_t *session = sj_reader_take(&header, sizeof(kind->session.bytes));
+    const uint8_t *session = sj_read_bytes(&header, sizeof(kind->session.bytes));
     kind->has_session =
         session != NULL && field == SESSION_FIELD && size == sizeof(kind->session.bytes);
     if (kind->has_session) {
         memcpy(kind->session.bytes, session, sizeof(kind->session.bytes));
     }
-    if (kind->type == SJ_FRAME_BLOCK && sj_reader_take(&reader, header_bytes) != NULL) {
+    if (kind->type == SJ_FRAME_BLOCK && sj_read_bytes(&reader, header_bytes) != NULL) {
         const size_t left = sj_reader_left(&reader);
-        const sj_slice block = {.data = sj_reader_take(&reader, left), .size = left};
+        const sj_slice block = {.data = sj_read_bytes(&reader, left), .size = left};
         kind->is_deep_stack = is_deep_stack(block);
     }
     kind->is_announcement = describes(kind->type) || kind->is_deep_stack;

@@ -108,7 +108,7 @@ bool sj_spool_aside_read(const char *directory, sj_spool_aside *aside)
 
 /* Reserves the account's disk space first. Otherwise a write on a full disk could destroy the
  * previous account, if a crash of the machine made that shorter. */
-static bool take_room(int file, size_t wanted)
+static bool reserve_space(int file, size_t wanted)
 {
     char blanks[ACCOUNT_BYTES];
     struct stat before;
@@ -147,7 +147,7 @@ static bool write_account(const char *directory, const sj_spool_aside *aside)
         return false;
     }
     const bool is_new = fstat(file, &before) == 0 && before.st_size == 0;
-    const bool is_written = take_room(file, sizeof(text)) &&
+    const bool is_written = reserve_space(file, sizeof(text)) &&
                             pwrite(file, text, sizeof(text), 0) == (ssize_t)sizeof(text);
     close(file);
     if (!is_written && is_new) {
@@ -173,8 +173,8 @@ void sj_spool_aside_keep_torn(const char *directory, sj_spool_aside *aside, uint
     }
 }
 
-bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t position,
-                         sj_slice bytes, const char *why)
+bool sj_spool_aside_add(const char *directory, sj_spool_aside *aside, uint64_t position,
+                        sj_slice bytes, const char *why)
 {
     const char *kind = why != NULL ? "rejected" : "damaged";
     sj_spool_aside after = *aside;

@@ -32,8 +32,8 @@ void sj_spool_aside_keep_torn(const char *directory, sj_spool_aside *aside, uint
  * `aside` and writes the account. `why` is the collector's reason. NULL: the frame was damaged on
  * the disk. Returns false, with nothing changed, if the account cannot be written: the frame is not
  * counted then. One thread per spool. Blocking: waits for the disk. */
-bool sj_spool_aside_take(const char *directory, sj_spool_aside *aside, uint64_t position,
-                         sj_slice bytes, const char *why);
+bool sj_spool_aside_add(const char *directory, sj_spool_aside *aside, uint64_t position,
+                        sj_slice bytes, const char *why);
 
 /* Reads the account of the spool in `directory`, or zeros if there is none. Returns true if it
  * counts frames; it may have only the bytes of a torn frame. Thread-safe. */

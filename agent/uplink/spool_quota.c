@@ -65,23 +65,23 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-uint64_t sj_spool_quota_left(sj_spool_quota *room, const char *directory, uint64_t own_bytes,
+uint64_t sj_spool_quota_left(sj_spool_quota *quota, const char *directory, uint64_t own_bytes,
                              uint64_t segment_bytes)
 {
-    if (room->budget_bytes == 0) {
+    if (quota->budget_bytes == 0) {
         return UINT64_MAX;
     }
-    if (own_bytes < room->own_bytes) {
-        room->own_bytes = own_bytes; /* Some were acknowledged and deleted. */
+    if (own_bytes < quota->own_bytes) {
+        quota->own_bytes = own_bytes; /* Some were acknowledged and deleted. */
     }
-    const uint64_t known = room->others_bytes + own_bytes;
-    const bool is_scarce = known + segment_bytes >= room->budget_bytes;
-    if (room->looked_ns == 0 || own_bytes >= room->own_bytes + segment_bytes ||
-        (is_scarce && now_ns() - room->looked_ns > 1000000000)) {
-        room->others_bytes = sum_others(directory);
-        room->own_bytes = own_bytes;
-        room->looked_ns = now_ns();
+    const uint64_t known = quota->others_bytes + own_bytes;
+    const bool is_scarce = known + segment_bytes >= quota->budget_bytes;
+    if (quota->summed_ns == 0 || own_bytes >= quota->own_bytes + segment_bytes ||
+        (is_scarce && now_ns() - quota->summed_ns > 1000000000)) {
+        quota->others_bytes = sum_others(directory);
+        quota->own_bytes = own_bytes;
+        quota->summed_ns = now_ns();
     }
-    const uint64_t used = room->others_bytes + own_bytes;
-    return used < room->budget_bytes ? room->budget_bytes - used : 0;
+    const uint64_t used = quota->others_bytes + own_bytes;
+    return used < quota->budget_bytes ? quota->budget_bytes - used : 0;
 }

@@ -9,7 +9,7 @@ typedef struct sj_spool_quota {
     uint64_t budget_bytes; /* Limit of all spools together. 0: none. */
     uint64_t others_bytes; /* Bytes of the others at the latest sum. */
     uint64_t own_bytes;    /* Bytes of this one at that time. */
-    int64_t looked_ns;     /* Monotonic time of the latest sum. 0: never. */
+    int64_t summed_ns;     /* Monotonic time of the latest sum. 0: never. */
 } sj_spool_quota;
 
 /* Returns the size of the files in a directory, without those set aside. Returns 0 if it cannot be
@@ -20,7 +20,7 @@ uint64_t sj_spool_directory_bytes(const char *directory);
  * UINT64_MAX: no limit. It sums the others again after each segment's worth of growth, and every
  * second while space is scarce. So recorders that fill their spools at the same time exceed the
  * budget by at most `segment_bytes` each. */
-uint64_t sj_spool_quota_left(sj_spool_quota *room, const char *directory, uint64_t own_bytes,
+uint64_t sj_spool_quota_left(sj_spool_quota *quota, const char *directory, uint64_t own_bytes,
                              uint64_t segment_bytes);
 
 #endif

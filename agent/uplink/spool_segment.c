@@ -98,7 +98,7 @@ size_t sj_spool_frame_length(const uint8_t prefix[SJ_FRAME_PREFIX_BYTES])
 {
     sj_reader reader = sj_reader_of(prefix, SJ_FRAME_PREFIX_BYTES);
     const uint32_t magic = sj_read_u32(&reader);
-    sj_reader_take(&reader, 4);
+    sj_read_bytes(&reader, 4);
     const uint64_t header = sj_read_u32(&reader);
     const uint64_t payload = sj_read_u32(&reader);
     const uint64_t length = SJ_FRAME_PREFIX_BYTES + header + payload;

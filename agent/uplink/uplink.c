@@ -113,7 +113,7 @@ struct sj_uplink {
 static frame_rank rank_of(sj_slice frame)
 {
     sj_reader reader = sj_reader_of(frame.data, frame.size);
-    sj_reader_take(&reader, 6);
+    sj_read_bytes(&reader, 6);
     switch (sj_read_u16(&reader)) {
     case SJ_FRAME_SESSION:
         return RANK_SESSION;
@@ -166,8 +166,8 @@ static sj_status send_frame(sj_uplink *uplink, slot *idle, sj_slice frame, frame
     return SJ_OK;
 }
 
-static const char no_room[] = "frames were refused, and the disk of the spool has no room to "
-                              "account for them";
+static const char no_space[] = "frames were refused, and the disk of the spool has no room to "
+                               "account for them";
 
 static void set_message(sj_uplink *uplink, const char *text)
 {
@@ -205,7 +205,7 @@ static void reject(sj_uplink *uplink, uint64_t position, const char *why)
     if (status == SJ_OK) {
         uplink->status.rejected_frames++;
     } else if (status == SJ_EFULL) {
-        set_message(uplink, no_room);
+        set_message(uplink, no_space);
         uplink->status.state = SJ_UPLINK_WAITING;
         uplink->status.resent_frames++;
         uplink->rewind = true;
@@ -275,7 +275,7 @@ static void note_refusal(sj_uplink *uplink, sj_status status)
 
 /* Handles the answer to a recalled announcement. One that is finally refused, or that this
  * collector cannot read, is skipped: frames that need it are refused in turn, and counted. */
-static void take_recalled_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
+static void handle_recalled_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
 {
     const sj_status status = (sj_status)ack->status;
     if (status == SJ_OK) {
@@ -318,7 +318,7 @@ static void probe_at_once(sj_uplink *uplink)
 }
 
 /* Handles the collector's answer to one frame of the spool. */
-static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
+static void handle_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
 {
     const sj_status status = (sj_status)ack->status;
     if (status == SJ_OK) {
@@ -351,7 +351,7 @@ static void take_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack
     uplink->rewind = true;
 }
 
-static void take_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
+static void handle_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
 {
     if (ack->status == SJ_OK) {
         uplink->status.state = ack->window == 0 ? SJ_UPLINK_WAITING : SJ_UPLINK_SENDING;
@@ -370,14 +370,14 @@ static void take_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
 
 /* Offsets come with every answer, so a later one replaces an offset that did not reach the
  * collector. */
-static void take_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
+static void note_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
                        const Sojourn__Ack *ack)
 {
     const sj_clock_exchange exchange = {.sent_ns = done->sent_ns,
                                         .collector_received_ns = (int64_t)ack->received_realtime_ns,
                                         .collector_sent_ns = (int64_t)ack->sent_realtime_ns,
                                         .received_ns = received_ns};
-    if (sj_clock_offsets_take(&uplink->clocks, &exchange, &uplink->clock)) {
+    if (sj_clock_offsets_add(&uplink->clocks, &exchange, &uplink->clock)) {
         uplink->clock_wanted = uplink->about->boot_id[0] != '\0';
     }
 }
@@ -392,20 +392,20 @@ static void note_incarnation(sj_uplink *uplink, const Sojourn__Ack *ack)
     }
 }
 
-static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
-                     const Sojourn__Ack *ack)
+static void handle_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
+                       const Sojourn__Ack *ack)
 {
-    take_times(uplink, done, received_ns, ack);
+    note_times(uplink, done, received_ns, ack);
     if (done->rank == RANK_CLOCK) {
         return; /* A collector that does not know the frame does not need it. */
     }
     uplink->window = ack->window < uplink->window_max ? ack->window : uplink->window_max;
     if (done->rank == RANK_HELLO) {
-        take_hello_verdict(uplink, ack);
+        handle_hello_verdict(uplink, ack);
     } else if (done->is_recalled) {
-        take_recalled_verdict(uplink, done, ack);
+        handle_recalled_verdict(uplink, done, ack);
     } else {
-        take_verdict(uplink, done, ack);
+        handle_verdict(uplink, done, ack);
     }
     if (uplink->window == 0 && uplink->status.state != SJ_UPLINK_REFUSED) {
         uplink->status.state = SJ_UPLINK_WAITING;
@@ -417,7 +417,7 @@ static void take_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
 }
 
 /* The answer is missing or unreadable: the frame will be sent again. */
-static void take_failure(sj_uplink *uplink, const slot *done, const char *why)
+static void handle_failure(sj_uplink *uplink, const slot *done, const char *why)
 {
     set_message(uplink, why);
     if (done->rank == RANK_HELLO) {
@@ -431,26 +431,26 @@ static void take_failure(sj_uplink *uplink, const slot *done, const char *why)
     pause_once(uplink);
 }
 
-static void take_answer(sj_uplink *uplink, const slot *done, const sj_channel_event *event)
+static void handle_reply(sj_uplink *uplink, const slot *done, const sj_channel_event *event)
 {
     sj_frame_view view;
-    const sj_status status = sj_frame_read(event->answer, &view);
+    const sj_status status = sj_frame_read(event->reply, &view);
     Sojourn__Ack *ack = NULL;
     if (status == SJ_OK && view.type == SJ_FRAME_ACK) {
         ack = sojourn__ack__unpack(NULL, view.header.size, view.header.data);
     }
     if (ack != NULL) {
-        take_ack(uplink, done, event->received_ns, ack);
+        handle_ack(uplink, done, event->received_ns, ack);
         sojourn__ack__free_unpacked(ack, NULL);
     } else if (status == SJ_EVERSION) {
         uplink->status.state = SJ_UPLINK_REFUSED;
         set_message(uplink, "the collector speaks another major version");
     } else {
-        take_failure(uplink, done, "the collector's answer cannot be read");
+        handle_failure(uplink, done, "the collector's answer cannot be read");
     }
 }
 
-static void take_event(sj_uplink *uplink, const sj_channel_event *event)
+static void handle_event(sj_uplink *uplink, const sj_channel_event *event)
 {
     if (event->type == SJ_CHANNEL_CONNECTED) {
         uplink->hello_wanted = true; /* Each new connection begins with it. */
@@ -466,18 +466,18 @@ static void take_event(sj_uplink *uplink, const sj_channel_event *event)
     done->is_busy = false;
     uplink->in_flight[done->rank]--;
     uplink->recalled_in_flight -= done->is_recalled;
-    if (event->type == SJ_CHANNEL_ANSWERED) {
-        take_answer(uplink, done, event);
+    if (event->type == SJ_CHANNEL_REPLIED) {
+        handle_reply(uplink, done, event);
     } else {
-        take_failure(uplink, done, event->why);
+        handle_failure(uplink, done, event->why);
     }
 }
 
-static void take_events(sj_uplink *uplink)
+static void handle_events(sj_uplink *uplink)
 {
     sj_channel_event event;
-    while (uplink->kind->take(uplink->channel, &event)) {
-        take_event(uplink, &event);
+    while (uplink->kind->next_event(uplink->channel, &event)) {
+        handle_event(uplink, &event);
     }
     if (uplink->rewind && count_in_flight(uplink) == 0) {
         uplink->rewind = false;
@@ -525,7 +525,7 @@ static bool hold_next(sj_uplink *uplink)
         status = hold_pending(uplink);
     }
     if (status != SJ_OK && status != SJ_EAGAIN) {
-        set_message(uplink, status == SJ_EFULL ? no_room : "cannot read the spool");
+        set_message(uplink, status == SJ_EFULL ? no_space : "cannot read the spool");
         uplink->rewind = true; /* The spool gave a frame that is not sent. */
         begin_pause(uplink);
     }
@@ -600,7 +600,7 @@ static void step(sj_uplink *uplink)
 {
     sj_spool_counters counters;
     atomic_store(&uplink->notified, false);
-    take_events(uplink);
+    handle_events(uplink);
     send_what_may(uplink);
     sj_spool_get_counters(uplink->spool, &counters);
     uplink->idle = counters.pending_bytes == 0 && count_in_flight(uplink) == 0;

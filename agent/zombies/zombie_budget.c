@@ -15,22 +15,22 @@ static void make_rarer(uint32_t *shift, uint64_t spent, uint64_t allowed)
 static bool watch_less(sj_zombie_budget *budget, const sj_zombie_costs *costs, uint64_t allowed)
 {
     const uint32_t least = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;
-    const uint64_t spent = costs->heap + costs->history + costs->quarantine;
+    const uint64_t spent = costs->heap + costs->history + costs->delayed_free;
     const uint64_t heap = budget->shift < SJ_ZOMBIE_SHIFT_MOST ? costs->heap : 0;
     const uint64_t history = budget->is_paused ? 0 : costs->history;
-    const uint64_t quarantine =
-        budget->quarantine_shift < SJ_ZOMBIE_SHIFT_MOST ? costs->quarantine : 0;
+    const uint64_t delayed_free =
+        budget->delayed_shift < SJ_ZOMBIE_SHIFT_MOST ? costs->delayed_free : 0;
     budget->patience = budget->is_attempt && least * 2 <= PATIENCE_MOST ? least * 2 : least;
     budget->is_attempt = false;
     budget->calm = 0;
-    if (history > heap && history > quarantine) {
+    if (history > heap && history > delayed_free) {
         budget->is_paused = true;
-    } else if (quarantine > heap) {
-        make_rarer(&budget->quarantine_shift, spent, allowed);
+    } else if (delayed_free > heap) {
+        make_rarer(&budget->delayed_shift, spent, allowed);
     } else if (heap != 0) {
         make_rarer(&budget->shift, spent, allowed);
     }
-    return history + heap + quarantine != 0;
+    return history + heap + delayed_free != 0;
 }
 
 static bool watch_more(sj_zombie_budget *budget)
@@ -39,25 +39,24 @@ static bool watch_more(sj_zombie_budget *budget)
     budget->is_attempt = true;
     if (budget->shift != 0) {
         budget->shift--;
-    } else if (budget->quarantine_shift != 0) {
-        budget->quarantine_shift--;
+    } else if (budget->delayed_shift != 0) {
+        budget->delayed_shift--;
     } else {
         budget->is_paused = false;
     }
     return true;
 }
 
-bool sj_zombie_budget_look(sj_zombie_budget *budget, const sj_zombie_costs *costs,
-                           uint32_t per_mille)
+bool sj_zombie_budget_check(sj_zombie_budget *budget, const sj_zombie_costs *costs,
+                            uint32_t per_mille)
 {
     const uint64_t allowed = costs->program * per_mille / MILLE;
-    const uint64_t spent = costs->heap + costs->history + costs->quarantine;
+    const uint64_t spent = costs->heap + costs->history + costs->delayed_free;
     if (spent > allowed) {
         return watch_less(budget, costs, allowed);
     }
     budget->calm = spent * SPARE <= allowed ? budget->calm + 1 : 0;
     const uint32_t wanted = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;
-    const bool is_limited =
-        budget->shift != 0 || budget->quarantine_shift != 0 || budget->is_paused;
+    const bool is_limited = budget->shift != 0 || budget->delayed_shift != 0 || budget->is_paused;
     return budget->calm >= wanted && is_limited && watch_more(budget);
 }

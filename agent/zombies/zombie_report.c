@@ -350,21 +350,20 @@ static void add_objects(json_t *account, const sj_zombie_region *region)
         count_full(region), "kept_old", counter(&counters->kept_old), "kept_pressure",
         counter(&counters->kept_pressure), "kept_left", counter(&counters->kept_left), "kept_used",
         counter(&counters->kept_used), "not_kept", counter(&counters->not_kept),
-        "methods_without_door", counter(&counters->methods_without_door));
+        "methods_without_trampoline", counter(&counters->methods_without_trampoline));
     (void)json_object_update(account, objects);
     json_decref(objects);
 }
 
-static void add_quarantine(json_t *account, const sj_zombie_counters *counters)
+static void add_delayed(json_t *account, const sj_zombie_counters *counters)
 {
-    json_t *quarantine =
-        json_pack("{s:I, s:I, s:I, s:I, s:I}", "quarantined", counter(&counters->quarantined),
-                  "quarantine_full", counter(&counters->quarantine_full), "quarantine_pressure",
-                  counter(&counters->quarantine_pressure), "quarantine_left",
-                  counter(&counters->quarantine_left), "not_quarantined",
-                  counter(&counters->not_quarantined));
-    (void)json_object_update(account, quarantine);
-    json_decref(quarantine);
+    json_t *delayed_free =
+        json_pack("{s:I, s:I, s:I, s:I, s:I}", "delayed", counter(&counters->delayed),
+                  "delayed_full", counter(&counters->delayed_full), "delayed_pressure",
+                  counter(&counters->delayed_pressure), "delayed_left",
+                  counter(&counters->delayed_left), "not_delayed", counter(&counters->not_delayed));
+    (void)json_object_update(account, delayed_free);
+    json_decref(delayed_free);
 }
 
 static const char *objects_not_watched(const sj_zombie_region *region)
@@ -405,15 +404,15 @@ char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
         not_watched(region, refusal), "one_in", (json_int_t)region->settings.one_in, "guarded",
         counter(&counters->guarded), "released", counter(&counters->released), "evicted",
         counter(&counters->evicted), "emptied", counter(&counters->emptied), "refused_size",
-        counter(&counters->refused_size), "refused_room", counter(&counters->refused_room),
+        counter(&counters->refused_size), "refused_full", counter(&counters->refused_full),
         "refused_memory", counter(&counters->refused_memory), "uses", counter(&counters->uses),
         "suppressed", counter(&counters->suppressed));
-    add_quarantine(object, counters);
+    add_delayed(object, counters);
     (void)json_object_set_new(
         object, "one_in_most",
         json_integer((json_int_t)region->settings.one_in << (limits->shift_most & 31)));
-    (void)json_object_set_new(object, "quarantine_one_in_most",
-                              json_integer(INT64_C(1) << (limits->quarantine_shift_most & 31)));
+    (void)json_object_set_new(object, "delayed_one_in_most",
+                              json_integer(INT64_C(1) << (limits->delayed_shift_most & 31)));
     (void)json_object_set_new(object, "history_pauses", json_integer(limits->history_pauses));
     (void)json_object_set_new(object, "pressure_unseen", unseen_json(limits->pressure_unseen));
     if (object != NULL && region->settings.objects.is_on != 0) {

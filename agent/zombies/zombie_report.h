@@ -25,8 +25,8 @@ char *sj_zombie_report_json(const sj_frame_namer *namer, const sj_zombie_region 
 /* The limits that the overhead budget set in a process, and unknown facts about its memory. */
 typedef struct sj_zombie_limits {
     uint32_t shift_most; /* The rarest sampling was one allocation in `one_in << shift_most`. */
-    /* The rarest delay was one free in `1 << quarantine_shift_most`. */
-    uint32_t quarantine_shift_most;
+    /* The rarest delay was one free in `1 << delayed_shift_most`. */
+    uint32_t delayed_shift_most;
     uint32_t history_pauses;  /* How often histories were paused. */
     uint32_t pressure_unseen; /* Bits of agent/zombies/pressure.h. */
 } sj_zombie_limits;

@@ -8,7 +8,7 @@
 #include "agent/host/clock.h"
 #include "agent/zombies/allocator.h"
 #include "agent/zombies/guard_sites.h"
-#include "agent/zombies/heads.h"
+#include "agent/zombies/heap_entries.h"
 #include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_budget.h"
 #include "agent/zombies/zombie_report.h"
@@ -35,7 +35,7 @@ typedef struct cost_readings {
     uint64_t cpu_ns;
     uint64_t heap_ticks;
     uint64_t history_ticks;
-    uint64_t quarantine_ticks;
+    uint64_t delayed_ticks;
 } cost_readings;
 
 typedef struct watched_process {
@@ -58,7 +58,7 @@ typedef struct sj_planned_allocator {
     struct sj_planned_allocator *next;
     sj_allocator allocator;
     uint32_t why_not;
-    sj_heads_plans plans;
+    sj_heap_entry_plans plans;
 } sj_planned_allocator;
 
 struct sj_zombies {
@@ -110,28 +110,29 @@ static bool is_same(const sj_allocator *one, const sj_allocator *other)
            strcmp(one->operators, other->operators) == 0;
 }
 
-static sj_status plan_module(const sj_zombies *zombies, const sj_heads_module *module,
-                             const char *stem, sj_heads_plans *plans)
+static sj_status plan_module(const sj_zombies *zombies, const sj_heap_entry_module *module,
+                             const char *stem, sj_heap_entry_plans *plans)
 {
     sj_error error = {0};
     return module->path[0] == '\0'
                ? SJ_OK
-               : sj_heads_plan(module, zombies->options.cache_directory, stem, plans, &error);
+               : sj_heap_entry_plan(module, zombies->options.cache_directory, stem, plans, &error);
 }
 
 /* Plans the allocator and the C library, or nothing. Without plans for the C++ library, blocks of
  * its operators are treated as malloc's. */
 static uint32_t plan_parts(const sj_zombies *zombies, const sj_allocator *allocator,
-                           const char *stem, sj_heads_plans *plans)
+                           const char *stem, sj_heap_entry_plans *plans)
 {
     const bool is_other = allocator->allocator[0] != '\0';
-    const sj_heads_module main = {.path = is_other ? allocator->allocator : allocator->library,
-                                  .part = SJ_HEAP_ALLOCATOR,
-                                  .is_c_library = !is_other,
-                                  .is_program = allocator->is_program};
-    const sj_heads_module library = {.path = is_other ? allocator->library : "",
-                                     .part = SJ_HEAP_LIBRARY};
-    const sj_heads_module operators = {.path = allocator->operators, .part = SJ_HEAP_OPERATORS};
+    const sj_heap_entry_module main = {.path = is_other ? allocator->allocator : allocator->library,
+                                       .part = SJ_HEAP_ALLOCATOR,
+                                       .is_c_library = !is_other,
+                                       .is_program = allocator->is_program};
+    const sj_heap_entry_module library = {.path = is_other ? allocator->library : "",
+                                          .part = SJ_HEAP_LIBRARY};
+    const sj_heap_entry_module operators = {.path = allocator->operators,
+                                            .part = SJ_HEAP_OPERATORS};
     if (allocator->why_not != SJ_ZOMBIE_MONITORED) {
         return allocator->why_not;
     }
@@ -210,7 +211,7 @@ static void fill_plan(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
     const sj_planned_allocator *planned = plan_allocator(zombies, pid);
     region->why_not = planned != NULL ? planned->why_not : (uint32_t)SJ_ZOMBIE_NO_PLAN;
     if (region->why_not == SJ_ZOMBIE_MONITORED) {
-        memcpy(region->heads, planned->plans.heads, sizeof(region->heads));
+        memcpy(region->heap_entries, planned->plans.heap_entries, sizeof(region->heap_entries));
         memcpy(region->parts, planned->plans.parts, sizeof(region->parts));
         memcpy(region->is_forwarding, planned->plans.is_forwarding, sizeof(region->is_forwarding));
         memcpy(region->plans, planned->plans.plans, sizeof(region->plans));
@@ -358,7 +359,7 @@ static bool read_costs(const watched_process *process, cost_readings *now)
                            .cpu_ns = sj_clock_ns(clock),
                            .heap_ticks = atomic_load(&counters->heap_ticks),
                            .history_ticks = atomic_load(&counters->history_ticks),
-                           .quarantine_ticks = atomic_load(&counters->quarantine_ticks)};
+                           .delayed_ticks = atomic_load(&counters->delayed_ticks)};
     return true;
 }
 
@@ -375,11 +376,11 @@ static void apply_budget(watched_process *process)
     limits->shift_most = budget->shift > limits->shift_most ? budget->shift : limits->shift_most;
     limits->history_pauses +=
         budget->is_paused && atomic_load(&process->region->is_history_paused) == 0 ? 1 : 0;
-    limits->quarantine_shift_most = budget->quarantine_shift > limits->quarantine_shift_most
-                                        ? budget->quarantine_shift
-                                        : limits->quarantine_shift_most;
+    limits->delayed_shift_most = budget->delayed_shift > limits->delayed_shift_most
+                                     ? budget->delayed_shift
+                                     : limits->delayed_shift_most;
     atomic_store(&process->region->sampling_shift, budget->shift);
-    atomic_store(&process->region->quarantine_shift, budget->quarantine_shift);
+    atomic_store(&process->region->delayed_shift, budget->delayed_shift);
     atomic_store(&process->region->is_history_paused, budget->is_paused ? 1 : 0);
 }
 
@@ -402,8 +403,8 @@ static void keep_budget(const sj_zombies *zombies, watched_process *process)
         .program = now.cpu_ns - last.cpu_ns,
         .heap = ticks_in_ns(now.heap_ticks - last.heap_ticks, &last, &now),
         .history = ticks_in_ns(now.history_ticks - last.history_ticks, &last, &now),
-        .quarantine = ticks_in_ns(now.quarantine_ticks - last.quarantine_ticks, &last, &now)};
-    if (sj_zombie_budget_look(&process->budget, &costs, per_mille)) {
+        .delayed_free = ticks_in_ns(now.delayed_ticks - last.delayed_ticks, &last, &now)};
+    if (sj_zombie_budget_check(&process->budget, &costs, per_mille)) {
         apply_budget(process);
     }
 }
@@ -416,10 +417,10 @@ static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings
     target->vtables = source->vtables;
     target->counts |= source->counts; /* entries that count continue to count */
     target->budget_per_mille = source->budget_per_mille;
-    if (target->quarantine_blocks == 0) {
-        target->quarantine_blocks = source->quarantine_blocks;
+    if (target->delayed_blocks == 0) {
+        target->delayed_blocks = source->delayed_blocks;
     }
-    target->quarantine_kib = source->quarantine_kib;
+    target->delayed_kib = source->delayed_kib;
     copy_guard(&target->guard, &source->guard);
     copy_objects(target, source);
 }
@@ -488,7 +489,7 @@ static void free_deep_stack(sj_zombie_region *region, const sj_zombie_report *re
 {
     const uint32_t deep = report->deep_stack;
     if (deep != 0 && deep <= SJ_ZOMBIE_DEEP_STACKS) {
-        atomic_store_explicit(&region->deep[deep - 1].is_taken, 0, memory_order_release);
+        atomic_store_explicit(&region->deep[deep - 1].is_used, 0, memory_order_release);
     }
 }
 
@@ -586,7 +587,7 @@ static uint64_t watch_ticks_of(const watched_process *process)
     }
     const sj_zombie_counters *counters = &process->region->counters;
     return atomic_load(&counters->heap_ticks) + atomic_load(&counters->history_ticks) +
-           atomic_load(&counters->quarantine_ticks);
+           atomic_load(&counters->delayed_ticks);
 }
 
 uint64_t sj_zombies_watch_ticks(sj_zombies *zombies)

@@ -25,7 +25,7 @@ static sj_status choose_session(sj_cluster_sql *sql, const char *text, char *ses
                                 sj_error *error)
 {
     char statement[256];
-    char *answer = NULL;
+    char *result = NULL;
     size_t size = 0;
     const bool is_last = strcmp(text, "last") == 0;
     if (!is_last &&
@@ -38,16 +38,16 @@ static sj_status choose_session(sj_cluster_sql *sql, const char *text, char *ses
              "ORDER BY started_realtime_ns DESC LIMIT %d",
              is_last ? "" : text, is_last ? 1 : 2);
     SJ_TRY(
-        sj_clickhouse_ask(sql->target, statement, "", sql->limits.time_ms, &answer, &size, error));
+        sj_clickhouse_ask(sql->target, statement, "", sql->limits.time_ms, &result, &size, error));
     sj_status status = SJ_OK;
     if (size < UUID_DIGITS) {
         status = sj_fail(error, SJ_ENOTFOUND, "there is no session %s in the cluster", text);
     } else if (size > UUID_DIGITS + 1) {
         status = sj_fail(error, SJ_EINVAL, "several sessions begin with %s", text);
     } else {
-        snprintf(session, VALUE_BYTES, "%.32s", answer);
+        snprintf(session, VALUE_BYTES, "%.32s", result);
     }
-    free(answer);
+    free(result);
     return status;
 }
 
@@ -106,7 +106,7 @@ typedef struct session_place {
 static sj_status find_place(sj_cluster_sql *sql, session_place *place, sj_error *error)
 {
     char statement[320];
-    char *answer = NULL;
+    char *result = NULL;
     size_t size = 0;
     snprintf(
         statement, sizeof(statement),
@@ -115,11 +115,11 @@ static sj_status find_place(sj_cluster_sql *sql, session_place *place, sj_error 
         " calls WHERE session = '%.32s') AS c USING one",
         sql->held[1], sql->held[1]);
     SJ_TRY(
-        sj_clickhouse_ask(sql->target, statement, "", sql->limits.time_ms, &answer, &size, error));
+        sj_clickhouse_ask(sql->target, statement, "", sql->limits.time_ms, &result, &size, error));
     *place = (session_place){0};
     const bool is_read =
-        sscanf(answer, "%32[0-9a-f]\t%llu\t%llu", place->lab, &place->calls, &place->given) == 3;
-    free(answer);
+        sscanf(result, "%32[0-9a-f]\t%llu\t%llu", place->lab, &place->calls, &place->given) == 3;
+    free(result);
     return is_read ? SJ_OK
                    : sj_fail(error, SJ_ENOTFOUND, "session %s was removed meanwhile", sql->held[1]);
 }
@@ -175,7 +175,7 @@ static sj_status fill(sj_cluster_sql *sql, const char *text, char **filled, sj_e
     return sj_cluster_fill(text, find_value, sql, filled, error);
 }
 
-static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **answer, bool *is_cut,
+static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **result, bool *is_cut,
                      sj_error *error)
 {
     char *filled = NULL;
@@ -183,7 +183,7 @@ static sj_status ask(sj_cluster_sql *sql, const char *text, sqlite3 **answer, bo
     SJ_TRY(fill(sql, text, &filled, error));
     sj_status status = sj_clickhouse_count_shards(sql->target, &sql->answered, error);
     if (status == SJ_OK) {
-        status = sj_cluster_ask(sql->target, filled, &sql->limits, answer, is_cut, error);
+        status = sj_cluster_ask(sql->target, filled, &sql->limits, result, is_cut, error);
     }
     free(filled);
     return status;
@@ -202,11 +202,11 @@ static int say_engine(const sj_cluster_sql *sql, int code)
     return code;
 }
 
-static int print_answer(sj_cluster_sql *sql, sqlite3 *answer, bool is_cut)
+static int print_result(sj_cluster_sql *sql, sqlite3 *result, bool is_cut)
 {
     sqlite3_stmt *rows = NULL;
-    if (sqlite3_prepare_v2(answer, "SELECT * FROM answer", -1, &rows, NULL) != SQLITE_OK) {
-        return sj_command_error(sql->command, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(answer));
+    if (sqlite3_prepare_v2(result, "SELECT * FROM answer", -1, &rows, NULL) != SQLITE_OK) {
+        return sj_command_error(sql->command, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(result));
     }
     const int code = sj_query_print(sql->command, sql->options, rows);
     if (is_cut) {
@@ -233,7 +233,7 @@ static int check_parameters(const sj_cluster_sql *sql)
 int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *question)
 {
     sj_error error = {0};
-    sqlite3 *answer = NULL;
+    sqlite3 *result = NULL;
     bool is_cut = false;
     sql->question = question != NULL ? sj_cluster_question_find(question) : NULL;
     if (question != NULL && sql->question == NULL) {
@@ -249,11 +249,11 @@ int sj_cluster_sql_run(sj_cluster_sql *sql, const char *statement, const char *q
     sj_status status = sj_forward_clickhouse.open(&sql->cluster, &sql->target, &error);
     if (status == SJ_OK) {
         status =
-            ask(sql, question != NULL ? sql->question->text : statement, &answer, &is_cut, &error);
+            ask(sql, question != NULL ? sql->question->text : statement, &result, &is_cut, &error);
     }
-    code = status == SJ_OK ? print_answer(sql, answer, is_cut)
+    code = status == SJ_OK ? print_result(sql, result, is_cut)
                            : sj_command_failed(sql->command, &error);
-    sqlite3_close(answer);
+    sqlite3_close(result);
     sj_forward_clickhouse.close(sql->target);
     return code;
 }

@@ -25,7 +25,8 @@ static int run_audit(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken = sj_query_take_file(&sj_command_audit, argc, argv, first, &options.query.file);
+    const int taken =
+        sj_query_parse_file(&sj_command_audit, argc, argv, first, &options.query.file);
     if (taken >= 0) {
         return taken;
     }

@@ -55,7 +55,7 @@ static int run_backup(int argc, char **argv)
         return sj_command_usage_error(&sj_command_backup, "which FILE is the copy to be?");
     }
     const int taken =
-        sj_query_take_file(&sj_command_backup, argc, argv, first + 1, &request.database);
+        sj_query_parse_file(&sj_command_backup, argc, argv, first + 1, &request.database);
     if (taken >= 0) {
         return taken;
     }

@@ -361,7 +361,7 @@ static int run_check(int argc, char **argv)
         request.set = argv[first++];
     }
     const int taken =
-        sj_query_take_file(&sj_command_check, argc, argv, first, &request.options.file);
+        sj_query_parse_file(&sj_command_check, argc, argv, first, &request.options.file);
     if (taken >= 0) {
         return taken;
     }

@@ -21,7 +21,7 @@ static int run_devices(int argc, char **argv)
         return code;
     }
     const int taken =
-        sj_query_take_file(&sj_command_devices, argc, argv, first, &request.query.file);
+        sj_query_parse_file(&sj_command_devices, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;
     }

@@ -238,7 +238,7 @@ static int run_diff(int argc, char **argv)
                                       "give two sets of sessions, and one FILE at most");
     }
     const int taken =
-        sj_query_take_file(&sj_command_diff, argc, argv, first + 2, &request.options.file);
+        sj_query_parse_file(&sj_command_diff, argc, argv, first + 2, &request.options.file);
     if (taken >= 0) {
         return taken;
     }

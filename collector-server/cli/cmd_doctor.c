@@ -148,7 +148,7 @@ static void check_collector(json_t *checks, const doctor_options *options)
     check_fleet(checks, database);
     sqlite3_close(database);
     snprintf(directory, sizeof(directory), "%.4000s", options->database);
-    sj_doctor_check_room(checks, "disk", dirname(directory));
+    sj_doctor_check_space(checks, "disk", dirname(directory));
     check_certificate(checks, options);
 }
 
@@ -176,7 +176,7 @@ static int run_doctor(int argc, char **argv)
     sj_doctor_check_direct(checks);
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
-    sj_doctor_check_room(checks, "shared memory", "/dev/shm");
+    sj_doctor_check_space(checks, "shared memory", "/dev/shm");
     if (sj_state_directory("spool", spool, sizeof(spool), &error) == SJ_OK) {
         sj_doctor_check_refused(checks, spool);
     }

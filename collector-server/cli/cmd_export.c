@@ -166,7 +166,7 @@ static int run_export(int argc, char **argv)
                                       FORMATS);
     }
     const int taken =
-        sj_query_take_file(&sj_command_export, argc, argv, first, &request.query.file);
+        sj_query_parse_file(&sj_command_export, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;
     }

@@ -287,7 +287,8 @@ static int run_flame(int argc, char **argv)
         return checked;
     }
     sj_work_progress_start();
-    const int taken = sj_query_take_file(&sj_command_flame, argc, argv, first, &request.query.file);
+    const int taken =
+        sj_query_parse_file(&sj_command_flame, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;
     }

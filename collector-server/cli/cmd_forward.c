@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { DAY_MS = 86400 * 1000, MOST_DAYS = 36500 };
+
 typedef struct forward_request {
     const char *database;
     const char *output;
@@ -26,6 +28,7 @@ typedef struct forward_request {
     sj_forward_window window;
     sj_forward_options cluster;
     sj_clickhouse_layout layout;
+    int64_t retain_ms; /* 0: rows stay */
     bool as_json;
 } forward_request;
 
@@ -39,6 +42,9 @@ static int init_node(const forward_request *request, const char *url, json_t *do
     sj_status status = sj_forward_clickhouse.open(&options, &target, &error);
     if (status == SJ_OK) {
         status = sj_clickhouse_init(target, &request->layout, &error);
+    }
+    if (status == SJ_OK && request->retain_ms != 0) {
+        status = sj_clickhouse_retain(target, (unsigned)(request->retain_ms / DAY_MS), &error);
     }
     sj_forward_clickhouse.close(target);
     if (status != SJ_OK) {
@@ -487,6 +493,13 @@ static const sj_option forward_options[] = {
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(forward_request, layout.is_replicated),
      .help = "init: tables that replicas share, by the servers' macros shard and replica"},
+    {.name = "retain",
+     .argument = "TIME",
+     .kind = SJ_ARG_TIME,
+     .offset = offsetof(forward_request, retain_ms),
+     .least = DAY_MS,
+     .most = (int64_t)MOST_DAYS * DAY_MS,
+     .help = "init: the nodes drop sessions that began longer ago, as 400d (default: never)"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(forward_request, as_json),

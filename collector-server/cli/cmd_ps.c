@@ -26,7 +26,7 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
     sj_error error = {0};
     sj_recorded recorded = {0};
     char session[SJ_SESSION_TEXT_BYTES];
-    if (sj_detach_look(pid, &recorded, &error) == SJ_OK && recorded.has_agent) {
+    if (sj_detach_find(pid, &recorded, &error) == SJ_OK && recorded.has_agent) {
         sj_session_text(&recorded.session, session);
         if (recorded.is_silent) {
             snprintf(text, capacity, "%s: session %.8s, by a recorder that does not answer",

@@ -54,8 +54,8 @@ static int64_t choose_count(const replay_options *options, const sj_terminal *te
     if (options->all || !terminal->is_terminal || options->request.follow) {
         return options->around != 0 ? CALLS_AROUND : -1;
     }
-    const int room = terminal->rows - OTHER_LINES;
-    return room < LEAST_CALLS ? LEAST_CALLS : room;
+    const int space = terminal->rows - OTHER_LINES;
+    return space < LEAST_CALLS ? LEAST_CALLS : space;
 }
 
 static int show_replay(replay_options *options)
@@ -104,7 +104,7 @@ static int run_replay(int argc, char **argv)
         return code;
     }
     const int taken =
-        sj_query_take_file(&sj_command_replay, argc, argv, first, &options.query.file);
+        sj_query_parse_file(&sj_command_replay, argc, argv, first, &options.query.file);
     if (taken >= 0) {
         return taken;
     }

@@ -105,10 +105,10 @@ static int64_t count_shown(const report_request *request)
     if (request->limit != 0 || request->all) {
         return request->all ? -1 : request->limit;
     }
-    const int room = request->terminal.rows - OTHER_LINES;
+    const int space = request->terminal.rows - OTHER_LINES;
     return request->terminal.rows == SJ_TERMINAL_UNLIMITED
                ? -1
-               : (room < LEAST_ROWS ? LEAST_ROWS : room);
+               : (space < LEAST_ROWS ? LEAST_ROWS : space);
 }
 
 static const char waits_note[] = "\nworking, waiting: at least so long, of calls of 40 ms and\n"
@@ -339,7 +339,7 @@ static int run_report(int argc, char **argv)
             request.sort);
     }
     const int taken =
-        sj_query_take_file(&sj_command_report, argc, argv, first, &request.query.file);
+        sj_query_parse_file(&sj_command_report, argc, argv, first, &request.query.file);
     if (taken >= 0) {
         return taken;
     }

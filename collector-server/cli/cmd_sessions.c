@@ -55,7 +55,7 @@ static int run_sessions(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken = sj_query_take_file(&sj_command_sessions, argc, argv, first, &options.file);
+    const int taken = sj_query_parse_file(&sj_command_sessions, argc, argv, first, &options.file);
     if (taken >= 0) {
         return taken;
     }

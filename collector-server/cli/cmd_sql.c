@@ -114,7 +114,7 @@ static int run_request(sql_request *request, int count, char **arguments)
         --count;
     }
     const int taken =
-        sj_query_take_file(&sj_command_sql, count, arguments, 0, &request->options.file);
+        sj_query_parse_file(&sj_command_sql, count, arguments, 0, &request->options.file);
     if (taken >= 0) {
         return taken;
     }

@@ -41,7 +41,7 @@ static int run_stalls(int argc, char **argv)
     int first = 0;
     int code = sj_options_parse(&sj_command_stalls, argc, argv, &request, &first);
     if (code < 0) {
-        code = sj_query_take_file(&sj_command_stalls, argc, argv, first, &request.query.file);
+        code = sj_query_parse_file(&sj_command_stalls, argc, argv, first, &request.query.file);
     }
     if (code >= 0) {
         return code;

@@ -122,12 +122,12 @@ static void print_costs(const sj_tree_path *path)
            path->has_memory ? sj_format_bytes(path->net_bytes, net) : "");
 }
 
-/* Prints a text from a program's memory, without control characters. Cuts it to `room` columns; 0:
+/* Prints a text from a program's memory, without control characters. Cuts it to `space` columns; 0:
  * unlimited. */
-static void print_text(const char *text, int room)
+static void print_text(const char *text, int space)
 {
-    const bool is_cut = room > 1 && sj_text_width(text) > room;
-    const size_t bytes = is_cut ? sj_text_cut(text, room - 1) : strlen(text);
+    const bool is_cut = space > 1 && sj_text_width(text) > space;
+    const size_t bytes = is_cut ? sj_text_cut(text, space - 1) : strlen(text);
     sj_text_write(stdout, text, bytes);
     puts(is_cut ? "\xe2\x80\xa6" : "");
 }
@@ -186,12 +186,12 @@ static void print_path(const tree_options *options, const sj_tree_path *path)
         print_costs(path);
     }
     putchar(' ');
-    int room = print_indent(options, path->level);
+    int space = print_indent(options, path->level);
     const char *known = path->name != NULL ? path->name : "(unknown function)";
     const int tag = path->module != NULL ? sj_text_width(path->module) + 3 : 0;
-    const bool has_tag = tag != 0 && (room == 0 || room - tag >= LEAST_NAME / 2);
-    room -= has_tag && room != 0 ? tag : 0;
-    fputs(sj_function_name_fit(known, room, name), stdout);
+    const bool has_tag = tag != 0 && (space == 0 || space - tag >= LEAST_NAME / 2);
+    space -= has_tag && space != 0 ? tag : 0;
+    fputs(sj_function_name_fit(known, space, name), stdout);
     if (has_tag) {
         fputs(options->terminal.colour ? " \033[2m[" : " [", stdout);
         sj_text_write(stdout, path->module, strlen(path->module));
@@ -209,8 +209,8 @@ static void print_folded(const tree_options *options, size_t count, int64_t leve
     char text[FOLDED_BYTES];
     snprintf(text, sizeof(text), "\xe2\x8b\xae %zu levels (--unfold)", count);
     printf("%*s", figures_width(options), "");
-    const int room = print_indent(options, level);
-    if (room != 0 && sj_text_width(text) > room) {
+    const int space = print_indent(options, level);
+    if (space != 0 && sj_text_width(text) > space) {
         text[strcspn(text, "(") - 1] = '\0';
     }
     puts(text);
@@ -525,7 +525,7 @@ static int run_tree(int argc, char **argv)
     if (checked >= 0) {
         return checked;
     }
-    const int taken = sj_query_take_file(&sj_command_tree, argc, argv, first, &options.query.file);
+    const int taken = sj_query_parse_file(&sj_command_tree, argc, argv, first, &options.query.file);
     if (taken >= 0) {
         return taken;
     }

@@ -30,7 +30,7 @@ typedef struct ui_options {
     sj_forward_options cluster; /* url NULL: shows the database of one lab */
 } ui_options;
 
-enum { REFRESH_S = 3, ADDRESS_BYTES = 256, DOOR_BYTES = PATH_MAX + 32 };
+enum { REFRESH_S = 3, ADDRESS_BYTES = 256, LOGIN_PAGE_BYTES = PATH_MAX + 32 };
 
 static bool has_display(void)
 {
@@ -59,10 +59,10 @@ static void open_browser(const char *page)
     posix_spawn_file_actions_destroy(&quiet);
 }
 
-static bool write_door(const char *place, const char *address, char path[DOOR_BYTES])
+static bool write_login_page(const char *place, const char *address, char path[LOGIN_PAGE_BYTES])
 {
     static const char ending[] = ".html";
-    snprintf(path, DOOR_BYTES, "%s.ui-XXXXXX%s", place, ending);
+    snprintf(path, LOGIN_PAGE_BYTES, "%s.ui-XXXXXX%s", place, ending);
     const int page = mkostemps(path, (int)strlen(ending), O_CLOEXEC);
     if (page < 0) {
         return false;
@@ -82,16 +82,16 @@ static bool write_door(const char *place, const char *address, char path[DOOR_BY
  * page instead of the address, because all users of the machine can read a command line. The page
  * lies beside the database, else among temporary files, which some browsers cannot see. `path`
  * becomes absolute. */
-static bool make_door(const char *file, const char *address, char path[DOOR_BYTES])
+static bool make_login_page(const char *file, const char *address, char path[LOGIN_PAGE_BYTES])
 {
     char place[PATH_MAX];
     const char *folder = getenv("TMPDIR");
-    if (realpath(file, place) != NULL && write_door(place, address, path)) {
+    if (realpath(file, place) != NULL && write_login_page(place, address, path)) {
         return true;
     }
     snprintf(place, sizeof(place), "%s/sojourn",
              folder != NULL && folder[0] == '/' ? folder : "/tmp");
-    return write_door(place, address, path);
+    return write_login_page(place, address, path);
 }
 
 /* A thread that follows the cluster, so that Ctrl-C works while the cluster does not respond. */
@@ -148,12 +148,12 @@ static sj_status serve_until_end(const ui_options *options, const char *file, co
                                  ui_follower *follower, sj_error *error)
 {
     char address[ADDRESS_BYTES];
-    char page[DOOR_BYTES];
+    char page[LOGIN_PAGE_BYTES];
     snprintf(address, sizeof(address), "%s#token=%s", sj_http_url(server), sj_http_token(server));
     printf("%s shows %s; Ctrl-C ends it.\n", address, title);
     fflush(stdout);
     const bool is_wanted = !options->no_open && has_display();
-    const bool is_opened = is_wanted && make_door(file, address, page);
+    const bool is_opened = is_wanted && make_login_page(file, address, page);
     if (is_opened) {
         open_browser(page);
     } else if (is_wanted) {
@@ -218,7 +218,7 @@ static int run_ui(int argc, char **argv)
     if (code >= 0) {
         return code;
     }
-    const int taken = sj_query_take_file(&sj_ui_command, argc, argv, first, &options.file);
+    const int taken = sj_query_parse_file(&sj_ui_command, argc, argv, first, &options.file);
     if (taken >= 0) {
         return taken;
     }

@@ -17,7 +17,7 @@
 typedef struct verify_request {
     const char *file;
     const char *rebuild; /* a session, or "all"; NULL: none */
-    bool only_look;
+    bool check_only;
     bool as_json;
     json_t *findings; /* for `as_json` */
     char path[PATH_MAX];
@@ -102,10 +102,10 @@ static int print_json(const verify_request *request, const sj_verified *verified
                                     (json_int_t)verified->other, "findings", request->findings));
 }
 
-static int look_at_sessions(verify_request *request, sj_store *store)
+static int check_sessions(verify_request *request, sj_store *store)
 {
     const sj_verify_options options = {
-        .only_look = request->only_look, .report = print_finding, .context = request};
+        .check_only = request->check_only, .report = print_finding, .context = request};
     sj_verified verified;
     sj_error error = {0};
     if (sj_store_verify(store, &options, &verified, &error) != SJ_OK) {
@@ -126,7 +126,7 @@ static int look_at_sessions(verify_request *request, sj_store *store)
         return SJ_EXIT_OK;
     }
     printf("%s cannot be read%s, %s\n", SJ_COUNTED(verified.bad_blocks, "block"),
-           request->only_look         ? ""
+           request->check_only        ? ""
            : verified.bad_blocks == 1 ? " and is left out"
                                       : " and are left out",
            SJ_COUNTED(verified.other, "other finding"));
@@ -160,7 +160,7 @@ static int verify_database(verify_request *request)
     if (request->rebuild != NULL && status == SJ_OK && !request->as_json) {
         printf("%s: aggregates rebuilt\n", SJ_COUNTED(request->session_count, "session"));
     }
-    const int exit_code = status == SJ_OK ? look_at_sessions(request, store)
+    const int exit_code = status == SJ_OK ? check_sessions(request, store)
                                           : sj_command_failed(&sj_command_verify, &error);
     sj_store_close(store);
     return exit_code;
@@ -175,10 +175,10 @@ static int run_verify(int argc, char **argv)
         return code;
     }
     sj_work_progress_start();
-    if (request.only_look && request.rebuild != NULL) {
+    if (request.check_only && request.rebuild != NULL) {
         return sj_command_usage_error(&sj_command_verify, "--look changes nothing, --rebuild does");
     }
-    const int taken = sj_query_take_file(&sj_command_verify, argc, argv, first, &request.file);
+    const int taken = sj_query_parse_file(&sj_command_verify, argc, argv, first, &request.file);
     if (taken >= 0) {
         return taken;
     }
@@ -193,7 +193,7 @@ static const sj_option verify_options[] = {
     SJ_DATABASE_OPTION(offsetof(verify_request, file)),
     {.name = "look",
      .kind = SJ_ARG_FLAG,
-     .offset = offsetof(verify_request, only_look),
+     .offset = offsetof(verify_request, check_only),
      .help = "change nothing"},
     {.name = "rebuild",
      .argument = "SESSION",

@@ -29,7 +29,7 @@ const char *sj_completion_kind(const sj_option *option)
 }
 
 /* True if the arguments of the command are processes. */
-static bool takes_process(const sj_command *command)
+static bool accepts_process(const sj_command *command)
 {
     return strcmp(command->name, "attach") == 0 || strcmp(command->name, "detach") == 0;
 }
@@ -67,7 +67,7 @@ static void print_bash_options(const sj_command *command)
             printf(" --%s", option->name);
         }
     }
-    printf("'%s ;;\n", takes_process(command) ? " kind=processes" : "");
+    printf("'%s ;;\n", accepts_process(command) ? " kind=processes" : "");
 }
 
 void sj_completion_bash(void)
@@ -137,7 +137,7 @@ static void print_zsh_options(const sj_command *command)
             print_zsh_option(option);
         }
     }
-    const char *rest = takes_process(command)               ? "_sojourn_words processes"
+    const char *rest = accepts_process(command)             ? "_sojourn_words processes"
                        : strcmp(command->name, "help") == 0 ? "_sojourn_commands"
                        : command->stops_at_argument         ? "_normal"
                                                             : "_files";
@@ -224,7 +224,7 @@ void sj_completion_fish(void)
         }
         printf("complete -c sojourn -n '__fish_seen_subcommand_from %s' -l help -d 'this text'\n",
                command->name);
-        if (takes_process(command)) {
+        if (accepts_process(command)) {
             printf("complete -c sojourn -f -n '__fish_seen_subcommand_from %s' -a "
                    "'(sojourn completion --words processes 2>/dev/null)'\n",
                    command->name);

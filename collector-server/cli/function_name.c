@@ -61,13 +61,13 @@ const char *sj_function_name_fit(const char *name, int columns, char text[SJ_FUN
     const name_parts parts = split_name(whole);
     const char *tail = whole[parts.arguments] != '\0' ? "(" ELLIPSIS ")" : "";
     whole[parts.arguments] = '\0';
-    const int room = columns - sj_text_width(tail);
-    if (sj_text_width(whole) <= room) {
+    const int space = columns - sj_text_width(tail);
+    if (sj_text_width(whole) <= space) {
         enum { TAIL_BYTES = sizeof("(" ELLIPSIS ")") };
         snprintf(text, SJ_FUNCTION_NAME_BYTES, "%.*s%s", SJ_FUNCTION_NAME_BYTES - TAIL_BYTES, whole,
                  tail);
-    } else if (sj_text_width(whole + parts.method) < room) {
-        const size_t skipped = skip_left(whole, room - 1);
+    } else if (sj_text_width(whole + parts.method) < space) {
+        const size_t skipped = skip_left(whole, space - 1);
         snprintf(text, SJ_FUNCTION_NAME_BYTES, ELLIPSIS "%s%s", whole + skipped, tail);
     } else {
         const char *method = whole + parts.method;

@@ -48,7 +48,7 @@ static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT
     pid_t pid = 0;
     sj_recorded recorded;
     SJ_TRY(sj_process_find(pid_text, &pid, error));
-    SJ_TRY(sj_detach_look(pid, &recorded, error));
+    SJ_TRY(sj_detach_find(pid, &recorded, error));
     if (recorded.recorder == 0 && !recorded.is_silent) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "process %d is not being recorded; `sojourn ps --recorded` lists those that "
@@ -59,22 +59,22 @@ static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT
     return SJ_OK;
 }
 
-static void print_answer(const char *pid, const json_t *answer)
+static void print_reply(const char *pid, const json_t *reply)
 {
     char paused[SJ_DURATION_TEXT_BYTES];
-    const json_t *problems = json_object_get(answer, "not_applied");
+    const json_t *problems = json_object_get(reply, "not_applied");
     size_t index;
     json_t *problem;
     printf("process %s: policy %lld, mode %s", pid,
-           json_integer_value(json_object_get(answer, "policy")),
-           json_string_value(json_object_get(answer, "mode")));
-    if (json_integer_value(json_object_get(answer, "processes")) != 0) {
+           json_integer_value(json_object_get(reply, "policy")),
+           json_string_value(json_object_get(reply, "mode")));
+    if (json_integer_value(json_object_get(reply, "processes")) != 0) {
         printf(
             "; %s hooked, %lld unhooked (%s), paused %s",
-            SJ_COUNTED(json_integer_value(json_object_get(answer, "hooked")), "function"),
-            json_integer_value(json_object_get(answer, "freed")),
-            SJ_COUNTED(json_integer_value(json_object_get(answer, "processes")), "process"),
-            sj_format_duration(json_integer_value(json_object_get(answer, "stopped_ns")), paused));
+            SJ_COUNTED(json_integer_value(json_object_get(reply, "hooked")), "function"),
+            json_integer_value(json_object_get(reply, "freed")),
+            SJ_COUNTED(json_integer_value(json_object_get(reply, "processes")), "process"),
+            sj_format_duration(json_integer_value(json_object_get(reply, "stopped_ns")), paused));
     }
     putchar('\n');
     json_array_foreach(problems, index, problem)
@@ -96,16 +96,16 @@ static int set_policy(const char *pid, const sj_policy *policy, bool as_json)
     if (status != SJ_OK) {
         return sj_command_failed(&set_command, &error);
     }
-    json_t *answer = json_loads(text, 0, NULL);
+    json_t *reply = json_loads(text, 0, NULL);
     if (as_json) {
-        return sj_json_output(&set_command, answer);
+        return sj_json_output(&set_command, reply);
     }
-    if (answer != NULL) {
-        print_answer(pid, answer);
+    if (reply != NULL) {
+        print_reply(pid, reply);
     } else {
         puts(text);
     }
-    json_decref(answer);
+    json_decref(reply);
     return SJ_EXIT_OK;
 }
 

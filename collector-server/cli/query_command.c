@@ -36,8 +36,8 @@ static void report_doubts(const sj_command *command, sqlite3 *database, int64_t 
     }
 }
 
-int sj_query_take_file(const sj_command *command, int argc, char **argv, int first,
-                       const char **file)
+int sj_query_parse_file(const sj_command *command, int argc, char **argv, int first,
+                        const char **file)
 {
     if (argc - first > 1) {
         return sj_command_usage_error(command, "one FILE at most, not \"%s\" too", argv[first + 1]);
@@ -168,7 +168,7 @@ FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const c
 
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database)
 {
-    char *warnings = sj_query_take_warnings(database);
+    char *warnings = sj_query_read_warnings(database);
     if (warnings != NULL) {
         fprintf(stderr, "sojourn %s: warning: %s\n", command->name, warnings);
     }
@@ -187,7 +187,7 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
     sj_result_writer_init(&writer, stdout, options->format);
     writer.wide = options->wide;
     writer.hidden_first = options->hidden_first;
-    writer.room = terminal->columns;
+    writer.space = terminal->columns;
     writer.terminal = terminal;
     bool more = sj_result_writer_row(&writer, statement, false);
     int result = SQLITE_DONE;

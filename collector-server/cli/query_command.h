@@ -54,8 +54,8 @@ typedef struct sj_query_options {
 
 /* Stores the FILE that may be the last argument, argv[first], in `*file`, which --database may have
  * set. Returns -1 if the command should continue, else an exit code after a message. */
-int sj_query_take_file(const sj_command *command, int argc, char **argv, int first,
-                       const char **file);
+int sj_query_parse_file(const sj_command *command, int argc, char **argv, int first,
+                        const char **file);
 
 /* Opens the database, or a copy of the queried part of a cluster. For a cluster, prints on standard
  * error which engine answered. Finds the session if `session_id` is not NULL. Returns an exit code,

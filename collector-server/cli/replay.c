@@ -158,10 +158,10 @@ static void print_name(const replay *self, const char *name, int64_t depth, int 
     if (depth > most) {
         used += printf("(%lld) ", (long long)depth);
     }
-    const int room = left - used < LEAST_NAME ? LEAST_NAME : left - used;
+    const int space = left - used < LEAST_NAME ? LEAST_NAME : left - used;
     const bool whole = columns == SJ_TERMINAL_UNLIMITED || self->request->wide;
     fputs(
-        sj_function_name_fit(name != NULL ? name : "(unknown function)", whole ? 0 : room, fitted),
+        sj_function_name_fit(name != NULL ? name : "(unknown function)", whole ? 0 : space, fitted),
         stdout);
 }
 
@@ -294,14 +294,14 @@ static void print_callers(replay *self, const replay_stream *stream, int64_t cal
 static int fit_values(replay *self, int64_t call_id, char text[SJ_FUNCTION_NAME_BYTES])
 {
     const char *values = values_of(self, call_id);
-    const int room = self->request->wide ? 0 : self->terminal->columns / 3;
+    const int space = self->request->wide ? 0 : self->terminal->columns / 3;
     text[0] = '\0';
     if (values == NULL) {
         return 0;
     }
     sj_function_name_fit(values, 0, text);
-    if (room != 0 && sj_text_width(text) > room) {
-        snprintf(text + sj_text_cut(text, room - 1), 4, "\xe2\x80\xa6");
+    if (space != 0 && sj_text_width(text) > space) {
+        snprintf(text + sj_text_cut(text, space - 1), 4, "\xe2\x80\xa6");
     }
     return sj_text_width(text);
 }
@@ -477,11 +477,11 @@ sj_status sj_replay_print(sqlite3 *database, const sj_replay_request *request,
 {
     replay self = {
         .database = database, .request = request, .terminal = terminal, .gaps_from_ns = INT64_MIN};
-    bool goes_on = true;
-    while (goes_on && self.result == SQLITE_OK && !ferror(stdout)) {
-        goes_on = request->follow && is_recorded(&self);
+    bool may_continue = true;
+    while (may_continue && self.result == SQLITE_OK && !ferror(stdout)) {
+        may_continue = request->follow && is_recorded(&self);
         print_round(&self);
-        if (goes_on) {
+        if (may_continue) {
             const struct timespec pause = {.tv_nsec = FOLLOW_PAUSE_NS};
             fflush(stdout);
             nanosleep(&pause, NULL);

@@ -281,22 +281,22 @@ static void print_share(double share, const sj_terminal *terminal)
 
 /* Returns the columns for a text: the rest of the line for the last column, else the column's
  * width. 0: unlimited. */
-static int room_of(const sj_report_selection *selection, const sj_terminal *terminal, size_t at)
+static int space_of(const sj_report_selection *selection, const sj_terminal *terminal, size_t at)
 {
     if (at + 1 < selection->count) {
         return selection->columns[at]->width;
     }
-    int room = terminal->columns;
+    int space = terminal->columns;
     for (size_t i = 0; i < at; i++) {
-        room -= selection->columns[i]->width + 1;
+        space -= selection->columns[i]->width + 1;
     }
-    return terminal->columns == SJ_TERMINAL_UNLIMITED ? 0 : room < LEAST_NAME ? LEAST_NAME : room;
+    return terminal->columns == SJ_TERMINAL_UNLIMITED ? 0 : space < LEAST_NAME ? LEAST_NAME : space;
 }
 
-static void print_text(const char *text, int room, int padded)
+static void print_text(const char *text, int space, int padded)
 {
     char fitted[SJ_FUNCTION_NAME_BYTES];
-    sj_function_name_fit(text != NULL ? text : "", room, fitted);
+    sj_function_name_fit(text != NULL ? text : "", space, fitted);
     const int padding = padded - sj_text_width(fitted);
     printf("%s%*s", fitted, padding > 0 ? padding : 0, "");
 }
@@ -310,7 +310,7 @@ static void print_duration(int width, bool is_estimate, sqlite3_value *value)
     printf("%*s", width, sqlite3_value_type(value) != SQLITE_NULL ? duration : "");
 }
 
-static void print_cell(const sj_report_column *column, const sj_terminal *terminal, int room,
+static void print_cell(const sj_report_column *column, const sj_terminal *terminal, int space,
                        bool last, bool is_estimate, sqlite3_value *value)
 {
     char bytes[SJ_BYTES_TEXT_BYTES] = "";
@@ -336,10 +336,10 @@ static void print_cell(const sj_report_column *column, const sj_terminal *termin
         printf("%*s", column->width, bytes);
         break;
     case SJ_REPORT_FILE:
-        print_text(slash != NULL ? slash + 1 : text, room, last ? 0 : column->width);
+        print_text(slash != NULL ? slash + 1 : text, space, last ? 0 : column->width);
         break;
     case SJ_REPORT_FUNCTION:
-        print_text(text, room, last ? 0 : column->width);
+        print_text(text, space, last ? 0 : column->width);
         break;
     }
 }
@@ -366,11 +366,11 @@ void sj_report_row_print(const sj_report_selection *selection, const sj_terminal
         /* A copy, because a value of the row cannot first be converted to text and then be read as
          * a number. */
         sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
-        const int room = wide ? 0 : room_of(selection, terminal, i);
+        const int space = wide ? 0 : space_of(selection, terminal, i);
         if (value != NULL) {
             const bool marked =
                 strcmp(selection->columns[i]->name, "self") == 0 ? is_self : is_total;
-            print_cell(selection->columns[i], terminal, room, last, marked, value);
+            print_cell(selection->columns[i], terminal, space, last, marked, value);
         }
         sqlite3_value_free(value);
         fputs(last ? "\n" : " ", stdout);

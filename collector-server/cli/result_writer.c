@@ -82,10 +82,10 @@ static void fit(sj_result_writer *writer)
 {
     const int last = writer->columns - 1;
     const char *const *next = writer->hidden_first;
-    if (writer->room == 0 || writer->wide || next == NULL) {
+    if (writer->space == 0 || writer->wide || next == NULL) {
         return;
     }
-    for (; *next != NULL && used_before_last(writer) + writer->widths[last] > writer->room;
+    for (; *next != NULL && used_before_last(writer) + writer->widths[last] > writer->space;
          next++) {
         for (int column = 0; column < last; column++) {
             const char *name = writer->held[column];
@@ -94,7 +94,7 @@ static void fit(sj_result_writer *writer)
             }
         }
     }
-    const int left = writer->room - used_before_last(writer);
+    const int left = writer->space - used_before_last(writer);
     const int least = left < LEAST_LAST ? LEAST_LAST : left;
     writer->widths[last] = writer->widths[last] > least ? least : writer->widths[last];
 }

@@ -30,7 +30,7 @@ typedef struct sj_result_writer {
     bool aligned;          /* the widths are known; rows are written directly */
     bool failed;           /* out of memory */
     bool wide;             /* never cut a cell */
-    int room;              /* columns of the terminal; 0: unlimited */
+    int space;             /* columns of the terminal; 0: unlimited */
     sj_terminal *terminal; /* a table goes through its pager; NULL: without pager */
     const char *const
         /* patterns of the columns that are hidden, in this order, until the table fits;

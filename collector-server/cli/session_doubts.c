@@ -28,7 +28,7 @@ static bool is_abandoned(const sj_session_id *session)
     return true;
 }
 
-static void take_row(sqlite3_stmt *row, sj_session_doubts *doubts)
+static void read_row(sqlite3_stmt *row, sj_session_doubts *doubts)
 {
     if (sqlite3_step(row) == SQLITE_ROW) {
         const char *reason = (const char *)sqlite3_column_text(row, 0);
@@ -55,6 +55,6 @@ void sj_session_doubts_read(sqlite3 *database, int64_t session_id, sj_session_do
                            " WHERE session_id = ?1",
                            -1, &row, NULL) == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
-        take_row(row, doubts);
+        read_row(row, doubts);
     }
 }

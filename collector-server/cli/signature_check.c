@@ -65,7 +65,7 @@ static bool find_functions(signature_check *check, const char *binary)
 
 /* Returns the name of the next parameter of a signature and moves `*at` after the parameter.
  * Returns NULL at the end, or if the parameter has no name. */
-static const char *take_name(const char **at, size_t *bytes)
+static const char *parse_name(const char **at, size_t *bytes)
 {
     const char *start = *at + strspn(*at, " ");
     const char *end = start;
@@ -107,7 +107,7 @@ static void compare(const checked_rule *rule, const sj_typed_function *typed)
     size_t value = 0;
     for (uint32_t number = 1; value < signature->count && strchr(")", *at) == NULL; number++) {
         size_t bytes = 0;
-        const char *name = take_name(&at, &bytes);
+        const char *name = parse_name(&at, &bytes);
         if (sj_value_position(signature->values[value].source) != number) {
             continue; /* this argument is not recorded */
         }

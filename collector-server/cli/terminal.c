@@ -82,9 +82,9 @@ void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text,
 {
     while (*text != '\0') {
         size_t left = strcspn(text, "\n");
-        int room = terminal->columns;
-        while (room > 2 * indent && left > (size_t)room) {
-            const size_t shown = fit_words(text, left, room);
+        int space = terminal->columns;
+        while (space > 2 * indent && left > (size_t)space) {
+            const size_t shown = fit_words(text, left, space);
             if (shown == left) {
                 break;
             }
@@ -95,7 +95,7 @@ void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text,
                 text++;
                 left--;
             }
-            room = terminal->columns - indent;
+            space = terminal->columns - indent;
         }
         fprintf(file, "%.*s\n", (int)left, text);
         text += left + (text[left] == '\n');

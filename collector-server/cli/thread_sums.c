@@ -92,14 +92,14 @@ static void print_thread(sqlite3_stmt *row, const sj_terminal *terminal)
     char waiting[SJ_DURATION_TEXT_BYTES];
     char ready[SJ_DURATION_TEXT_BYTES];
     char name[SJ_FUNCTION_NAME_BYTES];
-    const int room = terminal->columns - NAME_COLUMN;
+    const int space = terminal->columns - NAME_COLUMN;
     printf("%9s %9s %9s %8lld %8lld  %s\n", sj_format_duration(sums.cpu_ns, working),
            sj_format_duration(waited(&sums), waiting), sj_format_duration(sums.ready_ns, ready),
            (long long)sqlite3_column_int64(row, 3), (long long)sqlite3_column_int64(row, 4),
            sj_function_name_fit((const char *)sqlite3_column_text(row, 5),
                                 terminal->columns == SJ_TERMINAL_UNLIMITED ? 0
-                                : room < LEAST_NAME                        ? LEAST_NAME
-                                                                           : room,
+                                : space < LEAST_NAME                       ? LEAST_NAME
+                                                                           : space,
                                 name));
 }
 

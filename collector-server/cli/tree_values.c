@@ -117,7 +117,7 @@ static sj_status add_name(sj_tree_values *values, sqlite3_stmt *row)
 
 static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql,
                           sj_tree_values *values,
-                          sj_status (*take)(sj_tree_values *values, sqlite3_stmt *row),
+                          sj_status (*read_row)(sj_tree_values *values, sqlite3_stmt *row),
                           sj_error *error)
 {
     sqlite3_stmt *row = NULL;
@@ -126,7 +126,7 @@ static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql
     if (result == SQLITE_OK) {
         sqlite3_bind_int64(row, 1, session_id);
         while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = take(values, row);
+            status = read_row(values, row);
         }
     }
     sqlite3_finalize(row);
@@ -184,8 +184,8 @@ static void append(value_list *list, const char *name, const char *sign, const c
     append_text(list, text);
 }
 
-static void take_value(const sj_tree_values *values, int64_t function_id, sqlite3_stmt *row,
-                       value_text *text)
+static void append_value(const sj_tree_values *values, int64_t function_id, sqlite3_stmt *row,
+                         value_text *text)
 {
     const int64_t position = sqlite3_column_int64(row, 1);
     const char *kind = (const char *)sqlite3_column_text(row, 2);
@@ -202,7 +202,7 @@ static void take_value(const sj_tree_values *values, int64_t function_id, sqlite
 
 /* Reads the values of a call. On entry `row` is at the first value of this or an earlier call. On
  * return it is at the first value of the next call. Returns false if the call has no values. */
-static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t function_id,
+static bool read_values(const sj_tree_values *values, int64_t call_id, int64_t function_id,
                         sqlite3_stmt *row, int *result, value_text *text)
 {
     int64_t position = -1;
@@ -216,7 +216,7 @@ static bool take_values(const sj_tree_values *values, int64_t call_id, int64_t f
         /* Several rules may have stored the same value. */
         if (sqlite3_column_int64(row, 1) != position ||
             strcmp((const char *)sqlite3_column_text(row, 2), kind) != 0) {
-            take_value(values, function_id, row, text);
+            append_value(values, function_id, row, text);
         }
         position = sqlite3_column_int64(row, 1);
         snprintf(kind, sizeof(kind), "%s", (const char *)sqlite3_column_text(row, 2));
@@ -303,7 +303,7 @@ static sj_status walk(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *
     while (of_values == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
         uint32_t path = 0;
         SJ_TRY(enter(values, call, &path));
-        if (take_values(values, sqlite3_column_int64(call, 0), sqlite3_column_int64(call, 2), row,
+        if (read_values(values, sqlite3_column_int64(call, 0), sqlite3_column_int64(call, 2), row,
                         &of_values, &text)) {
             count_call(values, path, &text, sqlite3_column_int64(call, 3));
         }

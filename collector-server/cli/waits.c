@@ -62,7 +62,8 @@ static uint32_t find_callee(const sj_waits *waits, uint32_t node, int64_t functi
 }
 
 /* Finds the node of a function below another node, or adds it. */
-static sj_status take_callee(sj_waits *waits, uint32_t node, int64_t function_id, uint32_t *callee)
+static sj_status find_or_add_callee(sj_waits *waits, uint32_t node, int64_t function_id,
+                                    uint32_t *callee)
 {
     *callee = find_callee(waits, node, function_id);
     if (*callee != NO_NODE) {
@@ -83,8 +84,9 @@ static sj_status push(wait_walk *walk, int64_t call_id, int64_t function_id)
         return SJ_ELIMIT;
     }
     uint32_t node;
-    SJ_TRY(take_callee(walk->waits, walk->depth != 0 ? walk->frames[walk->depth - 1].node : 0,
-                       function_id, &node));
+    SJ_TRY(find_or_add_callee(walk->waits,
+                              walk->depth != 0 ? walk->frames[walk->depth - 1].node : 0,
+                              function_id, &node));
     walk->frames[walk->depth++] =
         (wait_frame){.call_id = call_id, .function_id = function_id, .node = node};
     return SJ_OK;
@@ -139,7 +141,7 @@ static void add(sj_waits_parts *sum, const sj_waits_parts *parts)
 }
 
 /* Adds a call, which is a row of the statement below. */
-static sj_status take_call(wait_walk *walk, sqlite3_stmt *row)
+static sj_status add_call(wait_walk *walk, sqlite3_stmt *row)
 {
     const int64_t function_id = sqlite3_column_int64(row, 2);
     const int64_t start_ns = sqlite3_column_int64(row, 4);
@@ -204,7 +206,7 @@ static sj_status read_calls(sqlite3 *database, wait_walk *walk, int64_t session_
             sj_call_choice_bind(choice, row);
         }
         while (status == SJ_OK && (result = sqlite3_step(row)) == SQLITE_ROW) {
-            status = take_call(walk, row);
+            status = add_call(walk, row);
         }
     }
     sqlite3_finalize(row);

@@ -2,7 +2,7 @@
  *
  * A function that may end a connection returns false if it did; its caller must not use the
  * connection any more. A connection is not read while it has `pending` unanswered messages, holds a
- * message that `take` did not accept, or has used up the account. Bytes that were read but cannot
+ * message that `handle` did not accept, or has used up the account. Bytes that were read but cannot
  * be parsed yet are stashed, because TLS bytes cannot stay in the socket. */
 #include "collector-server/edge/edge_internal.h"
 
@@ -60,7 +60,7 @@ static sj_byte_account *account_of(sj_edge *edge, const sj_connection *connectio
 /* Returns the bytes that a connection has charged to its account. */
 static size_t charge_of(const sj_connection *connection)
 {
-    return connection->reader.room + connection->held_charge + connection->stash_end;
+    return connection->reader.capacity + connection->held_charge + connection->stash_end;
 }
 
 static void free_stash(sj_edge *edge, sj_connection *connection)
@@ -87,7 +87,7 @@ static void free_held(sj_edge *edge, sj_connection *connection, bool with_memory
 void sj_connection_hang_up(sj_edge *edge, sj_connection *connection)
 {
     sj_line_close(&connection->line);
-    sj_sp_peer_drop(&connection->reader, account_of(edge, connection));
+    sj_sp_peer_discard(&connection->reader, account_of(edge, connection));
     free_held(edge, connection, true);
     free_stash(edge, connection);
     free(connection->out);
@@ -167,10 +167,10 @@ bool sj_connection_flush(sj_edge *edge, sj_connection *connection)
         connection->sent_ms = edge->now_ms;
     }
     connection->out_at = connection->out_end = 0;
-    if (connection->out_room > KEPT_OUT_BYTES || connection->is_stranger) {
+    if (connection->out_capacity > KEPT_OUT_BYTES || connection->is_stranger) {
         free(connection->out);
         connection->out = NULL;
-        connection->out_room = 0;
+        connection->out_capacity = 0;
     }
     if (connection->is_closing) {
         sj_connection_hang_up(edge, connection);
@@ -185,21 +185,21 @@ bool sj_connection_put(sj_edge *edge, sj_connection *connection, sj_slice bytes)
     if (unsent + bytes.size > edge->limits.reply_bytes) {
         return break_off(edge, connection, &edge->counters.slow);
     }
-    if (connection->out_end + bytes.size > connection->out_room) {
+    if (connection->out_end + bytes.size > connection->out_capacity) {
         if (unsent != 0) {
             memmove(connection->out, connection->out + connection->out_at, unsent);
         }
         connection->out_at = 0;
         connection->out_end = unsent;
     }
-    if (unsent + bytes.size > connection->out_room) {
-        const size_t room = (unsent + bytes.size) * 2;
-        uint8_t *moved = realloc(connection->out, room);
+    if (unsent + bytes.size > connection->out_capacity) {
+        const size_t capacity = (unsent + bytes.size) * 2;
+        uint8_t *moved = realloc(connection->out, capacity);
         if (moved == NULL) {
             return break_off(edge, connection, &edge->counters.broken);
         }
         connection->out = moved;
-        connection->out_room = room;
+        connection->out_capacity = capacity;
     }
     if (unsent == 0) {
         connection->sent_ms = edge->now_ms;
@@ -235,7 +235,7 @@ bool sj_connection_offer(sj_edge *edge, sj_connection *connection)
     message.sender = connection->sender;
     message.is_stranger = connection->is_stranger;
     connection->pending++;
-    const sj_edge_verdict verdict = edge->take(edge->context, &message);
+    const sj_edge_verdict verdict = edge->handle(edge->context, &message);
     connection = sj_connection_of(edge, name);
     if (connection == NULL) {
         return false;
@@ -254,12 +254,12 @@ bool sj_connection_offer(sj_edge *edge, sj_connection *connection)
     return true;
 }
 
-/* Takes the complete message from the reader and offers it to `take`. */
-static bool take_whole(sj_edge *edge, sj_connection *connection)
+/* Takes the complete message from the reader and offers it to `handle`. */
+static bool accept_message(sj_edge *edge, sj_connection *connection)
 {
     sj_sp_whole whole;
     sj_edge_message *message = malloc(sizeof(*message));
-    if (message == NULL || sj_sp_peer_take(&connection->reader, &whole) != SJ_OK) {
+    if (message == NULL || sj_sp_peer_pop(&connection->reader, &whole) != SJ_OK) {
         free(message);
         return break_off(edge, connection, &edge->counters.broken);
     }
@@ -288,12 +288,12 @@ static bool may_exceed(sj_edge *edge, const sj_connection *connection)
 }
 
 /* Handles a result of the reader. */
-static bool take_result(sj_edge *edge, sj_connection *connection, sj_sp_result result)
+static bool handle_result(sj_edge *edge, sj_connection *connection, sj_sp_result result)
 {
     switch (result) {
     case SJ_SP_MESSAGE:
-        return take_whole(edge, connection);
-    case SJ_SP_NO_ROOM:
+        return accept_message(edge, connection);
+    case SJ_SP_NO_SPACE:
         if (connection->is_stranger) {
             return break_off(edge, connection, &edge->counters.displaced);
         }
@@ -328,7 +328,7 @@ static bool feed(sj_edge *edge, sj_connection *connection, sj_slice *bytes)
         if (connection->reader.is_greeted) {
             connection->state = SJ_CONNECTION_OPEN;
         }
-        if (!take_result(edge, connection, result)) {
+        if (!handle_result(edge, connection, result)) {
             return false;
         }
     }
@@ -379,25 +379,25 @@ static bool note_read(sj_edge *edge, sj_connection *connection, size_t got)
 static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, bool *is_drained)
 {
     sj_sp_result result;
-    size_t room = 0;
+    size_t capacity = 0;
     uint8_t *place = sj_sp_peer_place(&connection->reader, account_of(edge, connection),
-                                      may_exceed(edge, connection), &room, &result);
+                                      may_exceed(edge, connection), &capacity, &result);
     *got = 0;
     if (place == NULL && result != SJ_SP_MORE) {
         *is_drained = false;
-        return take_result(edge, connection, result);
+        return handle_result(edge, connection, result);
     }
     uint8_t *into = place != NULL ? place : edge->scratch;
     if (place == NULL) {
-        room = connection->is_stranger ? STRANGER_READ_BYTES : SJ_EDGE_SCRATCH_BYTES;
+        capacity = connection->is_stranger ? STRANGER_READ_BYTES : SJ_EDGE_SCRATCH_BYTES;
     }
-    const ssize_t read = sj_line_receive(&connection->line, into, room);
+    const ssize_t read = sj_line_receive(&connection->line, into, capacity);
     if (read < 0) {
         sj_connection_hang_up(edge, connection);
         return false;
     }
     *got = (size_t)read;
-    *is_drained = read == 0 || (connection->line.tls == NULL && (size_t)read < room);
+    *is_drained = read == 0 || (connection->line.tls == NULL && (size_t)read < capacity);
     if (read == 0) {
         return true;
     }
@@ -405,7 +405,7 @@ static bool read_once(sj_edge *edge, sj_connection *connection, size_t *got, boo
         return false;
     }
     if (place != NULL) {
-        return take_result(edge, connection, sj_sp_peer_placed(&connection->reader, *got));
+        return handle_result(edge, connection, sj_sp_peer_placed(&connection->reader, *got));
     }
     sj_slice bytes = {.data = edge->scratch, .size = *got};
     return feed(edge, connection, &bytes) && (bytes.size == 0 || stash(edge, connection, bytes));

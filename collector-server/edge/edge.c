@@ -20,7 +20,7 @@ enum {
     EVENTS = 256,
     ACCEPTS = 64,            /* limit for one endpoint in a turn */
     STRANGERS_TURN_US = 500, /* limit for strangers in a turn */
-    ANSWER_ROUNDS = 4,
+    REPLY_ROUNDS = 4,
     RESERVED_DESCRIPTORS = 384,
     LEAST_CONNECTIONS = 64
 };
@@ -69,7 +69,7 @@ static void watch_endpoints(sj_edge *edge, bool is_watched)
     edge->is_accepting = is_watched;
 }
 
-static sj_connection *take_slot(sj_edge *edge)
+static sj_connection *claim_slot(sj_edge *edge)
 {
     if (edge->free_count > 0) {
         return &edge->slots[edge->free_slots[--edge->free_count]];
@@ -84,7 +84,7 @@ static void admit(sj_edge *edge, const sj_endpoint *endpoint, int descriptor,
                   const sj_edge_peer *peer, uint32_t bucket)
 {
     const sj_slice greeting = {.data = sj_sp_rep_greeting, .size = SJ_SP_PEER_GREETING_BYTES};
-    sj_connection *connection = take_slot(edge);
+    sj_connection *connection = claim_slot(edge);
     *connection = (sj_connection){
         .line.descriptor = descriptor,
         .state = endpoint->is_tls ? SJ_CONNECTION_SHAKING : SJ_CONNECTION_GREETING,
@@ -130,7 +130,7 @@ static void accept_some(sj_edge *edge, const sj_endpoint *endpoint)
 {
     for (int i = 0; i < ACCEPTS; i++) {
         sj_edge_peer peer;
-        if (!sj_strangers_have_room(edge)) {
+        if (!sj_strangers_have_slot(edge)) {
             watch_endpoints(edge, false); /* new connections wait in the kernel's queue */
             return;
         }
@@ -178,7 +178,7 @@ static void accept_from_all(sj_edge *edge, const struct epoll_event *events, int
     }
 }
 
-static void answer(sj_edge *edge, const sj_reply *reply)
+static void send_reply(sj_edge *edge, const sj_reply *reply)
 {
     const sj_slice bytes = {.data = (const uint8_t *)(reply + 1), .size = reply->size};
     sj_connection *connection = sj_connection_of(edge, reply->connection);
@@ -232,16 +232,16 @@ static void offer_held(sj_edge *edge)
 }
 
 /* Handles answers of other threads. Returns true if there were any. */
-static bool take_replies(sj_edge *edge, bool *is_stopping)
+static bool handle_replies(sj_edge *edge, bool *is_stopping)
 {
-    bool goes_on = false;
-    sj_slice left = sj_replies_take(&edge->replies, &goes_on, is_stopping);
-    const bool any = left.size != 0 || goes_on;
+    bool may_continue = false;
+    sj_slice left = sj_replies_collect(&edge->replies, &may_continue, is_stopping);
+    const bool any = left.size != 0 || may_continue;
     for (const sj_reply *reply; (reply = sj_reply_next(&left)) != NULL;) {
-        answer(edge, reply);
+        send_reply(edge, reply);
     }
     flush_dirty(edge);
-    if (goes_on) {
+    if (may_continue) {
         offer_held(edge);
     }
     return any;
@@ -295,10 +295,10 @@ static void *run(void *argument)
         serve_events(edge, events, count);
         accept_from_all(edge, events, count);
         is_busy = true; /* Answers cause new requests, so the number of rounds is limited. */
-        for (int i = 0; i < ANSWER_ROUNDS && is_busy && !is_stopping; i++) {
-            is_busy = take_replies(edge, &is_stopping);
+        for (int i = 0; i < REPLY_ROUNDS && is_busy && !is_stopping; i++) {
+            is_busy = handle_replies(edge, &is_stopping);
         }
-        if (!edge->is_accepting && sj_strangers_have_room(edge)) {
+        if (!edge->is_accepting && sj_strangers_have_slot(edge)) {
             watch_endpoints(edge, true);
         }
         if (edge->now_ms - ticked_ms >= TICK_MS) {
@@ -403,7 +403,7 @@ sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge, sj_error
         return sj_fail(error, SJ_ENOMEM, "no memory for the collector's edge");
     }
     made->limits = options->limits != NULL ? *options->limits : sj_edge_default_limits;
-    made->take = options->take;
+    made->handle = options->handle;
     made->context = options->context;
     sj_strangers_init(made);
     made->is_accepting = true;
@@ -411,7 +411,7 @@ sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge, sj_error
     if (status == SJ_OK) {
         status = open_endpoints(made, options, error);
     }
-    *edge = made; /* set before messages can arrive, because `take` may want to answer */
+    *edge = made; /* set before messages can arrive, because `handle` may want to answer */
     if (status == SJ_OK && pthread_create(&made->thread, NULL, run, made) != 0) {
         status = sj_fail(error, SJ_EIO, "cannot start the thread of the edge");
     }
@@ -440,10 +440,10 @@ void sj_edge_flush(sj_edge *edge)
     sj_replies_wake(&edge->replies);
 }
 
-void sj_edge_go_on(sj_edge *edge)
+void sj_edge_resume(sj_edge *edge)
 {
     pthread_mutex_lock(&edge->replies.lock);
-    edge->replies.goes_on = true;
+    edge->replies.may_continue = true;
     pthread_mutex_unlock(&edge->replies.lock);
     sj_replies_wake(&edge->replies);
 }

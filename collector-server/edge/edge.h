@@ -1,6 +1,6 @@
 /* The edge: a server of the SP protocols (the REP side of REQ/REP) for untrusted peers.
  *
- * One thread owns every connection. It passes whole messages to `take` on that thread. Any thread
+ * One thread owns every connection. It passes whole messages to `handle` on that thread. Any thread
  * may send answers. The name of a connection is never used again. So an answer to a closed
  * connection is dropped, and nothing ever waits for a peer. sj_edge_limits and README.md describe
  * the limits of memory, descriptors and time per peer. */
@@ -21,11 +21,11 @@ typedef struct sj_edge_limits {
     uint32_t connections_per_device;
     uint32_t pending;     /* unanswered messages of a connection; at the limit, it is not read */
     size_t message_bytes; /* a longer message closes the connection */
-    /* a longer message is read, dropped and passed to `take` with `is_cut` */
+    /* a longer message is read, dropped and passed to `handle` with `is_cut` */
     size_t stranger_message_bytes;
     size_t stranger_bytes; /* total bytes that a stranger may send */
     size_t reply_bytes; /* unsent answers of a connection; above that, the connection is closed */
-    /* devices' messages that are being read or that `take` has not accepted */
+    /* devices' messages that are being read or that `handle` has not accepted */
     size_t reading_bytes;
     /* the same for strangers; above that, the connection is closed */
     size_t stranger_reading_bytes;
@@ -56,8 +56,8 @@ typedef struct sj_edge_message {
 } sj_edge_message;
 
 typedef enum sj_edge_verdict {
-    SJ_EDGE_TAKEN, /* `take` now owns `memory` */
-    /* the edge offers it again after sj_edge_go_on, or later; it does not read the connection
+    SJ_EDGE_ACCEPTED, /* `handle` now owns `memory` */
+    /* the edge offers it again after sj_edge_resume, or later; it does not read the connection
      * meanwhile */
     SJ_EDGE_FULL,
     SJ_EDGE_HANG_UP
@@ -70,31 +70,31 @@ typedef struct sj_edge_options {
     const char *key;
     const sj_edge_limits *limits; /* NULL: sj_edge_default_limits */
     /* called on the edge's thread */
-    sj_edge_verdict (*take)(void *context, sj_edge_message *message);
+    sj_edge_verdict (*handle)(void *context, sj_edge_message *message);
     void *context;
 } sj_edge_options;
 
-/* Listens and starts the thread. Sets `*edge` before it calls `take`. Returns SJ_EINVAL, SJ_EEXIST,
- * SJ_EIO or SJ_ENOMEM. */
+/* Listens and starts the thread. Sets `*edge` before it calls `handle`. Returns SJ_EINVAL,
+ * SJ_EEXIST, SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_edge_start(const sj_edge_options *options, sj_edge **edge,
                                       sj_error *error);
 
 /* Binds the connection of a message to a sender, so that it is not a stranger any more. Only within
- * `take`. Returns SJ_ELIMIT if the device has too many connections, or SJ_ENOTFOUND if the
+ * `handle`. Returns SJ_ELIMIT if the device has too many connections, or SJ_ENOTFOUND if the
  * connection has ended. */
 SJ_MUST_CHECK sj_status sj_edge_bind(sj_edge *edge, uint64_t connection, const sj_sender *sender);
 
-/* Makes a connection a stranger again. Only within `take`. */
+/* Makes a connection a stranger again. Only within `handle`. */
 void sj_edge_unbind(sj_edge *edge, uint64_t connection);
 
 /* Sends an answer; a message needs at most one. With `is_last`, the connection ends after it.
  * Copies the body. Thread-safe; does not block. Answers are sent at the next sj_edge_flush, or
- * after `take` has returned. */
+ * after `handle` has returned. */
 void sj_edge_reply(sj_edge *edge, const sj_edge_message *message, sj_slice body, bool is_last);
 void sj_edge_flush(sj_edge *edge);
 
-/* Offers messages again for which `take` returned SJ_EDGE_FULL. Thread-safe. */
-void sj_edge_go_on(sj_edge *edge);
+/* Offers messages again for which `handle` returned SJ_EDGE_FULL. Thread-safe. */
+void sj_edge_resume(sj_edge *edge);
 
 /* Sends the answers that can be sent at once, closes all connections and frees the edge. */
 void sj_edge_stop(sj_edge *edge);
@@ -105,7 +105,7 @@ typedef struct sj_edge_counters {
     uint64_t timed_out;
     uint64_t broken;   /* closed because of SP errors, TLS errors or messages that are too long */
     uint64_t slow;     /* closed because they did not read their answers */
-    uint64_t messages; /* messages that `take` accepted */
+    uint64_t messages; /* messages that `handle` accepted */
     uint64_t late;     /* answers to closed connections */
     uint32_t open, strangers;
     size_t reading_bytes;

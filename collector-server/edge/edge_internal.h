@@ -37,7 +37,7 @@ typedef struct sj_connection {
     uint32_t wanted;       /* events that epoll currently waits for */
     bool is_stranger;
     bool is_heard;            /* it has sent something */
-    bool is_blocked;          /* `take` is full, or the byte account is used up */
+    bool is_blocked;          /* `handle` is full, or the byte account is used up */
     bool is_dirty;            /* in the edge's list of answered connections */
     bool is_closing;          /* it is closed once its output has been sent */
     uint32_t pending;         /* unanswered messages */
@@ -48,17 +48,17 @@ typedef struct sj_connection {
     sj_sender sender;
     sj_edge_peer peer;
     sj_sp_peer reader;
-    sj_edge_message *held; /* a whole message that `take` did not accept; owned */
+    sj_edge_message *held; /* a whole message that `handle` did not accept; owned */
     size_t held_charge;
     uint8_t *stash; /* bytes that were read but cannot be parsed yet; owned, charged */
     uint32_t stash_at, stash_end;
     uint8_t *out; /* output; owned */
-    size_t out_at, out_end, out_room;
+    size_t out_at, out_end, out_capacity;
 } sj_connection;
 
 struct sj_edge {
     sj_edge_limits limits;
-    sj_edge_verdict (*take)(void *, sj_edge_message *);
+    sj_edge_verdict (*handle)(void *, sj_edge_message *);
     void *context;
     int epoll;
     sj_endpoint endpoints[SJ_EDGE_ENDPOINTS];
@@ -115,13 +115,13 @@ void sj_strangers_add(sj_edge *edge, sj_connection *connection);
 void sj_strangers_hear(sj_edge *edge, sj_connection *connection);
 void sj_strangers_remove(sj_edge *edge, sj_connection *connection);
 
-/* sj_strangers_are_full: true if one more stranger must displace another. sj_strangers_have_room:
+/* sj_strangers_are_full: true if one more stranger must displace another. sj_strangers_have_slot:
  * true if one more can be accepted now. sj_strangers_next_to_go returns the next stranger to
  * displace, or NULL if there are none. There are two lists, silent and heard. First choice is the
  * oldest stranger of an address over its limit, preferably in the larger list. Otherwise it is the
  * oldest one of the larger list. */
 bool sj_strangers_are_full(const sj_edge *edge);
-bool sj_strangers_have_room(sj_edge *edge);
+bool sj_strangers_have_slot(sj_edge *edge);
 sj_connection *sj_strangers_next_to_go(sj_edge *edge);
 
 #endif

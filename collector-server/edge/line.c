@@ -75,17 +75,17 @@ sj_line_result sj_line_shake(const sj_line *line)
     return gnutls_record_get_direction(line->tls) == 0 ? SJ_LINE_READ : SJ_LINE_WRITE;
 }
 
-ssize_t sj_line_receive(const sj_line *line, void *bytes, size_t room)
+ssize_t sj_line_receive(const sj_line *line, void *bytes, size_t capacity)
 {
     ssize_t got;
     if (line->tls != NULL) {
         do {
-            got = gnutls_record_recv(line->tls, bytes, room);
+            got = gnutls_record_recv(line->tls, bytes, capacity);
         } while (got == GNUTLS_E_INTERRUPTED);
         return got > 0 ? got : got == GNUTLS_E_AGAIN ? 0 : -1;
     }
     do {
-        got = recv(line->descriptor, bytes, room, 0);
+        got = recv(line->descriptor, bytes, capacity, 0);
     } while (got < 0 && errno == EINTR);
     return got > 0 ? got : got < 0 && errno == EAGAIN ? 0 : -1;
 }

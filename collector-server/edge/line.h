@@ -39,7 +39,7 @@ sj_line_result sj_line_shake(const sj_line *line);
 
 /* Returns the number of bytes read, 0 if there are none now, or -1 if the line is over. The line is
  * over if a peer renegotiates TLS or sends an alert. */
-ssize_t sj_line_receive(const sj_line *line, void *bytes, size_t room);
+ssize_t sj_line_receive(const sj_line *line, void *bytes, size_t capacity);
 
 /* Returns the number of bytes accepted, 0 if none can be sent now, or -1 if the line is over. */
 ssize_t sj_line_send(const sj_line *line, const void *bytes, size_t size);

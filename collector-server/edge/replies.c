@@ -4,7 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { KEPT_ROOM = 256 << 10, FIRST_ROOM = 4096 };
+enum { KEPT_CAPACITY = 256 << 10, FIRST_CAPACITY = 4096 };
 
 sj_status sj_replies_init(sj_replies *replies)
 {
@@ -20,7 +20,7 @@ void sj_replies_deinit(sj_replies *replies)
     }
     pthread_mutex_destroy(&replies->lock);
     free(replies->filling.bytes);
-    free(replies->taken.bytes);
+    free(replies->collected.bytes);
 }
 
 static size_t rounded(size_t size)
@@ -31,17 +31,17 @@ static size_t rounded(size_t size)
 /* Reserves memory for another answer. Returns NULL if out of memory. */
 static uint8_t *reserve(sj_reply_arena *arena, size_t wanted)
 {
-    if (arena->end + wanted > arena->room) {
-        size_t room = arena->room == 0 ? FIRST_ROOM : arena->room;
-        while (room < arena->end + wanted) {
-            room *= 2;
+    if (arena->end + wanted > arena->capacity) {
+        size_t capacity = arena->capacity == 0 ? FIRST_CAPACITY : arena->capacity;
+        while (capacity < arena->end + wanted) {
+            capacity *= 2;
         }
-        uint8_t *moved = realloc(arena->bytes, room);
+        uint8_t *moved = realloc(arena->bytes, capacity);
         if (moved == NULL) {
             return NULL;
         }
         arena->bytes = moved;
-        arena->room = room;
+        arena->capacity = capacity;
     }
     uint8_t *place = arena->bytes + arena->end;
     arena->end += wanted;
@@ -74,22 +74,22 @@ void sj_replies_wake(sj_replies *replies)
     (void)!write(replies->wake, &one, sizeof(one));
 }
 
-sj_slice sj_replies_take(sj_replies *replies, bool *goes_on, bool *is_stopping)
+sj_slice sj_replies_collect(sj_replies *replies, bool *may_continue, bool *is_stopping)
 {
-    sj_reply_arena empty = replies->taken;
-    if (empty.room > KEPT_ROOM) {
+    sj_reply_arena empty = replies->collected;
+    if (empty.capacity > KEPT_CAPACITY) {
         free(empty.bytes);
         empty = (sj_reply_arena){0};
     }
     empty.end = 0;
     pthread_mutex_lock(&replies->lock);
-    replies->taken = replies->filling;
+    replies->collected = replies->filling;
     replies->filling = empty;
-    *goes_on = replies->goes_on;
-    replies->goes_on = false;
+    *may_continue = replies->may_continue;
+    replies->may_continue = false;
     *is_stopping = replies->is_stopping;
     pthread_mutex_unlock(&replies->lock);
-    return (sj_slice){.data = replies->taken.bytes, .size = replies->taken.end};
+    return (sj_slice){.data = replies->collected.bytes, .size = replies->collected.end};
 }
 
 const sj_reply *sj_reply_next(sj_slice *left)

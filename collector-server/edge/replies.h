@@ -15,14 +15,14 @@ typedef struct sj_reply {
 
 typedef struct sj_reply_arena {
     uint8_t *bytes;
-    size_t end, room;
+    size_t end, capacity;
 } sj_reply_arena;
 
 typedef struct sj_replies {
     pthread_mutex_t lock;
-    sj_reply_arena filling; /* guarded by the lock */
-    sj_reply_arena taken;   /* used only by the edge's thread */
-    bool goes_on, is_stopping;
+    sj_reply_arena filling;   /* guarded by the lock */
+    sj_reply_arena collected; /* used only by the edge's thread */
+    bool may_continue, is_stopping;
     int wake; /* eventfd */
 } sj_replies;
 
@@ -40,7 +40,7 @@ void sj_replies_wake(sj_replies *replies);
 
 /* Returns all answers added so far, valid until the next call. sj_reply_next iterates over them and
  * returns NULL at the end. Only on the edge's thread. */
-sj_slice sj_replies_take(sj_replies *replies, bool *goes_on, bool *is_stopping);
+sj_slice sj_replies_collect(sj_replies *replies, bool *may_continue, bool *is_stopping);
 const sj_reply *sj_reply_next(sj_slice *left);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { FIRST_ROOM = 16 << 10, GROWTH = 4, WORD = 4, LAST_WORD_BIT = 0x80 };
+enum { FIRST_CAPACITY = 16 << 10, GROWTH = 4, WORD = 4, LAST_WORD_BIT = 0x80 };
 
 const uint8_t sj_sp_rep_greeting[SJ_SP_PEER_GREETING_BYTES] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 static const uint8_t req_greeting[SJ_SP_PEER_GREETING_BYTES] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
@@ -52,20 +52,20 @@ static sj_sp_result begin_message(sj_sp_peer *peer, const sj_sp_limits *limits)
 static sj_sp_result grow(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed)
 {
     const size_t most = peer->is_skipping ? SJ_SP_CUT_BYTES : peer->size;
-    size_t room = peer->got < FIRST_ROOM / 2 ? FIRST_ROOM : peer->got * GROWTH;
-    room = room < most ? room : most;
-    const size_t more = room - peer->room;
+    size_t capacity = peer->got < FIRST_CAPACITY / 2 ? FIRST_CAPACITY : peer->got * GROWTH;
+    capacity = capacity < most ? capacity : most;
+    const size_t more = capacity - peer->capacity;
     const bool fits = account->used < account->limit && more <= account->limit - account->used;
     if (!fits && !may_exceed) {
-        return SJ_SP_NO_ROOM;
+        return SJ_SP_NO_SPACE;
     }
-    uint8_t *moved = realloc(peer->message, room);
+    uint8_t *moved = realloc(peer->message, capacity);
     if (moved == NULL) {
         return SJ_SP_BROKEN;
     }
     account->used += more;
     peer->message = moved;
-    peer->room = room;
+    peer->capacity = capacity;
     return SJ_SP_MORE;
 }
 
@@ -74,13 +74,13 @@ static sj_sp_result fill_message(sj_sp_peer *peer, sj_byte_account *account, boo
                                  sj_slice *bytes)
 {
     const bool is_cut = peer->is_skipping && peer->got >= SJ_SP_CUT_BYTES;
-    if (!is_cut && peer->got == peer->room) {
+    if (!is_cut && peer->got == peer->capacity) {
         const sj_sp_result grown = grow(peer, account, may_exceed);
         if (grown != SJ_SP_MORE) {
             return grown;
         }
     }
-    const size_t missing = (is_cut ? peer->size : peer->room) - peer->got;
+    const size_t missing = (is_cut ? peer->size : peer->capacity) - peer->got;
     const size_t part = missing < bytes->size ? missing : bytes->size;
     if (!is_cut) {
         memcpy(peer->message + peer->got, bytes->data, part);
@@ -108,19 +108,19 @@ sj_sp_result sj_sp_peer_feed(sj_sp_peer *peer, const sj_sp_limits *limits, sj_by
 }
 
 uint8_t *sj_sp_peer_place(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
-                          size_t *room_bytes, sj_sp_result *result)
+                          size_t *space_bytes, sj_sp_result *result)
 {
     *result = SJ_SP_MORE;
-    if (peer->size - peer->got <= FIRST_ROOM || peer->is_skipping) {
+    if (peer->size - peer->got <= FIRST_CAPACITY || peer->is_skipping) {
         return NULL;
     }
-    if (peer->got == peer->room) {
+    if (peer->got == peer->capacity) {
         *result = grow(peer, account, may_exceed);
         if (*result != SJ_SP_MORE) {
             return NULL;
         }
     }
-    *room_bytes = peer->room - peer->got;
+    *space_bytes = peer->capacity - peer->got;
     return peer->message + peer->got;
 }
 
@@ -141,15 +141,15 @@ static size_t way_back_of(const uint8_t *message, size_t size)
     return 0;
 }
 
-sj_status sj_sp_peer_take(sj_sp_peer *peer, sj_sp_whole *whole)
+sj_status sj_sp_peer_pop(sj_sp_peer *peer, sj_sp_whole *whole)
 {
-    const size_t kept = peer->is_skipping ? peer->room : peer->size;
+    const size_t kept = peer->is_skipping ? peer->capacity : peer->size;
     const size_t way_back = way_back_of(peer->message, kept);
     if (way_back == 0) {
         return SJ_ECORRUPT;
     }
     *whole = (sj_sp_whole){.memory = peer->message,
-                           .charged = peer->room,
+                           .charged = peer->capacity,
                            .way_back_bytes = way_back,
                            .is_cut = peer->is_skipping,
                            .body = {.data = peer->message + way_back,
@@ -158,10 +158,10 @@ sj_status sj_sp_peer_take(sj_sp_peer *peer, sj_sp_whole *whole)
     return SJ_OK;
 }
 
-void sj_sp_peer_drop(sj_sp_peer *peer, sj_byte_account *account)
+void sj_sp_peer_discard(sj_sp_peer *peer, sj_byte_account *account)
 {
     free(peer->message);
-    account->used -= peer->room;
+    account->used -= peer->capacity;
     *peer = (sj_sp_peer){.is_ipc = peer->is_ipc, .is_greeted = peer->is_greeted};
 }
 

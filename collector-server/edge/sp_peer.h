@@ -41,14 +41,14 @@ typedef struct sj_sp_peer {
     uint8_t *message; /* owned */
     size_t size;      /* announced size; 0: no message has begun */
     size_t got;
-    size_t room; /* capacity of `message`, charged to the account */
+    size_t capacity; /* capacity of `message`, charged to the account */
 } sj_sp_peer;
 
 typedef enum sj_sp_result {
-    SJ_SP_MORE,    /* all bytes were consumed; the message is not complete */
-    SJ_SP_MESSAGE, /* a message is complete: call sj_sp_peer_take before feeding more */
-    SJ_SP_NO_ROOM, /* the account is used up; feed the rest again later */
-    SJ_SP_BROKEN   /* this is not SP's REQ protocol, or memory has run out: close */
+    SJ_SP_MORE,     /* all bytes were consumed; the message is not complete */
+    SJ_SP_MESSAGE,  /* a message is complete: call sj_sp_peer_pop before feeding more */
+    SJ_SP_NO_SPACE, /* the account is used up; feed the rest again later */
+    SJ_SP_BROKEN    /* this is not SP's REQ protocol, or memory has run out: close */
 } sj_sp_result;
 
 /* Consumes bytes from the front of `bytes` until they end or a message is complete. With
@@ -59,9 +59,9 @@ sj_sp_result sj_sp_peer_feed(sj_sp_peer *peer, const sj_sp_limits *limits, sj_by
 
 /* Returns the position of the next bytes of a long message, so that they can be read directly into
  * it. sj_sp_peer_placed then adds them. If it returns NULL and `*result` is SJ_SP_MORE, use
- * sj_sp_peer_feed. If `*result` is SJ_SP_NO_ROOM or SJ_SP_BROKEN, that would fail too. */
+ * sj_sp_peer_feed. If `*result` is SJ_SP_NO_SPACE or SJ_SP_BROKEN, that would fail too. */
 uint8_t *sj_sp_peer_place(sj_sp_peer *peer, sj_byte_account *account, bool may_exceed,
-                          size_t *room_bytes, sj_sp_result *result);
+                          size_t *space_bytes, sj_sp_result *result);
 sj_sp_result sj_sp_peer_placed(sj_sp_peer *peer, size_t bytes);
 
 typedef struct sj_sp_whole {
@@ -73,10 +73,10 @@ typedef struct sj_sp_whole {
 } sj_sp_whole;
 
 /* Returns the complete message. Returns SJ_ECORRUPT, and no message, if its way back is invalid. */
-SJ_MUST_CHECK sj_status sj_sp_peer_take(sj_sp_peer *peer, sj_sp_whole *whole);
+SJ_MUST_CHECK sj_status sj_sp_peer_pop(sj_sp_peer *peer, sj_sp_whole *whole);
 
 /* Frees the incomplete message and subtracts its memory from the account. */
-void sj_sp_peer_drop(sj_sp_peer *peer, sj_byte_account *account);
+void sj_sp_peer_discard(sj_sp_peer *peer, sj_byte_account *account);
 
 /* True if a message has begun and is not complete. */
 bool sj_sp_peer_is_within(const sj_sp_peer *peer);

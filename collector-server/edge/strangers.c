@@ -119,7 +119,7 @@ sj_connection *sj_strangers_next_to_go(sj_edge *edge)
     return oldest != SJ_EDGE_NOBODY ? &edge->slots[oldest] : NULL;
 }
 
-bool sj_strangers_have_room(sj_edge *edge)
+bool sj_strangers_have_slot(sj_edge *edge)
 {
     if (!sj_strangers_are_full(edge)) {
         return true;

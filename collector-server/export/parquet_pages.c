@@ -152,12 +152,12 @@ static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int 
     const size_t plain = pages->page.size;
     const size_t bound = ZSTD_compressBound(plain);
     /* Compresses into space after the plain page, because the header needs the compressed size. */
-    uint8_t *room = sj_byte_buffer_add(&pages->page, bound);
-    if (room == NULL) {
+    uint8_t *space = sj_byte_buffer_add(&pages->page, bound);
+    if (space == NULL) {
         return SJ_ENOMEM;
     }
     const size_t stored =
-        ZSTD_compressCCtx(pages->compressor, room, bound, pages->page.bytes, plain, ZSTD_LEVEL);
+        ZSTD_compressCCtx(pages->compressor, space, bound, pages->page.bytes, plain, ZSTD_LEVEL);
     if (ZSTD_isError(stored)) {
         return SJ_ENOMEM;
     }
@@ -176,7 +176,7 @@ static sj_status add_page(sj_parquet_pages *pages, int type, size_t values, int 
     sj_thrift_end(&thrift);
     sj_byte_buffer_put_number(&pages->head, 0, 1);
     sj_byte_buffer_put(&pages->out, pages->head.bytes, pages->head.size);
-    sj_byte_buffer_put(&pages->out, room, stored);
+    sj_byte_buffer_put(&pages->out, space, stored);
     chunk->plain_bytes += pages->head.size + plain;
     return pages->head.failed || pages->out.failed ? SJ_ENOMEM : SJ_OK;
 }
@@ -215,7 +215,7 @@ static sj_status add_dictionary(sj_parquet_pages *pages, sj_call_reader *calls, 
 }
 
 /* Copies the values that are not NULL to `present`, and finds their range. Returns their number. */
-static size_t take_present(sj_parquet_pages *pages, const sj_call_reader *calls, size_t column,
+static size_t copy_present(sj_parquet_pages *pages, const sj_call_reader *calls, size_t column,
                            sj_parquet_chunk *chunk)
 {
     size_t count = 0;
@@ -242,7 +242,7 @@ sj_status sj_parquet_pages_make(sj_parquet_pages *pages, sj_call_reader *calls, 
     const bool is_text = kind->kind == SJ_CALL_FUNCTION || kind->kind == SJ_CALL_ENDING;
     *chunk = (sj_parquet_chunk){0};
     sj_byte_buffer_clear(&pages->out);
-    const size_t count = take_present(pages, calls, column, chunk);
+    const size_t count = copy_present(pages, calls, column, chunk);
     size_t entries = 0;
     if (is_text) {
         chunk->has_range = false;

@@ -30,10 +30,10 @@ static sj_status write_head(sqlite3 *database, int64_t session_id, FILE *output,
 static sj_status write_report(sqlite3 *database, const sj_call_part *part, FILE *output,
                               sj_error *error)
 {
-    static const char *const heads[] = {
+    static const char *const titles[] = {
         "calls",  "total_ns", "self_ns",   "min_ns",  "max_ns",   "mean_ns",       "p50_ns",
         "p95_ns", "p99_ns",   "untrusted", "untimed", "error_ns", "self_estimate", "open"};
-    enum { NUMBERS = sizeof(heads) / sizeof(heads[0]) };
+    enum { NUMBERS = sizeof(titles) / sizeof(titles[0]) };
     sqlite3_stmt *row = NULL;
     int result;
     SJ_TRY(write_head(database, part->session_id, output, error));
@@ -43,7 +43,7 @@ static sj_status write_report(sqlite3 *database, const sj_call_part *part, FILE 
     sqlite3_bind_int64(row, 1, part->session_id);
     fputc('\n', output);
     for (int i = 0; i < NUMBERS; i++) {
-        fprintf(output, "%14s ", heads[i]);
+        fprintf(output, "%14s ", titles[i]);
     }
     fprintf(output, "function\n");
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {

@@ -40,15 +40,16 @@ static sj_status note_given(giving *all, int64_t command_id, sj_error *error)
     return status;
 }
 
-static sj_status add_order(giving *all, int64_t device_id, int64_t *command_id, sj_error *error)
+static sj_status add_command(giving *all, int64_t device_id, int64_t *command_id, sj_error *error)
 {
-    const sj_fleet_order order = {.device_id = device_id,
-                                  .kind = all->kind->name,
-                                  .arguments = all->text,
-                                  .requested_by = all->request->requested_by,
-                                  .timeout_ms = all->timeout_ms,
-                                  .is_for_collector = all->kind->place != SJ_COMMAND_ON_DEVICE};
-    SJ_TRY(sj_fleet_order_add(all->fleet, &order, command_id, error));
+    const sj_fleet_new_command new_command = {.device_id = device_id,
+                                              .kind = all->kind->name,
+                                              .arguments = all->text,
+                                              .requested_by = all->request->requested_by,
+                                              .timeout_ms = all->timeout_ms,
+                                              .is_for_collector =
+                                                  all->kind->place != SJ_COMMAND_ON_DEVICE};
+    SJ_TRY(sj_fleet_command_add(all->fleet, &new_command, command_id, error));
     return note_given(all, *command_id, error);
 }
 
@@ -56,7 +57,7 @@ static sj_status tag_device(giving *all, int64_t device_id, sj_error *error)
 {
     int64_t command_id = 0;
     int64_t policies = 0;
-    SJ_TRY(add_order(all, device_id, &command_id, error));
+    SJ_TRY(add_command(all, device_id, &command_id, error));
     const sj_status status =
         sj_fleet_tag(all->fleet, device_id, json_object_get(all->arguments, "tags"), error);
     SJ_TRY(sj_fleet_finish(all->fleet, device_id, (uint64_t)command_id, status != SJ_OK,
@@ -103,7 +104,7 @@ static sj_status give_to(giving *all, const sj_fleet_set *set, sj_error *error)
     for (size_t i = 0; i < set->count && status == SJ_OK; i++) {
         status = strcmp(all->kind->name, "tags") == 0
                      ? tag_device(all, set->devices[i], error)
-                     : add_order(all, set->devices[i], &command_id, error);
+                     : add_command(all, set->devices[i], &command_id, error);
     }
     return status;
 }

@@ -75,7 +75,7 @@ static bool reserve_one(sj_device_instances *instances)
 }
 
 /* Returns the device's entry; adds one if needed. Returns NULL if out of memory. */
-static device *take_device(sj_device_instances *instances, int64_t device_id)
+static device *find_or_add_device(sj_device_instances *instances, int64_t device_id)
 {
     const size_t place = find_place(instances, device_id);
     if (place < instances->count && instances->devices[place].device_id == device_id) {
@@ -142,7 +142,7 @@ sj_instance_verdict sj_device_instances_note(sj_device_instances *instances, int
 {
     bool is_new = false;
     sj_instance_verdict verdict = {0};
-    device *polled = take_device(instances, device_id);
+    device *polled = find_or_add_device(instances, device_id);
     if (polled == NULL) {
         return verdict;
     }

@@ -99,14 +99,14 @@ static sj_status send_file(sj_export_jobs *maker, const char *directory, const c
     json_t *arguments = json_pack("{sI ss ss sI}", "file", (json_int_t)command->command_id,
                                   "directory", directory, "name", name, "bytes", (json_int_t)bytes);
     char *text = json_dumps(arguments, JSON_COMPACT);
-    const sj_fleet_order order = {.device_id = command->device_id,
-                                  .kind = "write",
-                                  .arguments = text != NULL ? text : "",
-                                  .requested_by = "collector",
-                                  .timeout_ms = command->timeout_ms};
-    const sj_status status = text != NULL
-                                 ? sj_fleet_order_add(maker->fleet, &order, command_id, error)
-                                 : sj_fail(error, SJ_ENOMEM, "out of memory");
+    const sj_fleet_new_command new_command = {.device_id = command->device_id,
+                                              .kind = "write",
+                                              .arguments = text != NULL ? text : "",
+                                              .requested_by = "collector",
+                                              .timeout_ms = command->timeout_ms};
+    const sj_status status =
+        text != NULL ? sj_fleet_command_add(maker->fleet, &new_command, command_id, error)
+                     : sj_fail(error, SJ_ENOMEM, "out of memory");
     free(text);
     json_decref(arguments);
     return status;

@@ -74,7 +74,7 @@ sj_status sj_fleet_finish_statement(const sj_fleet *fleet, sqlite3_stmt *stateme
     return status;
 }
 
-sj_status sj_fleet_take_number(const sj_fleet *fleet, sqlite3_stmt *statement, int64_t *number,
+sj_status sj_fleet_read_number(const sj_fleet *fleet, sqlite3_stmt *statement, int64_t *number,
                                sj_error *error)
 {
     const int result = sqlite3_step(statement);
@@ -127,7 +127,7 @@ static sj_status put_device(sj_fleet *fleet, const Sojourn__Hello *hello, int64_
     }
     sqlite3_free(tags);
     sqlite3_bind_int64(statement, 9, sj_fleet_now_ns());
-    return sj_fleet_take_number(fleet, statement, device_id, error);
+    return sj_fleet_read_number(fleet, statement, device_id, error);
 }
 
 /* Finds the invitation of this token, if it admits a device with this UUID. `*is_takeover`: the
@@ -267,7 +267,7 @@ sj_status sj_fleet_enrol(sj_fleet *fleet, const Sojourn__Hello *hello,
     if (status == SJ_OK) {
         sj_fleet_bind_text(statement, 1, hello->device_name);
         sqlite3_bind_int64(statement, 2, device_id);
-        status = sj_fleet_take_number(fleet, statement, namesakes, error);
+        status = sj_fleet_read_number(fleet, statement, namesakes, error);
     }
     return sj_fleet_end(fleet, status, error);
 }
@@ -314,7 +314,7 @@ sj_status sj_fleet_revoke(sj_fleet *fleet, int64_t device_id, const char *by, sj
     if (status == SJ_OK) {
         sqlite3_bind_int64(statement, 1, device_id);
         sqlite3_bind_int64(statement, 2, sj_fleet_now_ns());
-        status = sj_fleet_take_number(fleet, statement, &changed, error);
+        status = sj_fleet_read_number(fleet, statement, &changed, error);
     }
     if (status == SJ_ENOTFOUND) {
         sj_fail(error, status, "the device has no token that could be revoked");

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <string.h>
 
-sj_status sj_fleet_order_add(sj_fleet *fleet, const sj_fleet_order *order, int64_t *command_id,
-                             sj_error *error)
+sj_status sj_fleet_command_add(sj_fleet *fleet, const sj_fleet_new_command *new_command,
+                               int64_t *command_id, sj_error *error)
 {
     sqlite3_stmt *statement;
-    if (strlen(order->kind) >= SJ_FLEET_KIND_BYTES ||
-        strlen(order->arguments) >= SJ_FLEET_ARGUMENTS_BYTES) {
+    if (strlen(new_command->kind) >= SJ_FLEET_KIND_BYTES ||
+        strlen(new_command->arguments) >= SJ_FLEET_ARGUMENTS_BYTES) {
         return sj_fail(error, SJ_ELIMIT, "the command has more than %d bytes of arguments",
                        (int)SJ_FLEET_ARGUMENTS_BYTES);
     }
@@ -21,14 +21,14 @@ sj_status sj_fleet_order_add(sj_fleet *fleet, const sj_fleet_order *order, int64
         " created_realtime_ns, state) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
         " RETURNING command_id",
         &statement, error));
-    sqlite3_bind_int64(statement, 1, order->device_id);
-    sqlite3_bind_text(statement, 2, order->kind, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(statement, 3, order->arguments, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_text(statement, 4, order->requested_by, -1, SQLITE_TRANSIENT);
-    sqlite3_bind_int64(statement, 5, order->timeout_ms);
+    sqlite3_bind_int64(statement, 1, new_command->device_id);
+    sqlite3_bind_text(statement, 2, new_command->kind, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 3, new_command->arguments, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_text(statement, 4, new_command->requested_by, -1, SQLITE_TRANSIENT);
+    sqlite3_bind_int64(statement, 5, new_command->timeout_ms);
     sqlite3_bind_int64(statement, 6, sj_fleet_now_ns());
-    sj_fleet_bind_text(statement, 7, order->is_for_collector ? "preparing" : "queued");
-    return sj_fleet_take_number(fleet, statement, command_id, error);
+    sj_fleet_bind_text(statement, 7, new_command->is_for_collector ? "preparing" : "queued");
+    return sj_fleet_read_number(fleet, statement, command_id, error);
 }
 
 sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_poll *poll,
@@ -51,7 +51,7 @@ sj_status sj_fleet_note_poll(sj_fleet *fleet, int64_t device_id, const sj_fleet_
 
 /* Reads the command that a statement returns, and finalises the statement. Returns SJ_ENOTFOUND if
  * there is no row. */
-static sj_status take_command(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_command *command,
+static sj_status read_command(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_command *command,
                               sj_error *error)
 {
     const int result = sqlite3_step(statement);
@@ -79,7 +79,7 @@ sj_status sj_fleet_next(sj_fleet *fleet, int64_t device_id, int64_t instance, ui
     sqlite3_bind_int64(statement, 2, (int64_t)(last_command & INT64_MAX));
     sqlite3_bind_int64(statement, 3, sj_fleet_now_ns());
     sqlite3_bind_int64(statement, 4, instance);
-    return take_command(fleet, statement, command, error);
+    return read_command(fleet, statement, command, error);
 }
 
 sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance, uint64_t command_id,
@@ -95,7 +95,7 @@ sj_status sj_fleet_claim(sj_fleet *fleet, int64_t device_id, int64_t instance, u
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, (int64_t)(command_id & INT64_MAX));
     sqlite3_bind_int64(statement, 3, instance);
-    const sj_status status = sj_fleet_take_number(fleet, statement, &claimed_by, error);
+    const sj_status status = sj_fleet_read_number(fleet, statement, &claimed_by, error);
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, status, "the command is not open any more");
     }
@@ -123,7 +123,7 @@ sj_status sj_fleet_next_for_collector(sj_fleet *fleet, int64_t after, sj_fleet_c
                             " ORDER BY command_id LIMIT 1",
                             &statement, error));
     sqlite3_bind_int64(statement, 1, after);
-    return take_command(fleet, statement, command, error);
+    return read_command(fleet, statement, command, error);
 }
 
 sj_status sj_fleet_finish(sj_fleet *fleet, int64_t device_id, uint64_t command_id, bool has_failed,
@@ -165,7 +165,7 @@ sj_status sj_fleet_may_fetch(sj_fleet *fleet, int64_t device_id, uint64_t file, 
                             &statement, error));
     sqlite3_bind_int64(statement, 1, device_id);
     sqlite3_bind_int64(statement, 2, (int64_t)(file & INT64_MAX));
-    const sj_status status = sj_fleet_take_number(fleet, statement, &found, error);
+    const sj_status status = sj_fleet_read_number(fleet, statement, &found, error);
     return status == SJ_ENOTFOUND
                ? sj_fail(error, SJ_EPERM, "the device was not sent a command with this file")
                : status;
@@ -180,7 +180,7 @@ sj_status sj_fleet_expire(sj_fleet *fleet, sj_error *error)
                             " AND created_realtime_ns + timeout_ms * 1000000 < ?1 LIMIT 1",
                             &statement, error));
     sqlite3_bind_int64(statement, 1, sj_fleet_now_ns());
-    const sj_status status = sj_fleet_take_number(fleet, statement, &late, error);
+    const sj_status status = sj_fleet_read_number(fleet, statement, &late, error);
     if (status != SJ_OK) {
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }

@@ -7,18 +7,19 @@
 
 enum { SJ_FLEET_KIND_BYTES = 32, SJ_FLEET_ARGUMENTS_BYTES = 48 * 1024 };
 
-typedef struct sj_fleet_order {
+typedef struct sj_fleet_new_command {
     int64_t device_id;
     const char *kind;
     const char *arguments; /* JSON object */
     const char *requested_by;
     uint32_t timeout_ms;
     bool is_for_collector; /* the collector itself carries it out; its first state is "preparing" */
-} sj_fleet_order;
+} sj_fleet_new_command;
 
 /* Queues a command. Returns SJ_ELIMIT if it is too long. */
-SJ_MUST_CHECK sj_status sj_fleet_order_add(sj_fleet *fleet, const sj_fleet_order *order,
-                                           int64_t *command_id, sj_error *error);
+SJ_MUST_CHECK sj_status sj_fleet_command_add(sj_fleet *fleet,
+                                             const sj_fleet_new_command *new_command,
+                                             int64_t *command_id, sj_error *error);
 
 typedef struct sj_fleet_command {
     int64_t command_id;

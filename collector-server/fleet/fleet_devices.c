@@ -36,7 +36,7 @@ sj_status sj_fleet_find_device(sj_fleet *fleet, const char *wanted, int64_t *dev
 }
 
 /* Reads the device_ids that a statement returns into the set. */
-static sj_status take_devices(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_set *set,
+static sj_status read_devices(sj_fleet *fleet, sqlite3_stmt *statement, sj_fleet_set *set,
                               sj_error *error)
 {
     set->devices = calloc(SJ_FLEET_SET_MAX, sizeof(*set->devices));
@@ -81,7 +81,7 @@ static sj_status find_tagged(sj_fleet *fleet, const char *tag, sj_fleet_set *set
     if (equals != NULL) {
         sj_fleet_bind_text(statement, 2, equals + 1);
     }
-    return take_devices(fleet, statement, set, error);
+    return read_devices(fleet, statement, set, error);
 }
 
 sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, sj_fleet_set *set, sj_error *error)
@@ -99,7 +99,7 @@ sj_status sj_fleet_find_set(sj_fleet *fleet, const char *wanted, sj_fleet_set *s
                                 "SELECT device_id FROM device_tokens"
                                 " WHERE revoked_realtime_ns IS NULL ORDER BY device_id",
                                 &statement, error));
-        return take_devices(fleet, statement, set, error);
+        return read_devices(fleet, statement, set, error);
     }
     int64_t device_id = 0;
     SJ_TRY(sj_fleet_find_device(fleet, wanted, &device_id, error));

@@ -24,7 +24,7 @@ SJ_MUST_CHECK sj_status sj_fleet_finish_statement(const sj_fleet *fleet, sqlite3
 
 /* Runs a statement and returns the first column of its first row. Returns SJ_ENOTFOUND if it has no
  * row. */
-SJ_MUST_CHECK sj_status sj_fleet_take_number(const sj_fleet *fleet, sqlite3_stmt *statement,
+SJ_MUST_CHECK sj_status sj_fleet_read_number(const sj_fleet *fleet, sqlite3_stmt *statement,
                                              int64_t *number, sj_error *error);
 
 /* sj_fleet_begin opens a transaction. sj_fleet_end commits it if `status` is SJ_OK, and rolls it

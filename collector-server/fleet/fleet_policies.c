@@ -57,7 +57,7 @@ static sj_status is_wanted(sj_fleet *fleet, int64_t device_id, const char *has, 
     sqlite3_bind_int64(statement, 1, device_id);
     sj_fleet_bind_text(statement, 2, has);
     sj_fleet_bind_text(statement, 3, digest);
-    SJ_TRY(sj_fleet_take_number(fleet, statement, &wanted, error));
+    SJ_TRY(sj_fleet_read_number(fleet, statement, &wanted, error));
     return wanted != 0 ? SJ_OK : SJ_ENOTFOUND;
 }
 
@@ -76,12 +76,12 @@ sj_status sj_fleet_policies_sync(sj_fleet *fleet, int64_t device_id, const char 
     if (status == SJ_OK) {
         json_t *arguments = json_pack("{ss sO}", "digest", digest, "rules", rules);
         char *text = json_dumps(arguments, JSON_COMPACT | JSON_PRESERVE_ORDER);
-        const sj_fleet_order order = {.device_id = device_id,
-                                      .kind = "policies",
-                                      .arguments = text != NULL ? text : "",
-                                      .requested_by = requested_by,
-                                      .timeout_ms = timeout_ms};
-        status = text != NULL ? sj_fleet_order_add(fleet, &order, command_id, error)
+        const sj_fleet_new_command new_command = {.device_id = device_id,
+                                                  .kind = "policies",
+                                                  .arguments = text != NULL ? text : "",
+                                                  .requested_by = requested_by,
+                                                  .timeout_ms = timeout_ms};
+        status = text != NULL ? sj_fleet_command_add(fleet, &new_command, command_id, error)
                               : sj_fail(error, SJ_ENOMEM, "out of memory");
         free(text);
         json_decref(arguments);
@@ -110,7 +110,7 @@ static sj_status end_rule(sj_fleet *fleet, const sj_fleet_rule *rule, sj_error *
     sj_fleet_bind_text(statement, 2, rule->set->subject);
     sj_fleet_bind_text(statement, 3, rule->app);
     sqlite3_bind_int64(statement, 4, sj_fleet_now_ns());
-    return sj_fleet_take_number(fleet, statement, &ended, error);
+    return sj_fleet_read_number(fleet, statement, &ended, error);
 }
 
 static sj_status begin_rule(sj_fleet *fleet, const sj_fleet_rule *rule, sj_error *error)

@@ -79,8 +79,8 @@ static uint64_t now_ms(void)
 }
 
 /* Sends a frame to the sender of `message`. */
-static void answer_with(sj_fleet_service *service, const sj_edge_message *message,
-                        sj_frame_type type, const ProtobufCMessage *body, sj_slice payload)
+static void send_with(sj_fleet_service *service, const sj_edge_message *message, sj_frame_type type,
+                      const ProtobufCMessage *body, sj_slice payload)
 {
     size_t size = 0;
     if (protobuf_c_message_get_packed_size(body) <= sizeof(service->header)) {
@@ -95,14 +95,14 @@ static void answer_with(sj_fleet_service *service, const sj_edge_message *messag
     }
 }
 
-static void answer(sj_fleet_service *service, const sj_edge_message *message, sj_frame_type type,
-                   const ProtobufCMessage *body)
+static void send_reply(sj_fleet_service *service, const sj_edge_message *message,
+                       sj_frame_type type, const ProtobufCMessage *body)
 {
-    answer_with(service, message, type, body, (sj_slice){0});
+    send_with(service, message, type, body, (sj_slice){0});
 }
 
-static void answer_ack(sj_fleet_service *service, const sj_edge_message *message, sj_status status,
-                       const char *text)
+static void send_ack(sj_fleet_service *service, const sj_edge_message *message, sj_status status,
+                     const char *text)
 {
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
     ack.status = status;
@@ -110,7 +110,7 @@ static void answer_ack(sj_fleet_service *service, const sj_edge_message *message
     ack.major = SJ_FRAME_MAJOR;
     ack.minor = SJ_FRAME_MINOR;
     ack.server_version = (char *)(uintptr_t)SJ_VERSION;
-    answer(service, message, SJ_FRAME_ACK, &ack.base);
+    send_reply(service, message, SJ_FRAME_ACK, &ack.base);
 }
 
 /* Answers a poll with the next command. Returns false if there are none. */
@@ -128,7 +128,7 @@ static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
     body.arguments = service->command.arguments;
     body.timeout_ms = service->command.timeout_ms;
     body.claim = poll->instance != 0;
-    answer(service, &poll->message, SJ_FRAME_COMMAND, &body.base);
+    send_reply(service, &poll->message, SJ_FRAME_COMMAND, &body.base);
     return true;
 }
 
@@ -136,8 +136,8 @@ static bool give_command(sj_fleet_service *service, const sj_parked_poll *poll)
 static void drop_older(sj_fleet_service *service, const sj_parked_poll *poll)
 {
     sj_parked_poll older;
-    if (sj_parked_polls_take_older(&service->parked, poll, &older)) {
-        answer_ack(service, &older.message, SJ_OK, "");
+    if (sj_parked_polls_pop_older(&service->parked, poll, &older)) {
+        send_ack(service, &older.message, SJ_OK, "");
     }
 }
 
@@ -176,8 +176,8 @@ static bool note_process(sj_fleet_service *service, const sj_parked_poll *poll)
     return verdict.is_restart;
 }
 
-static void take_poll(sj_fleet_service *service, const sj_edge_message *message,
-                      const Sojourn__Poll *poll)
+static void handle_poll(sj_fleet_service *service, const sj_edge_message *message,
+                        const Sojourn__Poll *poll)
 {
     sj_error error = {0};
     const uint32_t wait_ms = poll->wait_ms < MAX_WAIT_MS ? poll->wait_ms : MAX_WAIT_MS;
@@ -197,19 +197,19 @@ static void take_poll(sj_fleet_service *service, const sj_edge_message *message,
         status = sj_fleet_note_poll(service->fleet, one.device_id, &noted, &error);
     }
     if (status != SJ_OK) {
-        answer_ack(service, message, status, error.text);
+        send_ack(service, message, status, error.text);
         return;
     }
     sync_policies(service, one.device_id, poll->status);
     drop_older(service, &one);
     if (!give_command(service, &one) &&
         (wait_ms == 0 || !sj_parked_polls_add(&service->parked, &one))) {
-        answer_ack(service, message, SJ_OK, "");
+        send_ack(service, message, SJ_OK, "");
     }
 }
 
-static void take_claim(sj_fleet_service *service, const sj_edge_message *message,
-                       const Sojourn__Claim *claim)
+static void handle_claim(sj_fleet_service *service, const sj_edge_message *message,
+                         const Sojourn__Claim *claim)
 {
     sj_error error = {0};
     int64_t device_id = 0;
@@ -222,11 +222,11 @@ static void take_claim(sj_fleet_service *service, const sj_edge_message *message
     if (status == SJ_OK) {
         status = sj_fleet_claim(service->fleet, device_id, instance, claim->command, &error);
     }
-    answer_ack(service, message, status, error.text);
+    send_ack(service, message, status, error.text);
 }
 
-static void take_result(sj_fleet_service *service, const sj_edge_message *message,
-                        const Sojourn__CommandResult *result)
+static void handle_result(sj_fleet_service *service, const sj_edge_message *message,
+                          const Sojourn__CommandResult *result)
 {
     sj_error error = {0};
     int64_t device_id = 0;
@@ -236,7 +236,7 @@ static void take_result(sj_fleet_service *service, const sj_edge_message *messag
         status = sj_fleet_finish(service->fleet, device_id, result->command, result->failed,
                                  result->result, &error);
     }
-    answer_ack(service, message, status, error.text);
+    send_ack(service, message, status, error.text);
 }
 
 /* Renews the passes. True if they changed. */
@@ -247,8 +247,8 @@ static bool renew_passes(sj_fleet_service *service)
     return changed;
 }
 
-static void take_enrolment(sj_fleet_service *service, const sj_edge_message *message,
-                           const Sojourn__Hello *hello)
+static void handle_enrolment(sj_fleet_service *service, const sj_edge_message *message,
+                             const Sojourn__Hello *hello)
 {
     sj_error error = {0};
     char token[SJ_SECRET_TEXT_BYTES] = "";
@@ -265,7 +265,7 @@ static void take_enrolment(sj_fleet_service *service, const sj_edge_message *mes
     }
     body.message = error.text;
     body.token = body.status == SJ_OK ? token : "";
-    answer(service, message, SJ_FRAME_ENROLLED, &body.base);
+    send_reply(service, message, SJ_FRAME_ENROLLED, &body.base);
 }
 
 /* Reads the requested part of a file. Returns SJ_EIO if the file is gone. */
@@ -291,8 +291,8 @@ static sj_status read_part(sj_fleet_service *service, const Sojourn__Fetch *fetc
                               strerror(problem));
 }
 
-static void take_fetch(sj_fleet_service *service, const sj_edge_message *message,
-                       const Sojourn__Fetch *fetch)
+static void handle_fetch(sj_fleet_service *service, const sj_edge_message *message,
+                         const Sojourn__Fetch *fetch)
 {
     sj_error error = {0};
     int64_t device_id = 0;
@@ -309,8 +309,8 @@ static void take_fetch(sj_fleet_service *service, const sj_edge_message *message
     part.status = status;
     part.message = error.text;
     part.offset = fetch->offset;
-    answer_with(service, message, SJ_FRAME_PART, &part.base,
-                (sj_slice){.data = service->part, .size = bytes});
+    send_with(service, message, SJ_FRAME_PART, &part.base,
+              (sj_slice){.data = service->part, .size = bytes});
 }
 
 static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
@@ -331,7 +331,7 @@ static const ProtobufCMessageDescriptor *descriptor_of(uint16_t type)
     }
 }
 
-static void take_message(sj_fleet_service *service, const sj_edge_message *message)
+static void handle_message(sj_fleet_service *service, const sj_edge_message *message)
 {
     sj_frame_view view;
     const sj_status status = sj_frame_read(message->body, &view);
@@ -342,20 +342,20 @@ static void take_message(sj_fleet_service *service, const sj_edge_message *messa
         body = protobuf_c_message_unpack(descriptor, NULL, view.header.size, view.header.data);
     }
     if (body == NULL) {
-        answer_ack(service, message, descriptor == NULL ? SJ_EUNSUPPORTED : SJ_ECORRUPT,
-                   "the collector cannot read this frame");
+        send_ack(service, message, descriptor == NULL ? SJ_EUNSUPPORTED : SJ_ECORRUPT,
+                 "the collector cannot read this frame");
         return;
     }
     if (view.type == SJ_FRAME_POLL) {
-        take_poll(service, message, (const Sojourn__Poll *)(const void *)body);
+        handle_poll(service, message, (const Sojourn__Poll *)(const void *)body);
     } else if (view.type == SJ_FRAME_RESULT) {
-        take_result(service, message, (const Sojourn__CommandResult *)(const void *)body);
+        handle_result(service, message, (const Sojourn__CommandResult *)(const void *)body);
     } else if (view.type == SJ_FRAME_CLAIM) {
-        take_claim(service, message, (const Sojourn__Claim *)(const void *)body);
+        handle_claim(service, message, (const Sojourn__Claim *)(const void *)body);
     } else if (view.type == SJ_FRAME_FETCH) {
-        take_fetch(service, message, (const Sojourn__Fetch *)(const void *)body);
+        handle_fetch(service, message, (const Sojourn__Fetch *)(const void *)body);
     } else {
-        take_enrolment(service, message, (const Sojourn__Hello *)(const void *)body);
+        handle_enrolment(service, message, (const Sojourn__Hello *)(const void *)body);
     }
     protobuf_c_message_free_unpacked(body, NULL);
 }
@@ -401,23 +401,23 @@ static bool throw_out(sj_fleet_service *service, const sj_parked_poll *poll)
     if (sj_session_grants_has_device(service->passes, poll->device_id)) {
         return false;
     }
-    answer_ack(service, &poll->message, SJ_EPERM, "the device's token was revoked");
+    send_ack(service, &poll->message, SJ_EPERM, "the device's token was revoked");
     return true;
 }
 
 static void serve_parked(sj_fleet_service *service)
 {
     const bool changed = has_changed(service);
-    const bool look = changed && service->parked.count != 0 && has_open_commands(service);
+    const bool has_commands = changed && service->parked.count != 0 && has_open_commands(service);
     const bool passes_changed = (changed && renew_passes(service)) || service->passes_changed;
     service->passes_changed = false;
     const uint64_t now = now_ms();
     for (size_t i = service->parked.count; i-- > 0;) {
         const sj_parked_poll *poll = &service->parked.list[i];
         bool is_answered = passes_changed && throw_out(service, poll);
-        is_answered = is_answered || (look && give_command(service, poll));
+        is_answered = is_answered || (has_commands && give_command(service, poll));
         if (!is_answered && now >= poll->deadline_ms) {
-            answer_ack(service, &poll->message, SJ_OK, "");
+            send_ack(service, &poll->message, SJ_OK, "");
             is_answered = true;
         }
         if (is_answered) {
@@ -466,14 +466,14 @@ static void *run(void *argument)
         arrival *taken = wait_for_arrivals(service, &stopping);
         while (taken != NULL) {
             arrival *next = taken->next;
-            take_message(service, &taken->message);
+            handle_message(service, &taken->message);
             free_arrival(service, taken);
             taken = next;
         }
         serve_parked(service);
     }
     for (size_t i = 0; i < service->parked.count; i++) {
-        answer_ack(service, &service->parked.list[i].message, SJ_OK, "");
+        send_ack(service, &service->parked.list[i].message, SJ_OK, "");
     }
     service->parked.count = 0;
     return NULL;
@@ -497,7 +497,7 @@ static bool has_pass(void *context, int64_t pass)
     return sj_session_grants_has(service->passes, pass);
 }
 
-static bool has_room_for(const sj_fleet_service *service, const arrival *one)
+static bool has_space_for(const sj_fleet_service *service, const arrival *one)
 {
     return !service->stopping && service->waiting_count < MAX_WAITING &&
            service->waiting_bytes < MAX_WAITING_BYTES &&
@@ -505,7 +505,7 @@ static bool has_room_for(const sj_fleet_service *service, const arrival *one)
 }
 
 /* Runs on the edge's thread. */
-static sj_status take_fleet_frame(void *context, sj_edge *edge, const sj_edge_message *message)
+static sj_status queue_fleet_frame(void *context, sj_edge *edge, const sj_edge_message *message)
 {
     sj_fleet_service *service = context;
     arrival *one = calloc(1, sizeof(*one));
@@ -515,8 +515,8 @@ static sj_status take_fleet_frame(void *context, sj_edge *edge, const sj_edge_me
     one->message = *message;
     one->is_enrolment = message->is_stranger; /* other peers have shown a token */
     pthread_mutex_lock(&service->lock);
-    const bool is_taken = has_room_for(service, one);
-    if (is_taken) {
+    const bool is_queued = has_space_for(service, one);
+    if (is_queued) {
         /* set only once, because the service's thread reads it without the lock */
         if (service->edge != edge) {
             service->edge = edge;
@@ -529,10 +529,10 @@ static sj_status take_fleet_frame(void *context, sj_edge *edge, const sj_edge_me
         pthread_cond_signal(&service->arrived);
     }
     pthread_mutex_unlock(&service->lock);
-    if (!is_taken) {
+    if (!is_queued) {
         free(one);
     }
-    return is_taken ? SJ_OK : SJ_EAGAIN;
+    return is_queued ? SJ_OK : SJ_EAGAIN;
 }
 
 sj_ingest_gate sj_fleet_service_gate(sj_fleet_service *service)
@@ -541,7 +541,7 @@ sj_ingest_gate sj_fleet_service_gate(sj_fleet_service *service)
                             .requires_tokens = service->requires_tokens,
                             .judge = judge,
                             .has_grant = has_pass,
-                            .fleet = take_fleet_frame};
+                            .fleet = queue_fleet_frame};
 }
 
 sj_status sj_fleet_service_start(const sj_fleet_service_options *options,

@@ -20,8 +20,8 @@ bool sj_parked_polls_add(sj_parked_polls *polls, const sj_parked_poll *poll)
     return true;
 }
 
-bool sj_parked_polls_take_older(sj_parked_polls *polls, const sj_parked_poll *poll,
-                                sj_parked_poll *older)
+bool sj_parked_polls_pop_older(sj_parked_polls *polls, const sj_parked_poll *poll,
+                               sj_parked_poll *older)
 {
     size_t count = 0;
     size_t oldest = 0;

@@ -26,8 +26,8 @@ bool sj_parked_polls_add(sj_parked_polls *polls, const sj_parked_poll *poll);
 /* Removes the poll that `poll` replaces, and copies it to `older`. That is a poll of the same
  * process, whose connection has ended. If there are SJ_PARKED_OF_A_DEVICE_MAX polls of other
  * processes, it is the oldest. Returns false if `poll` replaces nothing. */
-bool sj_parked_polls_take_older(sj_parked_polls *polls, const sj_parked_poll *poll,
-                                sj_parked_poll *older);
+bool sj_parked_polls_pop_older(sj_parked_polls *polls, const sj_parked_poll *poll,
+                               sj_parked_poll *older);
 
 /* Removes a poll from `list`. The last poll moves to its index. */
 void sj_parked_polls_remove(sj_parked_polls *polls, size_t index);

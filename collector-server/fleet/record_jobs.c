@@ -92,15 +92,15 @@ static sj_status give_step(sj_fleet *fleet, const sj_fleet_command *command, con
     int64_t step = 0;
     json_t *arguments = arguments_of_step(command, kind);
     char *text = json_dumps(arguments, JSON_COMPACT);
-    const sj_fleet_order order = {.device_id = command->device_id,
-                                  .kind = kind,
-                                  .arguments = text != NULL ? text : "",
-                                  .requested_by = "collector",
-                                  .timeout_ms = command->timeout_ms};
+    const sj_fleet_new_command new_command = {.device_id = command->device_id,
+                                              .kind = kind,
+                                              .arguments = text != NULL ? text : "",
+                                              .requested_by = "collector",
+                                              .timeout_ms = command->timeout_ms};
     sj_status status =
         text != NULL ? sj_fleet_begin(fleet, error) : sj_fail(error, SJ_ENOMEM, "out of memory");
     if (status == SJ_OK) {
-        status = sj_fleet_order_add(fleet, &order, &step, error);
+        status = sj_fleet_command_add(fleet, &new_command, &step, error);
         if (status == SJ_OK) {
             json_object_set_new(progress, kind, json_integer((json_int_t)step));
             status = write_progress(fleet, command->command_id, progress, error);
@@ -113,7 +113,7 @@ static sj_status give_step(sj_fleet *fleet, const sj_fleet_command *command, con
 }
 
 /* Reads the result of a step. Returns SJ_EAGAIN while it runs, and SJ_EINVAL if it has failed. */
-static sj_status take_step(sj_fleet *fleet, const json_t *progress, const char *kind,
+static sj_status read_step(sj_fleet *fleet, const json_t *progress, const char *kind,
                            json_t **result, sj_error *error)
 {
     char state[16];
@@ -133,7 +133,7 @@ static sj_status after_preparation(sj_fleet *fleet, const sj_fleet_command *comm
                                    json_t *progress, sj_error *error)
 {
     json_t *result = NULL;
-    sj_status status = take_step(fleet, progress, "prepare", &result, error);
+    sj_status status = read_step(fleet, progress, "prepare", &result, error);
     if (status == SJ_OK) {
         json_object_set(progress, "runtime", json_object_get(result, "runtime"));
         json_object_set(progress, "needs", json_object_get(result, "needs"));
@@ -148,7 +148,7 @@ static sj_status after_launch(sj_fleet *fleet, const sj_fleet_command *command, 
                               sj_error *error)
 {
     json_t *result = NULL;
-    sj_status status = take_step(fleet, progress, "launch", &result, error);
+    sj_status status = read_step(fleet, progress, "launch", &result, error);
     if (status == SJ_OK) {
         json_object_set(progress, "session", json_object_get(result, "session"));
         sj_record_job_reach(progress, "started");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES_A_MS = 1000, MS_A_S = 1000, LOOK_MS = 60000 };
+enum { BYTES_A_MS = 1000, MS_A_S = 1000, LOOK_MS = 60000, LATER_DAYS = 7 };
 
 /* Writes the list of a table's columns, with or without types. */
 static void print_columns(FILE *text, const sj_forward_table *table, bool types)
@@ -135,11 +135,11 @@ static sj_status make_table(sj_forward_target *target, const sj_forward_table *t
 static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t *number,
                             sj_error *error)
 {
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
-    SJ_TRY(sj_clickhouse_ask(target, sql, "", LOOK_MS, &answer, &size, error));
-    *number = strtoull(answer, NULL, 10);
-    free(answer);
+    SJ_TRY(sj_clickhouse_ask(target, sql, "", LOOK_MS, &reply, &size, error));
+    *number = strtoull(reply, NULL, 10);
+    free(reply);
     return SJ_OK;
 }
 
@@ -157,12 +157,12 @@ static sj_status read_schema(sj_forward_target *target, unsigned long long *vers
                              sj_error *error)
 {
     char sql[160];
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     snprintf(sql, sizeof(sql),
              "SELECT max(version), any(cluster), version() FROM %s.schema_version",
              target->database);
-    const sj_status status = sj_clickhouse_ask(target, sql, "", LOOK_MS, &answer, &size, error);
+    const sj_status status = sj_clickhouse_ask(target, sql, "", LOOK_MS, &reply, &size, error);
     if (status == SJ_ENOTFOUND) {
         return sj_fail(error, status,
                        "%s has no tables of Sojourn in %s: run \"sojourn forward init\" first",
@@ -170,13 +170,13 @@ static sj_status read_schema(sj_forward_target *target, unsigned long long *vers
     }
     SJ_TRY(status);
     char *cluster = NULL;
-    *version = strtoull(answer, &cluster, 10);
+    *version = strtoull(reply, &cluster, 10);
     cluster += *cluster == '\t';
     const size_t name_bytes = strcspn(cluster, "\t\n");
     snprintf(target->cluster, sizeof(target->cluster), "%.*s", (int)name_bytes, cluster);
     target->has_async_inserts =
         cluster[name_bytes] == '\t' && is_since(cluster + name_bytes + 1, 21, 11);
-    free(answer);
+    free(reply);
     if (target->cluster[0] != '\0' && !sj_clickhouse_is_name(target->cluster)) {
         return sj_fail(error, SJ_EVERSION, "%s.schema_version was changed by hand",
                        target->database);
@@ -285,12 +285,33 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     return version < SJ_CLICKHOUSE_SCHEMA ? sj_clickhouse_run(target, sql, error) : SJ_OK;
 }
 
+static sj_status retain_table(sj_forward_target *target, const sj_forward_table *table,
+                              unsigned days, sj_error *error)
+{
+    char sql[256];
+    const bool is_sessions = strcmp(table->name, "sessions") == 0;
+    const bool has_removals = is_sessions || table == &sj_forward_commands;
+    snprintf(sql, sizeof(sql), "ALTER TABLE %s.raw_%s MODIFY TTL day + toIntervalDay(%u)%s",
+             target->database, table->name, has_removals ? days : days + LATER_DAYS,
+             has_removals ? " DELETE WHERE removed = 0" : "");
+    return sj_clickhouse_run(target, sql, error);
+}
+
+sj_status sj_clickhouse_retain(sj_forward_target *target, unsigned days, sj_error *error)
+{
+    for (size_t i = 0; i < sj_forward_table_count; ++i) {
+        SJ_TRY(retain_table(target, &sj_forward_tables[i], days, error));
+    }
+    SJ_TRY(retain_table(target, &sj_forward_calls, days, error));
+    return retain_table(target, &sj_forward_commands, days, error);
+}
+
 static sj_status newest_version(sj_forward_target *target, const sj_forward_table *table,
                                 sj_slice owners, uint64_t *version, sj_error *error)
 {
     enum { ID_BYTES = 16 };
     statement made;
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     if (!begin_statement(&made)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -305,11 +326,11 @@ static sj_status newest_version(sj_forward_target *target, const sj_forward_tabl
     fprintf(made.file, ")");
     sj_status status = fclose(made.file) != 0 ? sj_fail(error, SJ_ENOMEM, "out of memory") : SJ_OK;
     if (status == SJ_OK) {
-        status = sj_clickhouse_ask(target, made.text, "", LOOK_MS, &answer, &size, error);
+        status = sj_clickhouse_ask(target, made.text, "", LOOK_MS, &reply, &size, error);
     }
-    *version = status == SJ_OK ? strtoull(answer, NULL, 10) : 0;
+    *version = status == SJ_OK ? strtoull(reply, NULL, 10) : 0;
     free(made.text);
-    free(answer);
+    free(reply);
     return status;
 }
 
@@ -332,7 +353,7 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
                             const sj_native_rows *rows, sj_error *error)
 {
     statement made;
-    sj_clickhouse_text answer = {0};
+    sj_clickhouse_text reply = {0};
     sj_clickhouse_block block;
     char settings[160];
     write_settings(target, settings, sizeof(settings));
@@ -354,11 +375,11 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
             .pieces = block.pieces,
             .piece_count = block.count,
             .timeout_ms = target->limit_ms + (int64_t)(sj_native_rows_bytes(rows) / BYTES_A_MS)};
-        status = sj_clickhouse_request(target, &request, &answer, error);
+        status = sj_clickhouse_request(target, &request, &reply, error);
     }
     sj_clickhouse_block_deinit(&block);
     free(made.text);
-    free(answer.bytes);
+    free(reply.bytes);
     return status;
 }
 
@@ -380,16 +401,16 @@ sj_status sj_clickhouse_count_shards(sj_forward_target *target, uint64_t *answer
                                      sj_error *error)
 {
     char sql[160];
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     *answering = 1;
     if (target->cluster[0] == '\0') {
         return SJ_OK;
     }
     snprintf(sql, sizeof(sql), "SELECT count() FROM %s.shards", target->database);
-    SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
-    *answering = strtoull(answer, NULL, 10);
-    free(answer);
+    SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, 0, &reply, &size, error));
+    *answering = strtoull(reply, NULL, 10);
+    free(reply);
     return SJ_OK;
 }
 
@@ -409,24 +430,24 @@ __attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t
 static sj_status append_left_out(sj_forward_target *target, char *line, size_t capacity,
                                  sj_error *error)
 {
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     SJ_TRY(sj_clickhouse_ask(target,
                              "SELECT arrayStringConcat(arraySort(groupUniqArray(name)), ', ') "
                              "FROM left_out",
-                             SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
-    const int length = (int)strcspn(answer, "\n");
+                             SJ_CLICKHOUSE_PARTIAL, 0, &reply, &size, error));
+    const int length = (int)strcspn(reply, "\n");
     if (length != 0) {
-        append_text(line, capacity, "; some labs do not give %.*s", length, answer);
+        append_text(line, capacity, "; some labs do not give %.*s", length, reply);
     }
-    free(answer);
+    free(reply);
     return SJ_OK;
 }
 
 sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered, char *line,
                                 size_t capacity, sj_error *error)
 {
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     uint64_t all = 0;
     uint64_t answering = 0;
@@ -436,20 +457,20 @@ sj_status sj_clickhouse_explain(sj_forward_target *target, uint64_t answered, ch
     SJ_TRY(sj_clickhouse_ask(target,
                              "SELECT version(), toString(count()), toString(uniqExact(lab)) "
                              "FROM sessions",
-                             SJ_CLICKHOUSE_PARTIAL, 0, &answer, &size, error));
-    char *sessions = strchr(answer, '\t');
+                             SJ_CLICKHOUSE_PARTIAL, 0, &reply, &size, error));
+    char *sessions = strchr(reply, '\t');
     char *labs = sessions != NULL ? strchr(sessions + 1, '\t') : NULL;
     if (labs != NULL) {
         *sessions = *labs = '\0';
         labs[1 + strcspn(labs + 1, "\n")] = '\0';
-        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs", answer,
+        snprintf(line, capacity, "answered by ClickHouse %s at %s: %s sessions of %s labs", reply,
                  target->url, sessions + 1, labs + 1);
         if (answering < all) {
             append_text(line, capacity, "; INCOMPLETE: %llu of %llu shards do not answer",
                         (unsigned long long)(all - answering), (unsigned long long)all);
         }
     }
-    free(answer);
+    free(reply);
     return labs != NULL ? append_left_out(target, line, capacity, error)
                         : sj_fail(error, SJ_EIO, "%s: not an answer of ClickHouse", target->url);
 }

@@ -22,7 +22,7 @@ const char *sj_clickhouse_type(sj_forward_kind kind)
 /* A column of the block. The column headers share one growing buffer, so pointers into it are taken
  * only when it is complete. */
 typedef struct block_column {
-    size_t head_end;
+    size_t header_end;
     const sj_byte_buffer *extra, *data; /* extra may be NULL */
 } block_column;
 
@@ -39,10 +39,10 @@ static sj_slice slice_of(const char *text)
 static void add_column(sj_clickhouse_block *block, column_list *list, const char *name,
                        const char *type, const sj_byte_buffer *extra, const sj_byte_buffer *data)
 {
-    sj_row_put_text(&block->heads, slice_of(name));
-    sj_row_put_text(&block->heads, slice_of(type));
+    sj_row_put_text(&block->headers, slice_of(name));
+    sj_row_put_text(&block->headers, slice_of(type));
     list->columns[list->count++] =
-        (block_column){.head_end = block->heads.size, .extra = extra, .data = data};
+        (block_column){.header_end = block->headers.size, .extra = extra, .data = data};
 }
 
 static size_t count_columns(const sj_forward_table *table)
@@ -66,8 +66,8 @@ sj_status sj_clickhouse_block_make(sj_clickhouse_block *block, const sj_forward_
 {
     column_list list = {0};
     *block = (sj_clickhouse_block){0};
-    sj_byte_buffer_put_varint(&block->heads, count_columns(table));
-    sj_byte_buffer_put_varint(&block->heads, rows->rows);
+    sj_byte_buffer_put_varint(&block->headers, count_columns(table));
+    sj_byte_buffer_put_varint(&block->headers, rows->rows);
     add_column(block, &list, table->owner, "FixedString(32)", NULL, &rows->owners);
     add_column(block, &list, "version", "UInt64", NULL, &rows->versions);
     add_column(block, &list, "day", "Date", NULL, &rows->days);
@@ -83,19 +83,19 @@ sj_status sj_clickhouse_block_make(sj_clickhouse_block *block, const sj_forward_
         }
     }
     size_t at = 0;
-    for (size_t i = 0; i < list.count && !block->heads.failed; i++) {
+    for (size_t i = 0; i < list.count && !block->headers.failed; i++) {
         const block_column *column = &list.columns[i];
-        add_piece(block, block->heads.bytes + at, column->head_end - at);
-        at = column->head_end;
+        add_piece(block, block->headers.bytes + at, column->header_end - at);
+        at = column->header_end;
         if (column->extra != NULL) {
             add_piece(block, column->extra->bytes, column->extra->size);
         }
         add_piece(block, column->data->bytes, column->data->size);
     }
-    return block->heads.failed || sj_native_rows_failed(rows) ? SJ_ENOMEM : SJ_OK;
+    return block->headers.failed || sj_native_rows_failed(rows) ? SJ_ENOMEM : SJ_OK;
 }
 
 void sj_clickhouse_block_deinit(sj_clickhouse_block *block)
 {
-    sj_byte_buffer_deinit(&block->heads);
+    sj_byte_buffer_deinit(&block->headers);
 }

@@ -8,7 +8,7 @@
 enum { SJ_BLOCK_PIECES = 3 * (SJ_NATIVE_COLUMNS + 4) };
 
 typedef struct sj_clickhouse_block {
-    sj_byte_buffer heads;
+    sj_byte_buffer headers;
     sj_slice pieces[SJ_BLOCK_PIECES];
     size_t count;
 } sj_clickhouse_block;

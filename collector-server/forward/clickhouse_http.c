@@ -15,7 +15,7 @@ enum {
     UPLOAD_BYTES = 512 << 10,
     WRITE_MS = 90000,
     SILENCE_S = 60, /* a request fails after this time without a byte in either direction */
-    ANSWER_MAX_BYTES = 256 << 20,
+    REPLY_MAX_BYTES = 256 << 20,
     HTTP_OK = 200
 };
 
@@ -42,20 +42,20 @@ struct sj_clickhouse_curl {
 
 static size_t take_answer(char *bytes, size_t size, size_t count, void *context)
 {
-    sj_clickhouse_text *answer = context;
+    sj_clickhouse_text *reply = context;
     const size_t more = size * count;
-    if (answer->size + more > ANSWER_MAX_BYTES ||
-        sj_array_reserve(&answer->bytes, &answer->capacity, answer->size, more + 1, 1) != SJ_OK) {
+    if (reply->size + more > REPLY_MAX_BYTES ||
+        sj_array_reserve(&reply->bytes, &reply->capacity, reply->size, more + 1, 1) != SJ_OK) {
         return 0;
     }
-    memcpy(answer->bytes + answer->size, bytes, more);
-    answer->size += more;
-    answer->bytes[answer->size] = '\0';
+    memcpy(reply->bytes + reply->size, bytes, more);
+    reply->size += more;
+    reply->bytes[reply->size] = '\0';
     return more;
 }
 
-static int look_for_stop(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
-                         curl_off_t up)
+static int check_for_stop(void *context, curl_off_t down_all, curl_off_t down, curl_off_t up_all,
+                          curl_off_t up)
 {
     const sj_forward_target *target = context;
     (void)down_all, (void)down, (void)up_all, (void)up;
@@ -116,7 +116,7 @@ void sj_clickhouse_close(sj_forward_target *target)
     free(target);
 }
 
-static sj_status take_options(sj_forward_target *target, const sj_forward_options *options,
+static sj_status read_options(sj_forward_target *target, const sj_forward_options *options,
                               sj_error *error)
 {
     const char *database = options->database != NULL ? options->database : "sojourn";
@@ -156,7 +156,7 @@ sj_status sj_clickhouse_open(const sj_forward_options *options, sj_forward_targe
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    const sj_status status = take_options(made, options, error);
+    const sj_status status = read_options(made, options, error);
     if (status != SJ_OK) {
         sj_clickhouse_close(made);
         return status;
@@ -209,7 +209,7 @@ static curl_off_t body_bytes(const sj_clickhouse_question *request)
 }
 
 static CURLcode perform(sj_forward_target *target, const sj_clickhouse_question *request,
-                        sj_clickhouse_text *answer, char *problem)
+                        sj_clickhouse_text *reply, char *problem)
 {
     CURL *curl = target->curl->handle;
     const curl_functions *http = &target->curl->functions;
@@ -249,9 +249,9 @@ static CURLcode perform(sj_forward_target *target, const sj_clickhouse_question 
         http->easy_setopt(curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
         http->easy_setopt(curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S);
         http->easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_answer);
-        http->easy_setopt(curl, CURLOPT_WRITEDATA, answer);
+        http->easy_setopt(curl, CURLOPT_WRITEDATA, reply);
         http->easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-        http->easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_for_stop);
+        http->easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, check_for_stop);
         http->easy_setopt(curl, CURLOPT_XFERINFODATA, target);
         http->easy_setopt(curl, CURLOPT_ERRORBUFFER, problem);
         if (target->ca_file != NULL) {
@@ -266,11 +266,11 @@ static CURLcode perform(sj_forward_target *target, const sj_clickhouse_question 
 }
 
 sj_status sj_clickhouse_request(sj_forward_target *target, const sj_clickhouse_question *request,
-                                sj_clickhouse_text *answer, sj_error *error)
+                                sj_clickhouse_text *reply, sj_error *error)
 {
     char problem[CURL_ERROR_SIZE] = "";
     long http = 0;
-    const CURLcode code = perform(target, request, answer, problem);
+    const CURLcode code = perform(target, request, reply, problem);
     if (code == CURLE_OUT_OF_MEMORY) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
@@ -279,25 +279,24 @@ sj_status sj_clickhouse_request(sj_forward_target *target, const sj_clickhouse_q
                        problem[0] != '\0' ? problem : target->curl->functions.easy_strerror(code));
     }
     target->curl->functions.easy_getinfo(target->curl->handle, CURLINFO_RESPONSE_CODE, &http);
-    return http == HTTP_OK
-               ? SJ_OK
-               : sj_clickhouse_refusal(target->url, target->user, http,
-                                       answer->bytes != NULL ? answer->bytes : "", error);
+    return http == HTTP_OK ? SJ_OK
+                           : sj_clickhouse_refusal(target->url, target->user, http,
+                                                   reply->bytes != NULL ? reply->bytes : "", error);
 }
 
 /* Runs one statement and ignores its answer. */
 sj_status sj_clickhouse_run(sj_forward_target *target, const char *sql, sj_error *error)
 {
-    sj_clickhouse_text answer = {0};
+    sj_clickhouse_text reply = {0};
     const sj_slice body = {.data = (const uint8_t *)sql, .size = strlen(sql)};
     const sj_clickhouse_question request = {.settings = "", .pieces = &body, .piece_count = 1};
-    const sj_status status = sj_clickhouse_request(target, &request, &answer, error);
-    free(answer.bytes);
+    const sj_status status = sj_clickhouse_request(target, &request, &reply, error);
+    free(reply.bytes);
     return status;
 }
 
 sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const char *settings,
-                            int64_t timeout_ms, char **answer, size_t *size, sj_error *error)
+                            int64_t timeout_ms, char **reply, size_t *size, sj_error *error)
 {
     sj_clickhouse_text text = {0};
     char limits[512];
@@ -320,7 +319,7 @@ sj_status sj_clickhouse_ask(sj_forward_target *target, const char *sql, const ch
         free(text.bytes);
         return status != SJ_OK ? status : sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    *answer = text.bytes;
+    *reply = text.bytes;
     *size = text.size;
     return SJ_OK;
 }

@@ -42,12 +42,12 @@ void sj_clickhouse_close(sj_forward_target *target);
 /* True if a text can be the name of a database or cluster. */
 bool sj_clickhouse_is_name(const char *text);
 
-/* Sends one request and appends the answer to `*answer`, whose bytes the caller frees, also after
+/* Sends one request and appends the answer to `*reply`, whose bytes the caller frees, also after
  * an error. Blocks until the answer is there, the timeout has passed, or `stop` is set. Returns
  * SJ_EAGAIN if the server does not answer; else as sj_clickhouse_refusal. */
 SJ_MUST_CHECK sj_status sj_clickhouse_request(sj_forward_target *target,
                                               const sj_clickhouse_question *request,
-                                              sj_clickhouse_text *answer, sj_error *error);
+                                              sj_clickhouse_text *reply, sj_error *error);
 
 /* Runs one statement and ignores its answer. Blocks and fails as sj_clickhouse_request. */
 SJ_MUST_CHECK sj_status sj_clickhouse_run(sj_forward_target *target, const char *sql,

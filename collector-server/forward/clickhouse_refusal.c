@@ -77,12 +77,12 @@ static bool is_unexplained_write(const char *text)
  * e.what() = DB::Exception" and the forms of other versions. */
 static const char *find_words(const char *text, int *length)
 {
-    static const char *const heads[] = {"Exception: ", "displayText() = "};
+    static const char *const prefixes[] = {"Exception: ", "displayText() = "};
     enum { MOST_BYTES = 600 };
     const char *words = text;
-    for (size_t i = 0; words == text && i < sizeof(heads) / sizeof(*heads); i++) {
-        const char *head = strstr(text, heads[i]);
-        words = head != NULL ? head + strlen(heads[i]) : text;
+    for (size_t i = 0; words == text && i < sizeof(prefixes) / sizeof(*prefixes); i++) {
+        const char *head = strstr(text, prefixes[i]);
+        words = head != NULL ? head + strlen(prefixes[i]) : text;
     }
     const char *end = strstr(words, ", e.what()");
     const size_t size = end != NULL ? (size_t)(end - words) : strcspn(words, "\n");

@@ -297,7 +297,7 @@ static sj_status ask_table(sj_forward_target *target, sqlite3 *database, const c
     return is_cut ? sj_fail(error, SJ_ELIMIT, "the cluster has too many rows for one copy") : SJ_OK;
 }
 
-static sj_status is_answer_empty(sqlite3 *database, bool *is_empty, sj_error *error)
+static sj_status is_reply_empty(sqlite3 *database, bool *is_empty, sj_error *error)
 {
     sqlite3_stmt *row = NULL;
     if (sqlite3_prepare_v2(database, "SELECT 1 FROM temp.answer LIMIT 1", -1, &row, NULL) !=
@@ -312,12 +312,12 @@ static sj_status is_answer_empty(sqlite3 *database, bool *is_empty, sj_error *er
 static sj_status find_shard(sj_forward_target *target, const char *session, sj_error *error)
 {
     char sql[128];
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     snprintf(sql, sizeof(sql), "SELECT count() FROM sessions WHERE session = %s", session);
-    SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, TIME_MS, &answer, &size, error));
-    const bool is_there = strtoull(answer, NULL, 10) != 0;
-    free(answer);
+    SJ_TRY(sj_clickhouse_ask(target, sql, SJ_CLICKHOUSE_PARTIAL, TIME_MS, &reply, &size, error));
+    const bool is_there = strtoull(reply, NULL, 10) != 0;
+    free(reply);
     return is_there ? SJ_OK
                     : sj_fail(error, SJ_EAGAIN,
                               "the shard that has the session %s does not answer, or the session "
@@ -332,7 +332,7 @@ static sj_status ask_session(sj_forward_target *target, sqlite3 *database, const
 {
     bool is_empty = false;
     SJ_TRY(ask_table(target, database, asked, what, error));
-    SJ_TRY(is_answer_empty(database, &is_empty, error));
+    SJ_TRY(is_reply_empty(database, &is_empty, error));
     if (!is_empty) {
         return SJ_OK;
     }

@@ -53,14 +53,14 @@ static sj_status run(sj_cluster_mirror *mirror, const char *sql, sj_error *error
 /* Reads the number and the checksum of the cluster's sessions. */
 static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj_error *error)
 {
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     SJ_TRY(sj_clickhouse_ask(mirror->target,
                              "SELECT count(), sum(cityHash64(toString(session), version)) "
                              "FROM sessions",
-                             SJ_CLICKHOUSE_PARTIAL, TIME_MS, &answer, &size, error));
-    snprintf(seen, PRINT_BYTES, "%s", answer);
-    free(answer);
+                             SJ_CLICKHOUSE_PARTIAL, TIME_MS, &reply, &size, error));
+    snprintf(seen, PRINT_BYTES, "%s", reply);
+    free(reply);
     return SJ_OK;
 }
 
@@ -68,7 +68,7 @@ static sj_status read_seen(sj_cluster_mirror *mirror, char seen[PRINT_BYTES], sj
 static sj_status find_newest(sj_cluster_mirror *mirror, const char *seen, sj_error *error)
 {
     char sql[256];
-    char *answer = NULL;
+    char *reply = NULL;
     size_t size = 0;
     mirror->newest[0] = '\0';
     if (strtoll(seen, NULL, 10) <= mirror->most_sessions) {
@@ -78,11 +78,11 @@ static sj_status find_newest(sj_cluster_mirror *mirror, const char *seen, sj_err
              "SELECT min(at) FROM (SELECT started_realtime_ns AS at FROM sessions ORDER BY at DESC "
              "LIMIT %lld) AS q1",
              (long long)mirror->most_sessions);
-    SJ_TRY(sj_clickhouse_ask(mirror->target, sql, SJ_CLICKHOUSE_PARTIAL, TIME_MS, &answer, &size,
+    SJ_TRY(sj_clickhouse_ask(mirror->target, sql, SJ_CLICKHOUSE_PARTIAL, TIME_MS, &reply, &size,
                              error));
     snprintf(mirror->newest, sizeof(mirror->newest), " WHERE started_realtime_ns >= %lld",
-             strtoll(answer, NULL, 10));
-    free(answer);
+             strtoll(reply, NULL, 10));
+    free(reply);
     return SJ_OK;
 }
 
@@ -231,7 +231,7 @@ static sj_status note_seen(sj_cluster_mirror *mirror, const char *seen, uint64_t
                error);
 }
 
-static sj_status take_changes(sj_cluster_mirror *mirror, sj_error *error)
+static sj_status apply_changes(sj_cluster_mirror *mirror, sj_error *error)
 {
     SJ_TRY(list_changes(mirror, error));
     SJ_TRY(run(mirror, "BEGIN IMMEDIATE", error));
@@ -263,7 +263,7 @@ static sj_status follow_once(sj_cluster_mirror *mirror, uint64_t *answered, sj_e
     }
     sj_status status = find_newest(mirror, seen, error);
     if (status == SJ_OK) {
-        status = take_changes(mirror, error);
+        status = apply_changes(mirror, error);
     }
     if (status == SJ_OK) {
         status = note_seen(mirror, seen, *answered, error);
@@ -366,11 +366,11 @@ sj_status sj_cluster_mirror_need(sj_cluster_mirror *mirror, const char *set, sj_
 }
 
 sj_status sj_cluster_mirror_ask(sj_cluster_mirror *mirror, const char *sql,
-                                const sj_cluster_limits *limits, sqlite3 **answer, bool *is_cut,
+                                const sj_cluster_limits *limits, sqlite3 **reply, bool *is_cut,
                                 sj_error *error)
 {
     pthread_mutex_lock(&mirror->lock);
-    const sj_status status = sj_cluster_ask(mirror->target, sql, limits, answer, is_cut, error);
+    const sj_status status = sj_cluster_ask(mirror->target, sql, limits, reply, is_cut, error);
     pthread_mutex_unlock(&mirror->lock);
     return status;
 }

@@ -31,7 +31,7 @@ SJ_MUST_CHECK sj_status sj_cluster_mirror_need(sj_cluster_mirror *mirror, const 
 
 /* Asks the cluster itself, as sj_cluster_ask does. */
 SJ_MUST_CHECK sj_status sj_cluster_mirror_ask(sj_cluster_mirror *mirror, const char *sql,
-                                              const sj_cluster_limits *limits, sqlite3 **answer,
+                                              const sj_cluster_limits *limits, sqlite3 **reply,
                                               bool *is_cut, sj_error *error);
 
 /* Writes which engine answers, for how many labs and sessions, and whether the answer is partial.

@@ -227,7 +227,7 @@ static sj_status fill_table(sqlite3 *database, const json_t *root, int64_t most,
     return status;
 }
 
-static sj_status take_answer(const char *bytes, size_t size, int64_t most, sqlite3 *database,
+static sj_status parse_reply(const char *bytes, size_t size, int64_t most, sqlite3 *database,
                              bool *is_cut, sj_error *error)
 {
     json_error_t problem;
@@ -261,14 +261,14 @@ sj_status sj_cluster_ask_into(sj_forward_target *target, const char *sql,
         sj_clickhouse_ask(target, statement, settings, limits->time_ms, &bytes, &size, error);
     free(statement);
     if (status == SJ_OK) {
-        status = take_answer(bytes, size, most, database, is_cut, error);
+        status = parse_reply(bytes, size, most, database, is_cut, error);
         free(bytes);
     }
     return status;
 }
 
 sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
-                         const sj_cluster_limits *limits, sqlite3 **answer, bool *is_cut,
+                         const sj_cluster_limits *limits, sqlite3 **reply, bool *is_cut,
                          sj_error *error)
 {
     sqlite3 *database = NULL;
@@ -279,6 +279,6 @@ sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
         sqlite3_close(database);
         return status;
     }
-    *answer = database;
+    *reply = database;
     return SJ_OK;
 }

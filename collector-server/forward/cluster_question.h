@@ -27,12 +27,12 @@ typedef struct sj_cluster_limits {
     int64_t time_ms;
 } sj_cluster_limits;
 
-/* Asks the shards that answer. `*answer` is a database in memory with the table `answer`; the
+/* Asks the shards that answer. `*reply` is a database in memory with the table answer; the
  * caller closes it. Sets `*is_cut` if there were more rows than the limit. Returns SJ_EINVAL if the
  * cluster refuses the statement, as it does for all that write. Other errors: SJ_EPERM, SJ_EAGAIN,
  * SJ_EIO, SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_cluster_ask(sj_forward_target *target, const char *sql,
-                                       const sj_cluster_limits *limits, sqlite3 **answer,
+                                       const sj_cluster_limits *limits, sqlite3 **reply,
                                        bool *is_cut, sj_error *error);
 
 /* Like sj_cluster_ask, but writes the answer to the table temp.answer of the caller's database,

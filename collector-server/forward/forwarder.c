@@ -191,7 +191,7 @@ static bool is_skipped(const sj_forwarder *forwarder, const void *uuid)
     return false;
 }
 
-static void take_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
+static void add_owed(sj_forwarder *forwarder, sqlite3_stmt *row)
 {
     owed_session *owed = &forwarder->batch[forwarder->batch_count];
     const void *uuid = sqlite3_column_blob(row, 1);
@@ -225,7 +225,7 @@ static sj_status list_owed(sj_forwarder *forwarder, sj_error *error)
         sqlite3_bind_text(rows, 5, forwarder->choice.left_out, -1, SQLITE_STATIC);
         while (forwarder->batch_count < forwarder->batch_limit &&
                (result = sqlite3_step(rows)) == SQLITE_ROW) {
-            take_owed(forwarder, rows);
+            add_owed(forwarder, rows);
         }
     }
     sqlite3_finalize(rows);

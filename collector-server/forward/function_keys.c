@@ -228,7 +228,7 @@ static void make_keys(sj_function_keys *keys)
     }
 }
 
-static sj_status take_path(sj_function_keys *keys, sqlite3_stmt *row)
+static sj_status add_path(sj_function_keys *keys, sqlite3_stmt *row)
 {
     const sj_forward_function *function = sj_function_keys_get(keys, sqlite3_column_int64(row, 2));
     if (function == NULL || sj_array_reserve(&keys->paths, &keys->path_capacity, keys->path_count,
@@ -250,7 +250,7 @@ sj_status sj_function_keys_read_paths(sj_function_keys *keys, int64_t session_id
     keys->path_count = 0;
     sqlite3_bind_int64(rows, 1, session_id);
     while (status == SJ_OK && (result = sqlite3_step(rows)) == SQLITE_ROW) {
-        status = take_path(keys, rows);
+        status = add_path(keys, rows);
     }
     if (status != SJ_OK) {
         status = sj_fail(error, status, "out of memory");

@@ -2,12 +2,12 @@
 #ifndef SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 #define SJ_COLLECTOR_SERVER_HTTP_CONTEXT_H
 
-#include "collector-server/http/answer_pool.h"
 #include "collector-server/http/connection_watch.h"
 #include "collector-server/http/database_pool.h"
 #include "collector-server/http/event_hub.h"
 #include "collector-server/http/login.h"
 #include "collector-server/http/question_pool.h"
+#include "collector-server/http/request_pool.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,7 +20,7 @@ typedef struct sj_http_context {
     sj_database_pool *databases;
     sj_question_pool *questions;
     sj_event_hub *events;
-    sj_answer_pool *answers;
+    sj_request_pool *requests;
     sj_connection_watch *watch;
     const char *database_path;
     /* the cluster that the database follows; NULL: it is a lab's own database */

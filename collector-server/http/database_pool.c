@@ -17,7 +17,7 @@ enum { POOL_MAX = 16, STEPS_BETWEEN_CHECKS = 2000, BUSY_TIMEOUT_MS = 1000 };
 typedef struct pooled {
     sqlite3 *database;
     uint64_t deadline_ns;
-    bool (*goes_on)(void *context);
+    bool (*is_wanted)(void *context);
     void *context;
     bool busy;
 } pooled;
@@ -39,7 +39,7 @@ static int is_over(void *context)
 {
     const pooled *entry = context;
     return now_ns() > entry->deadline_ns ||
-           (entry->goes_on != NULL && !entry->goes_on(entry->context));
+           (entry->is_wanted != NULL && !entry->is_wanted(entry->context));
 }
 
 static void histogram_ns(sqlite3_context *context, int count, sqlite3_value **values)
@@ -173,9 +173,9 @@ static void release_entry(sj_database_pool *pool, pooled *entry)
     pthread_mutex_unlock(&pool->lock);
 }
 
-sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms,
-                                bool (*goes_on)(void *context), void *context, sqlite3 **database,
-                                sj_error *error)
+sj_status sj_database_pool_borrow(sj_database_pool *pool, unsigned deadline_ms,
+                                  bool (*is_wanted)(void *context), void *context,
+                                  sqlite3 **database, sj_error *error)
 {
     pooled *entry = reserve_entry(pool);
     if (entry == NULL) {
@@ -193,7 +193,7 @@ sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms,
         pthread_mutex_unlock(&pool->lock);
     }
     entry->deadline_ns = now_ns() + (uint64_t)deadline_ms * 1000000u;
-    entry->goes_on = goes_on;
+    entry->is_wanted = is_wanted;
     entry->context = context;
     sqlite3_progress_handler(entry->database, STEPS_BETWEEN_CHECKS, is_over, entry);
     if (sqlite3_exec(entry->database, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {

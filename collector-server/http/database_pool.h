@@ -16,14 +16,14 @@ SJ_MUST_CHECK sj_status sj_database_pool_new(const char *path, sj_database_pool 
 void sj_database_pool_free(sj_database_pool *pool);
 
 /* Gives a connection in a read transaction; return it with sj_database_pool_give. Its statements
- * are interrupted (SQLITE_INTERRUPT) after `deadline_ms`, or when `goes_on` returns false (NULL:
+ * are interrupted (SQLITE_INTERRUPT) after `deadline_ms`, or when `is_wanted` returns false (NULL:
  * always true). Thread-safe.
  *
  * It has the SQL function histogram_ns(blob, q, numerator, denominator, min_ns, max_ns): quantile q
  * of a stored histogram in ns, or NULL if it is empty or cannot be read. */
-SJ_MUST_CHECK sj_status sj_database_pool_take(sj_database_pool *pool, unsigned deadline_ms,
-                                              bool (*goes_on)(void *context), void *context,
-                                              sqlite3 **database, sj_error *error);
+SJ_MUST_CHECK sj_status sj_database_pool_borrow(sj_database_pool *pool, unsigned deadline_ms,
+                                                bool (*is_wanted)(void *context), void *context,
+                                                sqlite3 **database, sj_error *error);
 
 /* Ends the transaction. Snapshots are as short as requests, so that the writer can checkpoint. */
 void sj_database_pool_give(sj_database_pool *pool, sqlite3 *database);

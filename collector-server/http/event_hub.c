@@ -267,9 +267,9 @@ static bool wait_for_poll(sj_event_hub *hub)
     while (!hub->stopping && waited != ETIMEDOUT) {
         waited = pthread_cond_timedwait(&hub->stop_wanted, &hub->lock, &until);
     }
-    const bool goes_on = !hub->stopping;
+    const bool may_continue = !hub->stopping;
     pthread_mutex_unlock(&hub->lock);
-    return goes_on;
+    return may_continue;
 }
 
 static void *run_hub(void *context)

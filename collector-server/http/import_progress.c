@@ -1,7 +1,7 @@
 #include "collector-server/http/import_progress.h"
 
 #include "collector-server/fleet/secret.h"
-#include "collector-server/http/answer_pool.h"
+#include "collector-server/http/request_pool.h"
 #include "proto/base/progress.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@ typedef struct copied_import {
 } copied_import;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static copied_import all[SJ_ANSWER_THREADS];
+static copied_import all[SJ_REQUEST_THREADS];
 static _Thread_local copied_import *own;
 
 /* Returns the entry of an import, or NULL. The caller holds `lock`. */

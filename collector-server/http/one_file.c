@@ -49,8 +49,8 @@ static json_t *row_of(sqlite3_stmt *statement)
     return row;
 }
 
-static sj_status answer(sqlite3 *database, int64_t session_id, const json_t *question,
-                        const json_t *values, json_t **panel, sj_error *error)
+static sj_status run_panel(sqlite3 *database, int64_t session_id, const json_t *question,
+                           const json_t *values, json_t **panel, sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     const size_t most = (size_t)json_integer_value(json_object_get(question, "rows"));
@@ -96,8 +96,8 @@ static sj_status answer_all(sqlite3 *database, int64_t session_id, const json_t 
         if (json_is_true(json_object_get(question, "isOfEnded")) && !is_ended) {
             continue;
         }
-        const sj_status status =
-            answer(database, session_id, question, json_object_get(asked, "values"), &panel, error);
+        const sj_status status = run_panel(database, session_id, question,
+                                           json_object_get(asked, "values"), &panel, error);
         json_array_append_new(panels, panel);
         if (status != SJ_OK) {
             return status;

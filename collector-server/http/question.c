@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-enum { VALUE_BYTES_MAX = 1 << 20, ANSWER_BYTES_MAX = 8 << 20, DEFAULT_BYTES = 256 };
+enum { VALUE_BYTES_MAX = 1 << 20, RESULT_BYTES_MAX = 8 << 20, DEFAULT_BYTES = 256 };
 
-typedef struct question_answer {
+typedef struct question_result {
     const json_t *question;
     sqlite3 *database;
     const sj_shipped_query *query; /* the shipped query whose defaults apply; NULL: none */
@@ -21,7 +21,7 @@ typedef struct question_answer {
     size_t bytes; /* size of texts and blobs in `rows`, plus 16 for each value */
     bool is_full;
     bool is_short_of_memory;
-} question_answer;
+} question_result;
 
 static int64_t now_us(void)
 {
@@ -30,41 +30,41 @@ static int64_t now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
-static bool take_columns(question_answer *answer, sqlite3_stmt *statement)
+static bool add_columns(question_result *result, sqlite3_stmt *statement)
 {
     for (int i = 0; i < sqlite3_column_count(statement); i++) {
         const char *name = sqlite3_column_name(statement, i);
         json_t *column = json_string(name);
-        json_array_append_new(answer->columns, column != NULL ? column : json_string("?"));
+        json_array_append_new(result->columns, column != NULL ? column : json_string("?"));
     }
     return true;
 }
 
-static bool take_row(void *context, sqlite3_stmt *statement, bool values)
+static bool add_row(void *context, sqlite3_stmt *statement, bool values)
 {
-    question_answer *answer = context;
+    question_result *result = context;
     if (!values) {
-        return take_columns(answer, statement);
+        return add_columns(result, statement);
     }
     json_t *row = json_array();
     for (int i = 0; row != NULL && i < sqlite3_column_count(statement); i++) {
         const int type = sqlite3_column_type(statement, i);
         const bool is_long = type == SQLITE_TEXT || type == SQLITE_BLOB;
-        answer->bytes += 16 + (is_long ? (size_t)sqlite3_column_bytes(statement, i) : 0);
+        result->bytes += 16 + (is_long ? (size_t)sqlite3_column_bytes(statement, i) : 0);
         if (json_array_append_new(row, sj_rows_plain_value(statement, i)) != 0) {
             json_decref(row);
             row = NULL;
         }
     }
-    answer->is_short_of_memory = json_array_append_new(answer->rows, row) != 0;
-    answer->is_full = answer->bytes > ANSWER_BYTES_MAX;
-    return !answer->is_short_of_memory && !answer->is_full;
+    result->is_short_of_memory = json_array_append_new(result->rows, row) != 0;
+    result->is_full = result->bytes > RESULT_BYTES_MAX;
+    return !result->is_short_of_memory && !result->is_full;
 }
 
 /* The session of "last". A session may also be given by its number. */
 static const char latest_sql[] = "SELECT max(session_id) FROM sessions";
 
-static sj_status bind_session(const question_answer *answer, sqlite3_stmt *statement, int number,
+static sj_status bind_session(const question_result *result, sqlite3_stmt *statement, int number,
                               const char *text, sj_error *error)
 {
     int64_t session = 0;
@@ -74,7 +74,7 @@ static sj_status bind_session(const question_answer *answer, sqlite3_stmt *state
             return sj_fail(error, SJ_EINVAL, "the session has to be a number or \"last\"");
         }
     } else {
-        SJ_TRY(sj_rows_prepare(answer->database, latest_sql, &latest, error));
+        SJ_TRY(sj_rows_prepare(result->database, latest_sql, &latest, error));
         session = sqlite3_step(latest) == SQLITE_ROW ? sqlite3_column_int64(latest, 0) : 0;
         sqlite3_finalize(latest);
     }
@@ -98,19 +98,19 @@ static void bind_text(sqlite3_stmt *statement, int number, const char *text)
     sqlite3_bind_text(statement, number, text, -1, SQLITE_TRANSIENT);
 }
 
-static sj_status bind_one(const question_answer *answer, sqlite3_stmt *statement, int number,
+static sj_status bind_one(const question_result *result, sqlite3_stmt *statement, int number,
                           sj_error *error)
 {
     char value[DEFAULT_BYTES];
     const char *name = sqlite3_bind_parameter_name(statement, number);
-    const json_t *values = json_object_get(answer->question, "values");
+    const json_t *values = json_object_get(result->question, "values");
     const char *text = json_string_value(json_object_get(values, name != NULL ? name + 1 : ""));
-    if (text == NULL && name != NULL && answer->query != NULL &&
-        sj_shipped_query_default(answer->query, name + 1, value, sizeof(value))) {
+    if (text == NULL && name != NULL && result->query != NULL &&
+        sj_shipped_query_default(result->query, name + 1, value, sizeof(value))) {
         text = value;
     }
     if (name != NULL && strcmp(name + 1, "session") == 0) {
-        return bind_session(answer, statement, number, text, error);
+        return bind_session(result, statement, number, text, error);
     }
     if (text == NULL) {
         return sj_fail(error, SJ_EINVAL, "the statement has the parameter %s: it needs a value",
@@ -128,28 +128,27 @@ static sj_status bind_all(void *context, sqlite3_stmt *statement, sj_error *erro
     return SJ_OK;
 }
 
-static sj_status make_body(question_answer *answer, const sj_sql_outcome *outcome,
+static sj_status make_body(question_result *result, const sj_sql_outcome *outcome,
                            int64_t started_us, json_t **body, sj_error *error)
 {
-    const char *given = json_string_value(json_object_get(answer->question, "warning"));
+    const char *given = json_string_value(json_object_get(result->question, "warning"));
     char *warnings =
-        given != NULL ? sqlite3_mprintf("%s", given) : sj_query_take_warnings(answer->database);
-    if (answer->is_short_of_memory) {
+        given != NULL ? sqlite3_mprintf("%s", given) : sj_query_read_warnings(result->database);
+    if (result->is_short_of_memory) {
         sqlite3_free(warnings);
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     *body =
-        json_pack("{sO sO sb sb sI ss%}", "columns", answer->columns, "rows", answer->rows,
-                  "truncated", outcome->truncated || answer->is_full, "is_full", answer->is_full,
+        json_pack("{sO sO sb sb sI ss%}", "columns", result->columns, "rows", result->rows,
+                  "truncated", outcome->truncated || result->is_full, "is_full", result->is_full,
                   "elapsed_us", (json_int_t)(now_us() - started_us), "warnings",
                   warnings != NULL ? warnings : "", warnings != NULL ? strlen(warnings) : 0);
     sqlite3_free(warnings);
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }
 
-sj_status sj_question_answer(sqlite3 *database, const json_t *question, int64_t heap_bytes,
-                             sj_sql_watch watch, void *watch_context, json_t **body,
-                             sj_error *error)
+sj_status sj_question_run(sqlite3 *database, const json_t *question, int64_t heap_bytes,
+                          sj_sql_watch watch, void *watch_context, json_t **body, sj_error *error)
 {
     const sj_sql_limits limits = {.time_ms = json_integer_value(json_object_get(question, "ms")),
                                   .max_rows = json_integer_value(json_object_get(question, "rows")),
@@ -157,7 +156,7 @@ sj_status sj_question_answer(sqlite3 *database, const json_t *question, int64_t 
                                   .heap_bytes = heap_bytes};
     const char *name = json_string_value(json_object_get(question, "query"));
     const char *sql = json_string_value(json_object_get(question, "sql"));
-    question_answer answer = {.question = question,
+    question_result result = {.question = question,
                               .database = database,
                               .query = name != NULL ? sj_shipped_query_find(name) : NULL,
                               .columns = json_array(),
@@ -167,16 +166,15 @@ sj_status sj_question_answer(sqlite3 *database, const json_t *question, int64_t 
     const int64_t started_us = now_us();
     sj_status status = sj_sql_guard_new(database, &limits, &guard, error);
     if (status == SJ_OK) {
-        sj_sql_guard_set_prepared(guard, bind_all, &answer);
+        sj_sql_guard_set_prepared(guard, bind_all, &result);
         sj_sql_guard_set_watch(guard, watch, watch_context);
-        status =
-            sj_sql_guard_run(guard, sql != NULL ? sql : "", take_row, &answer, &outcome, error);
+        status = sj_sql_guard_run(guard, sql != NULL ? sql : "", add_row, &result, &outcome, error);
     }
     if (status == SJ_OK) {
-        status = make_body(&answer, &outcome, started_us, body, error);
+        status = make_body(&result, &outcome, started_us, body, error);
     }
     sj_sql_guard_free(guard);
-    json_decref(answer.columns);
-    json_decref(answer.rows);
+    json_decref(result.columns);
+    json_decref(result.rows);
     return status;
 }

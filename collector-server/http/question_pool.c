@@ -1,7 +1,7 @@
 #include "collector-server/http/question_pool.h"
 
-#include "collector-server/http/answer_pool.h"
 #include "collector-server/http/question_worker.h"
+#include "collector-server/http/request_pool.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -18,13 +18,13 @@
 #include <unistd.h>
 
 enum {
-    WORKERS = SJ_ANSWER_SLOW_AT_ONCE,
+    WORKERS = SJ_REQUESTS_SLOW_AT_ONCE,
     LOOK_MS = 20,
     /* A process reports by itself that a question takes too long. After this additional time it is
      * ended. */
     GRACE_MS = 2000,
     NUMBER_BYTES = 24,
-    ANSWER_BYTES_MAX = 64 << 20 /* size of the JSON; question.c limits the values in it */
+    RESULT_BYTES_MAX = 64 << 20 /* size of the JSON; question.c limits the values in it */
 };
 
 extern char **environ;
@@ -50,7 +50,7 @@ typedef struct asking {
     worker *by;
     int64_t time_ms; /* time limit of the question */
     int64_t end_ms;
-    bool (*goes_on)(void *context);
+    bool (*is_wanted)(void *context);
     void *context;
 } asking;
 
@@ -127,7 +127,7 @@ static int end_worker(worker *ended)
 
 /* Takes the first idle worker, or returns NULL. With few questions at a time, the same workers
  * answer again, so their caches are useful. */
-static worker *take_worker(sj_question_pool *pool)
+static worker *claim_worker(sj_question_pool *pool)
 {
     worker *taken = NULL;
     pthread_mutex_lock(&pool->lock);
@@ -166,7 +166,7 @@ static sj_status wait_for(const asking *asked, short events, sj_error *error)
 {
     struct pollfd watched = {.fd = asked->by->pipe, .events = events};
     while (poll(&watched, 1, LOOK_MS) <= 0) {
-        if (asked->goes_on != NULL && !asked->goes_on(asked->context)) {
+        if (asked->is_wanted != NULL && !asked->is_wanted(asked->context)) {
             return sj_fail(error, SJ_ECLOSED, "the query was interrupted");
         }
         if (now_ms() > asked->end_ms) {
@@ -196,13 +196,13 @@ static sj_status transfer(const asking *asked, bool is_sent, void *bytes, size_t
 }
 
 static sj_status converse(const asking *asked, char *question, sj_question_head *head,
-                          char **answer, sj_error *error)
+                          char **result, sj_error *error)
 {
     *head = (sj_question_head){.size = (uint32_t)strlen(question)};
     SJ_TRY(transfer(asked, true, head, sizeof(*head), error));
     SJ_TRY(transfer(asked, true, question, head->size, error));
     SJ_TRY(transfer(asked, false, head, sizeof(*head), error));
-    char *text = head->size <= ANSWER_BYTES_MAX ? malloc((size_t)head->size + 1) : NULL;
+    char *text = head->size <= RESULT_BYTES_MAX ? malloc((size_t)head->size + 1) : NULL;
     if (text == NULL) {
         return sj_fail(error, SJ_ELIMIT, "the answer is too large");
     }
@@ -212,7 +212,7 @@ static sj_status converse(const asking *asked, char *question, sj_question_head 
         return status;
     }
     text[head->size] = '\0';
-    *answer = text;
+    *result = text;
     return SJ_OK;
 }
 
@@ -254,7 +254,7 @@ static sj_status ready_worker(const sj_question_pool *pool, worker *ready, sj_er
 }
 
 static sj_status ask_worker(const sj_question_pool *pool, const asking *asked, char *question,
-                            char **answer, sj_error *error)
+                            char **result, sj_error *error)
 {
     sj_question_head head;
     char *text = NULL;
@@ -269,28 +269,28 @@ static sj_status ask_worker(const sj_question_pool *pool, const asking *asked, c
         free(text);
         return (sj_status)head.status;
     }
-    *answer = text;
+    *result = text;
     return SJ_OK;
 }
 
 sj_status sj_question_pool_ask(sj_question_pool *pool, const json_t *question,
-                               bool (*goes_on)(void *context), void *context, char **answer,
+                               bool (*is_wanted)(void *context), void *context, char **result,
                                sj_error *error)
 {
     char *text = json_dumps(question, JSON_COMPACT);
-    asking asked = {.goes_on = goes_on,
+    asking asked = {.is_wanted = is_wanted,
                     .context = context,
                     .time_ms = json_integer_value(json_object_get(question, "ms"))};
     if (text == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    asked.by = take_worker(pool);
+    asked.by = claim_worker(pool);
     if (asked.by == NULL) {
         free(text);
         return sj_fail(error, SJ_EAGAIN, "too many questions at once");
     }
     asked.end_ms = now_ms() + asked.time_ms + GRACE_MS;
-    const sj_status status = ask_worker(pool, &asked, text, answer, error);
+    const sj_status status = ask_worker(pool, &asked, text, result, error);
     give_worker(pool, asked.by);
     free(text);
     return status;

@@ -53,14 +53,14 @@ static json_t *read_question(void)
 
 /* Makes the answer as text, owned by the caller. Each question gets its own connection, so that
  * changes by a guard or a statement end with it. */
-static sj_status make_answer(const char *path, sj_sums_cache *sums, const json_t *question,
+static sj_status make_result(const char *path, sj_sums_cache *sums, const json_t *question,
                              const sj_question_limits *limits, char **text, sj_error *error)
 {
     sqlite3 *database = NULL;
     json_t *body = NULL;
     SJ_TRY(sj_query_open_reader(path, sums, &database, error));
     sj_status status =
-        sj_question_answer(database, question, limits->heap_bytes, NULL, NULL, &body, error);
+        sj_question_run(database, question, limits->heap_bytes, NULL, NULL, &body, error);
     sqlite3_close(database);
     if (status == SJ_OK) {
         *text = json_dumps(body, JSON_COMPACT);
@@ -72,19 +72,19 @@ static sj_status make_answer(const char *path, sj_sums_cache *sums, const json_t
                : status;
 }
 
-static bool write_answer(sj_status status, const char *text)
+static bool write_result(sj_status status, const char *text)
 {
     const sj_question_head head = {.status = (int32_t)status, .size = (uint32_t)strlen(text)};
     return write_all(&head, sizeof(head)) && write_all(text, head.size);
 }
 
-static bool answer(const char *path, sj_sums_cache *sums, const json_t *question,
-                   const sj_question_limits *limits)
+static bool run(const char *path, sj_sums_cache *sums, const json_t *question,
+                const sj_question_limits *limits)
 {
     sj_error error = {0};
     char *text = NULL;
-    const sj_status status = make_answer(path, sums, question, limits, &text, &error);
-    const bool is_written = write_answer(status, status == SJ_OK ? text : error.text);
+    const sj_status status = make_result(path, sums, question, limits, &text, &error);
+    const bool is_written = write_result(status, status == SJ_OK ? text : error.text);
     free(text);
     return is_written;
 }
@@ -99,7 +99,7 @@ static void refuse_all(const sj_error *why)
                   why->text);
     while ((question = read_question()) != NULL) {
         json_decref(question);
-        (void)write_answer(error.status, error.text);
+        (void)write_result(error.status, error.text);
     }
 }
 
@@ -121,9 +121,9 @@ void sj_question_worker_main(int argc, char **argv)
         _exit(1);
     }
     json_t *question;
-    bool goes_on = true;
-    while (goes_on && (question = read_question()) != NULL) {
-        goes_on = answer(argv[PATH], sums, question, &limits);
+    bool may_continue = true;
+    while (may_continue && (question = read_question()) != NULL) {
+        may_continue = run(argv[PATH], sums, question, &limits);
         json_decref(question);
     }
     _exit(0);

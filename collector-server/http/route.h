@@ -23,9 +23,9 @@ typedef struct sj_request {
     int64_t id;                /* value of {id} in the pattern; 0 if there is none */
     sqlite3 *database;         /* in a read transaction; NULL for routes without `run` */
     struct MHD_Response *file; /* set by `run` instead of a body; NULL: a body */
-    /* for sj_answer_goes_on, which checks the client (answer_pool.h) */
+    /* for sj_request_is_wanted, which checks the client (request_pool.h) */
     int socket;
-    uint64_t next_look_ms;
+    uint64_t next_check_ms;
     bool is_left;
     /* for the audit (audited.h); borrowed */
     const char *action; /* NULL: the request is not in the audit */

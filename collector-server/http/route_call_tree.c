@@ -108,12 +108,12 @@ static sj_status add_children(const sj_request *request, const tree_query *query
     bind_parent(statement, request->id, query->parent);
     sqlite3_bind_int64(statement, 3, query->limit);
     sqlite3_bind_int64(statement, 4, query->offset);
-    SJ_TRY(sj_rows_take(statement, (size_t)query->limit, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, (size_t)query->limit, &rows, NULL, error));
     json_object_set_new(body, "items", rows);
     SJ_TRY(sj_rows_prepare(request->database, sj_call_tree_rest_sql, &statement, error));
     bind_parent(statement, request->id, query->parent);
     sqlite3_bind_int64(statement, 3, query->offset + (int64_t)json_array_size(rows));
-    SJ_TRY(sj_rows_take(statement, 1, &rest, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rest, NULL, error));
     json_object_set(body, "rest", json_array_get(rest, 0));
     json_decref(rest);
     return SJ_OK;
@@ -127,7 +127,7 @@ static sj_status add_focus(const sj_request *request, int64_t focus, json_t *bod
     SJ_TRY(sj_rows_prepare(request->database, sj_call_tree_ancestors_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
     sqlite3_bind_int64(statement, 2, focus);
-    SJ_TRY(sj_rows_take(statement, FOCUS_DEPTH_MAX, &rows, &truncated, error));
+    SJ_TRY(sj_rows_read(statement, FOCUS_DEPTH_MAX, &rows, &truncated, error));
     json_object_set_new(body, "focus", rows);
     if (truncated) {
         return sj_fail(error, SJ_EINVAL, "the path is more than %d calls deep", FOCUS_DEPTH_MAX);

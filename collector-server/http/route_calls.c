@@ -56,7 +56,7 @@ typedef struct picture {
 
 static int keep_going(void *context)
 {
-    return !sj_answer_goes_on(context);
+    return !sj_request_is_wanted(context);
 }
 
 static sj_status prepare(const window *view, const char *sql, sqlite3_stmt **statement,
@@ -130,7 +130,7 @@ static void describe_function(const window *view, picture *drawn, const char *id
     if (sj_rows_prepare(view->database, sj_calls_function_sql, &statement, &ignored) == SJ_OK) {
         sqlite3_bind_text(statement, 1, id, -1, SQLITE_STATIC);
         sqlite3_bind_int64(statement, 2, view->request->id);
-        if (sj_rows_take(statement, 1, &rows, NULL, &ignored) == SJ_OK) {
+        if (sj_rows_read(statement, 1, &rows, NULL, &ignored) == SJ_OK) {
             const json_t *row = json_array_get(rows, 0);
             json_object_set(drawn->functions, id, json_object_get(row, "name"));
             if (json_is_true(json_object_get(row, "is_counting"))) {
@@ -222,7 +222,7 @@ static sj_status draw(const window *view, json_t **body, sj_error *error)
         status = add_calls(view, drawn, statement, error);
     }
     if (status == SJ_OK) {
-        char *warnings = sj_query_take_warnings(view->database);
+        char *warnings = sj_query_read_warnings(view->database);
         *body =
             json_pack("{s[ssssssssss] sO sO sO sb sb sI ss%}", "columns", "call_id", "function_id",
                       "depth", "start_ns", "end_ns", "self_ns", "is_unwound", "flags", "count",

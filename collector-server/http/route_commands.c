@@ -41,7 +41,7 @@ static sj_status show(sj_request *request, json_t **body, sj_error *error)
     json_t *rows = NULL;
     SJ_TRY(sj_rows_prepare(request->database, sj_commands_show_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
-    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
     json_decref(rows);
     return *body != NULL ? SJ_OK : sj_fail(error, SJ_ENOTFOUND, "there is no such command");
@@ -62,7 +62,7 @@ static void as_strings(json_t *given)
     }
 }
 
-static sj_status take_text(const json_t *input, const char *key, const char **text, sj_error *error)
+static sj_status read_text(const json_t *input, const char *key, const char **text, sj_error *error)
 {
     *text = json_string_value(json_object_get(input, key));
     return *text != NULL ? SJ_OK
@@ -78,8 +78,8 @@ static sj_status give(sj_request *request, const json_t *input, json_t **body, s
     sj_control_request wanted = {.arguments = json_object_get(input, "arguments"),
                                  .requested_by = request->visitor.who,
                                  .timeout_ms = json_integer_value(timeout)};
-    SJ_TRY(take_text(input, "devices", &wanted.devices, error));
-    SJ_TRY(take_text(input, "kind", &wanted.kind, error));
+    SJ_TRY(read_text(input, "devices", &wanted.devices, error));
+    SJ_TRY(read_text(input, "kind", &wanted.kind, error));
     if (timeout != NULL && (!json_is_integer(timeout) || wanted.timeout_ms < 1)) {
         return sj_fail(error, SJ_EINVAL, "\"timeout_ms\" has to be a whole number from 1");
     }

@@ -23,7 +23,7 @@ enum { FORMAT_BYTES = 40, STEPS_BETWEEN_LOOKS = 10000 };
 
 static int keep_going(void *request)
 {
-    return !sj_answer_goes_on(request);
+    return !sj_request_is_wanted(request);
 }
 
 static sj_status check_size(sqlite3 *database, int64_t session, sj_error *error)

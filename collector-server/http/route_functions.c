@@ -120,7 +120,7 @@ static sj_status bind_clock(sqlite3 *database, sqlite3_stmt *into, int64_t sessi
     return SJ_OK;
 }
 
-static sj_status take_rows(const sj_request *request, const function_query *query, json_t **rows,
+static sj_status read_rows(const sj_request *request, const function_query *query, json_t **rows,
                            sj_error *error)
 {
     char sql[sizeof(sj_functions_rows_sql) + 512];
@@ -133,7 +133,7 @@ static sj_status take_rows(const sj_request *request, const function_query *quer
         sqlite3_finalize(statement);
         return status;
     }
-    return sj_rows_take(statement, (size_t)query->limit, rows, NULL, error);
+    return sj_rows_read(statement, (size_t)query->limit, rows, NULL, error);
 }
 
 static sj_status answer_functions(sj_request *request, json_t **body, sj_error *error)
@@ -147,8 +147,8 @@ static sj_status answer_functions(sj_request *request, json_t **body, sj_error *
     SJ_TRY(sj_rows_prepare(request->database, sj_functions_totals_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, request->id);
     sqlite3_bind_text(statement, 2, query.pattern, -1, SQLITE_STATIC);
-    SJ_TRY(sj_rows_take(statement, 1, &totals, NULL, error));
-    const sj_status status = take_rows(request, &query, &rows, error);
+    SJ_TRY(sj_rows_read(statement, 1, &totals, NULL, error));
+    const sj_status status = read_rows(request, &query, &rows, error);
     if (status != SJ_OK) {
         json_decref(totals);
         return status;

@@ -24,7 +24,8 @@ static sj_status add_engine(const sj_request *request, json_t *body)
     }
     return json_object_set_new(body, "engine", json_string(line)) == 0 &&
                    json_object_set_new(body, "is_cluster", json_boolean(mirror != NULL)) == 0 &&
-                   json_object_set_new(body, "takes_changes", json_boolean(mirror == NULL)) == 0 &&
+                   json_object_set_new(body, "accepts_changes", json_boolean(mirror == NULL)) ==
+                       0 &&
                    json_object_set_new(body, "who", json_string(request->visitor.who)) == 0 &&
                    json_object_set_new(body, "role",
                                        json_string(sj_role_name(request->visitor.role))) == 0 &&
@@ -40,7 +41,7 @@ static sj_status answer_health(sj_request *request, json_t **body, sj_error *err
     json_t *rows = NULL;
     SJ_TRY(sj_rows_prepare(request->database, sj_health_sql, &statement, error));
     sqlite3_bind_text(statement, 1, SJ_VERSION, -1, SQLITE_STATIC);
-    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
     json_decref(rows);
     if (add_engine(request, *body) != SJ_OK) {
@@ -56,7 +57,7 @@ const sj_route sj_route_health = {
 
 /* For load balancers and supervisors: 200 if the database can be read and frames are stored, else
  * 503. Clients with the token get the reason, which may name files. Other clients learn nothing
- * about stored data (answer_pool.c). */
+ * about stored data (request_pool.c). */
 static sj_status answer_healthz(sj_request *request, json_t **body, sj_error *error)
 {
     json_t *health = NULL;

@@ -206,7 +206,7 @@ static sj_status append(const char *path, const json_t *input, json_t **body, sj
 
 static int stop_when_left(void *request)
 {
-    return !sj_answer_goes_on(request);
+    return !sj_request_is_wanted(request);
 }
 
 /* Copies every session that does not exist yet. If one fails, those copied before it stay. */
@@ -291,8 +291,8 @@ static sj_status tell_progress(const char *import, const char *path, json_t **bo
     return SJ_OK;
 }
 
-static sj_status take_import(sj_request *request, const json_t *input, json_t **body,
-                             sj_error *error)
+static sj_status handle_import(sj_request *request, const json_t *input, json_t **body,
+                               sj_error *error)
 {
     char path[PATH_MAX];
     const char *what = json_string_value(json_object_get(input, "do"));
@@ -334,4 +334,4 @@ const sj_route sj_route_imports = {.pattern = "/api/v1/imports",
                                    .run = list_imports,
                                    .post_role = SJ_ROLE_ADMIN,
                                    .action = "import",
-                                   .post = take_import};
+                                   .post = handle_import};

@@ -76,9 +76,9 @@ static enum MHD_Result respond_metrics(sj_request *request)
             "# HELP sojourn_http_answers_cancelled_total Answers given up because their client had"
             " left.\n# TYPE sojourn_http_answers_cancelled_total counter\n"
             "sojourn_http_answers_cancelled_total %llu\n",
-            (unsigned long long)sj_answer_pool_cancelled(context->answers));
-    const bool has_database = sj_database_pool_take(context->databases, DEADLINE_MS, NULL, NULL,
-                                                    &database, &error) == SJ_OK;
+            (unsigned long long)sj_request_pool_cancelled(context->requests));
+    const bool has_database = sj_database_pool_borrow(context->databases, DEADLINE_MS, NULL, NULL,
+                                                      &database, &error) == SJ_OK;
     fprintf(text,
             "# HELP sojourn_database_up Whether the database can be read.\n"
             "# TYPE sojourn_database_up gauge\nsojourn_database_up %d\n",

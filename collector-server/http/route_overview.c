@@ -22,14 +22,14 @@ static const overview_list lists[] = {
     {"loss", sj_overview_loss_sql},
 };
 
-static sj_status take_one(sqlite3 *database, const char *sql, int64_t session, json_t **row,
+static sj_status read_one(sqlite3 *database, const char *sql, int64_t session, json_t **row,
                           sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
     SJ_TRY(sj_rows_prepare(database, sql, &statement, error));
     sqlite3_bind_int64(statement, 1, session);
-    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
     *row = json_incref(json_array_get(rows, 0));
     json_decref(rows);
     return *row != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -38,7 +38,7 @@ static sj_status take_one(sqlite3 *database, const char *sql, int64_t session, j
 static sj_status add_parts(sqlite3 *database, int64_t session, json_t *body, sj_error *error)
 {
     json_t *counts = NULL;
-    SJ_TRY(take_one(database, sj_overview_counts_sql, session, &counts, error));
+    SJ_TRY(read_one(database, sj_overview_counts_sql, session, &counts, error));
     json_object_set_new(body, "counts", counts);
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
         SJ_TRY(sj_rows_list_of_session(database, lists[i].sql, session, LIST_MAX, body,
@@ -51,7 +51,7 @@ static sj_status answer_overview(sj_request *request, json_t **body, sj_error *e
 {
     json_t *overview = NULL;
     SJ_TRY(sj_rows_require_session(request->database, request->id, error));
-    SJ_TRY(take_one(request->database, sj_overview_session_sql, request->id, &overview, error));
+    SJ_TRY(read_one(request->database, sj_overview_session_sql, request->id, &overview, error));
     const sj_status status = add_parts(request->database, request->id, overview, error);
     if (status != SJ_OK) {
         json_decref(overview);

@@ -15,7 +15,7 @@ static sj_status add_totals(sqlite3 *database, const sj_session_filters *filters
     json_t *rows = NULL;
     SJ_TRY(sj_rows_prepare(database, sj_sessions_totals_sql, &statement, error));
     sj_session_filters_bind(filters, statement);
-    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
     json_object_set(body, "totals", json_array_get(rows, 0));
     json_decref(rows);
     return SJ_OK;

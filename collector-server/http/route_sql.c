@@ -1,7 +1,7 @@
 /* Runs SQL: one statement that reads, for the role analyst, or a query of schema/queries, for the
  * role reader. A separate process answers it (question_pool.h), with limits of time, rows and
  * bytes. */
-#include "collector-server/http/cluster_answers.h"
+#include "collector-server/http/cluster_results.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/http/question.h"
@@ -24,8 +24,8 @@ static const char of_fetched[] = "asked of what was fetched of the cluster: its 
                                  "single calls, threads, findings and commands are in the labs";
 
 /* Adds a value: the URL's p.NAME is the statement's parameter :NAME. */
-static enum MHD_Result take_value(void *context, enum MHD_ValueKind kind, const char *key,
-                                  const char *value)
+static enum MHD_Result add_value(void *context, enum MHD_ValueKind kind, const char *key,
+                                 const char *value)
 {
     (void)kind;
     if (strncmp(key, "p.", 2) == 0 && value != NULL && value[0] != '\0') {
@@ -71,7 +71,7 @@ static sj_status read_question(sj_request *request, json_t **question, sj_error 
     SJ_TRY(sj_parameter_number(request, "ms", (sj_parameter_range){1, TIME_MAX_MS, TIME_DEFAULT_MS},
                                &time_ms, error));
     json_t *values = json_object();
-    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, take_value, values);
+    MHD_get_connection_values(request->connection, MHD_GET_ARGUMENT_KIND, add_value, values);
     *question = json_pack("{ss ss* sI sI so ss*}", "sql", sql, "query", name, "rows",
                           (json_int_t)rows, "ms", (json_int_t)time_ms, "values", values, "warning",
                           request->context->mirror != NULL ? of_fetched : NULL);
@@ -86,22 +86,22 @@ static sj_status ask_cluster(sj_request *request, json_t *question, json_t **bod
     const char *sql = json_string_value(json_object_get(question, "sql"));
     const int64_t rows = json_integer_value(json_object_get(question, "rows"));
     const int64_t time_ms = json_integer_value(json_object_get(question, "ms"));
-    sqlite3 *answer = NULL;
-    SJ_TRY(sj_cluster_answers_ask(request, sql, rows + 1, time_ms, &answer, error));
+    sqlite3 *result = NULL;
+    SJ_TRY(sj_cluster_results_ask(request, sql, rows + 1, time_ms, &result, error));
     json_object_set_new(question, "sql", json_string("SELECT * FROM answer"));
     json_object_del(question, "warning");
     const sj_status status =
-        sj_question_answer(answer, question, 0, sj_answer_goes_on, request, body, error);
-    sqlite3_close(answer);
+        sj_question_run(result, question, 0, sj_request_is_wanted, request, body, error);
+    sqlite3_close(result);
     return status;
 }
 
 static sj_status ask_process(sj_request *request, const json_t *question, sj_error *error)
 {
     char *text = NULL;
-    SJ_TRY(sj_cluster_answers_prepare(request, false, error));
-    SJ_TRY(sj_question_pool_ask(request->context->questions, question, sj_answer_goes_on, request,
-                                &text, error));
+    SJ_TRY(sj_cluster_results_prepare(request, false, error));
+    SJ_TRY(sj_question_pool_ask(request->context->questions, question, sj_request_is_wanted,
+                                request, &text, error));
     request->file = sj_reply_make_text(request->connection, text);
     return request->file != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }

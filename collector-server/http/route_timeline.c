@@ -40,7 +40,7 @@ static sj_status add_paths(sqlite3 *database, json_t *body, sj_error *error)
     if (status == SJ_OK) {
         sqlite3_bind_text(statement, 1, text, -1, SQLITE_TRANSIENT);
         sqlite3_bind_int64(statement, 2, PATHS_MAX + 1);
-        status = sj_rows_take(statement, PATHS_MAX, &paths, NULL, error);
+        status = sj_rows_read(statement, PATHS_MAX, &paths, NULL, error);
     }
     free(text);
     return status == SJ_OK && json_object_set_new(body, "paths", paths) != 0

@@ -61,7 +61,7 @@ static sj_status show(sj_request *request, json_t **body, sj_error *error)
     SJ_TRY(sj_rows_prepare(request->database, FINDING_SELECT " WHERE z.zombie_id = ?1", &statement,
                            error));
     sqlite3_bind_int64(statement, 1, request->id);
-    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
     *body = json_incref(json_array_get(rows, 0));
     json_decref(rows);
     return *body != NULL

@@ -26,7 +26,7 @@ struct sj_http {
 };
 
 /* True if a path accepts POST. */
-static bool takes_post(const char *path)
+static bool accepts_post(const char *path)
 {
     int64_t id = 0;
     const sj_route *route = sj_route_find(path, &id);
@@ -156,7 +156,7 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     if (refusal != NULL) {
         return refusal;
     }
-    if (strcmp(method, "POST") == 0 && takes_post(path)) {
+    if (strcmp(method, "POST") == 0 && accepts_post(path)) {
         if (context->mirror != NULL) {
             return "this server shows a cluster and takes no changes; the labs do";
         }
@@ -174,18 +174,18 @@ static const char *refuse_request(const sj_http_context *context, struct MHD_Con
     return NULL;
 }
 
-/* State of a request between calls of `answer`. */
+/* State of a request between calls of `handle_request`. */
 typedef struct exchange {
     bool is_post;
-    bool is_asked; /* `answer` was requested; it may already be made */
+    bool is_asked; /* `job` was requested; it may already be made */
     sj_post_body posted;
-    sj_answer answer;
+    sj_request_job job;
 } exchange;
 
 static void free_exchange(exchange *held)
 {
-    if (held->answer.response != NULL) {
-        MHD_destroy_response(held->answer.response);
+    if (held->job.response != NULL) {
+        MHD_destroy_response(held->job.response);
     }
     free(held->posted.bytes);
     free(held);
@@ -194,11 +194,11 @@ static void free_exchange(exchange *held)
 static enum MHD_Result ask(sj_http *server, exchange *held, const sj_request *request,
                            const sj_route *route)
 {
-    held->answer.request = *request;
-    held->answer.route = route;
-    held->answer.posted = held->is_post ? &held->posted : NULL;
+    held->job.request = *request;
+    held->job.route = route;
+    held->job.posted = held->is_post ? &held->posted : NULL;
     held->is_asked = true;
-    return sj_answer_pool_ask(server->context.answers, &held->answer)
+    return sj_request_pool_add(server->context.requests, &held->job)
                ? MHD_YES
                : sj_reply_error(request->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                                 "the server is stopping");
@@ -208,9 +208,9 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
                                    const char *path, const sj_visitor *visitor, exchange *held)
 {
     if (held->is_asked) {
-        struct MHD_Response *response = held->answer.response;
-        held->answer.response = NULL;
-        return sj_reply_send(connection, held->answer.status, response);
+        struct MHD_Response *response = held->job.response;
+        held->job.response = NULL;
+        return sj_reply_send(connection, held->job.status, response);
     }
     sj_request request = {
         .connection = connection, .context = &server->context, .visitor = *visitor};
@@ -226,9 +226,10 @@ static enum MHD_Result answer_path(sj_http *server, struct MHD_Connection *conne
     return sj_reply_error(connection, MHD_HTTP_NOT_FOUND, "there is nothing here");
 }
 
-static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *url,
-                              const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **request_context)
+static enum MHD_Result handle_request(void *context, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version,
+                                      const char *upload, size_t *upload_size,
+                                      void **request_context)
 {
     sj_http *server = context;
     exchange *held = *request_context;
@@ -365,7 +366,7 @@ static sj_status start_daemon(sj_http *server, const sj_http_options *options, i
     server->daemon = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
             (is_remote ? MHD_USE_TLS : 0),
-        0, NULL, NULL, answer, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
+        0, NULL, NULL, handle_request, server, MHD_OPTION_EXTERNAL_LOGGER, log_nothing,
         NULL, /* first, so that mistakes of peers are not logged */
         MHD_OPTION_LISTEN_SOCKET, socket_fd, MHD_OPTION_THREAD_POOL_SIZE, (unsigned)WORKER_THREADS,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)SJ_HTTP_CONNECTIONS_AT_ONCE,
@@ -408,7 +409,7 @@ static sj_status start_parts(sj_http *server, const sj_http_options *options, sj
     mallopt(M_ARENA_MAX, 1); /* one heap, because the answer threads would have one each */
     SJ_TRY(sj_question_pool_new(options->database_path, &sj_question_default_limits,
                                 &context->questions, error));
-    SJ_TRY(sj_answer_pool_start(&context->answers, error));
+    SJ_TRY(sj_request_pool_start(&context->requests, error));
     SJ_TRY(sj_event_hub_start(context->databases, context->watch, &context->login, &context->events,
                               error));
     SJ_TRY(open_listener(server, &address, &socket_fd, error));
@@ -442,14 +443,14 @@ void sj_http_stop(sj_http *server)
     if (server->context.events != NULL) {
         sj_event_hub_stop(server->context.events);
     }
-    if (server->context.answers != NULL) {
-        sj_answer_pool_stop(server->context.answers);
+    if (server->context.requests != NULL) {
+        sj_request_pool_stop(server->context.requests);
     }
     if (server->daemon != NULL) {
         MHD_stop_daemon(server->daemon);
     }
     sj_event_hub_free(server->context.events);
-    sj_answer_pool_free(server->context.answers);
+    sj_request_pool_free(server->context.requests);
     sj_question_pool_free(server->context.questions);
     sj_connection_watch_free(server->context.watch);
     sj_database_pool_free(server->context.databases);

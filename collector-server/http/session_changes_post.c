@@ -87,14 +87,14 @@ static sj_status read_id(const json_t *value, int64_t *id, sj_error *error)
 }
 
 /* Appends the state of a session before it is changed, so that the change can be undone. */
-static sj_status take_before(const session_change *change, int64_t id, json_t *before,
-                             sj_error *error)
+static sj_status append_before(const session_change *change, int64_t id, json_t *before,
+                               sj_error *error)
 {
     sqlite3_stmt *statement = NULL;
     json_t *rows = NULL;
     SJ_TRY(sj_rows_prepare(change->database, before_sql, &statement, error));
     sqlite3_bind_int64(statement, 1, id);
-    SJ_TRY(sj_rows_take(statement, 1, &rows, NULL, error));
+    SJ_TRY(sj_rows_read(statement, 1, &rows, NULL, error));
     const bool is_there = json_array_size(rows) == 1;
     json_array_append(before, json_array_get(rows, 0));
     json_decref(rows);
@@ -148,7 +148,7 @@ static sj_status run_sql(const session_change *change, const char *sql, int64_t 
 static sj_status change_one(const session_change *change, const change_kind *kind, int64_t id,
                             json_t *before, sj_error *error)
 {
-    SJ_TRY(take_before(change, id, before, error));
+    SJ_TRY(append_before(change, id, before, error));
     return kind->sql != NULL ? run_sql(change, kind->sql, id, error)
                              : sj_session_remove(change->database, id, "dashboard", false, error);
 }
@@ -178,7 +178,7 @@ static sj_status change_each(const session_change *change, const change_kind *ki
     int64_t id = 0;
     json_array_foreach(json_object_get(change->input, "sessions"), index, value)
     {
-        if (!sj_answer_goes_on(change->request)) {
+        if (!sj_request_is_wanted(change->request)) {
             return sj_fail(error, SJ_ETIMEDOUT, "nobody waits for the answer any more");
         }
         SJ_TRY(read_id(value, &id, error));

@@ -49,7 +49,7 @@ static sj_status judge_token(sj_admission *admission, const sj_edge_message *mes
             ? admission->gate.judge(admission->gate.context, shown, grant, error)
             : sj_fail(error, SJ_EPERM, "this collector knows no tokens");
     return status != SJ_EPERM ||
-                   sj_rate_take(refusals, now_ms(), SJ_REFUSALS_A_SECOND, SJ_REFUSALS_A_SECOND)
+                   sj_rate_spend(refusals, now_ms(), SJ_REFUSALS_A_SECOND, SJ_REFUSALS_A_SECOND)
                ? status
                : sj_fail(error, SJ_ECLOSED, "too many wrong tokens came from this address");
 }
@@ -80,9 +80,9 @@ static sj_admission_verdict judge_enrolment(sj_admission *admission, const sj_ed
 {
     const int64_t now = now_ms();
     sj_rate *own = &admission->enrolments[message->bucket % SJ_ADMISSION_ADDRESSES];
-    if (!sj_rate_take(own, now, SJ_ENROLMENTS_A_SECOND, SJ_ENROLMENTS_AT_ONCE) ||
-        !sj_rate_take(&admission->all_enrolments, now, SJ_ENROLMENTS_A_SECOND_IN_ALL,
-                      5 * SJ_ENROLMENTS_AT_ONCE)) {
+    if (!sj_rate_spend(own, now, SJ_ENROLMENTS_A_SECOND, SJ_ENROLMENTS_AT_ONCE) ||
+        !sj_rate_spend(&admission->all_enrolments, now, SJ_ENROLMENTS_A_SECOND_IN_ALL,
+                       5 * SJ_ENROLMENTS_AT_ONCE)) {
         return refuse(status, error, SJ_EAGAIN, "too many devices enrol at present; try again");
     }
     return SJ_ADMIT_TO_FLEET;
@@ -98,7 +98,7 @@ static sj_admission_verdict judge_shown(sj_admission *admission, sj_edge *edge,
     const bool is_hello = frame->type == SJ_FRAME_HELLO;
     if (!is_hello && admission->gate.fleet == NULL) {
         *status = sj_fail(error, SJ_EUNSUPPORTED, "this collector has no fleet");
-        return SJ_ADMIT_ANSWER;
+        return SJ_ADMIT_REPLY;
     }
     *status = sj_credentials_read(frame, &shown);
     if (*status != SJ_OK || (message->is_stranger && frame->payload.size != 0)) {
@@ -124,11 +124,11 @@ sj_admission_verdict sj_admission_judge(sj_admission *admission, sj_edge *edge,
 {
     *status = SJ_OK;
     if (frame != NULL && frame->type == SJ_FRAME_PING) {
-        return SJ_ADMIT_ANSWER;
+        return SJ_ADMIT_REPLY;
     }
     if (!message->sender.is_peer) {
         *status = frame->type < SJ_FRAME_ENROL ? SJ_OK : SJ_EUNSUPPORTED;
-        return *status == SJ_OK ? SJ_ADMIT_TO_STORE : SJ_ADMIT_ANSWER;
+        return *status == SJ_OK ? SJ_ADMIT_TO_STORE : SJ_ADMIT_REPLY;
     }
     if (frame != NULL && (frame->type == SJ_FRAME_HELLO ||
                           (frame->type >= SJ_FRAME_ENROL && frame->type <= SJ_FRAME_FLEET_LAST))) {

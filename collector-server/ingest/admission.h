@@ -44,7 +44,7 @@ typedef struct sj_admission {
 typedef enum sj_admission_verdict {
     SJ_ADMIT_TO_STORE,
     SJ_ADMIT_TO_FLEET,
-    SJ_ADMIT_ANSWER, /* answer at once, with the status and the error's text */
+    SJ_ADMIT_REPLY, /* answer at once, with the status and the error's text */
     /* answer in the same way: the peer is not admitted. SJ_ECLOSED: close the connection */
     SJ_ADMIT_REFUSE
 } sj_admission_verdict;

@@ -26,7 +26,7 @@ static void read_field(sj_reader *reader, uint32_t *number, sj_slice *bytes)
         const uint64_t size = sj_read_varint(reader);
         reader->bad = reader->bad || size > sj_reader_left(reader);
         bytes->size = reader->bad ? 0 : (size_t)size;
-        bytes->data = sj_reader_take(reader, bytes->size);
+        bytes->data = sj_read_bytes(reader, bytes->size);
         break;
     }
     default:

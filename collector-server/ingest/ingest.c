@@ -188,7 +188,7 @@ static sj_edge_verdict reject(sj_ingest *ingest, sj_inbound *inbound, uint64_t r
           status == SJ_EVERSION ? "the frame is of another major version"
                                 : "the message is not one whole frame",
           false);
-    return SJ_EDGE_TAKEN;
+    return SJ_EDGE_ACCEPTED;
 }
 
 static sj_edge_verdict hand_to_fleet(sj_ingest *ingest, sj_inbound *inbound, uint64_t received_ns)
@@ -200,11 +200,11 @@ static sj_edge_verdict hand_to_fleet(sj_ingest *ingest, sj_inbound *inbound, uin
         }
         reply(ingest, inbound, received_ns, SJ_EAGAIN, "the collector is busy; ask again", false);
     }
-    return SJ_EDGE_TAKEN;
+    return SJ_EDGE_ACCEPTED;
 }
 
 /* Handles a message. Runs on a listener's thread. */
-static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
+static sj_edge_verdict handle_message(void *context, sj_inbound *inbound)
 {
     sj_ingest *ingest = context;
     const uint64_t received_ns = realtime_ns();
@@ -226,7 +226,7 @@ static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
     if (verdict == SJ_ADMIT_TO_STORE) {
         status = enqueue(ingest, inbound, received_ns);
         if (status != SJ_ENOMEM) {
-            return status == SJ_OK ? SJ_EDGE_TAKEN : SJ_EDGE_FULL;
+            return status == SJ_OK ? SJ_EDGE_ACCEPTED : SJ_EDGE_FULL;
         }
         sj_fail(&error, status, "the collector is short of memory");
     }
@@ -240,7 +240,7 @@ static sj_edge_verdict take_message(void *context, sj_inbound *inbound)
         }
     }
     reply(ingest, inbound, received_ns, status, error.text, false);
-    return SJ_EDGE_TAKEN;
+    return SJ_EDGE_ACCEPTED;
 }
 
 /* Refuses a batch that could not begin or commit: its senders keep the frames, whatever the reason.
@@ -346,7 +346,7 @@ static void note_problem(sj_ingest *ingest, const frame_list *batch)
 /* Checks the store again if no batch has come for a while after a refused one. While senders send,
  * their batches are the better check: sj_store_check does not find every fault, such as a failing
  * disk. */
-static void look_again(sj_ingest *ingest)
+static void check_sinks_again(sj_ingest *ingest)
 {
     sj_error error = {0};
     if (ingest->refused_ns != 0 &&
@@ -371,7 +371,7 @@ static unsigned count_senders(const frame_list *batch)
 
 /* Takes all queued frames; waits for one if needed. Returns false when the ingest has stopped and
  * the queue is empty. */
-static bool take_batch(sj_ingest *ingest, frame_list *batch)
+static bool pop_batch(sj_ingest *ingest, frame_list *batch)
 {
     unsigned idle_ms = IDLE_MAINTAIN_MS;
     if (count_senders(batch) >= MANY_SENDERS) {
@@ -388,7 +388,7 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
             idle_ms = sj_store_maintain(ingest->store) ? 0
                       : ingest->refused_ns != 0        ? IDLE_MAINTAIN_MS
                                                        : QUIET_MAINTAIN_MS;
-            look_again(ingest);
+            check_sinks_again(ingest);
             pthread_mutex_lock(&ingest->lock);
         }
     }
@@ -402,7 +402,7 @@ static bool take_batch(sj_ingest *ingest, frame_list *batch)
     ingest->was_full = false;
     pthread_mutex_unlock(&ingest->lock);
     if (was_full) {
-        sj_listener_go_on(ingest->listener);
+        sj_listener_resume(ingest->listener);
     }
     return batch->count > 0;
 }
@@ -411,7 +411,7 @@ static void *run_writer(void *argument)
 {
     sj_ingest *ingest = argument;
     frame_list batch = {0};
-    while (take_batch(ingest, &batch)) {
+    while (pop_batch(ingest, &batch)) {
         store_batch(ingest, &batch);
         count_batch(ingest, &batch);
         note_problem(ingest, &batch);
@@ -456,7 +456,7 @@ static void *run_watchdog(void *argument)
     while (!sleep_watchdog(ingest)) {
         for (size_t i = 0; i < ingest->url_count; ++i) {
             if (!sj_endpoint_is_url(ingest->urls[i]) ||
-                sj_listener_answers(ingest->urls[i], ingest->certificate, PROBE_MS)) {
+                sj_listener_replies(ingest->urls[i], ingest->certificate, PROBE_MS)) {
                 continue;
             }
             count_one(ingest, &ingest->counters.unanswered_probes);
@@ -527,7 +527,7 @@ static sj_status start_all(sj_ingest *ingest, const sj_ingest_options *options, 
                                           .certificate = options->certificate,
                                           .key = options->key,
                                           .limits = options->limits,
-                                          .take = take_message,
+                                          .handle = handle_message,
                                           .context = ingest};
     if (note_urls(ingest, options) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "no memory for the ingest");

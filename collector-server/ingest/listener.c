@@ -13,13 +13,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ANSWERS_WAITING: NNG's send buffer. If it were full because NNG's threads get no CPU for
+/* REPLIES_WAITING: NNG's send buffer. If it were full because NNG's threads get no CPU for
  * REPLY_TIMEOUT_MS, answers would be lost, and senders would ask again only seconds later. */
-enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20, ANSWERS_WAITING = 4 * SJ_CHANNEL_SLOTS };
+enum { REPLY_TIMEOUT_MS = 100, LAST_REPLIES_MS = 20, REPLIES_WAITING = 4 * SJ_CHANNEL_SLOTS };
 
 struct sj_listener {
     sj_edge *edge;
-    sj_edge_verdict (*take)(void *, sj_inbound *);
+    sj_edge_verdict (*handle)(void *, sj_inbound *);
     void *context;
     nng_socket inproc;
     bool has_inproc;
@@ -28,28 +28,28 @@ struct sj_listener {
     bool receiver_started;
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
-    bool stopping, goes_on, receiver_done;
+    bool stopping, may_continue, receiver_done;
 };
 
-static sj_edge_verdict take_from_edge(void *context, sj_edge_message *message)
+static sj_edge_verdict receive_from_edge(void *context, sj_edge_message *message)
 {
     sj_listener *listener = context;
     sj_inbound inbound = {.edge = *message};
-    return listener->take(listener->context, &inbound);
+    return listener->handle(listener->context, &inbound);
 }
 
-/* Offers a message until `take` accepts it. Returns false if the listener stops. */
+/* Offers a message until `handle` accepts it. Returns false if the listener stops. */
 static bool offer(sj_listener *listener, nng_msg *message)
 {
     sj_inbound inbound = {
         .message = message,
         .edge = {.body = {.data = nng_msg_body(message), .size = nng_msg_len(message)}}};
-    while (listener->take(listener->context, &inbound) == SJ_EDGE_FULL) {
+    while (listener->handle(listener->context, &inbound) == SJ_EDGE_FULL) {
         pthread_mutex_lock(&listener->lock);
-        while (!listener->goes_on && !listener->stopping) {
+        while (!listener->may_continue && !listener->stopping) {
             pthread_cond_wait(&listener->changed, &listener->lock);
         }
-        listener->goes_on = false;
+        listener->may_continue = false;
         const bool stopping = listener->stopping;
         pthread_mutex_unlock(&listener->lock);
         if (stopping) {
@@ -71,13 +71,13 @@ static bool is_stopping(sj_listener *listener)
 static void *receive_inproc(void *argument)
 {
     sj_listener *listener = argument;
-    bool goes_on = true;
-    while (goes_on && !is_stopping(listener)) {
+    bool may_continue = true;
+    while (may_continue && !is_stopping(listener)) {
         nng_recv_aio(listener->inproc, listener->receive);
         nng_aio_wait(listener->receive);
         const int result = nng_aio_result(listener->receive);
         if (result == 0) {
-            goes_on = offer(listener, nng_aio_get_msg(listener->receive));
+            may_continue = offer(listener, nng_aio_get_msg(listener->receive));
         } else if (result != NNG_ECANCELED) {
             nng_msleep(10); /* out of memory or a similar error: do not spin */
         }
@@ -97,7 +97,7 @@ static sj_status start_inproc(sj_listener *listener, const char *const *urls, si
         result = nng_socket_set_size(listener->inproc, NNG_OPT_RECVMAXSZ, SJ_FRAME_MAX_BYTES);
     }
     if (result == 0) {
-        result = nng_socket_set_int(listener->inproc, NNG_OPT_SENDBUF, ANSWERS_WAITING);
+        result = nng_socket_set_int(listener->inproc, NNG_OPT_SENDBUF, REPLIES_WAITING);
     }
     if (result == 0) {
         result = nng_socket_set_ms(listener->inproc, NNG_OPT_SENDTIMEO, REPLY_TIMEOUT_MS);
@@ -131,7 +131,7 @@ static sj_status start_all(sj_listener *listener, const sj_listener_options *opt
                             .certificate = options->certificate,
                             .key = options->key,
                             .limits = options->limits,
-                            .take = take_from_edge,
+                            .handle = receive_from_edge,
                             .context = listener};
     bool has_inproc = false;
     if (urls == NULL) {
@@ -162,11 +162,11 @@ sj_status sj_listener_start(const sj_listener_options *options, sj_listener **li
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "no memory for listeners");
     }
-    made->take = options->take;
+    made->handle = options->handle;
     made->context = options->context;
     pthread_mutex_init(&made->lock, NULL);
     pthread_cond_init(&made->changed, NULL);
-    /* Set before messages can arrive, because `take` may want to answer. */
+    /* Set before messages can arrive, because `handle` may want to answer. */
     *listener = made;
     const sj_status status = start_all(made, options, error);
     if (status != SJ_OK) {
@@ -181,14 +181,14 @@ sj_edge *sj_listener_edge(sj_listener *listener)
     return listener->edge;
 }
 
-void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice answer, bool is_last)
+void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice reply, bool is_last)
 {
     if (inbound->message == NULL) {
-        sj_edge_reply(listener->edge, &inbound->edge, answer, is_last);
+        sj_edge_reply(listener->edge, &inbound->edge, reply, is_last);
         return;
     }
     nng_msg_clear(inbound->message);
-    if (nng_msg_append(inbound->message, answer.data, answer.size) == 0 &&
+    if (nng_msg_append(inbound->message, reply.data, reply.size) == 0 &&
         nng_sendmsg(listener->inproc, inbound->message, 0) == 0) {
         inbound->message = NULL; /* NNG owns it now */
     }
@@ -212,14 +212,14 @@ void sj_listener_flush(sj_listener *listener)
     }
 }
 
-void sj_listener_go_on(sj_listener *listener)
+void sj_listener_resume(sj_listener *listener)
 {
     pthread_mutex_lock(&listener->lock);
-    listener->goes_on = true;
+    listener->may_continue = true;
     pthread_cond_signal(&listener->changed);
     pthread_mutex_unlock(&listener->lock);
     if (listener->edge != NULL) {
-        sj_edge_go_on(listener->edge);
+        sj_edge_resume(listener->edge);
     }
 }
 
@@ -276,13 +276,13 @@ static const char *dialled(const char *url, char *text, size_t bytes)
     return text;
 }
 
-bool sj_listener_answers(const char *url, const char *certificate, int timeout_ms)
+bool sj_listener_replies(const char *url, const char *certificate, int timeout_ms)
 {
     uint8_t ping[SJ_FRAME_PREFIX_BYTES];
     char place[128];
     size_t size = 0;
     nng_socket probe;
-    nng_msg *answer = NULL;
+    nng_msg *reply = NULL;
     if (sj_frame_write(SJ_FRAME_PING, (sj_slice){0}, (sj_slice){0}, ping, sizeof(ping), &size) !=
             SJ_OK ||
         nng_req0_open(&probe) != 0) {
@@ -291,10 +291,9 @@ bool sj_listener_answers(const char *url, const char *certificate, int timeout_m
     const bool answered = nng_socket_set_ms(probe, NNG_OPT_SENDTIMEO, timeout_ms) == 0 &&
                           nng_socket_set_ms(probe, NNG_OPT_RECVTIMEO, timeout_ms) == 0 &&
                           sj_dial(probe, dialled(url, place, sizeof(place)), certificate) == 0 &&
-                          nng_send(probe, ping, size, 0) == 0 &&
-                          nng_recvmsg(probe, &answer, 0) == 0;
-    if (answer != NULL) {
-        nng_msg_free(answer);
+                          nng_send(probe, ping, size, 0) == 0 && nng_recvmsg(probe, &reply, 0) == 0;
+    if (reply != NULL) {
+        nng_msg_free(reply);
     }
     (void)!sj_socket_close(probe);
     return answered;

@@ -23,7 +23,7 @@ typedef struct sj_listener_options {
     const sj_edge_limits *limits; /* NULL: the edge's defaults */
     /* Handles a message like sj_edge_options.take. Called on one thread for the edge, and on
      * another one for inproc://. */
-    sj_edge_verdict (*take)(void *context, sj_inbound *inbound);
+    sj_edge_verdict (*handle)(void *context, sj_inbound *inbound);
     void *context;
 } sj_listener_options;
 
@@ -37,20 +37,20 @@ sj_edge *sj_listener_edge(sj_listener *listener);
 /* sj_listener_reply answers a message. sj_listener_free_message frees it, whether it was answered
  * or not. Answers are sent at the next sj_listener_flush at the latest. Thread-safe; do not
  * block. */
-void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice answer, bool is_last);
+void sj_listener_reply(sj_listener *listener, sj_inbound *inbound, sj_slice reply, bool is_last);
 void sj_listener_free_message(sj_inbound *inbound);
 void sj_listener_flush(sj_listener *listener);
 
-/* Offers messages again for which `take` returned SJ_EDGE_FULL. */
-void sj_listener_go_on(sj_listener *listener);
+/* Offers messages again for which `handle` returned SJ_EDGE_FULL. */
+void sj_listener_resume(sj_listener *listener);
 
-/* sj_listener_pause ends calls of `take` for inproc://; call it before the last replies.
+/* sj_listener_pause ends calls of `handle` for inproc://; call it before the last replies.
  * sj_listener_stop stops listening; call it after them. */
 void sj_listener_pause(sj_listener *listener);
 void sj_listener_stop(sj_listener *listener);
 
 /* Sends a PING to `url` over a connection of its own. True if the answer comes in time. Blocking.
  * Thread-safe. */
-bool sj_listener_answers(const char *url, const char *certificate, int timeout_ms);
+bool sj_listener_replies(const char *url, const char *certificate, int timeout_ms);
 
 #endif

@@ -11,7 +11,7 @@ typedef struct sj_rate {
 } sj_rate;
 
 /* Takes a token at the time `now_ms`. Returns false if the bucket is empty. */
-static inline bool sj_rate_take(sj_rate *rate, int64_t now_ms, int64_t a_second, int64_t most)
+static inline bool sj_rate_spend(sj_rate *rate, int64_t now_ms, int64_t a_second, int64_t most)
 {
     const int64_t each_ms = 1000 / a_second;
     const int64_t full = now_ms - most * each_ms;

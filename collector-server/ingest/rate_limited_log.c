@@ -33,7 +33,7 @@ static sj_complaint_bucket *bucket_of(sj_rate_limited_log *log, const sj_edge_pe
 }
 
 /* Takes a line from the bucket. Returns false if it is empty. */
-static bool take_line(sj_complaint_bucket *bucket, uint64_t now_s)
+static bool spend_line(sj_complaint_bucket *bucket, uint64_t now_s)
 {
     const uint64_t more = (now_s - bucket->refilled_s) / SJ_COMPLAINT_EVERY_S;
     bucket->refilled_s += more * SJ_COMPLAINT_EVERY_S;
@@ -56,7 +56,7 @@ void sj_complain_at(sj_rate_limited_log *log, const sj_edge_peer *peer, const ch
     }
     pthread_mutex_lock(&log->lock);
     sj_complaint_bucket *bucket = bucket_of(log, peer);
-    if (!take_line(bucket, now_s)) {
+    if (!spend_line(bucket, now_s)) {
         bucket->suppressed++;
         pthread_mutex_unlock(&log->lock);
         return;
@@ -85,7 +85,7 @@ void sj_report_line(sj_rate_limited_log *log, const char *line)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&log->lock);
-    if (log->report != NULL && take_line(&log->own, (uint64_t)now.tv_sec)) {
+    if (log->report != NULL && spend_line(&log->own, (uint64_t)now.tv_sec)) {
         log->report(log->context, line);
     }
     pthread_mutex_unlock(&log->lock);

@@ -151,7 +151,7 @@ sj_status sj_database_backup(const char *from, const char *to, sj_copied *copied
     SJ_TRY(sj_part_make(to, part, error));
     sj_status status = copy_into(from, part, copied, error);
     if (status == SJ_OK && copied->moved_blocks != 0) {
-        status = sj_moved_blocks_take_in(part, copied, error);
+        status = sj_moved_blocks_import(part, copied, error);
     }
     if (status == SJ_OK) {
         status = sj_part_name(part, to, error);
@@ -184,7 +184,7 @@ sj_status sj_database_restore(const char *from, const char *to, bool accepts_dam
                               void *context, sj_copied *copied, sj_error *error)
 {
     char part[SJ_PART_BYTES];
-    const sj_verify_options options = {.only_look = true, .report = report, .context = context};
+    const sj_verify_options options = {.check_only = true, .report = report, .context = context};
     *copied = (sj_copied){0};
     SJ_TRY(sj_part_make(to, part, error));
     sj_status status = copy_into(from, part, copied, error);

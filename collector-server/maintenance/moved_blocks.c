@@ -7,15 +7,15 @@
 #include <sys/stat.h>
 
 /* One transaction, without a journal, because an incomplete copy is deleted. */
-typedef struct take_in {
+typedef struct block_import {
     sqlite3 *database;
     sj_block_files *files;
     sqlite3_stmt *next, *update;
     sj_copied *copied;
     sj_error *error;
-} take_in;
+} block_import;
 
-static sj_status fail_sql(const take_in *work)
+static sj_status fail_sql(const block_import *work)
 {
     const int result = sqlite3_errcode(work->database);
     const sj_status status = sj_database_status(result);
@@ -23,13 +23,13 @@ static sj_status fail_sql(const take_in *work)
                    "cannot take moved blocks into the copy: %s", sqlite3_errmsg(work->database));
 }
 
-static sj_status run(const take_in *work, const char *sql)
+static sj_status run(const block_import *work, const char *sql)
 {
     return sqlite3_exec(work->database, sql, NULL, NULL, NULL) == SQLITE_OK ? SJ_OK
                                                                             : fail_sql(work);
 }
 
-static sj_status open_copy(take_in *work, const char *path)
+static sj_status open_copy(block_import *work, const char *path)
 {
     static const char next_sql[] =
         "SELECT block_id, storage, data FROM blocks WHERE storage <> 'inline' AND block_id > ?1"
@@ -49,7 +49,7 @@ static sj_status open_copy(take_in *work, const char *path)
 }
 
 /* Reads the block of the current row of `next` and stores its bytes in the row. */
-static sj_status take_block(const take_in *work)
+static sj_status import_block(const block_import *work)
 {
     sj_slice bytes;
     sj_error why = {0};
@@ -71,7 +71,7 @@ static sj_status take_block(const take_in *work)
     return result == SQLITE_DONE ? SJ_OK : fail_sql(work);
 }
 
-static sj_status take_all(const take_in *work)
+static sj_status import_all(const block_import *work)
 {
     sj_status status = SJ_OK;
     int64_t passed = 0;
@@ -83,26 +83,26 @@ static sj_status take_all(const take_in *work)
             break;
         }
         passed = sqlite3_column_int64(work->next, 0);
-        status = take_block(work);
+        status = import_block(work);
         sqlite3_reset(work->next);
     }
     return status;
 }
 
-static sj_status forget_files(const take_in *work)
+static sj_status forget_files(const block_import *work)
 {
     return work->copied->missing_blocks == 0
                ? run(work, "DELETE FROM block_files; DELETE FROM block_places")
                : SJ_OK;
 }
 
-sj_status sj_moved_blocks_take_in(const char *path, sj_copied *copied, sj_error *error)
+sj_status sj_moved_blocks_import(const char *path, sj_copied *copied, sj_error *error)
 {
-    take_in work = {.copied = copied, .error = error};
+    block_import work = {.copied = copied, .error = error};
     struct stat about;
     sj_status status = open_copy(&work, path);
     if (status == SJ_OK) {
-        status = take_all(&work);
+        status = import_all(&work);
     }
     if (status == SJ_OK) {
         status = forget_files(&work);

@@ -11,7 +11,7 @@
  * in `copied->why`. These blocks keep referring to their file. Updates `copied->bytes`. No other
  * process may have opened the copy. Returns SJ_EFULL, SJ_EIO, SJ_ECORRUPT or SJ_ENOMEM. Blocking.
  */
-SJ_MUST_CHECK sj_status sj_moved_blocks_take_in(const char *path, sj_copied *copied,
-                                                sj_error *error);
+SJ_MUST_CHECK sj_status sj_moved_blocks_import(const char *path, sj_copied *copied,
+                                               sj_error *error);
 
 #endif

@@ -209,7 +209,7 @@ static bool follows(sqlite3_stmt *scan, const row_key *last, bool backwards)
     return order > 0;
 }
 
-static sj_status take_key(const table_reader *reader, sqlite3_stmt *scan, row_key *last)
+static sj_status dup_key(const table_reader *reader, sqlite3_stmt *scan, row_key *last)
 {
     free_key(last);
     for (int i = 0; i < reader->key_count; ++i) {
@@ -245,7 +245,7 @@ static sj_status read_range(table_reader *reader, key_range *range, bool backwar
         }
         status = save_row(reader, scan);
         if (status == SJ_OK) {
-            status = take_key(reader, scan, &last);
+            status = dup_key(reader, scan, &last);
         }
         if (status != SJ_OK) {
             break;

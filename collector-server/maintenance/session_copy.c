@@ -172,30 +172,39 @@ static bool append_value(sqlite3_str *values, const char *table, const char *col
     return true;
 }
 
-/* Copies the rows of one table that belong to the session, by session_id or stream_id. */
-static sj_status copy_table(const session_copy *copy, const char *table, bool by_session)
+/* The columns of a copied table, and their values. */
+typedef struct column_lists {
+    const char *table;
+    sqlite3_str *names, *values; /* each begins with ", " */
+} column_lists;
+
+static sj_status add_column(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *columns = NULL;
-    if (sqlite3_prepare_v2(copy->target,
-                           "SELECT name, pk = 1 AND type = 'INTEGER' AND (SELECT sum(pk > 0) FROM "
-                           "pragma_table_info(?1)) = 1 FROM pragma_table_info(?1)",
-                           -1, &columns, NULL) != SQLITE_OK) {
-        return fail_sql(copy, table);
+    const column_lists *lists = context;
+    const sj_session_copy_columns_row column = sj_read_session_copy_columns(row);
+    if (append_value(lists->values, lists->table, column.name, column.is_only_key != 0)) {
+        sqlite3_str_appendf(lists->names, ", \"%w\"", column.name);
     }
-    sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
-    sqlite3_str *names = sqlite3_str_new(NULL);
-    sqlite3_str *values = sqlite3_str_new(NULL);
-    while (sqlite3_step(columns) == SQLITE_ROW) {
-        const char *column = (const char *)sqlite3_column_text(columns, 0);
-        if (append_value(values, table, column, sqlite3_column_int(columns, 1) != 0)) {
-            sqlite3_str_appendf(names, ", \"%w\"", column);
-        }
+    return SJ_OK;
+}
+
+/* Copies the rows of one table that belong to the session, by session_id or stream_id. */
+static sj_status copy_table(void *context, sqlite3_stmt *row)
+{
+    const session_copy *copy = context;
+    const char *table = (const char *)sqlite3_column_text(row, 0);
+    const bool by_session = sqlite3_column_int(row, 1) != 0;
+    column_lists lists = {table, sqlite3_str_new(NULL), sqlite3_str_new(NULL)};
+    sj_status status =
+        sj_sql_each(copy->target, sj_session_copy_columns_sql,
+                    sj_bind_session_copy_columns(&(sj_session_copy_columns_binds){.table = table}),
+                    add_column, &lists, copy->error);
+    char *name_list = sqlite3_str_finish(lists.names);
+    char *value_list = sqlite3_str_finish(lists.values);
+    if (status == SJ_OK && (name_list == NULL || value_list == NULL)) {
+        status = SJ_ENOMEM;
     }
-    sqlite3_finalize(columns);
-    char *name_list = sqlite3_str_finish(names);
-    char *value_list = sqlite3_str_finish(values);
-    sj_status status = SJ_ENOMEM;
-    if (name_list != NULL && value_list != NULL) {
+    if (status == SJ_OK) {
         status = run_made(
             copy, table,
             sqlite3_mprintf("INSERT INTO main.\"%w\"(%s) SELECT %s FROM temp.moved AS m CROSS JOIN "
@@ -213,18 +222,8 @@ static sj_status copy_table(const session_copy *copy, const char *table, bool by
 /* Copies all tables of a session, in the order of their references. */
 static sj_status copy_tables(const session_copy *copy)
 {
-    sqlite3_stmt *tables = NULL;
-    if (sqlite3_prepare_v2(copy->target, sj_session_copy_tables_sql, -1, &tables, NULL) !=
-        SQLITE_OK) {
-        return fail_sql(copy, "tables");
-    }
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(tables) == SQLITE_ROW) {
-        status = copy_table(copy, (const char *)sqlite3_column_text(tables, 0),
-                            sqlite3_column_int(tables, 1) != 0);
-    }
-    sqlite3_finalize(tables);
-    return status;
+    return sj_sql_each(copy->target, sj_session_copy_tables_sql, (sj_sql_binds){0}, copy_table,
+                       (void *)(uintptr_t)copy, copy->error);
 }
 
 /* Fails unless the session is in the source, and not yet in the target. */

@@ -268,7 +268,7 @@ static size_t next_stop(row_builder *builder, size_t event, size_t gap, size_t e
 }
 
 /* Replays an event that needs special handling. */
-static bool run_odd(row_builder *builder, size_t event, size_t *ending, bool times)
+static bool run_rare_case(row_builder *builder, size_t event, size_t *ending, bool times)
 {
     const sj_block *block = builder->block;
     if (*ending < block->ending_count && block->endings[*ending].event == event) {
@@ -294,7 +294,7 @@ static sj_status replay(row_builder *builder, bool times)
         }
         const size_t stop = next_stop(builder, event, gap, ending);
         if (stop < event || !(stop > event ? run_any(builder, event, stop, times)
-                                           : run_odd(builder, event++, &ending, times))) {
+                                           : run_rare_case(builder, event++, &ending, times))) {
             return SJ_ECORRUPT;
         }
         event = stop > event ? stop : event;

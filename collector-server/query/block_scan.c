@@ -52,7 +52,7 @@ static const char modules_sql[] =
     "JOIN modules AS m ON m.module_id = s.module_id WHERE s.session_id = ?1 "
     "ORDER BY s.first_function";
 
-static sj_status take_decoder(sj_block_scan *scan)
+static sj_status claim_decoder(sj_block_scan *scan)
 {
     scan->decoder = scan->state->idle_decoder;
     scan->state->idle_decoder = NULL;
@@ -100,7 +100,7 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
     }
     return sj_block_files_new(state->database, "main", &scan->files) == SJ_OK &&
                    sj_block_files_new(state->database, "main", &scan->stack_files) == SJ_OK &&
-                   take_decoder(scan) == SJ_OK
+                   claim_decoder(scan) == SJ_OK
                ? SQLITE_OK
                : SQLITE_NOMEM;
 }
@@ -199,7 +199,7 @@ void sj_block_scan_close(sj_block_scan *scan)
     free(scan->outline_functions);
 }
 
-bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id)
+bool sj_scan_filter_matches(const sj_scan_filter *filter, int64_t function_id)
 {
     if (!filter->by_function) {
         return true;
@@ -496,7 +496,7 @@ static int map_dictionary(sj_block_scan *scan)
     }
     for (size_t i = 0; i < block->function_count; ++i) {
         scan->function_ids[i] = sj_scan_function_id(&scan->session, block->functions[i]);
-        scan->function_matches[i] = sj_scan_filter_takes(&scan->filter, scan->function_ids[i]);
+        scan->function_matches[i] = sj_scan_filter_matches(&scan->filter, scan->function_ids[i]);
     }
     return SQLITE_OK;
 }
@@ -568,7 +568,7 @@ static int load_block(sj_block_scan *scan)
         return SQLITE_ROW;
     }
     if (scan->takes_outlines && scan->session.min_duration != 0) {
-        const int taken = sj_scan_outline_take(scan);
+        const int taken = sj_scan_outline_use(scan);
         if (taken != SQLITE_NOTFOUND) {
             return taken == SQLITE_ROW ? use_dictionary(scan)
                                        : (taken == SQLITE_DONE ? SQLITE_OK : taken);
@@ -623,7 +623,7 @@ static void set_late(void *context, size_t position, const sj_deferred_exit *lea
     const uint32_t row = rows->open[position];
     rows->ends[row] = leave->end_ticks;
     rows->selves[row] = leave->self_ticks;
-    rows->lefts[row] = leave->left_ticks != 0 ? leave->left_ticks : rows->lefts[row];
+    rows->lefts[row] = leave->jumped_ticks != 0 ? leave->jumped_ticks : rows->lefts[row];
     rows->endings[row] = (uint8_t)leave->ending;
     rows->flags[row] = (uint8_t)((rows->flags[row] & SJ_CALL_UNTIMED) | leave->flags);
 }

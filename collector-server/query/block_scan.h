@@ -49,7 +49,7 @@ typedef struct sj_scan_filter {
 extern const sj_scan_filter sj_scan_everything;
 
 /* True if a function is wanted; 0 is never wanted. */
-bool sj_scan_filter_takes(const sj_scan_filter *filter, int64_t function_id);
+bool sj_scan_filter_matches(const sj_scan_filter *filter, int64_t function_id);
 
 typedef enum sj_scan_want {
     SJ_SCAN_STRUCTURE = SJ_WANT_STRUCTURE | SJ_WANT_TAIL_CALLS,

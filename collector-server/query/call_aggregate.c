@@ -391,7 +391,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
     return SQLITE_OK;
 }
 
-static const sqlite3_module aggregate_module = SJ_TABLE_METHODS(sj_table_take_arguments);
+static const sqlite3_module aggregate_module = SJ_TABLE_METHODS(sj_table_use_arguments);
 
 int sj_register_call_aggregate(sj_query_state *state)
 {

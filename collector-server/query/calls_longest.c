@@ -267,7 +267,7 @@ static void forget(sj_calls_longest *longest)
     longest->rest = NULL;
 }
 
-static int take_source(sj_calls_longest *longest, const sj_longest_source *source)
+static int copy_source(sj_calls_longest *longest, const sj_longest_source *source)
 {
     forget(longest);
     longest->source = *source;
@@ -293,7 +293,7 @@ static int take_source(sj_calls_longest *longest, const sj_longest_source *sourc
 
 int sj_calls_longest_start(sj_calls_longest *longest, const sj_longest_source *source)
 {
-    int result = take_source(longest, source);
+    int result = copy_source(longest, source);
     if (result != SQLITE_OK) {
         return result;
     }

@@ -33,7 +33,7 @@ static char operator_code(unsigned char op)
     }
 }
 
-static bool can_take(int column, char op)
+static bool can_decide(int column, char op)
 {
     switch (column) {
     case SJ_CALLS_CALL_ID:
@@ -149,7 +149,7 @@ static bool order_is_ours(sqlite3_index_info *info, bool one_stream, bool *group
 
 /* True if a constraint is an IN that one walk can decide. Only for functions, because other columns
  * lead to few blocks per value, and only without another constraint on them. */
-static bool takes_set(sqlite3_index_info *info, int place)
+static bool decides_set(sqlite3_index_info *info, int place)
 {
     for (int i = 0; i < info->nConstraint; ++i) {
         if (i != place && info->aConstraint[i].iColumn == SJ_CALLS_FUNCTION_ID &&
@@ -162,7 +162,7 @@ static bool takes_set(sqlite3_index_info *info, int place)
 }
 
 /* Uses OFFSET if this cursor decides every other condition and the order. */
-static void take_offset(sqlite3_index_info *info, bool ordered, char *plan, int *taken)
+static void use_offset(sqlite3_index_info *info, bool ordered, char *plan, int *taken)
 {
     int offset = -1;
     for (int i = 0; i < info->nConstraint; ++i) {
@@ -197,10 +197,10 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
     for (int i = 0; i < info->nConstraint; ++i) {
         char op = operator_code(info->aConstraint[i].op);
         const int column = info->aConstraint[i].iColumn;
-        if (!info->aConstraint[i].usable || op == '\0' || !can_take(column, op)) {
+        if (!info->aConstraint[i].usable || op == '\0' || !can_decide(column, op)) {
             continue;
         }
-        op = op == '=' && takes_set(info, i) ? '(' : op;
+        op = op == '=' && decides_set(info, i) ? '(' : op;
         plan[2 * taken] = (char)('a' + column);
         plan[2 * taken + 1] = op;
         info->aConstraintUsage[i].argvIndex = ++taken;
@@ -229,7 +229,7 @@ int sj_calls_plan(sj_query_state *state, sqlite3_index_info *info)
         info->idxNum |= SJ_CALLS_GROUPED | (distinct ? SJ_CALLS_DISTINCT : 0);
     }
     info->idxNum |= longest ? SJ_CALLS_LONGEST : 0;
-    take_offset(info, ordered, plan, &taken);
+    use_offset(info, ordered, plan, &taken);
     const double rows = fmax(sum.calls * left.rows, 1.0);
     info->estimatedRows = (sqlite3_int64)rows;
     /* In units of one step of SQLite: a block takes about a thousand. */
@@ -350,8 +350,8 @@ typedef struct upper_bounds {
 } upper_bounds;
 
 /* Uses one constraint; returns false if nothing matches it. */
-static bool take_constraint(int column, char op, int64_t bound, sj_scan_filter *filter,
-                            upper_bounds *upper)
+static bool apply_constraint(int column, char op, int64_t bound, sj_scan_filter *filter,
+                             upper_bounds *upper)
 {
     switch (column) {
     case SJ_CALLS_CALL_ID:
@@ -404,7 +404,7 @@ bool sj_calls_filter(const char *plan, int argc, sqlite3_value **argv, const sj_
             filter->functions = set->numbers;
             filter->function_count = set->count;
         } else if (op != '+' && (!integer_bound(argv[i], &op, &bound) ||
-                                 !take_constraint(plan[2 * i] - 'a', op, bound, filter, &upper))) {
+                                 !apply_constraint(plan[2 * i] - 'a', op, bound, filter, &upper))) {
             return false;
         }
     }

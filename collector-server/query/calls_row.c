@@ -40,7 +40,7 @@ static int64_t below_frame(sj_calls_row *at, uint32_t depth)
 {
     sj_stack_frame frame;
     while (depth > 0 && sj_block_scan_frame(at->scan, --depth, &frame) == SQLITE_OK) {
-        if (frame.left_ticks == 0) {
+        if (frame.jumped_ticks == 0) {
             return sj_calls_id(at, frame.call_index);
         }
     }

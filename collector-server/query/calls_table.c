@@ -418,7 +418,7 @@ static bool find_in_block(const held_block *held, int64_t id, size_t *row)
 }
 
 /* Reads a call from a held block. */
-static bool take_held(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
+static bool find_held(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     for (size_t i = 0; i < HELD_BLOCKS; ++i) {
         held_block *held = &cursor->held[i];
@@ -462,7 +462,7 @@ static int choose_place(calls_cursor *cursor, bool single, held_block **chosen)
 static int seek(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {
     cursor->in_block = true;
-    if (take_held(cursor, id, want, resolve)) {
+    if (find_held(cursor, id, want, resolve)) {
         return SQLITE_OK;
     }
     sj_scan_filter filter = sj_scan_everything;
@@ -503,7 +503,7 @@ static bool sought_matches(calls_cursor *cursor, const sj_scan_filter *filter)
         cursor->at.scan->stream_id > filter->last_stream || rows->depths[row] < filter->min_depth ||
         rows->depths[row] > filter->max_depth ||
         (filter->by_thread && cursor->at.scan->thread_id != filter->thread_id) ||
-        !sj_scan_filter_takes(filter, function == SJ_CALLS_NO_VALUE ? 0 : function) ||
+        !sj_scan_filter_matches(filter, function == SJ_CALLS_NO_VALUE ? 0 : function) ||
         !caller_matches(cursor, row, filter)) {
         return false;
     }

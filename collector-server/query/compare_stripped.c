@@ -48,7 +48,7 @@ static void close_search(build_search *search)
     sqlite3_finalize(search->is_loaded);
 }
 
-static bool look_for_build(build_search *search, const void *build_id, int size)
+static bool match_build(build_search *search, const void *build_id, int size)
 {
     bool is_loaded = false;
     sqlite3_bind_blob(search->is_loaded, 2, build_id, size, SQLITE_STATIC);
@@ -71,8 +71,8 @@ static bool has_build_of(build_search *search, int64_t function_id)
         if (search->known[place].module_id != module_id) {
             search->known[place].module_id = module_id;
             search->known[place].is_loaded =
-                look_for_build(search, sqlite3_column_blob(search->module_of, 1),
-                               sqlite3_column_bytes(search->module_of, 1));
+                match_build(search, sqlite3_column_blob(search->module_of, 1),
+                            sqlite3_column_bytes(search->module_of, 1));
         }
         is_loaded = search->known[place].is_loaded;
     }

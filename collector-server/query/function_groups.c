@@ -257,7 +257,7 @@ static inline int hold_batch(sj_function_groups *groups, size_t columns)
     return SQLITE_OK;
 }
 
-static int take_batch(sj_function_groups *groups)
+static int add_batch(sj_function_groups *groups)
 {
     const sj_group_batch *batch = &groups->batch;
     const int mapped = map_batch(groups);
@@ -326,7 +326,7 @@ static int read_all(sj_function_groups *groups)
     int result = groups->piece != NULL ? SQLITE_OK : SQLITE_NOMEM;
     while (result == SQLITE_OK &&
            (result = groups->give(groups->context, &groups->batch)) == SQLITE_ROW) {
-        result = take_batch(groups);
+        result = add_batch(groups);
     }
     return result == SQLITE_DONE ? order_lists(groups) : result;
 }
@@ -336,8 +336,8 @@ static int read_piece(sj_function_groups *groups)
 {
     const size_t rest = (size_t)(groups->end_of_piece - groups->at);
     const int64_t left = groups->run->bytes - groups->run_at;
-    const size_t room = PIECE_BYTES - rest;
-    const size_t wanted = left < (int64_t)room ? (size_t)left : room;
+    const size_t space = PIECE_BYTES - rest;
+    const size_t wanted = left < (int64_t)space ? (size_t)left : space;
     if (rest != 0) {
         memmove(groups->piece, groups->at, rest);
     }

@@ -97,7 +97,7 @@ static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
     const sqlite3_uint64 of_histogram =
         UINT64_C(1) << COLUMN_P50_NS | UINT64_C(1) << COLUMN_P90_NS | UINT64_C(1) << COLUMN_P99_NS |
         UINT64_C(1) << COLUMN_HISTOGRAM;
-    const int result = sj_table_take_arguments(base, info);
+    const int result = sj_table_use_arguments(base, info);
     info->idxNum |= (info->colUsed & of_histogram) != 0 ? WITH_HISTOGRAM : 0;
     return result;
 }
@@ -110,7 +110,7 @@ static int fail(group_cursor *cursor, const char *why)
 }
 
 /* Parses one key of the list: a name, or bucket:NANOSECONDS. */
-static bool take_key(sj_group_question *asked, const char *text, size_t length)
+static bool parse_key(sj_group_question *asked, const char *text, size_t length)
 {
     static const char bucket[] = "bucket:";
     if (length > sizeof(bucket) - 1 && memcmp(text, bucket, sizeof(bucket) - 1) == 0) {
@@ -128,12 +128,12 @@ static bool take_key(sj_group_question *asked, const char *text, size_t length)
     return false;
 }
 
-static bool take_keys(sj_group_question *asked, const char *text)
+static bool parse_keys(sj_group_question *asked, const char *text)
 {
     while (text != NULL && *text != '\0') {
         text += strspn(text, " ");
         const size_t length = strcspn(text, ", ");
-        if (!take_key(asked, text, length)) {
+        if (!parse_key(asked, text, length)) {
             return false;
         }
         text += length;
@@ -146,7 +146,7 @@ static bool take_keys(sj_group_question *asked, const char *text)
     return true;
 }
 
-static bool take_ending(const group_cursor *cursor, int *ending)
+static bool parse_ending(const group_cursor *cursor, int *ending)
 {
     static const char *const names[] = {"returned", "unwound", "open", "truncated"};
     *ending = SJ_ANY_ENDING;
@@ -205,7 +205,7 @@ static void make_value_filter(const group_cursor *cursor, sj_group_question *ask
 }
 
 /* Reads the arguments; NULL counts as not given. */
-static int take_arguments(group_cursor *cursor, int given, sqlite3_value **argv)
+static int read_arguments(group_cursor *cursor, int given, sqlite3_value **argv)
 {
     forget_arguments(cursor);
     for (int i = 0, next = 0; i < ARGUMENTS; ++i) {
@@ -224,11 +224,11 @@ static int take_arguments(group_cursor *cursor, int given, sqlite3_value **argv)
 static int make_question(group_cursor *cursor, sj_group_question *asked)
 {
     sqlite3_value *keys = cursor->given[ARGUMENT_KEYS];
-    if (!take_keys(asked, keys != NULL ? (const char *)sqlite3_value_text(keys) : NULL)) {
+    if (!parse_keys(asked, keys != NULL ? (const char *)sqlite3_value_text(keys) : NULL)) {
         return fail(cursor, "keys are a list of session, process, thread, stream, module, "
                             "function, caller, mark, depth and bucket:NANOSECONDS");
     }
-    if (!take_ending(cursor, &asked->ending)) {
+    if (!parse_ending(cursor, &asked->ending)) {
         return fail(cursor, "ended_as is returned, unwound, open or truncated");
     }
     make_filter(cursor, asked);
@@ -271,7 +271,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
     group_cursor *cursor = (group_cursor *)base;
     sj_group_question asked = {.histogram = (plan_number & WITH_HISTOGRAM) != 0};
     cursor->at = 0;
-    int result = take_arguments(cursor, plan_number & (WITH_HISTOGRAM - 1), argv);
+    int result = read_arguments(cursor, plan_number & (WITH_HISTOGRAM - 1), argv);
     if (result == SQLITE_OK) {
         result = make_question(cursor, &asked);
     }

@@ -158,7 +158,7 @@ static json_t *row_object(sqlite3_stmt *statement)
     return row;
 }
 
-sj_status sj_rows_take(sqlite3_stmt *statement, size_t limit, json_t **rows, bool *truncated,
+sj_status sj_rows_read(sqlite3_stmt *statement, size_t limit, json_t **rows, bool *truncated,
                        sj_error *error)
 {
     sj_status status = SJ_OK;
@@ -191,7 +191,7 @@ sj_status sj_rows_list(sqlite3_stmt *statement, size_t limit, json_t **list, sj_
 {
     json_t *rows = NULL;
     bool truncated = false;
-    SJ_TRY(sj_rows_take(statement, limit, &rows, &truncated, error));
+    SJ_TRY(sj_rows_read(statement, limit, &rows, &truncated, error));
     *list = json_pack("{s:o, s:b}", "items", rows, "truncated", truncated);
     return *list != NULL ? SJ_OK : sj_fail(error, SJ_ENOMEM, "out of memory");
 }

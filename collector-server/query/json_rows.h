@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Compiles a statement. The caller finalizes it or passes it to sj_rows_take. */
+/* Compiles a statement. The caller finalizes it or passes it to sj_rows_read. */
 SJ_MUST_CHECK sj_status sj_rows_prepare(sqlite3 *database, const char *sql,
                                         sqlite3_stmt **statement, sj_error *error);
 
@@ -24,10 +24,10 @@ json_t *sj_rows_plain_value(sqlite3_stmt *statement, int column);
  * Blobs become hexadecimal, bytes that are not UTF-8 become U+FFFD, columns `is_...` become
  * booleans. Reads at most `limit` rows; `*truncated` (NULL is allowed) says whether there were
  * more. Returns SJ_ETIMEDOUT if the request's deadline interrupted it. */
-SJ_MUST_CHECK sj_status sj_rows_take(sqlite3_stmt *statement, size_t limit, json_t **rows,
+SJ_MUST_CHECK sj_status sj_rows_read(sqlite3_stmt *statement, size_t limit, json_t **rows,
                                      bool *truncated, sj_error *error);
 
-/* Like sj_rows_take, but returns {"items": [...], "truncated": bool}. */
+/* Like sj_rows_read, but returns {"items": [...], "truncated": bool}. */
 SJ_MUST_CHECK sj_status sj_rows_list(sqlite3_stmt *statement, size_t limit, json_t **list,
                                      sj_error *error);
 

@@ -252,7 +252,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
     return SQLITE_OK;
 }
 
-static const sqlite3_module open_now_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+static const sqlite3_module open_now_methods = SJ_TABLE_METHODS(sj_table_use_arguments);
 
 #define OPEN_COLUMNS                                                                               \
     "stream_id INTEGER, call_id INTEGER, function_id INTEGER, depth INTEGER, start_ns INTEGER, "   \

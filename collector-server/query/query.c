@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-char *sj_query_take_warnings(sqlite3 *database)
+char *sj_query_read_warnings(sqlite3 *database)
 {
     sqlite3_stmt *statement = NULL;
     char *text = NULL;

@@ -50,7 +50,7 @@ SJ_MUST_CHECK sj_status sj_database_open_reader(const char *path, sqlite3 **data
 /* Returns one line per block that could not be read since the last call on this connection, or NULL
  * if there was none. A query continues past such a block, so its result lacks exactly the calls of
  * these blocks. Free it with sqlite3_free. */
-char *sj_query_take_warnings(sqlite3 *database);
+char *sj_query_read_warnings(sqlite3 *database);
 
 enum { SJ_DURATION_TEXT_BYTES = 32 };
 

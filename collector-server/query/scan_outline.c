@@ -69,7 +69,7 @@ static int fill_rows(sj_block_scan *scan, const outline_rows *outline)
     return SQLITE_ROW;
 }
 
-int sj_scan_outline_take(sj_block_scan *scan)
+int sj_scan_outline_use(sj_block_scan *scan)
 {
     outline_rows outline;
     if (scan->outline_functions == NULL) {

@@ -59,7 +59,7 @@ static json_t *watched_sessions(sqlite3 *database, const json_t *recorded)
         sqlite3_bind_int64(statement, 1, SJ_SESSION_CHANGES_NEWEST);
         sqlite3_bind_text(statement, 2, ids, -1, SQLITE_STATIC);
         sqlite3_bind_int64(statement, 3, SJ_SESSION_CHANGES_MAX);
-        if (sj_rows_take(statement, SJ_SESSION_CHANGES_MAX, &rows, NULL, NULL) != SJ_OK) {
+        if (sj_rows_read(statement, SJ_SESSION_CHANGES_MAX, &rows, NULL, NULL) != SJ_OK) {
             rows = NULL;
         }
     }

@@ -148,7 +148,7 @@ static bool refuse(sqlite3_context *context, const bounded_function *function, i
     return true;
 }
 
-static void answer(sqlite3_context *context, int count, sqlite3_value **values)
+static void run_builtin(sqlite3_context *context, int count, sqlite3_value **values)
 {
     bounded_function *function = sqlite3_user_data(context);
     if (count == 0 || refuse(context, function, count, values)) {
@@ -186,7 +186,7 @@ int sj_sql_bounds_register(sqlite3 *database, int64_t max_bytes)
         *function = (bounded_function){.kind = &kinds[i], .max_bytes = max_bytes};
         /* SQLite releases it, even if this fails. */
         result = sqlite3_create_function_v2(database, kinds[i].name, kinds[i].count, flags,
-                                            function, answer, NULL, NULL, release);
+                                            function, run_builtin, NULL, NULL, release);
     }
     return result;
 }

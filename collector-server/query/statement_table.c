@@ -143,7 +143,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
     return SQLITE_OK;
 }
 
-static const sqlite3_module statement_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+static const sqlite3_module statement_methods = SJ_TABLE_METHODS(sj_table_use_arguments);
 
 int sj_register_statements(sj_query_state *state)
 {

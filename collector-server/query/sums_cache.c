@@ -44,7 +44,7 @@ static void release(entry *held)
     }
 }
 
-static void take_out(sj_sums_cache *cache, entry *held)
+static void unlink_entry(sj_sums_cache *cache, entry *held)
 {
     *(held->newer != NULL ? &held->newer->older : &cache->newest) = held->older;
     *(held->older != NULL ? &held->older->newer : &cache->oldest) = held->newer;
@@ -65,7 +65,7 @@ static void drop(sj_sums_cache *cache, entry *held)
         place = &(*place)->next_in_bucket;
     }
     *place = held->next_in_bucket;
-    take_out(cache, held);
+    unlink_entry(cache, held);
     cache->bytes -= held->bytes;
     release(held);
 }
@@ -103,7 +103,7 @@ const sj_block_sums *sj_sums_cache_hold(sj_sums_cache *cache, const sj_block_pla
     pthread_mutex_lock(&cache->lock);
     entry *found = find(cache, place);
     if (found != NULL) {
-        take_out(cache, found);
+        unlink_entry(cache, found);
         put_in_front(cache, found);
         ++found->references;
     }
@@ -118,13 +118,13 @@ void sj_sums_cache_release(sj_sums_cache *cache, const sj_block_sums *sums)
     pthread_mutex_unlock(&cache->lock);
 }
 
-static void *copy(uint8_t **room, const void *items, size_t bytes)
+static void *copy(uint8_t **space, const void *items, size_t bytes)
 {
-    void *copied = *room;
+    void *copied = *space;
     if (bytes != 0) {
         memcpy(copied, items, bytes);
     }
-    *room += bytes;
+    *space += bytes;
     return copied;
 }
 
@@ -141,13 +141,13 @@ static entry *dup(const sj_block_sums *sums)
     if (made == NULL) {
         return NULL;
     }
-    uint8_t *room = (uint8_t *)(made + 1);
+    uint8_t *space = (uint8_t *)(made + 1);
     *made = (entry){.sums = *sums, .bytes = bytes, .references = 1};
-    made->sums.frames = copy(&room, sums->frames, frames);
-    made->sums.ends = copy(&room, sums->ends, ends);
-    made->sums.sums = copy(&room, sums->sums, of_functions);
-    made->sums.open = copy(&room, sums->open, open);
-    made->sums.functions = copy(&room, sums->functions, functions);
+    made->sums.frames = copy(&space, sums->frames, frames);
+    made->sums.ends = copy(&space, sums->ends, ends);
+    made->sums.sums = copy(&space, sums->sums, of_functions);
+    made->sums.open = copy(&space, sums->open, open);
+    made->sums.functions = copy(&space, sums->functions, functions);
     return made;
 }
 

@@ -53,7 +53,7 @@ int sj_table_disconnect(sqlite3_vtab *base)
     return SQLITE_OK;
 }
 
-int sj_table_take_arguments(sqlite3_vtab *base, sqlite3_index_info *info)
+int sj_table_use_arguments(sqlite3_vtab *base, sqlite3_index_info *info)
 {
     const sj_table_kind *kind = ((const sj_table *)base)->kind;
     int given = 0;

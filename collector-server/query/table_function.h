@@ -37,7 +37,7 @@ int sj_table_disconnect(sqlite3_vtab *base);
 
 /* Implements xBestIndex of a table function: bit i of idxNum says that argument i is given. xFilter
  * gets the given arguments in order. */
-int sj_table_take_arguments(sqlite3_vtab *base, sqlite3_index_info *info);
+int sj_table_use_arguments(sqlite3_vtab *base, sqlite3_index_info *info);
 
 /* Initializes the sqlite3_module of a file whose functions have the usual names. */
 #define SJ_TABLE_METHODS(best_index)                                                               \

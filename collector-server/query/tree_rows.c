@@ -64,8 +64,8 @@ uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id)
     return low < tree->count && tree->rows[low].path_id == path_id ? (uint32_t)low : 0;
 }
 
-uint32_t sj_tree_rows_take(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
-                           int64_t function_id)
+uint32_t sj_tree_rows_find_or_add(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
+                                  int64_t function_id)
 {
     const sj_hash_entry *known = sj_hash_map_find(&tree->places, (uint64_t)function_id, parent + 1);
     const uint32_t number = (uint32_t)tree->count;
@@ -127,7 +127,7 @@ bool sj_tree_rows_callees(const sj_tree_rows *tree, const sj_hash_map *functions
         const uint32_t caller = sj_tree_rows_find(tree, row->parent_id);
         const uint32_t parent = caller < i ? places[caller] : 0;
         if (parent != 0 || is_one_of(functions, row->function_id)) {
-            places[i] = sj_tree_rows_take(made, session_id, parent, row->function_id);
+            places[i] = sj_tree_rows_find_or_add(made, session_id, parent, row->function_id);
             whole = places[i] != 0 && add_sums(made, places[i], tree, (uint32_t)i, true);
         }
     }
@@ -160,7 +160,8 @@ bool sj_tree_rows_callers(const sj_tree_rows *tree, const sj_hash_map *functions
         uint32_t parent = 0;
         for (uint32_t above = i; whole && above != 0;
              above = sj_tree_rows_find(tree, tree->rows[above].parent_id)) {
-            parent = sj_tree_rows_take(made, session_id, parent, tree->rows[above].function_id);
+            parent =
+                sj_tree_rows_find_or_add(made, session_id, parent, tree->rows[above].function_id);
             whole = parent != 0 && add_sums(made, parent, tree, i, is_outermost);
             if (whole) {
                 made->rows[parent].rank = tree->rows[above].rank;

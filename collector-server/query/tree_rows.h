@@ -44,7 +44,7 @@ typedef struct sj_tree_row {
 typedef struct sj_tree_rows {
     sj_tree_row *rows;
     size_t count, capacity;
-    sj_hash_map places; /* function below a row: row; for rows made by sj_tree_rows_take */
+    sj_hash_map places; /* function below a row: row; for rows made by sj_tree_rows_find_or_add */
     sj_tree_cost *costs;
     size_t cost_count, cost_capacity;
 } sj_tree_rows;
@@ -67,8 +67,8 @@ uint32_t sj_tree_rows_find(const sj_tree_rows *tree, int64_t path_id);
 
 /* Returns the row of a function below `parent`, and adds it if it is new. Returns 0 if out of
  * memory, or if there are too many paths. */
-uint32_t sj_tree_rows_take(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
-                           int64_t function_id);
+uint32_t sj_tree_rows_find_or_add(sj_tree_rows *tree, int64_t session_id, uint32_t parent,
+                                  int64_t function_id);
 
 /* sj_tree_rows_callees makes the tree of what the functions of a set call; its roots are their
  * outermost calls. sj_tree_rows_callers makes the tree of their callers. Its roots are the

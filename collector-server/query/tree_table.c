@@ -173,7 +173,8 @@ typedef struct frame_stack {
 static bool push_frame(tree_cursor *cursor, frame_stack *open, int64_t call_id, int64_t function_id)
 {
     const uint32_t parent = open->depth > 0 ? open->frames[open->depth - 1].row : 0;
-    const uint32_t row = sj_tree_rows_take(&cursor->tree, cursor->session_id, parent, function_id);
+    const uint32_t row =
+        sj_tree_rows_find_or_add(&cursor->tree, cursor->session_id, parent, function_id);
     if (row == 0 || sj_array_reserve(&open->frames, &open->capacity, open->depth, 1,
                                      sizeof(*open->frames)) != SJ_OK) {
         return false;
@@ -556,7 +557,7 @@ static int give_rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *rowid)
     return SQLITE_OK;
 }
 
-static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_take_arguments);
+static const sqlite3_module tree_methods = SJ_TABLE_METHODS(sj_table_use_arguments);
 
 int sj_register_trees(sj_query_state *state)
 {

@@ -55,8 +55,8 @@ static int find_frame(const window_walk *walk, uint32_t depth, uint32_t *path)
         if (result != SQLITE_OK && result != SQLITE_NOTFOUND) {
             return result;
         }
-        paths[known] = sj_tree_rows_take(walk->tree, walk->session_id,
-                                         known > 0 ? paths[known - 1] : 0, function_id);
+        paths[known] = sj_tree_rows_find_or_add(walk->tree, walk->session_id,
+                                                known > 0 ? paths[known - 1] : 0, function_id);
         if (paths[known] == 0) {
             return SQLITE_NOMEM;
         }
@@ -78,7 +78,7 @@ static int find_caller(const window_walk *walk, size_t row, uint32_t *path)
 }
 
 /* Finds the path of a row whose caller's path is known. */
-static int take_path(const window_walk *walk, uint32_t row)
+static int set_path(const window_walk *walk, uint32_t row)
 {
     const sj_block_scan *scan = &walk->window->scan;
     uint32_t caller = 0;
@@ -87,8 +87,8 @@ static int take_path(const window_walk *walk, uint32_t row)
         return result;
     }
     uint32_t *path = &walk->window->row_paths[row];
-    *path = sj_tree_rows_take(walk->tree, walk->session_id, caller,
-                              scan->function_ids[scan->rows.symbols[row]]);
+    *path = sj_tree_rows_find_or_add(walk->tree, walk->session_id, caller,
+                                     scan->function_ids[scan->rows.symbols[row]]);
     return *path != 0 ? SQLITE_OK : SQLITE_NOMEM;
 }
 
@@ -106,7 +106,7 @@ static int find_path(const window_walk *walk, uint32_t row)
     }
     int result = SQLITE_OK;
     for (row = outermost; row != SJ_ROW_NO_PARENT && result == SQLITE_OK; row = callees[row]) {
-        result = take_path(walk, row);
+        result = set_path(walk, row);
     }
     return result;
 }

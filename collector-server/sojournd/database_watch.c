@@ -28,7 +28,7 @@ sj_status sj_database_watch_open(const char *path, sj_database_watch **watch, sj
         status = sj_fail(error, SJ_EIO, "cannot look at %s", path);
     }
     if (status == SJ_OK) {
-        status = sj_file_watch_look(&made->file, made->database, path, error);
+        status = sj_file_watch_check(&made->file, made->database, path, error);
     }
     if (status != SJ_OK) {
         sj_database_watch_close(made);
@@ -47,7 +47,7 @@ void sj_database_watch_close(sj_database_watch *watch)
     }
 }
 
-sj_status sj_database_watch_look(sj_database_watch *watch, sj_error *error)
+sj_status sj_database_watch_check(sj_database_watch *watch, sj_error *error)
 {
     struct stat now;
     if (stat(watch->path, &now) != 0 || now.st_ino != watch->about.st_ino ||
@@ -55,7 +55,7 @@ sj_status sj_database_watch_look(sj_database_watch *watch, sj_error *error)
         return sj_fail(error, SJ_EIO, "%s was removed or replaced while it was open", watch->path);
     }
     pthread_mutex_lock(&watch->lock);
-    const sj_status status = sj_file_watch_look(&watch->file, watch->database, watch->path, error);
+    const sj_status status = sj_file_watch_check(&watch->file, watch->database, watch->path, error);
     pthread_mutex_unlock(&watch->lock);
     return status;
 }

@@ -15,6 +15,6 @@ void sj_database_watch_close(sj_database_watch *watch);
 
 /* Checks the file. Thread-safe. Does not block. Returns SJ_EIO if the file was removed, replaced or
  * overwritten; the message says what to do. */
-SJ_MUST_CHECK sj_status sj_database_watch_look(sj_database_watch *watch, sj_error *error);
+SJ_MUST_CHECK sj_status sj_database_watch_check(sj_database_watch *watch, sj_error *error);
 
 #endif

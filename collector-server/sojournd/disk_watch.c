@@ -11,12 +11,12 @@ uint64_t sj_disk_free_bytes(const char *path)
     return statvfs(path, &disk) == 0 ? (uint64_t)disk.f_bavail * disk.f_frsize : UINT64_MAX;
 }
 
-int sj_disk_watch_look(sj_disk_watch *watch, uint64_t free_bytes, char *text, size_t capacity)
+int sj_disk_watch_check(sj_disk_watch *watch, uint64_t free_bytes, char *text, size_t capacity)
 {
     const uint64_t reserve = watch->reserve_bytes;
     const sj_disk_state state = free_bytes < reserve                    ? SJ_DISK_FULL
                                 : free_bytes / SHORT_RESERVES < reserve ? SJ_DISK_SHORT
-                                                                        : SJ_DISK_ROOMY;
+                                                                        : SJ_DISK_FREE;
     const unsigned long long megabytes = free_bytes / MEGABYTE;
     const unsigned long long limit = reserve / MEGABYTE;
     if (state == watch->state) {

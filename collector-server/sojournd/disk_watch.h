@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef enum sj_disk_state { SJ_DISK_ROOMY, SJ_DISK_SHORT, SJ_DISK_FULL } sj_disk_state;
+typedef enum sj_disk_state { SJ_DISK_FREE, SJ_DISK_SHORT, SJ_DISK_FULL } sj_disk_state;
 
 typedef struct sj_disk_watch {
     const char *path;       /* a file on the disk; borrowed */
@@ -19,6 +19,6 @@ uint64_t sj_disk_free_bytes(const char *path);
 
 /* Writes a message to `text` if the state differs from the last reported one. Returns true if it
  * did. The disk is short below four times the reserve, and full below the reserve. */
-int sj_disk_watch_look(sj_disk_watch *watch, uint64_t free_bytes, char *text, size_t capacity);
+int sj_disk_watch_check(sj_disk_watch *watch, uint64_t free_bytes, char *text, size_t capacity);
 
 #endif

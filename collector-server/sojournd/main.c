@@ -13,6 +13,7 @@
 #include "collector-server/sojournd/disk_watch.h"
 #include "collector-server/sojournd/retainer.h"
 #include "collector-server/store/store.h"
+#include "proto/base/config_file.h"
 #include "proto/base/log.h"
 #include "proto/base/units.h"
 
@@ -48,6 +49,7 @@ typedef struct server_options {
     unsigned lost_after_s;
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* devices that never enrolled may send sessions */
+    bool is_config_printed;     /* print the options as a configuration file, and end */
     sj_forward_options forward; /* forwards sessions, unless its `url` is NULL */
 } server_options;
 
@@ -80,6 +82,9 @@ static void print_help(void)
         "  --forward-password FILE   the first line is the password there\n"
         "  --forward-ca FILE certificates that https:// trusts (PEM)\n"
         "  --forward-tables NAME,...   only these tables, as call_paths,marks (default: all)\n"
+        "  --config FILE     read options from a file, one a line: NAME = VALUE; those of the\n"
+        "                    command line come after them\n"
+        "  --print-config    print all options in that form, and end\n"
         "  --help            this text\n"
         "  --version         the version\n\n"
         "Examples:\n"
@@ -89,13 +94,18 @@ static void print_help(void)
         default_url, default_database);
 }
 
+/* All arguments: lines of a configuration file, and the command line. */
+static sj_config_file config;
+
 static int usage_error(const char *problem, const char *argument)
 {
-    fprintf(stderr, "sojournd: %s: %s\nTry \"sojournd --help\".\n", argument, problem);
+    char place[PATH_MAX];
+    sj_config_file_place(&config, optind - 1, place, sizeof(place));
+    fprintf(stderr, "sojournd: %s%s: %s\nTry \"sojournd --help\".\n", place, argument, problem);
     return SJ_EXIT_USAGE;
 }
 
-static int take_rule(server_options *options)
+static int parse_rule(server_options *options)
 {
     sj_error error = {0};
     if (options->rule_count == RULES_MAX) {
@@ -126,7 +136,7 @@ static int read_seconds(unsigned *seconds)
 }
 
 /* Handles an option. Returns -1 to continue, else the exit code. */
-static int take_option(server_options *options, int option, const char *word)
+static int parse_option(server_options *options, int option, const char *word)
 {
     switch (option) {
     case 'l':
@@ -152,7 +162,7 @@ static int take_option(server_options *options, int option, const char *word)
     case 'f':
         return read_bytes(&options->reserve_bytes);
     case 'r':
-        return take_rule(options);
+        return parse_rule(options);
     case 'e':
         return read_seconds(&options->retain_period_s);
     case 'L':
@@ -175,6 +185,9 @@ static int take_option(server_options *options, int option, const char *word)
     case 'T':
         options->forward.tables = optarg;
         return -1;
+    case 'p':
+        options->is_config_printed = true;
+        return -1;
     case 'h':
         print_help();
         return SJ_EXIT_OK;
@@ -186,40 +199,49 @@ static int take_option(server_options *options, int option, const char *word)
     }
 }
 
-static int parse_options(int argc, char **argv, server_options *options)
+static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
+                                             {"database", required_argument, NULL, 'd'},
+                                             {"http", required_argument, NULL, 'w'},
+                                             {"max-bytes", required_argument, NULL, 'm'},
+                                             {"reserve-bytes", required_argument, NULL, 'f'},
+                                             {"retain", required_argument, NULL, 'r'},
+                                             {"retain-every", required_argument, NULL, 'e'},
+                                             {"lost-after", required_argument, NULL, 'L'},
+                                             {"tls", required_argument, NULL, 't'},
+                                             {"open", no_argument, NULL, 'o'},
+                                             {"forward", required_argument, NULL, 'F'},
+                                             {"forward-db", required_argument, NULL, 'D'},
+                                             {"forward-user", required_argument, NULL, 'U'},
+                                             {"forward-password", required_argument, NULL, 'P'},
+                                             {"forward-ca", required_argument, NULL, 'C'},
+                                             {"forward-tables", required_argument, NULL, 'T'},
+                                             {"config", required_argument, NULL, 'c'},
+                                             {"print-config", no_argument, NULL, 'p'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {"version", no_argument, NULL, 'v'},
+                                             {NULL, 0, NULL, 0}};
+
+/* Parses the arguments, of which the first ones may be lines of a configuration file. Returns -1 to
+ * continue, else the exit code. */
+static int parse_options(server_options *options)
 {
-    static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
-                                                 {"database", required_argument, NULL, 'd'},
-                                                 {"http", required_argument, NULL, 'w'},
-                                                 {"max-bytes", required_argument, NULL, 'm'},
-                                                 {"reserve-bytes", required_argument, NULL, 'f'},
-                                                 {"retain", required_argument, NULL, 'r'},
-                                                 {"retain-every", required_argument, NULL, 'e'},
-                                                 {"lost-after", required_argument, NULL, 'L'},
-                                                 {"tls", required_argument, NULL, 't'},
-                                                 {"open", no_argument, NULL, 'o'},
-                                                 {"forward", required_argument, NULL, 'F'},
-                                                 {"forward-db", required_argument, NULL, 'D'},
-                                                 {"forward-user", required_argument, NULL, 'U'},
-                                                 {"forward-password", required_argument, NULL, 'P'},
-                                                 {"forward-ca", required_argument, NULL, 'C'},
-                                                 {"forward-tables", required_argument, NULL, 'T'},
-                                                 {"help", no_argument, NULL, 'h'},
-                                                 {"version", no_argument, NULL, 'v'},
-                                                 {NULL, 0, NULL, 0}};
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        const int code = take_option(options, option, argv[optind - 1]);
+    while ((option = getopt_long(config.argc, config.argv, ":", long_options, NULL)) != -1) {
+        const int code = parse_option(options, option, config.argv[optind - 1]);
         if (code >= 0) {
             return code;
         }
     }
-    if (optind != argc) {
-        return usage_error("unexpected argument", argv[optind]);
+    if (optind != config.argc) {
+        return usage_error("unexpected argument", config.argv[optind]);
     }
     if (options->url_count == 0) {
         options->urls[options->url_count++] = default_url;
+    }
+    if (options->is_config_printed) {
+        sj_config_file_print(&config, long_options, stdout);
+        return SJ_EXIT_OK;
     }
     return -1;
 }
@@ -306,8 +328,8 @@ static sj_database_watch *database_watch;
 
 static sj_status check_ingest(void *context, sj_error *error)
 {
-    return sj_database_watch_look(database_watch, error) == SJ_OK ? sj_ingest_check(context, error)
-                                                                  : SJ_EAGAIN;
+    return sj_database_watch_check(database_watch, error) == SJ_OK ? sj_ingest_check(context, error)
+                                                                   : SJ_EAGAIN;
 }
 
 /* Parses --http ADDRESS:PORT. */
@@ -358,10 +380,10 @@ static sj_status start_http(const server_options *server, sj_ingest *ingest, sj_
 }
 
 /* Logs once why the database's file cannot be written. */
-static void look_at_database(bool *is_said)
+static void check_database(bool *is_said)
 {
     sj_error error = {0};
-    if (sj_database_watch_look(database_watch, &error) == SJ_OK) {
+    if (sj_database_watch_check(database_watch, &error) == SJ_OK) {
         *is_said = false;
     } else if (!*is_said) {
         sj_log(SJ_LOG_ERROR, "database", "%s", error.text);
@@ -385,10 +407,10 @@ static void wait_for_end(const server_options *options, const sj_http *http,
         sj_log(SJ_LOG_INFO, "serving", "dashboard at %s", sj_http_url(http));
     }
     do {
-        if (sj_disk_watch_look(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
-            sj_log(disk.state == SJ_DISK_ROOMY ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
+        if (sj_disk_watch_check(&disk, sj_disk_free_bytes(disk.path), said, sizeof(said))) {
+            sj_log(disk.state == SJ_DISK_FREE ? SJ_LOG_INFO : SJ_LOG_WARN, "disk", "%s", said);
         }
-        look_at_database(&is_database_said);
+        check_database(&is_database_said);
         signal_number = sigtimedwait(signals, NULL, &period);
     } while (signal_number < 0);
     sj_log(SJ_LOG_INFO, "ending", "%s: storing what was received",
@@ -446,21 +468,22 @@ static void log_complaint(void *context, const char *line)
     sj_log(SJ_LOG_WARN, "dropped", "%s", line);
 }
 
-static sj_status start_ingest(server *rooms, const server_options *options, sj_error *error)
+static sj_status start_ingest(server *components, const server_options *options, sj_error *error)
 {
     sj_ingest_options ingest = {.urls = options->urls,
                                 .url_count = options->url_count,
-                                .gate = sj_fleet_service_gate(rooms->fleet),
+                                .gate = sj_fleet_service_gate(components->fleet),
                                 .complain = log_complaint};
     if (needs_tls(options)) {
         SJ_TRY(load_identity(options, error));
         ingest.certificate = identity.certificate;
         ingest.key = identity.key;
     }
-    return sj_ingest_start(rooms->store, &ingest, &rooms->ingest, error);
+    return sj_ingest_start(components->store, &ingest, &components->ingest, error);
 }
 
-static sj_status start_rooms(server *rooms, const server_options *options, sj_error *error)
+static sj_status start_components(server *components, const server_options *options,
+                                  sj_error *error)
 {
     const sj_store_options store = {.path = options->database,
                                     .create = true,
@@ -470,43 +493,43 @@ static sj_status start_rooms(server *rooms, const server_options *options, sj_er
                                     .lost_after_s = options->lost_after_s};
     const sj_fleet_service_options fleet = {.database = options->database,
                                             .requires_tokens = requires_tokens(options)};
-    SJ_TRY(sj_store_open(&store, &rooms->store, error));
+    SJ_TRY(sj_store_open(&store, &components->store, error));
     SJ_TRY(sj_database_watch_open(options->database, &database_watch, error));
-    SJ_TRY(sj_fleet_service_start(&fleet, &rooms->fleet, error));
-    SJ_TRY(start_ingest(rooms, options, error));
+    SJ_TRY(sj_fleet_service_start(&fleet, &components->fleet, error));
+    SJ_TRY(start_ingest(components, options, error));
     SJ_TRY(sj_retainer_start(options->database, options->rules, options->rule_count,
-                             options->retain_period_s, &rooms->retainer, error));
-    SJ_TRY(sj_export_jobs_start(options->database, &rooms->files, error));
+                             options->retain_period_s, &components->retainer, error));
+    SJ_TRY(sj_export_jobs_start(options->database, &components->files, error));
     if (options->forward.url != NULL) {
         SJ_TRY(sj_forward_thread_start(options->database, &sj_forward_clickhouse, &options->forward,
-                                       &rooms->forward, error));
+                                       &components->forward, error));
     }
-    return start_http(options, rooms->ingest, &rooms->http, error);
+    return start_http(options, components->ingest, &components->http, error);
 }
 
 static int serve(const server_options *options, const sigset_t *signals)
 {
-    server rooms = {0};
+    server components = {0};
     sj_ingest_counters counters = {0};
     sj_error error = {0};
-    const sj_status status = start_rooms(&rooms, options, &error);
+    const sj_status status = start_components(&components, options, &error);
     if (status == SJ_OK) {
-        wait_for_end(options, rooms.http, signals);
+        wait_for_end(options, components.http, signals);
     } else {
         fprintf(stderr, "sojournd: %s\n", error.text);
     }
-    sj_http_stop(rooms.http);
-    sj_forward_thread_stop(rooms.forward);
-    sj_export_jobs_stop(rooms.files);
-    sj_retainer_stop(rooms.retainer);
-    sj_fleet_service_stop(rooms.fleet);
-    if (rooms.ingest != NULL) {
-        sj_ingest_get_counters(rooms.ingest, &counters);
-        sj_ingest_stop(rooms.ingest);
+    sj_http_stop(components.http);
+    sj_forward_thread_stop(components.forward);
+    sj_export_jobs_stop(components.files);
+    sj_retainer_stop(components.retainer);
+    sj_fleet_service_stop(components.fleet);
+    if (components.ingest != NULL) {
+        sj_ingest_get_counters(components.ingest, &counters);
+        sj_ingest_stop(components.ingest);
     }
-    sj_fleet_service_free(rooms.fleet);
+    sj_fleet_service_free(components.fleet);
     sj_database_watch_close(database_watch);
-    sj_store_close(rooms.store);
+    sj_store_close(components.store);
     if (status == SJ_OK) {
         sj_log(
             SJ_LOG_INFO, "ended",
@@ -518,18 +541,10 @@ static int serve(const server_options *options, const sigset_t *signals)
     return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }
 
-int main(int argc, char **argv)
+/* Collects until a signal. Returns the exit code. */
+static int run(const server_options *options)
 {
-    server_options options = {.database = default_database,
-                              .retain_period_s = 60,
-                              .lost_after_s = 86400,
-                              .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sigset_t signals;
-    sj_question_worker_main(argc, argv);
-    const int code = parse_options(argc, argv, &options);
-    if (code >= 0) {
-        return code;
-    }
     sj_log_open("sojournd");
     /* Blocked before any thread starts, so that only this thread handles these signals. */
     sigemptyset(&signals);
@@ -540,5 +555,26 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is handled like a full disk */
     /* Only the collector's user may read the files, whatever the shell's umask is. */
     umask(0077);
-    return serve(&options, &signals);
+    return serve(options, &signals);
+}
+
+int main(int argc, char **argv)
+{
+    server_options options = {.database = default_database,
+                              .retain_period_s = 60,
+                              .lost_after_s = 86400,
+                              .reserve_bytes = DEFAULT_RESERVE_BYTES};
+    sj_error error = {0};
+    sj_question_worker_main(argc, argv);
+    if (sj_config_file_read(argc, argv, &config, &error) != SJ_OK) {
+        fprintf(stderr, "sojournd: %s\n", error.text);
+        sj_config_file_deinit(&config);
+        return SJ_EXIT_USAGE;
+    }
+    int code = parse_options(&options);
+    if (code < 0) {
+        code = run(&options);
+    }
+    sj_config_file_deinit(&config);
+    return code;
 }

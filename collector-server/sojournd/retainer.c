@@ -21,7 +21,7 @@ struct sj_retainer {
     bool stopping;
 };
 
-static bool go_on(void *held, int64_t session_id, int64_t bytes)
+static bool may_continue(void *held, int64_t session_id, int64_t bytes)
 {
     sj_retainer *retainer = held;
     pthread_mutex_lock(&retainer->lock);
@@ -45,8 +45,8 @@ static void apply_all(sj_retainer *retainer)
     for (size_t i = 0; i < retainer->rule_count; ++i) {
         int64_t removed;
         error = (sj_error){0};
-        if (sj_retention_apply(retainer->database, &retainer->rules[i], go_on, retainer, &removed,
-                               &error) != SJ_OK) {
+        if (sj_retention_apply(retainer->database, &retainer->rules[i], may_continue, retainer,
+                               &removed, &error) != SJ_OK) {
             sj_log(SJ_LOG_ERROR, "retention", "%s", error.text);
         }
     }

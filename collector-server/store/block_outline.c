@@ -57,11 +57,11 @@ static void write_calls(sj_writer *writer, const sj_outline *outline, const sj_b
             sj_write_varint(writer, 0);
             continue;
         }
-        const uint32_t odd = call->ending + (call->flags << ENDING_BITS);
+        const uint32_t ending_bits = call->ending + (call->flags << ENDING_BITS);
         sj_write_varint(writer, (call->duration_ticks - outline->floor_ticks) / unit);
-        sj_write_varint(writer, call->self_ticks / unit * 2 + (odd != 0));
-        if (odd != 0) {
-            sj_write_u8(writer, (uint8_t)odd);
+        sj_write_varint(writer, call->self_ticks / unit * 2 + (ending_bits != 0));
+        if (ending_bits != 0) {
+            sj_write_u8(writer, (uint8_t)ending_bits);
         }
     }
 }
@@ -99,9 +99,9 @@ static void read_end(sj_reader *reader, uint64_t unit, uint64_t floor_ticks, sj_
     const uint64_t self = sj_read_varint(reader);
     call->duration_ticks = floor_ticks + over * unit;
     call->self_ticks = self / 2 * unit;
-    const uint32_t odd = (self & 1) != 0 ? sj_read_u8(reader) : 0;
-    call->ending = odd & ((1u << ENDING_BITS) - 1u);
-    call->flags = odd >> ENDING_BITS;
+    const uint32_t ending_bits = (self & 1) != 0 ? sj_read_u8(reader) : 0;
+    call->ending = ending_bits & ((1u << ENDING_BITS) - 1u);
+    call->flags = ending_bits >> ENDING_BITS;
 }
 
 sj_status sj_block_outline_read_calls(sj_slice bytes, uint64_t first_call, uint64_t first_ticks,

@@ -16,7 +16,7 @@ static sj_status open_file(const char *name, sj_database_lock *lock)
     return result == SQLITE_OK ? SJ_OK : result == SQLITE_NOMEM ? SJ_ENOMEM : SJ_EIO;
 }
 
-sj_status sj_database_lock_take(const char *name, sj_database_lock *lock)
+sj_status sj_database_lock_acquire(const char *name, sj_database_lock *lock)
 {
     *lock = (sj_database_lock){.file = NULL};
     SJ_TRY(open_file(name, lock));
@@ -45,7 +45,7 @@ sj_status sj_database_check_unused(const char *path, sj_error *error)
     if (realpath(path, name) == NULL) {
         return SJ_OK;
     }
-    const sj_status status = sj_database_lock_take(name, &lock);
+    const sj_status status = sj_database_lock_acquire(name, &lock);
     sj_database_lock_release(&lock);
     return status != SJ_EAGAIN
                ? SJ_OK

@@ -17,7 +17,7 @@ typedef struct sj_database_lock {
  * with a log, or is writing to it. Returns SJ_EIO if that cannot be found out, as for a file that
  * may not be written, and SJ_ENOMEM. The caller frees `*lock` with sj_database_lock_release, also
  * after an error. Thread-safe. Does not wait. */
-SJ_MUST_CHECK sj_status sj_database_lock_take(const char *name, sj_database_lock *lock);
+SJ_MUST_CHECK sj_status sj_database_lock_acquire(const char *name, sj_database_lock *lock);
 void sj_database_lock_release(sj_database_lock *lock);
 
 /* Returns SJ_EAGAIN if a process has the database `path` open with a log; the sentence says to end

@@ -3,7 +3,7 @@
 static uint64_t version_of(const sj_deferred_exit *leaves, size_t count)
 {
     for (size_t i = 0; i < count; ++i) {
-        if (leaves[i].left_ticks != 0) {
+        if (leaves[i].jumped_ticks != 0) {
             return SJ_DEFERRED_EXITS_TAIL_CALLS;
         }
     }
@@ -22,7 +22,7 @@ sj_status sj_deferred_exits_encode(const sj_deferred_exit *leaves, size_t count,
     for (size_t i = 0; i < count; ++i) {
         const sj_deferred_exit *leave = &leaves[i];
         if (leave->end_ticks < first_ticks || (i > 0 && leave->call_index <= previous) ||
-            leave->left_ticks > leave->end_ticks) {
+            leave->jumped_ticks > leave->end_ticks) {
             return SJ_EINVAL;
         }
         sj_write_varint(&writer, leave->call_index - previous);
@@ -31,8 +31,8 @@ sj_status sj_deferred_exits_encode(const sj_deferred_exit *leaves, size_t count,
         sj_write_u8(&writer, (uint8_t)leave->ending);
         sj_write_u8(&writer, (uint8_t)leave->flags);
         if (version == SJ_DEFERRED_EXITS_TAIL_CALLS) {
-            sj_write_varint(&writer,
-                            leave->left_ticks != 0 ? 1 + leave->end_ticks - leave->left_ticks : 0);
+            sj_write_varint(
+                &writer, leave->jumped_ticks != 0 ? 1 + leave->end_ticks - leave->jumped_ticks : 0);
         }
         previous = leave->call_index;
     }
@@ -70,6 +70,6 @@ sj_status sj_deferred_exits_next(sj_deferred_exits_reader *reader, sj_deferred_e
     leave->flags = sj_read_u8(&reader->reader);
     const uint64_t since =
         reader->version == SJ_DEFERRED_EXITS_TAIL_CALLS ? sj_read_varint(&reader->reader) : 0;
-    leave->left_ticks = since != 0 ? leave->end_ticks - (since - 1) : 0;
+    leave->jumped_ticks = since != 0 ? leave->end_ticks - (since - 1) : 0;
     return reader->reader.bad ? SJ_ECORRUPT : SJ_OK;
 }

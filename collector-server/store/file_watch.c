@@ -18,7 +18,7 @@ enum {
     APPLICATION_ID = 68
 };
 
-static int take_mode(void *context, int count, char **values, char **names)
+static int read_mode(void *context, int count, char **values, char **names)
 {
     (void)count;
     (void)names;
@@ -32,7 +32,7 @@ static bool has_log(sqlite3 *database)
     bool is_wal = false;
     return sqlite3_exec(database, "SELECT 1 FROM sqlite_schema LIMIT 1", NULL, NULL, NULL) ==
                SQLITE_OK &&
-           sqlite3_exec(database, "PRAGMA journal_mode", take_mode, &is_wal, NULL) == SQLITE_OK &&
+           sqlite3_exec(database, "PRAGMA journal_mode", read_mode, &is_wal, NULL) == SQLITE_OK &&
            is_wal;
 }
 
@@ -93,8 +93,8 @@ static bool is_consistent(const sj_file_watch *before, const sj_file_watch *afte
                      memcmp(before->header, after->header, sizeof(before->header)) == 0;
 }
 
-sj_status sj_file_watch_look(sj_file_watch *watch, sqlite3 *database, const char *path,
-                             sj_error *error)
+sj_status sj_file_watch_check(sj_file_watch *watch, sqlite3 *database, const char *path,
+                              sj_error *error)
 {
     sqlite3_file *file = NULL;
     sj_file_watch found = {.is_known = true};

@@ -26,7 +26,7 @@ typedef struct sj_file_watch {
  * watch only remembers. Does nothing for databases without a write-ahead log, and while a
  * checkpoint is running. Does not block. Returns SJ_EIO if the file was overwritten, now and in all
  * later calls. The sentence names `path` and says what to do. */
-SJ_MUST_CHECK sj_status sj_file_watch_look(sj_file_watch *watch, sqlite3 *database,
-                                           const char *path, sj_error *error);
+SJ_MUST_CHECK sj_status sj_file_watch_check(sj_file_watch *watch, sqlite3 *database,
+                                            const char *path, sj_error *error);
 
 #endif

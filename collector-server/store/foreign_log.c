@@ -177,7 +177,7 @@ bool sj_foreign_log_exists(const char *path)
         return false;
     }
     const bool found =
-        sj_database_lock_take(name, &lock) == SJ_OK && is_foreign(name, log_name, lock.file);
+        sj_database_lock_acquire(name, &lock) == SJ_OK && is_foreign(name, log_name, lock.file);
     sj_database_lock_release(&lock);
     return found;
 }
@@ -226,7 +226,7 @@ sj_status sj_foreign_log_set_aside(const char *path, sj_error *error)
     if (!find_log(path, name, log_name)) {
         return SJ_OK;
     }
-    if (sj_database_lock_take(name, &lock) == SJ_OK && is_foreign(name, log_name, lock.file)) {
+    if (sj_database_lock_acquire(name, &lock) == SJ_OK && is_foreign(name, log_name, lock.file)) {
         status = set_aside(name, log_name, error);
     }
     sj_database_lock_release(&lock);

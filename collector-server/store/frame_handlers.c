@@ -31,7 +31,7 @@ static const frame_handler *find_handler(uint16_t type)
 }
 
 /* Rolls back to the savepoint, and drops the cached streams whose rows are gone. */
-static sj_status take_back(sj_store *store, sj_error *error)
+static sj_status roll_back_frame(sj_store *store, sj_error *error)
 {
     SJ_TRY(sj_run_rollback_to(&store->sql, error));
     return store->touched != NULL
@@ -45,7 +45,7 @@ static sj_status apply_in_savepoint(sj_store *store, const frame_handler *handle
     sj_error problem = {0};
     SJ_TRY(sj_run_savepoint(&store->sql, error));
     const sj_status status = handler->apply(store, input, error);
-    sj_status ended = status != SJ_OK ? take_back(store, &problem) : SJ_OK;
+    sj_status ended = status != SJ_OK ? roll_back_frame(store, &problem) : SJ_OK;
     if (ended == SJ_OK) {
         ended = sj_run_release(&store->sql, &problem);
     }

@@ -57,7 +57,7 @@ static sj_status read_account(sj_statements *sql, const sj_session_state *state,
     return SJ_OK;
 }
 
-static void take_hole(hole_list *list, const event_hole *hole)
+static void add_hole(hole_list *list, const event_hole *hole)
 {
     if (list->count < MOST_HOLES && sj_array_reserve(&list->holes, &list->capacity, list->count, 1,
                                                      sizeof(*list->holes)) == SJ_OK) {
@@ -75,11 +75,11 @@ static sj_status list_holes(sj_statements *sql, const sj_session_state *state, h
     sj_hole_list_row row;
     sj_status status;
     while ((status = sj_next_hole_list(sql, &row, error)) == SJ_OK) {
-        take_hole(list, &(event_hole){.stream_id = row.stream_id,
-                                      .events = row.events,
-                                      .calls = at_least_zero(row.calls),
-                                      .start_ns = sj_ticks_at_ns(&state->clock, row.start_ticks),
-                                      .end_ns = sj_ticks_at_ns(&state->clock, row.end_ticks)});
+        add_hole(list, &(event_hole){.stream_id = row.stream_id,
+                                     .events = row.events,
+                                     .calls = at_least_zero(row.calls),
+                                     .start_ns = sj_ticks_at_ns(&state->clock, row.start_ticks),
+                                     .end_ns = sj_ticks_at_ns(&state->clock, row.end_ticks)});
     }
     sj_sql_reset(sql, SJ_SQL_HOLE_LIST);
     return status == SJ_ENOTFOUND ? SJ_OK : status;

@@ -8,7 +8,7 @@ static bool gives(const sj_owner_event *event)
     return strcmp(event->event, "allocation") == 0 || strcmp(event->event, "retain") == 0;
 }
 
-static bool takes(const sj_owner_event *event)
+static bool releases(const sj_owner_event *event)
 {
     return strcmp(event->event, "release") == 0 || strcmp(event->event, "autorelease") == 0;
 }
@@ -53,7 +53,7 @@ static void pair(sj_owner_event *events, size_t count,
                  bool (*belong)(const sj_owner_event *a, const sj_owner_event *b))
 {
     for (size_t i = 0; i < count; i++) {
-        if (!takes(&events[i]) || events[i].partner >= 0) {
+        if (!releases(&events[i]) || events[i].partner >= 0) {
             continue;
         }
         for (size_t j = i; j-- > 0;) {

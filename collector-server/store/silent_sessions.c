@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-enum { RECEIPT_STEP_S = 10, LOOK_S = 60, MOST_A_LOOK = 64, NS_A_MS = 1000000 };
+enum { RECEIPT_STEP_S = 10, CHECK_S = 60, MOST_A_LOOK = 64, NS_A_MS = 1000000 };
 
 sj_status sj_store_note_receipt(sj_store *store, sj_session_state *state, sj_error *error)
 {
@@ -50,10 +50,10 @@ static sj_status end_next(sj_store *store, int64_t before_ns, sj_error *error)
 sj_status sj_store_end_silent(sj_store *store, sj_error *error)
 {
     const uint64_t now = sj_store_now_ns();
-    if (store->lost_after_ms == 0 || store->in_batch || now < store->next_silence_look_ns) {
+    if (store->lost_after_ms == 0 || store->in_batch || now < store->next_silence_check_ns) {
         return SJ_OK;
     }
-    store->next_silence_look_ns = now + LOOK_S * UINT64_C(1000000000);
+    store->next_silence_check_ns = now + CHECK_S * UINT64_C(1000000000);
     const int64_t before_ns = sj_store_realtime_ns() - (int64_t)store->lost_after_ms * NS_A_MS;
     SJ_TRY(sj_store_begin(store, error));
     sj_status status = SJ_OK;

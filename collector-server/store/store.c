@@ -37,7 +37,7 @@ static sj_status open_store(const sj_store_options *options, sj_store **store, s
     made->reserve_bytes = options->reserve_bytes;
     made->aggregates_delay_ns = options->aggregates_delay_ms * UINT64_C(1000000);
     made->lost_after_ms = options->lost_after_s * UINT64_C(1000);
-    made->next_silence_look_ns = sj_store_now_ns() + made->lost_after_ms * UINT64_C(1000000);
+    made->next_silence_check_ns = sj_store_now_ns() + made->lost_after_ms * UINT64_C(1000000);
     made->callgraph_memory_bytes = options->callgraph_memory_bytes != 0
                                        ? options->callgraph_memory_bytes
                                        : DEFAULT_CALLGRAPH_BYTES;
@@ -64,7 +64,7 @@ static sj_status open_store(const sj_store_options *options, sj_store **store, s
         sj_store_close(made);
         return status;
     }
-    status = sj_file_watch_look(&made->watch, made->database, made->path, error);
+    status = sj_file_watch_check(&made->watch, made->database, made->path, error);
     if (status != SJ_OK) {
         sj_store_close(made);
         return status;
@@ -92,7 +92,7 @@ static void leave_overwritten(sj_store *store)
 {
     sj_error ignored;
     if (store->watch.is_known &&
-        sj_file_watch_look(&store->watch, store->database, store->path, &ignored) != SJ_OK) {
+        sj_file_watch_check(&store->watch, store->database, store->path, &ignored) != SJ_OK) {
         sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     }
 }

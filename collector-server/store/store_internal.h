@@ -38,7 +38,7 @@ struct sj_store {
     sj_session_state *touched;
     uint64_t lost_after_ms; /* how long a session may be silent before it has ended; 0: forever */
     /* MONOTONIC; the first check is `lost_after_ms` after the opening. */
-    uint64_t next_silence_look_ns;
+    uint64_t next_silence_check_ns;
     uint64_t use_count;
     uint64_t applied_blocks;
     sj_session_state **sessions; /* cached sessions, unordered */

@@ -75,7 +75,7 @@ static sj_status check_in_place(sj_store *store, sj_error *error)
                        "restart this program: until then nothing is acknowledged",
                        store->path);
     }
-    SJ_TRY(sj_file_watch_look(&store->watch, store->database, store->path, error));
+    SJ_TRY(sj_file_watch_check(&store->watch, store->database, store->path, error));
     if (has_file(store)) {
         sj_log_base_note(file_name(store), &store->watch, store->noted_log);
     }

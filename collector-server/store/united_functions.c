@@ -39,7 +39,7 @@ static int compare_ids(const void *left, const void *right)
 
 /* Checks whether a module of the session came again. Does nothing if the number of modules is
  * unchanged. */
-static sj_status look_for_repeats(sj_session_state *state)
+static sj_status find_repeats(sj_session_state *state)
 {
     if (state->united_modules == state->module_count) {
         return SJ_OK;
@@ -63,7 +63,7 @@ static sj_status look_for_repeats(sj_session_state *state)
 
 sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames, size_t count)
 {
-    SJ_TRY(look_for_repeats(state));
+    SJ_TRY(find_repeats(state));
     for (size_t i = 0; state->has_repeated_modules && i < count; ++i) {
         frames[i].function = first_number(state, frames[i].function);
     }
@@ -72,7 +72,7 @@ sj_status sj_store_unite_frames(sj_session_state *state, sj_stack_frame *frames,
 
 sj_status sj_store_unite_nodes(sj_session_state *state, sj_path_node *nodes, size_t count)
 {
-    SJ_TRY(look_for_repeats(state));
+    SJ_TRY(find_repeats(state));
     for (size_t i = 0; state->has_repeated_modules && i < count; ++i) {
         nodes[i].function = first_number(state, nodes[i].function);
     }
@@ -83,7 +83,7 @@ sj_status sj_store_unite_functions(sj_store *store, sj_session_state *state, con
                                    sj_block *united)
 {
     *united = *block;
-    SJ_TRY(look_for_repeats(state));
+    SJ_TRY(find_repeats(state));
     if (!state->has_repeated_modules) {
         return SJ_OK;
     }

@@ -58,7 +58,7 @@ static void report_other(const verify_run *run, int64_t session_id, const char *
 }
 
 /* Handles the end of a query. Damage is a finding; any other error ends the check. */
-static sj_status take_end(const verify_run *run, int result)
+static sj_status check_end(const verify_run *run, int result)
 {
     if (!sj_database_is_damaged(result)) {
         return result == SQLITE_DONE || result == SQLITE_ROW ? SJ_OK : fail(run);
@@ -79,7 +79,7 @@ static sj_status check_file(const verify_run *run)
             report_other(run, 0, text);
         }
     }
-    sj_status status = take_end(run, result);
+    sj_status status = check_end(run, result);
     sqlite3_finalize(row);
     SJ_TRY(status);
     SJ_TRY(prepare(run, "PRAGMA foreign_key_check", &row));
@@ -90,7 +90,7 @@ static sj_status check_file(const verify_run *run)
                  sqlite3_column_text(row, 2));
         report_other(run, 0, text);
     }
-    status = take_end(run, result);
+    status = check_end(run, result);
     sqlite3_finalize(row);
     return status;
 }
@@ -148,7 +148,7 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
     } else if (verdict.is_marked) {
         run->verified->freed_blocks++;
     }
-    if (run->options->only_look || verdict.is_away ||
+    if (run->options->check_only || verdict.is_away ||
         (verdict.fault != NULL) == verdict.is_marked) {
         return SJ_OK;
     }
@@ -171,7 +171,7 @@ static sj_status list_ids(const verify_run *run, const char *sql, int64_t **ids,
         }
     }
     if (status == SJ_OK) {
-        status = take_end(run, result);
+        status = check_end(run, result);
     }
     sqlite3_finalize(row);
     return status;
@@ -236,7 +236,7 @@ static sj_status check_sums(const verify_run *run)
     while ((result = sqlite3_step(row)) == SQLITE_ROW) {
         check_session(run, row);
     }
-    const sj_status status = take_end(run, result);
+    const sj_status status = check_end(run, result);
     sqlite3_finalize(row);
     return status;
 }
@@ -255,7 +255,7 @@ static sj_status check_missing(const verify_run *run)
         report_other(run, sqlite3_column_int64(row, 0), text);
         run->verified->missing++;
     }
-    const sj_status status = take_end(run, result);
+    const sj_status status = check_end(run, result);
     sqlite3_finalize(row);
     return status;
 }
@@ -296,7 +296,7 @@ static sj_status check_apart(const verify_run *run)
         run->verified->sessions++;
         report_other(run, sqlite3_column_int64(row, 0), text);
     }
-    const sj_status status = take_end(run, result);
+    const sj_status status = check_end(run, result);
     sqlite3_finalize(row);
     return status;
 }

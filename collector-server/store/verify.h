@@ -21,7 +21,7 @@ typedef struct sj_finding {
 } sj_finding;
 
 typedef struct sj_verify_options {
-    bool only_look; /* mark nothing */
+    bool check_only; /* mark nothing */
     void (*report)(void *context, const sj_finding *finding);
     void *context;
 } sj_verify_options;

@@ -204,23 +204,23 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
         .guarded = number_of(account, "guarded"), .released = number_of(account, "released"),
         .evicted = number_of(account, "evicted"),
         .refused_size = number_of(account, "refused_size"),
-        .refused_room = number_of(account, "refused_room"),
+        .refused_full = number_of(account, "refused_full"),
         .refused_memory = number_of(account, "refused_memory"), .uses = number_of(account, "uses"),
         .suppressed = number_of(account, "suppressed"), .kept = number_of(account, "kept"),
         .kept_full = number_of(account, "kept_full"), .kept_old = number_of(account, "kept_old"),
         .kept_pressure = number_of(account, "kept_pressure"),
         .kept_left = number_of(account, "kept_left"), .kept_used = number_of(account, "kept_used"),
         .not_kept = number_of(account, "not_kept"), .emptied = number_of(account, "emptied"),
-        .quarantined = number_of(account, "quarantined"),
-        .quarantine_full = number_of(account, "quarantine_full"),
-        .quarantine_pressure = number_of(account, "quarantine_pressure"),
-        .quarantine_left = number_of(account, "quarantine_left"),
-        .not_quarantined = number_of(account, "not_quarantined"),
-        .methods_without_door = number_of(account, "methods_without_door"),
+        .delayed = number_of(account, "delayed"),
+        .delayed_full = number_of(account, "delayed_full"),
+        .delayed_pressure = number_of(account, "delayed_pressure"),
+        .delayed_left = number_of(account, "delayed_left"),
+        .not_delayed = number_of(account, "not_delayed"),
+        .methods_without_trampoline = number_of(account, "methods_without_trampoline"),
         .one_in_most = number_of(account, "one_in_most"),
         .history_pauses = number_of(account, "history_pauses"),
         .pressure_unseen = text_of(account, "pressure_unseen"),
-        .quarantine_one_in_most = number_of(account, "quarantine_one_in_most"));
+        .delayed_one_in_most = number_of(account, "delayed_one_in_most"));
 }
 
 /* True if the report is stored already. A recorder may be killed after it sent a report and before

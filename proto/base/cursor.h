@@ -46,7 +46,7 @@ static inline size_t sj_reader_left(const sj_reader *reader)
 }
 
 /* Returns the next `size` bytes, borrowed. If fewer are left, returns NULL and sets `bad`. */
-static inline const uint8_t *sj_reader_take(sj_reader *reader, size_t size)
+static inline const uint8_t *sj_read_bytes(sj_reader *reader, size_t size)
 {
     if (reader->bad || sj_reader_left(reader) < size) {
         reader->bad = true;
@@ -61,20 +61,20 @@ static inline const uint8_t *sj_reader_take(sj_reader *reader, size_t size)
 
 static inline uint8_t sj_read_u8(sj_reader *reader)
 {
-    const uint8_t *bytes = sj_reader_take(reader, 1);
+    const uint8_t *bytes = sj_read_bytes(reader, 1);
     return bytes != NULL ? bytes[0] : 0;
 }
 
 static inline uint16_t sj_read_u16(sj_reader *reader)
 {
-    const uint8_t *bytes = sj_reader_take(reader, 2);
+    const uint8_t *bytes = sj_read_bytes(reader, 2);
     return bytes != NULL ? (uint16_t)(bytes[0] | bytes[1] << 8) : 0;
 }
 
 static inline uint32_t sj_read_u32(sj_reader *reader)
 {
     uint32_t value = 0;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(value));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(value));
     if (bytes != NULL) {
         memcpy(&value, bytes, sizeof(value));
     }
@@ -84,7 +84,7 @@ static inline uint32_t sj_read_u32(sj_reader *reader)
 static inline uint64_t sj_read_u64(sj_reader *reader)
 {
     uint64_t value = 0;
-    const uint8_t *bytes = sj_reader_take(reader, sizeof(value));
+    const uint8_t *bytes = sj_read_bytes(reader, sizeof(value));
     if (bytes != NULL) {
         memcpy(&value, bytes, sizeof(value));
     }

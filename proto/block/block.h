@@ -105,9 +105,9 @@ typedef struct sj_stack_frame {
     uint64_t child_ticks; /* total duration of the direct callees that have ended */
     /* stack pointer at entry (48 bits); recovery of a killed recording continues with it */
     uint64_t stack;
-    uint64_t left_ticks; /* when it ended by a tail call to the frame above; 0: it has not */
-    uint32_t function;   /* session-wide function id */
-    uint32_t flags;      /* sj_call_flag */
+    uint64_t jumped_ticks; /* when it ended by a tail call to the frame above; 0: it has not */
+    uint32_t function;     /* session-wide function id */
+    uint32_t flags;        /* sj_call_flag */
 } sj_stack_frame;
 
 typedef enum sj_gap_reason {

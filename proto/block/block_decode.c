@@ -80,9 +80,9 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
                                 stored_column columns[SJ_BLOCK_KNOWN_COLUMNS])
 {
     sj_reader directory = sj_reader_of(bytes.data, bytes.size - SJ_BLOCK_CRC_BYTES);
-    sj_reader_take(&directory, SJ_BLOCK_HEADER_BYTES);
+    sj_read_bytes(&directory, SJ_BLOCK_HEADER_BYTES);
     sj_reader body = directory;
-    sj_reader_take(&body, (size_t)header->column_count * SJ_BLOCK_DIRECTORY_ENTRY_BYTES);
+    sj_read_bytes(&body, (size_t)header->column_count * SJ_BLOCK_DIRECTORY_ENTRY_BYTES);
     for (uint32_t i = 0; i < header->column_count; i++) {
         const uint16_t id = sj_read_u16(&directory);
         stored_column column = {.present = true};
@@ -90,7 +90,7 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
         const uint8_t zero = sj_read_u8(&directory);
         column.raw_bytes = sj_read_u32(&directory);
         column.bytes.size = sj_read_u32(&directory);
-        column.bytes.data = sj_reader_take(&body, column.bytes.size);
+        column.bytes.data = sj_read_bytes(&body, column.bytes.size);
         if (body.bad || zero != 0 || column.bytes.size == 0 || column.raw_bytes == 0) {
             return SJ_ECORRUPT;
         }

@@ -37,7 +37,7 @@ void sj_block_header_write(sj_writer *writer, const sj_block_header *header)
 
 static void read_fields(sj_reader *reader, sj_block_header *header)
 {
-    const uint8_t *session = sj_reader_take(reader, SJ_SESSION_ID_BYTES);
+    const uint8_t *session = sj_read_bytes(reader, SJ_SESSION_ID_BYTES);
     if (session != NULL) {
         memcpy(header->session.bytes, session, SJ_SESSION_ID_BYTES);
     }

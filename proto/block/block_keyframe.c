@@ -166,7 +166,7 @@ sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks,
         return bytes.size == 0 ? SJ_OK : SJ_ECORRUPT;
     }
     for (size_t i = 0; i < count; i++) {
-        frames[i].left_ticks = 0; /* SJ_COLUMN_JUMPED_FRAMES has the times */
+        frames[i].jumped_ticks = 0; /* SJ_COLUMN_JUMPED_FRAMES has the times */
     }
     const uint64_t unit = sj_read_varint(&reader);
     bool good = unit == 1 || unit == step;

@@ -11,7 +11,7 @@ bool sj_jumped_frames_check(const sj_stack_frame *frames, size_t count)
 {
     bool sound = true;
     for (size_t i = 0; i < count; i++) {
-        sound &= frames[i].left_ticks == 0 || frames[i].left_ticks >= frames[i].start_ticks;
+        sound &= frames[i].jumped_ticks == 0 || frames[i].jumped_ticks >= frames[i].start_ticks;
     }
     return sound;
 }
@@ -20,9 +20,9 @@ void sj_jumped_frames_encode(const sj_stack_frame *frames, size_t count, sj_writ
 {
     size_t previous = 0;
     for (size_t i = 0; i < count; i++) {
-        if (frames[i].left_ticks != 0) {
+        if (frames[i].jumped_ticks != 0) {
             sj_write_varint(writer, i - previous);
-            sj_write_varint(writer, frames[i].left_ticks - frames[i].start_ticks);
+            sj_write_varint(writer, frames[i].jumped_ticks - frames[i].start_ticks);
             previous = i;
         }
     }
@@ -40,8 +40,8 @@ sj_status sj_jumped_frames_decode(sj_slice bytes, sj_stack_frame *frames, size_t
         }
         place += distance;
         sj_stack_frame *frame = &frames[place];
-        if (__builtin_add_overflow(frame->start_ticks, lasted, &frame->left_ticks) ||
-            frame->left_ticks == 0) {
+        if (__builtin_add_overflow(frame->start_ticks, lasted, &frame->jumped_ticks) ||
+            frame->jumped_ticks == 0) {
             return SJ_ECORRUPT;
         }
     }

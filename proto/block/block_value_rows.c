@@ -19,7 +19,7 @@ size_t sj_block_value_rows_bound(size_t count)
 static void read_text(sj_reader *reader, uint8_t *to, sj_block_value *value)
 {
     const uint8_t bytes = sj_read_u8(reader);
-    const uint8_t *from = bytes <= SJ_VALUE_TEXT_BYTES ? sj_reader_take(reader, bytes) : NULL;
+    const uint8_t *from = bytes <= SJ_VALUE_TEXT_BYTES ? sj_read_bytes(reader, bytes) : NULL;
     if (from == NULL) {
         reader->bad = true;
         return;

@@ -230,7 +230,7 @@ void sj_values_read_rules(sj_reader *reader, sj_block_rules *rules)
     rules->count = sj_values_read_count(reader, MIN_RULE_BYTES, SJ_VALUE_RULES);
     for (size_t i = 0; i < rules->count; i++) {
         const uint8_t bytes = sj_read_u8(reader);
-        const uint8_t *from = bytes < SJ_VALUE_RULE_BYTES ? sj_reader_take(reader, bytes) : NULL;
+        const uint8_t *from = bytes < SJ_VALUE_RULE_BYTES ? sj_read_bytes(reader, bytes) : NULL;
         rules->names[i][0] = '\0';
         if (from == NULL) {
             reader->bad = true;
@@ -249,7 +249,7 @@ static size_t read_texts(sj_reader *reader, sj_value_columns *columns, uint8_t *
     for (size_t i = 0; i < count; i++) {
         const uint64_t bytes = sj_read_varint(reader);
         const uint8_t *from =
-            bytes <= SJ_VALUE_TEXT_MOST ? sj_reader_take(reader, (size_t)bytes) : NULL;
+            bytes <= SJ_VALUE_TEXT_MOST ? sj_read_bytes(reader, (size_t)bytes) : NULL;
         if (from == NULL) {
             reader->bad = true;
             return 0;

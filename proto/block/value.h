@@ -106,8 +106,8 @@ enum {
     /* after SJ_PLACE_WORDS: plus n, that many words at the address the caller passed for a memory
      * result (sret). That address is lost at the exit. With n = 0 the next place says
      * what is there */
-    SJ_PLACE_GIVEN_WORDS = 192,
-    SJ_PLACE_GIVEN_MOST = 239,
+    SJ_PLACE_SRET_WORDS = 192,
+    SJ_PLACE_SRET_MOST = 239,
     /* after SJ_PLACE_WORDS: plus n, that many words of the place itself: on the stack, or in the
      * registers of a result in the order of sj_result_word */
     SJ_PLACE_OWN_WORDS = 240,
@@ -172,9 +172,9 @@ static inline bool sj_place_is_size(uint8_t place)
 }
 
 /* True if the two bytes describe a result in memory at an address of the caller (sret). */
-static inline bool sj_place_is_given(uint8_t size, uint8_t words)
+static inline bool sj_place_is_sret(uint8_t size, uint8_t words)
 {
-    return size == SJ_PLACE_WORDS && words >= SJ_PLACE_GIVEN_WORDS && words <= SJ_PLACE_GIVEN_MOST;
+    return size == SJ_PLACE_WORDS && words >= SJ_PLACE_SRET_WORDS && words <= SJ_PLACE_SRET_MOST;
 }
 
 /* Returns the SJ_PLACE_LIMIT prefix that allows `bytes` bytes; 0 if the default limit suffices. */

@@ -68,9 +68,9 @@ typedef struct sj_deferred_exit {
     uint64_t call_index;
     uint64_t end_ticks;
     uint64_t self_ticks;
-    uint64_t left_ticks; /* when it ended by a tail call; 0: it did not */
-    uint32_t ending;     /* sj_ending */
-    uint32_t flags;      /* sj_call_flag */
+    uint64_t jumped_ticks; /* when it ended by a tail call; 0: it did not */
+    uint32_t ending;       /* sj_ending */
+    uint32_t flags;        /* sj_call_flag */
 } sj_deferred_exit;
 
 /* The results of one block beyond the nodes. The graph owns the arrays; they are valid until its

@@ -27,9 +27,9 @@ sj_status sj_block_costs_list(sj_block_costs *costs, const sj_block *block)
     costs->count = 0;
     for (size_t i = 0; i < block->value_count; i++) {
         const sj_block_value *value = &block->values[i];
-        const bool goes_on =
+        const bool continues =
             i != 0 && is_cost(value - 1) && value[-1].call_index == value->call_index;
-        if (!is_cost(value) || goes_on) {
+        if (!is_cost(value) || continues) {
             continue;
         }
         SJ_TRY(sj_array_reserve(&costs->places, &costs->capacity, costs->count, 1,

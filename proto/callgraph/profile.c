@@ -89,7 +89,7 @@ static sj_status read_node(sj_reader *reader, uint32_t place, sj_path_node *node
     node->untrusted = sj_read_varint(reader);
     const uint64_t bytes = sj_read_varint(reader);
     const uint8_t *histogram =
-        bytes <= sj_reader_left(reader) ? sj_reader_take(reader, bytes) : NULL;
+        bytes <= sj_reader_left(reader) ? sj_read_bytes(reader, bytes) : NULL;
     if (reader->bad || (histogram == NULL && bytes != 0) || parent > place || function == 0 ||
         function > UINT32_MAX || node->self_ticks > node->total_ticks ||
         node->min_ticks > node->max_ticks) {

@@ -189,7 +189,7 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t eve
 {
     sj_callgraph *graph = run->graph;
     const uint64_t ticks = run->block->ticks[event];
-    const uint64_t known = graph->key[frame->place].left_ticks;
+    const uint64_t known = graph->key[frame->place].jumped_ticks;
     const uint64_t left = known != 0 ? known : jumped_at(run, event);
     SJ_TRY(sj_array_reserve(&graph->late, &graph->late_capacity, 0, run->late_count + 1,
                             sizeof(*graph->late)));
@@ -197,7 +197,7 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t eve
         (sj_deferred_exit){.call_index = graph->key[frame->place].call_index,
                            .end_ticks = ticks,
                            .self_ticks = self,
-                           .left_ticks = left < ticks ? left : ticks,
+                           .jumped_ticks = left < ticks ? left : ticks,
                            .ending = ending,
                            .flags = flags | (frame->flags & SJ_CALL_UNTIMED)};
     return SJ_OK;

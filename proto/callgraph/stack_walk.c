@@ -39,7 +39,7 @@ static sj_status enter(sj_stack_walk *walk, const sj_block *block, size_t event)
     const uint32_t symbol = sj_block_symbol(block, event);
     const bool is_untimed = block->untimed != NULL && block->untimed[symbol] != 0;
     if (block->tails != NULL && block->tails[symbol] == 1 && walk->count > 0) {
-        walk->frames[walk->count - 1].left_ticks = block->ticks[event];
+        walk->frames[walk->count - 1].jumped_ticks = block->ticks[event];
     }
     const sj_stack_frame frame = {.call_index = walk->next_call++,
                                   .start_ticks = block->ticks[event],

@@ -39,8 +39,8 @@ sj_status sj_frame_read(sj_slice bytes, sj_frame_view *frame)
     if (bytes.size < frame->frame_bytes) {
         return SJ_EAGAIN;
     }
-    frame->header.data = sj_reader_take(&reader, frame->header.size);
-    frame->payload.data = sj_reader_take(&reader, frame->payload.size);
+    frame->header.data = sj_read_bytes(&reader, frame->header.size);
+    frame->payload.data = sj_read_bytes(&reader, frame->payload.size);
     return crc == crc_of_frame(bytes.data, frame->frame_bytes) ? SJ_OK : SJ_ECORRUPT;
 }
 

@@ -21,7 +21,7 @@ static sj_reader skip_varints(sj_reader *reader, uint64_t count, uint64_t highes
 static sj_reader skip_bytes(sj_reader *reader, uint64_t count)
 {
     const sj_reader column = *reader;
-    sj_reader_take(reader, count);
+    sj_read_bytes(reader, count);
     return column;
 }
 
@@ -36,7 +36,7 @@ static const char *read_name(sj_reader *reader)
         reader->bad = true;
         return "";
     }
-    return (const char *)sj_reader_take(reader, (size_t)(end - reader->at) + 1);
+    return (const char *)sj_read_bytes(reader, (size_t)(end - reader->at) + 1);
 }
 
 sj_status sj_function_table_open(sj_slice raw, sj_function_table *table)
@@ -67,7 +67,7 @@ sj_status sj_function_table_open(sj_slice raw, sj_function_table *table)
     table->has_fingerprints = version > WITHOUT_FINGERPRINTS;
     table->fingerprints = reader;
     if (table->has_fingerprints) {
-        sj_reader_take(&reader, nameless * sizeof(uint64_t));
+        sj_read_bytes(&reader, nameless * sizeof(uint64_t));
     }
     if (reader.bad || sj_reader_left(&reader) != 0) {
         memset(table, 0, sizeof(*table));

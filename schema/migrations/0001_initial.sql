@@ -1360,7 +1360,7 @@ CREATE TABLE zombies (
     fingerprint TEXT NOT NULL UNIQUE,
     -- use_after_free, overflow, underflow, overflow_at_free, underflow_at_free, double_free,
     -- invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free (found when a
-    -- block in quarantine was let go: by whom is not known) or virtual_call_on_freed.
+    -- delayed block was freed: by whom is not known) or virtual_call_on_freed.
     kind TEXT NOT NULL,
     -- The program's own function that made the mistake; functions that only wrap the allocator
     -- (xfree, g_malloc, operator new) are stepped over; empty: not known.
@@ -1393,7 +1393,7 @@ CREATE TABLE zombies (
 -- - zombie_id INTEGER: The finding (`zombies`).
 -- - kind TEXT: use_after_free, overflow, underflow, overflow_at_free, underflow_at_free,
 --   double_free, invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free
---   (found when a block in quarantine was let go: by whom is not known) or virtual_call_on_freed.
+--   (found when a delayed block was freed: by whom is not known) or virtual_call_on_freed.
 -- - class TEXT: Of the freed object that a message was sent to or a virtual function called of, as
 --   written in the source; empty: no object.
 -- - selector TEXT: Of the message; of a virtual call, the function.
@@ -1509,12 +1509,12 @@ CREATE TABLE zombie_accounts (
     guarded INTEGER NOT NULL,
     -- Of them: freed.
     released INTEGER NOT NULL,
-    -- Of those: their room was used again.
+    -- Of those: their slot was used again.
     evicted INTEGER NOT NULL,
     -- Too large to be guarded.
     refused_size INTEGER NOT NULL,
     -- No block was free.
-    refused_room INTEGER NOT NULL,
+    refused_full INTEGER NOT NULL,
     -- The kernel refused.
     refused_memory INTEGER NOT NULL,
     -- Mistakes that were found.
@@ -1523,7 +1523,7 @@ CREATE TABLE zombie_accounts (
     suppressed INTEGER NOT NULL,
     -- Freed objects that were kept.
     kept INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because others needed the room.
+    -- Of them: freed because newer blocks needed their place.
     kept_full INTEGER NOT NULL DEFAULT 0,
     -- Of them: let go because of their age.
     kept_old INTEGER NOT NULL DEFAULT 0,
@@ -1533,31 +1533,31 @@ CREATE TABLE zombie_accounts (
     kept_left INTEGER NOT NULL DEFAULT 0,
     -- Because they were used and the policy frees such.
     kept_used INTEGER NOT NULL DEFAULT 0,
-    -- Freed at once: no room, or in a signal handler.
+    -- Freed at once: no space, or in a signal handler.
     not_kept INTEGER NOT NULL DEFAULT 0,
     -- Freed blocks whose content was dropped to save memory.
     emptied INTEGER NOT NULL DEFAULT 0,
     -- Ordinary freed blocks that were kept.
-    quarantined INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because others needed the room.
-    quarantine_full INTEGER NOT NULL DEFAULT 0,
+    delayed INTEGER NOT NULL DEFAULT 0,
+    -- Of them: freed because newer blocks needed their place.
+    delayed_full INTEGER NOT NULL DEFAULT 0,
     -- Because memory was short, or on command.
-    quarantine_pressure INTEGER NOT NULL DEFAULT 0,
+    delayed_pressure INTEGER NOT NULL DEFAULT 0,
     -- Because the program was left, or the policy changed.
-    quarantine_left INTEGER NOT NULL DEFAULT 0,
+    delayed_left INTEGER NOT NULL DEFAULT 0,
     -- Freed at once: too small, too large, or in a signal handler.
-    not_quarantined INTEGER NOT NULL DEFAULT 0,
+    not_delayed INTEGER NOT NULL DEFAULT 0,
     -- `one_in` when the overhead budget let least be guarded.
     one_in_most INTEGER NOT NULL DEFAULT 0,
     -- How often it stopped the histories of objects.
     history_pauses INTEGER NOT NULL DEFAULT 0,
     -- Methods whose code, kept by the program, is not told apart.
-    methods_without_door INTEGER NOT NULL DEFAULT 0,
+    methods_without_trampoline INTEGER NOT NULL DEFAULT 0,
     -- What the kernel did not say of memory pressure, which then did not count: files, or `control
     -- group`; empty: it said all.
     pressure_unseen TEXT NOT NULL DEFAULT '',
-    -- One freed block in so many was quarantined when the overhead budget let least be.
-    quarantine_one_in_most INTEGER NOT NULL DEFAULT 0
+    -- One free in so many was delayed when the overhead budget let least be.
+    delayed_one_in_most INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX zombie_accounts_by_session ON zombie_accounts (session_id);
 

@@ -230,12 +230,12 @@ static void follow(bench_state *bench, const sj_event *events, size_t count)
 static void add_columns(bench_totals *totals, const uint8_t *block)
 {
     sj_reader reader = sj_reader_of(block, SJ_BLOCK_MAX_BYTES);
-    sj_reader_take(&reader, SJ_BLOCK_HEADER_BYTES - 12);
+    sj_read_bytes(&reader, SJ_BLOCK_HEADER_BYTES - 12);
     const uint32_t columns = sj_read_u32(&reader);
-    sj_reader_take(&reader, 8);
+    sj_read_bytes(&reader, 8);
     for (uint32_t i = 0; i < columns; i++) {
         const uint16_t id = sj_read_u16(&reader);
-        sj_reader_take(&reader, 6);
+        sj_read_bytes(&reader, 6);
         totals->column_bytes[id & 15] += sj_read_u32(&reader);
     }
 }

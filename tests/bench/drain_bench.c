@@ -115,7 +115,7 @@ typedef struct block_sums {
     uint64_t bytes;
 } block_sums;
 
-static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+static sj_status handle_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     block_sums *sums = context;
     sums->calls += header->call_count;
@@ -144,7 +144,7 @@ static void ignore_mark(void *context, uint32_t mark, bool end, uint64_t ticks)
 static double drain(const record_list *list, sj_block_encoder *encoder, block_sums *sums)
 {
     const sj_assembler_sink sink = {
-        .context = sums, .open_stream = open_stream, .block = take_block, .mark = ignore_mark};
+        .context = sums, .open_stream = open_stream, .block = handle_block, .mark = ignore_mark};
     const sj_assembler_options options = {
         .stack_low = STACK_LOW, .stack_high = STACK_HIGH, .encoder = encoder};
     const uint64_t now = list->last_ticks + (1 << 20);

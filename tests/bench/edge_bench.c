@@ -165,20 +165,20 @@ static bool peer_ask(const peer *one, sj_slice frame)
 {
     uint8_t head[HEAD_BYTES];
     uint8_t body[4096];
-    sj_frame_view answer;
+    sj_frame_view reply;
     if (!peer_tell(one, frame) || !peer_hear(one, head, sizeof(head))) {
         return false;
     }
     const size_t size = ((size_t)head[6] << 8 | head[7]) - 4;
     return size <= sizeof(body) && peer_hear(one, body, size) &&
-           sj_frame_read((sj_slice){.data = body, .size = size}, &answer) == SJ_OK &&
-           answer.type == SJ_FRAME_ACK && answer.header.size > 0 && answer.header.data[0] != 0x08;
+           sj_frame_read((sj_slice){.data = body, .size = size}, &reply) == SJ_OK &&
+           reply.type == SJ_FRAME_ACK && reply.header.size > 0 && reply.header.data[0] != 0x08;
 }
 
 static bool peer_greet(const peer *one)
 {
-    uint8_t answer[sizeof(greeting)];
-    return peer_say(one, greeting, sizeof(greeting)) && peer_hear(one, answer, sizeof(answer));
+    uint8_t reply[sizeof(greeting)];
+    return peer_say(one, greeting, sizeof(greeting)) && peer_hear(one, reply, sizeof(reply));
 }
 
 /* ---- the collector ---- */
@@ -305,15 +305,15 @@ static uint32_t time_of(const peer *good, sj_slice frame)
     return (uint32_t)(now_us() - asked);
 }
 
-static sj_slice make_frame(uint16_t type, const void *header, size_t size, uint8_t *room,
-                           size_t room_bytes)
+static sj_slice make_frame(uint16_t type, const void *header, size_t size, uint8_t *space,
+                           size_t space_bytes)
 {
     size_t written = 0;
     const sj_slice head = {.data = header, .size = size};
-    if (sj_frame_write(type, head, (sj_slice){0}, room, room_bytes, &written) != SJ_OK) {
+    if (sj_frame_write(type, head, (sj_slice){0}, space, space_bytes, &written) != SJ_OK) {
         die("a frame");
     }
-    return (sj_slice){.data = room, .size = written};
+    return (sj_slice){.data = space, .size = written};
 }
 
 /* Sends for so long and prints how late acknowledgements were; returns the largest memory seen. */
@@ -321,8 +321,8 @@ static unsigned send_for(const peer *good, unsigned seconds, const char *name)
 {
     const uint64_t start = now_us();
     const double cpu_s = server_cpu_s();
-    uint8_t room[64];
-    const sj_slice ping = make_frame(SJ_FRAME_PING, NULL, 0, room, sizeof(room));
+    uint8_t space[64];
+    const sj_slice ping = make_frame(SJ_FRAME_PING, NULL, 0, space, sizeof(space));
     size_t count = 0;
     unsigned largest = 0;
     for (uint64_t due = start; due < start + seconds * UINT64_C(1000000) && count < SAMPLES_MAX;
@@ -360,9 +360,9 @@ static void only_shake(void)
 
 static void never_read(void)
 {
-    uint8_t room[64];
+    uint8_t space[64];
     peer one;
-    const sj_slice ping = make_frame(SJ_FRAME_PING, NULL, 0, room, sizeof(room));
+    const sj_slice ping = make_frame(SJ_FRAME_PING, NULL, 0, space, sizeof(space));
     if (peer_open(&one, rand() % 2 == 0) && peer_say(&one, greeting, sizeof(greeting))) {
         for (int i = 0; i < 40 && peer_tell(&one, ping); i++) {
         }
@@ -385,14 +385,14 @@ static void stay_silent(void)
 static void enrol_in_vain(void)
 {
     static uint8_t header[60000];
-    static uint8_t room[sizeof(header) + 64];
+    static uint8_t space[sizeof(header) + 64];
     peer one;
     header[0] = 0x0a; /* a device id, and then tags without end */
     header[1] = 16;
     for (size_t i = 18; i + 1 < sizeof(header); i += 2) {
         header[i] = 0x4a;
     }
-    const sj_slice frame = make_frame(SJ_FRAME_ENROL, header, sizeof(header), room, sizeof(room));
+    const sj_slice frame = make_frame(SJ_FRAME_ENROL, header, sizeof(header), space, sizeof(space));
     if (peer_open(&one, rand() % 2 == 0) && peer_say(&one, greeting, sizeof(greeting))) {
         for (int i = 0; i < 16 && peer_tell(&one, frame); i++) {
         }

@@ -178,7 +178,7 @@ static void put_request(fleet *all, device *one, sj_slice frame, uint64_t due_ns
     push_output(all, one);
 }
 
-static bool has_room(const fleet *all, const device *one)
+static bool has_space(const fleet *all, const device *one)
 {
     return one->in_flight < WINDOW && one->output_bytes + (size_t)all->events * 8 < OUTPUT_BYTES;
 }
@@ -217,14 +217,14 @@ static void send_due(fleet *all, device *one, uint64_t now)
         }
         return;
     }
-    while (one->next_due_ns <= now && one->next_due_ns < all->end_ns && has_room(all, one)) {
+    while (one->next_due_ns <= now && one->next_due_ns < all->end_ns && has_space(all, one)) {
         put_request(all, one, next_block(all, one), one->next_due_ns);
         one->next_due_ns += all->interval_ns;
         all->sent++;
     }
 }
 
-static void take_answer(fleet *all, device *one, const uint8_t *bytes, size_t size, uint64_t now)
+static void handle_reply(fleet *all, device *one, const uint8_t *bytes, size_t size, uint64_t now)
 {
     sj_frame_view view;
     unsigned slot = 0;
@@ -276,7 +276,7 @@ static void connect_device(fleet *all, device *one)
     }
 }
 
-static void take_input(fleet *all, device *one, uint64_t now)
+static void read_input(fleet *all, device *one, uint64_t now)
 {
     const ssize_t got =
         recv(one->socket, one->input + one->input_bytes, sizeof(one->input) - one->input_bytes, 0);
@@ -308,7 +308,7 @@ static void take_input(fleet *all, device *one, uint64_t now)
         if (one->input_bytes - at < LENGTH_BYTES + length) {
             break;
         }
-        take_answer(all, one, one->input + at + LENGTH_BYTES, length, now);
+        handle_reply(all, one, one->input + at + LENGTH_BYTES, length, now);
         at += LENGTH_BYTES + length;
     }
     memmove(one->input, one->input + at, one->input_bytes - at);
@@ -378,7 +378,7 @@ static void serve_events(fleet *all)
             push_output(all, one);
         }
         if ((events[i].events & ~(uint32_t)EPOLLOUT) != 0) {
-            take_input(all, one, now);
+            read_input(all, one, now);
         }
     }
 }

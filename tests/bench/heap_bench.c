@@ -22,7 +22,7 @@ enum { ADVICE_GUARD_INSTALL = 102, ADVICE_GUARD_REMOVE = 103 };
 #endif
 
 enum { BLOCKS = 5000, OPERATIONS = 100000, ROUNDS = 120, PAGE = 4096, PAIRS = 200000 };
-enum { ROOMS = 1100000, ROOM_BYTES = 2 * PAGE };
+enum { SLOTS = 1100000, SPACE_BYTES = 2 * PAGE };
 
 static char *pool;
 static bool with_guards;
@@ -93,7 +93,7 @@ static bool open_faults(void)
 {
     struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
     struct uffdio_register all = {
-        .range = {.start = (uintptr_t)pool, .len = (uint64_t)ROOMS * ROOM_BYTES},
+        .range = {.start = (uintptr_t)pool, .len = (uint64_t)SLOTS * SPACE_BYTES},
         .mode = UFFDIO_REGISTER_MODE_MISSING};
     faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
     return faults >= 0 && ioctl(faults, UFFDIO_API, &api) == 0 &&
@@ -125,7 +125,7 @@ static void close_page(char *page)
 static int measure_pages(const char *how)
 {
     long alive = 0;
-    const size_t bytes = (size_t)ROOMS * ROOM_BYTES;
+    const size_t bytes = (size_t)SLOTS * SPACE_BYTES;
     const bool with_protection = strcmp(how, "mprotect") == 0;
     with_guards = strcmp(how, "guards") == 0;
     pool = mmap(NULL, bytes, with_protection ? PROT_NONE : PROT_READ | PROT_WRITE,
@@ -138,7 +138,7 @@ static int measure_pages(const char *how)
     (void)madvise(pool, bytes, MADV_NOHUGEPAGE);
     const double start = cpu_ns();
     for (long i = 0; i < PAIRS; i++) {
-        char *page = pool + (i % 20000) * ROOM_BYTES + PAGE;
+        char *page = pool + (i % 20000) * SPACE_BYTES + PAGE;
         if (!open_page(page)) {
             return 1;
         }
@@ -146,7 +146,7 @@ static int measure_pages(const char *how)
         close_page(page);
     }
     printf("%.0f", (cpu_ns() - start) / PAIRS);
-    while (alive < ROOMS && open_page(pool + alive * ROOM_BYTES + PAGE)) {
+    while (alive < SLOTS && open_page(pool + alive * SPACE_BYTES + PAGE)) {
         alive++;
     }
     printf(" %ld\n", alive);

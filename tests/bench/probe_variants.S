@@ -6,8 +6,8 @@
     .text
 
 /* Where a probe goes that found no room; the address of a record is in %rcx then. */
-    .type more_room, @function
-more_room:
+    .type more_space, @function
+more_space:
     .irp register, %rax, %rdx, %rdi, %rsi, %r8, %r9, %r10, %r11
     push \register
     .endr
@@ -56,7 +56,7 @@ more_room:
     .endif
     test $0xf000, %ecx
     jnz 1f
-    call more_room
+    call more_space
 1:
 .endm
 

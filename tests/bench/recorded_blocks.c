@@ -89,7 +89,7 @@ static void leave(cutter *cut, uint64_t ticks)
 }
 
 /* A call that was open before the recording began is not there: its exit is left out. */
-static void take_event(cutter *cut, uint32_t function, uint64_t ticks)
+static void add_event(cutter *cut, uint32_t function, uint64_t ticks)
 {
     if (function == SJ_EVENT_LEAVE && cut->depth == 0) {
         return;
@@ -105,7 +105,7 @@ static void take_event(cutter *cut, uint32_t function, uint64_t ticks)
     }
 }
 
-static void take_block(cutter *cut, const sj_block *block)
+static void add_block(cutter *cut, const sj_block *block)
 {
     for (size_t i = 0; i < block->header.event_count && cut->all->count < cut->wanted; i++) {
         const uint32_t symbol =
@@ -114,10 +114,10 @@ static void take_block(cutter *cut, const sj_block *block)
             cut->shift_ticks -= block->ticks[i];
             cut->started = true;
         }
-        take_event(cut,
-                   symbol == SJ_EVENT_LEAVE ? SJ_EVENT_LEAVE
-                                            : rename_function(cut, block->functions[symbol - 1]),
-                   block->ticks[i] + cut->shift_ticks);
+        add_event(cut,
+                  symbol == SJ_EVENT_LEAVE ? SJ_EVENT_LEAVE
+                                           : rename_function(cut, block->functions[symbol - 1]),
+                  block->ticks[i] + cut->shift_ticks);
     }
 }
 
@@ -199,7 +199,7 @@ void recorded_blocks_load(const char *database, uint32_t events, size_t count, u
         if (sj_block_decode(decoder, bytes, SJ_WANT_ALL, &block) != SJ_OK) {
             fail("a block of the recording cannot be decoded");
         }
-        take_block(cut, &block);
+        add_block(cut, &block);
     }
     if (all->count < count) {
         fail("the recording is too short");

@@ -87,8 +87,8 @@ def operations(build, rounds, folder):
     """ns of a malloc or a free."""
     bench = os.path.join(build, "bench", "heap_bench")
     one = Recorder(build, folder, policy(folder, "ops", one_in=5000, blocks=512))
-    kept = Recorder(build, folder, policy(folder, "kept", one_in=1000000000, quarantine=True))
-    bare = Recorder(build, folder, policy(folder, "bare", one_in=1000000000, quarantine=True, stack_bytes=0))
+    kept = Recorder(build, folder, policy(folder, "kept", one_in=1000000000, delayed_free=True))
+    bare = Recorder(build, folder, policy(folder, "bare", one_in=1000000000, delayed_free=True, stack_bytes=0))
     named = Recorder(build, folder, policy(folder, "named", one_in=1000000000, guard={"bytes": [777777]}))
 
     def first(output):
@@ -97,8 +97,8 @@ def operations(build, rounds, folder):
     found = by_turns(rounds, {
         "plain": lambda: first(usage([bench, "ops"])[1]), "one in 5000": lambda: first(one.run([bench, "ops"])[1]),
         "a size guarded that never comes": lambda: first(named.run([bench, "ops"])[1]),
-        "quarantine": lambda: first(kept.run([bench, "ops"])[1]),
-        "quarantine, no stacks": lambda: first(bare.run([bench, "ops"])[1]),
+        "delayed free": lambda: first(kept.run([bench, "ops"])[1]),
+        "delayed free, no stacks": lambda: first(bare.run([bench, "ops"])[1]),
         "AddressSanitizer": lambda: first(usage([bench + "_asan", "ops"])[1])})
     plain = found.pop("plain")
     return [["malloc or free", "ns"], ["plain", median_of(plain, 2)],
@@ -250,7 +250,7 @@ def memory(build, rounds, folder):
     bench = [os.path.join(build, "bench", "heap_bench"), "ops", "10"]
     limits = {"one in 5000, 512 blocks, 4 MiB": ({"one_in": 5000, "blocks": 512, "memory": "4M"}, 4),
               "every block, 2,000 blocks, 8 MiB": ({"one_in": 1, "blocks": 2000, "memory": "8M", "stack_bytes": 0}, 8),
-              "quarantine of 4 MiB": ({"one_in": 1000000000, "quarantine": {"memory": "4M"}}, 4)}
+              "delayed free of 4 MiB": ({"one_in": 1000000000, "delayed_free": {"memory": "4M"}}, 4)}
     tools = {"plain": lambda: int(usage(bench)[1].split()[1])}
     for name, (heap, _) in limits.items():
         recorder = Recorder(build, folder, policy(folder, name.replace(" ", "-").replace(",", ""), **heap))
@@ -286,7 +286,7 @@ class Finder:
         self.everything = os.path.join(folder, "everything.json")
         with open(self.everything, "w", encoding="utf-8") as file:
             json.dump({"policy": 1, "base": "zombies", "functions": {"exclude": ["*"]}}, file)
-        self.quarantine = policy(folder, "quarantine", one_in=1000000000, quarantine=True, vtables=True)
+        self.delayed = policy(folder, "delayed", one_in=1000000000, delayed_free=True, vtables=True)
 
     def sample(self, name):
         return os.path.join(self.build, "tests", "samples", "zombies", "gcc-O2", name)
@@ -316,7 +316,7 @@ class Finder:
         found = [0] * 6
         for number in numbers:
             found[0] += self.finds(self.everything, plain, number)
-            found[1] += self.finds(self.quarantine, plain, number)
+            found[1] += self.finds(self.delayed, plain, number)
             found[2] += is_found_by([sanitized, str(number)], ["ERROR: AddressSanitizer"])
             found[3] += is_found_by(["valgrind", "-q", "--trace-children=yes", plain, str(number)],
                                     ["Invalid", "uninitialised", "unaddressable", "Jump to the invalid"])
@@ -336,7 +336,7 @@ class Finder:
 
 def detection(build, folder, only):
     finder = Finder(build, folder)
-    rows = [["mistakes", "preset zombies", "quarantine alone", "AddressSanitizer", "valgrind", "Electric Fence", "glibc",
+    rows = [["mistakes", "preset zombies", "delayed free alone", "AddressSanitizer", "valgrind", "Electric Fence", "glibc",
              "NSZombie"]]
     rows += [finder.heap(source) for source in MISTAKES if only in (None, source)]
     return rows + ([finder.messages()] if only in (None, "messages.m") else [])

@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             must(sj_assembler_add_loss(assembler, SJ_GAP_TORN, sj_read_u8(&reader),
                                        sj_read_u8(&reader), ticks));
         } else if (op < 32 && sj_reader_left(&reader) >= SJ_RECORD_BYTES) {
-            memcpy(record.bytes, sj_reader_take(&reader, SJ_RECORD_BYTES), SJ_RECORD_BYTES);
+            memcpy(record.bytes, sj_read_bytes(&reader, SJ_RECORD_BYTES), SJ_RECORD_BYTES);
             must(sj_assembler_feed(assembler, &record, 1, ticks));
         } else {
             record = compact_record(&reader, &ticks);

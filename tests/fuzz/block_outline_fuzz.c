@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const uint64_t first_ticks = sj_read_u64(&reader);
     const uint64_t floor_ticks = sj_read_u64(&reader);
     const size_t left = sj_reader_left(&reader);
-    const sj_slice bytes = {.data = sj_reader_take(&reader, left), .size = left};
+    const sj_slice bytes = {.data = sj_read_bytes(&reader, left), .size = left};
     size_t count = 0;
     if (reader.bad || sj_block_outline_read_calls(bytes, first_call, first_ticks, floor_ticks,
                                                   calls, &count) != SJ_OK) {

@@ -42,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             read_varint(&reader);
             break;
         default:
-            sj_reader_take(&reader, data[i]);
+            sj_read_bytes(&reader, data[i]);
             break;
         }
         if (reader.at > reader.end || reader.at < data) {

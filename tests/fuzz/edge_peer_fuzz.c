@@ -17,7 +17,7 @@ static void must(bool holds)
     }
 }
 
-static void look_into(const sj_sp_whole *whole)
+static void check_whole(const sj_sp_whole *whole)
 {
     sj_frame_view frame;
     sj_credentials shown;
@@ -32,13 +32,13 @@ static void look_into(const sj_sp_whole *whole)
     }
 }
 
-static bool take(sj_sp_peer *peer, sj_byte_account *account)
+static bool pop_whole(sj_sp_peer *peer, sj_byte_account *account)
 {
     sj_sp_whole whole;
-    if (sj_sp_peer_take(peer, &whole) != SJ_OK) {
+    if (sj_sp_peer_pop(peer, &whole) != SJ_OK) {
         return false;
     }
-    look_into(&whole);
+    check_whole(&whole);
     must(account->used == whole.charged);
     account->used -= whole.charged;
     free(whole.memory);
@@ -52,14 +52,14 @@ static bool feed(sj_sp_peer *peer, sj_byte_account *account, sj_slice piece)
     while (piece.size > 0) {
         const size_t before = piece.size;
         const sj_sp_result result = sj_sp_peer_feed(peer, &limits, account, false, &piece);
-        must(account->used == peer->room && account->used <= account->limit);
-        must(peer->room <= KEPT_BYTES);
-        if (result == SJ_SP_BROKEN || result == SJ_SP_NO_ROOM) {
+        must(account->used == peer->capacity && account->used <= account->limit);
+        must(peer->capacity <= KEPT_BYTES);
+        if (result == SJ_SP_BROKEN || result == SJ_SP_NO_SPACE) {
             return false;
         }
         must(result == SJ_SP_MESSAGE || piece.size == 0);
         must(result == SJ_SP_MESSAGE || piece.size < before);
-        if (result == SJ_SP_MESSAGE && !take(peer, account)) {
+        if (result == SJ_SP_MESSAGE && !pop_whole(peer, account)) {
             return false;
         }
     }
@@ -74,13 +74,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const size_t most = (size_t)(data[0] >> 2) * 16 + 1;
     sj_sp_peer peer = {.is_ipc = (data[0] & 1) != 0};
     sj_byte_account account = {.limit = (data[0] & 2) != 0 ? SMALL_ACCOUNT : 1 << 20};
-    bool goes_on = true;
-    for (size_t at = 1; at < size && goes_on;) {
+    bool may_continue = true;
+    for (size_t at = 1; at < size && may_continue;) {
         const size_t part = size - at < most ? size - at : most;
-        goes_on = feed(&peer, &account, (sj_slice){.data = data + at, .size = part});
+        may_continue = feed(&peer, &account, (sj_slice){.data = data + at, .size = part});
         at += part;
     }
-    sj_sp_peer_drop(&peer, &account);
+    sj_sp_peer_discard(&peer, &account);
     must(account.used == 0);
     return 0;
 }

@@ -131,9 +131,9 @@ static void verify(void)
     sj_verified verified;
     sj_error error = {0};
     const sj_store_options options = {.path = target};
-    const sj_verify_options looks = {.only_look = true};
+    const sj_verify_options check_options = {.check_only = true};
     must(sj_store_open(&options, &store, &error) == SJ_OK, &error);
-    must(sj_store_verify(store, &looks, &verified, &error) == SJ_OK, &error);
+    must(sj_store_verify(store, &check_options, &verified, &error) == SJ_OK, &error);
     sj_store_close(store);
 }
 

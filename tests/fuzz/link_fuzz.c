@@ -38,12 +38,29 @@ typedef enum packet_form {
 
 enum { CHOICES = 16, FILES_MAX = 2, DESCRIPTORS_MAX = 32, WRITER_INPUTS = 128 };
 
-static const uint8_t types[] = {
-    SJ_LINK_HELLO,     SJ_LINK_MODULE,     SJ_LINK_APPLIED,   SJ_LINK_DONE,       SJ_LINK_UNLOADED,
-    SJ_LINK_METHODS,   SJ_LINK_TRANSITION, SJ_LINK_IMPORTS,   SJ_LINK_CONTAINER,  SJ_LINK_CLASS,
-    SJ_LINK_JVM_STATE, SJ_LINK_STALL,      SJ_LINK_PUT_IN,    SJ_LINK_LINES,      SJ_LINK_NO_LINES,
-    SJ_LINK_CODE,      SJ_LINK_CLASSES,    SJ_LINK_TRACER,    SJ_LINK_NO_METHODS, SJ_LINK_MARK,
-    SJ_LINK_TRIGGER,   SJ_LINK_POLICY,     SJ_LINK_POLICY_ASK};
+static const uint8_t types[] = {SJ_LINK_HELLO,
+                                SJ_LINK_MODULE,
+                                SJ_LINK_APPLIED,
+                                SJ_LINK_DONE,
+                                SJ_LINK_UNLOADED,
+                                SJ_LINK_METHODS,
+                                SJ_LINK_TRANSITION,
+                                SJ_LINK_IMPORTS,
+                                SJ_LINK_CONTAINER,
+                                SJ_LINK_CLASS,
+                                SJ_LINK_JVM_STATE,
+                                SJ_LINK_STALL,
+                                SJ_LINK_REPLACED_METHODS,
+                                SJ_LINK_LINES,
+                                SJ_LINK_NO_LINES,
+                                SJ_LINK_CODE,
+                                SJ_LINK_CLASSES,
+                                SJ_LINK_TRACER,
+                                SJ_LINK_NO_METHODS,
+                                SJ_LINK_MARK,
+                                SJ_LINK_TRIGGER,
+                                SJ_LINK_POLICY,
+                                SJ_LINK_POLICY_ASK};
 
 /* State that lasts for all inputs. */
 static struct {
@@ -82,20 +99,20 @@ static sj_status join(void *context, const sj_link_process *process)
     return SJ_OK;
 }
 
-static sj_status take_mark(void *context, const char *name, bool end)
+static sj_status write_mark(void *context, const char *name, bool end)
 {
     must(name[0] != '\0' && strlen(name) <= SJ_LINK_MARK_NAME_BYTES);
     return sj_frame_writer_mark(context, name, end, 1, 0, "cli");
 }
 
-static sj_status take_trigger(void *context, const char *name)
+static sj_status ignore_trigger(void *context, const char *name)
 {
     (void)context;
     must(name[0] != '\0' && strlen(name) <= SJ_LINK_MARK_NAME_BYTES);
     return SJ_OK;
 }
 
-static sj_status take_policy(void *context, sj_slice document, int fd)
+static sj_status parse_policy(void *context, sj_slice document, int fd)
 {
     sj_policy policy;
     (void)context;
@@ -103,12 +120,12 @@ static sj_status take_policy(void *context, sj_slice document, int fd)
         sj_policy_parse((const char *)document.data, document.size, "fuzz", &policy, NULL);
     if (status == SJ_OK) {
         sj_policy_free(&policy);
-        sj_link_answer(fd, SJ_LINK_DONE, "obeyed");
+        sj_link_reply(fd, SJ_LINK_DONE, "obeyed");
     }
     return status;
 }
 
-static void take_stall(void *context, const char *name, uint64_t waited_ns)
+static void handle_stall(void *context, const char *name, uint64_t waited_ns)
 {
     (void)context;
     (void)waited_ns;
@@ -224,10 +241,10 @@ static void begin(recording *made, uint8_t choice)
                                          .registry = made->registry,
                                          .context = world.writer,
                                          .joined = join,
-                                         .mark = take_mark,
-                                         .trigger = take_trigger,
-                                         .stall = take_stall,
-                                         .policy = take_policy,
+                                         .mark = write_mark,
+                                         .trigger = ignore_trigger,
+                                         .stall = handle_stall,
+                                         .policy = parse_policy,
                                          .threadless = true};
     must(sj_link_server_start(&link, &made->server, NULL) == SJ_OK);
     connect_agent(made);
@@ -235,7 +252,7 @@ static void begin(recording *made, uint8_t choice)
 
 /* Reads the frames that the recorder made of the packets. The collector must be able to read them.
  */
-static void take_frames(void)
+static void send_frames(void)
 {
     sj_slice bytes;
     uint64_t position;
@@ -252,7 +269,7 @@ static void end(recording *made)
     close(made->agent);
     sj_link_server_step(made->server, 0);
     sj_link_server_stop(made->server);
-    take_frames();
+    send_frames();
     sj_registry_free(made->registry);
     sj_function_rules_free(made->rules);
     sj_class_table_free(world.classes);
@@ -261,7 +278,7 @@ static void end(recording *made)
 
 /* Checks the head of each reply. If the recorder refused a packet of the program, the program
  * connects again. */
-static void take_answers(recording *made)
+static void read_replies(recording *made)
 {
     static uint8_t packet[SJ_LINK_MAX_BYTES + 1];
     ssize_t got;
@@ -329,7 +346,7 @@ static void say(recording *made, uint8_t type, uint8_t form, sj_slice payload, s
     sj_write_bytes(&writer, payload.data, payload.size);
     send_packet(made, form, (sj_slice){.data = packet, .size = sj_writer_used(&writer)}, file);
     sj_link_server_step(made->server, 0);
-    take_answers(made);
+    read_replies(made);
 }
 
 static void say_hello(recording *made)
@@ -339,11 +356,11 @@ static void say_hello(recording *made)
         (sj_slice){0});
 }
 
-static sj_slice take_slice(sj_reader *reader, size_t wanted)
+static sj_slice read_slice(sj_reader *reader, size_t wanted)
 {
     const size_t left = sj_reader_left(reader);
     const size_t size = wanted < left ? wanted : left;
-    const uint8_t *bytes = sj_reader_take(reader, size);
+    const uint8_t *bytes = sj_read_bytes(reader, size);
     return (sj_slice){.data = bytes, .size = bytes != NULL ? size : 0};
 }
 
@@ -365,8 +382,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const uint8_t form = sj_read_u8(&reader);
         const uint16_t bytes = sj_read_u16(&reader);
         const uint16_t file_bytes = sj_read_u16(&reader);
-        const sj_slice payload = take_slice(&reader, bytes);
-        say(&made, type, form, payload, take_slice(&reader, file_bytes));
+        const sj_slice payload = read_slice(&reader, bytes);
+        say(&made, type, form, payload, read_slice(&reader, file_bytes));
     }
     end(&made);
     return 0;

@@ -8,7 +8,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static sj_status take(void *context, uint32_t token, const char *name, bool has_code)
+static sj_status check_method(void *context, uint32_t token, const char *name, bool has_code)
 {
     uint32_t *last = context;
     (void)has_code;
@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sj_assembly assembly;
     uint32_t last = 0;
     if (sj_assembly_open((sj_slice){.data = data, .size = size}, &assembly) == SJ_OK &&
-        sj_mono_each_method(&assembly, take, &last) == SJ_OK &&
+        sj_mono_each_method(&assembly, check_method, &last) == SJ_OK &&
         last != assembly.tables[SJ_TABLE_METHOD_DEF].rows) {
         abort();
     }

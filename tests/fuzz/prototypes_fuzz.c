@@ -31,7 +31,7 @@ static bool is_in_order(const sj_signature *signature)
 
 /* Checks the signature for both machines: a value that one has in registers may be on the stack of
  * the other. */
-static sj_status take_prototype(void *context, const char *name, const char *text)
+static sj_status check_prototype(void *context, const char *name, const char *text)
 {
     size_t *count = context;
     sj_signature signature;
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sj_error error = {0};
     size_t count = 0;
     const sj_status status =
-        sj_prototypes_read((const char *)data, size, "fuzz", &count, take_prototype, &error);
+        sj_prototypes_read((const char *)data, size, "fuzz", &count, check_prototype, &error);
     must(status == SJ_OK || (status == SJ_EINVAL && strncmp(error.text, "fuzz:", 5) == 0));
     must(count <= size);
     return 0;

@@ -57,11 +57,11 @@ static void salvage(const char *directory, const sj_journal *journal, sj_frame_w
     sj_flight_recorder_free(flight);
 }
 
-static sj_slice take(sj_reader *reader, size_t wanted)
+static sj_slice read_part(sj_reader *reader, size_t wanted)
 {
     const size_t left = sj_reader_left(reader);
     const size_t bytes = wanted < left ? wanted : left;
-    return (sj_slice){.data = sj_reader_take(reader, bytes), .size = bytes};
+    return (sj_slice){.data = sj_read_bytes(reader, bytes), .size = bytes};
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -81,9 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     snprintf(directory, sizeof(directory), "/tmp/runtime_fuzz.%d", (int)getpid());
     snprintf(spool_directory, sizeof(spool_directory), "%s/spool", directory);
     mkdir(directory, 0700);
-    write_file(directory, "control-frames", take(&reader, control_bytes));
-    write_file(directory, "profile-sums", take(&reader, sums_bytes));
-    write_file(directory, "flight-1", take(&reader, size));
+    write_file(directory, "control-frames", read_part(&reader, control_bytes));
+    write_file(directory, "profile-sums", read_part(&reader, sums_bytes));
+    write_file(directory, "flight-1", read_part(&reader, size));
     must(sj_journal_create(directory, &session, &journal, &error) == SJ_OK);
     const sj_spool_options spool_options = {.directory = spool_directory, .reserve_bytes = 1};
     must(sj_spool_open(&spool_options, &spool, &error) == SJ_OK);

@@ -21,14 +21,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t at = 1; at < size;) {
         sj_sp_message message;
         sj_status status;
-        size_t room_bytes;
-        uint8_t *room = sj_sp_reader_room(&reader, &room_bytes);
+        size_t space_bytes;
+        uint8_t *space = sj_sp_reader_space(&reader, &space_bytes);
         size_t part = size - at < piece ? size - at : piece;
-        part = part < room_bytes ? part : room_bytes;
+        part = part < space_bytes ? part : space_bytes;
         if (part == 0) {
             abort(); /* the reader asked for more bytes but has no capacity for them */
         }
-        memcpy(room, data + at, part);
+        memcpy(space, data + at, part);
         sj_sp_reader_fed(&reader, part);
         at += part;
         while ((status = sj_sp_reader_next(&reader, &message)) == SJ_OK) {

@@ -41,8 +41,8 @@ static void apply_input(sj_store *store, const uint8_t *data, size_t size)
         view.type = sj_read_u8(&reader);
         view.header.size = sj_read_u16(&reader);
         view.payload.size = sj_read_u32(&reader);
-        view.header.data = sj_reader_take(&reader, view.header.size);
-        const uint8_t *payload = sj_reader_take(&reader, view.payload.size);
+        view.header.data = sj_read_bytes(&reader, view.header.size);
+        const uint8_t *payload = sj_read_bytes(&reader, view.payload.size);
         if (reader.bad) {
             return;
         }

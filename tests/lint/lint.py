@@ -123,7 +123,7 @@ FLOORS = """
     proto/wire proto/block
     proto/callgraph agent/abi
     agent/inproc/recorder
-    agent/inproc/hooks
+    agent/inproc/link agent/inproc/hooks
     agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/heap_guard
     agent/inproc/objc_zombies
     agent/inproc/core
@@ -154,7 +154,7 @@ MACHINE = re.compile(r"__x86_64__|__aarch64__|\bEM_(X86_64|AARCH64)\b|\bR_(X86_6
 INSIDE = ("agent/inproc/", "agent/abi/", "agent/include/", "proto/base/", "proto/block/value.h")
 
 
-def room_of(name):
+def component_of(name):
     parts = name.split("/")
     return "/".join(parts[:3 if parts[1] == "inproc" else 2])
 
@@ -223,6 +223,7 @@ ONLY_TEXT = {
     "tests/system/fleet/direct.py": "an address that is refused",
     "tests/system/fleet/questions.py": "a statement that is refused",
     "tests/system/fleet/units.py": "inside of a machine with its own network and folders",
+    "tests/system/packages/device_folder.py": "inside of a root with its own network and folders",
     "tests/system/packages/package_life.py": "inside of a root with its own network and folders",
 }
 
@@ -266,29 +267,29 @@ def check_statements(_build):
           for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts))
 
 
-def check_rooms(_build, root=ROOT):
-    floor = {room: number for number, line in enumerate(FLOORS.strip().splitlines())
-             for room in line.split()}
+def check_components(_build, root=ROOT):
+    floor = {component: number for number, line in enumerate(FLOORS.strip().splitlines())
+             for component in line.split()}
     problems = []
     for name in tracked(".c", ".h", ".S", root=root):
         if not name.startswith(("proto/", "agent/", "collector-server/")):
             continue
-        room = room_of(name)
-        if room not in floor:
-            problems.append(f"{name}: room {room} has no floor in FLOORS")
+        component = component_of(name)
+        if component not in floor:
+            problems.append(f"{name}: component {component} has no floor in FLOORS")
             continue
         with open(os.path.join(root, name), encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
-                if (room.startswith("agent/") and "/arch/" not in name
+                if (component.startswith("agent/") and "/arch/" not in name
                         and name != "agent/abi/machine.h" and MACHINE.search(line)):
                     problems.append(f"{name}:{number}: names a machine outside of arch/")
                 include = re.match(r'#\s*include\s*"([^"]+)"', line)
                 if not include or not os.path.exists(os.path.join(root, include[1])):
                     continue
                 used = include[1]
-                if room_of(used) != room and floor.get(room_of(used), len(floor)) >= floor[room]:
+                if component_of(used) != component and floor.get(component_of(used), len(floor)) >= floor[component]:
                     problems.append(f"{name}:{number}: {used} is not on a lower floor")
-                if room_of(used) != room and used.endswith("internal.h"):
+                if component_of(used) != component and used.endswith("internal.h"):
                     problems.append(f"{name}:{number}: {used} is internal to another component")
                 if name.startswith("agent/inproc/") and not used.startswith(INSIDE):
                     problems.append(f"{name}:{number}: {used} is not for the traced program")
@@ -419,13 +420,13 @@ def check_plain(_build):
 FORK_HANDLERS = ("before_fork", "after_fork_in_parent", "after_fork_in_child")
 ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_handler", "sj_free_handler", "sj_delayed_free_entry",
                     "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
-                    "free_object", "register_method")  # called through "free_object" and "registers" below
+                    "free_object", "register_method", "sj_modules_is_excluded")  # called through the variables below
 # Functions that assembly calls while the thread holds the loader's lock.
 LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
 # Functions that assembly calls for managed code, which does not hold any lock of the C library.
 RUNTIMES = ("sj_mono_on_enter",)
 # Variables that hold a function which the program itself was calling, or a function of the lists above.
-VARIABLES = {"original", "real", "real_dispose", "free_object", "registers"}
+VARIABLES = {"original", "real", "real_dispose", "free_object", "registers", "is_excluded"}
 LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
              "strrchr", "strstr", "getauxval"}
 

@@ -42,7 +42,7 @@ typedef enum step_goal { GOAL_NONE, GOAL_CALL, GOAL_ENTRY } step_goal;
 
 static volatile unsigned long total;
 static int orders[2];
-static int goes_on[2];
+static int resume_pipe[2];
 static uint64_t agent_low;
 static uint64_t agent_high;
 static uint64_t arena;
@@ -77,7 +77,7 @@ __attribute__((noinline)) void moment_wait(void)
 {
     char byte;
     say("there\n");
-    (void)!read(goes_on[0], &byte, 1);
+    (void)!read(resume_pipe[0], &byte, 1);
 }
 
 /* Waits until the agent's arena is unmapped. */
@@ -116,7 +116,7 @@ static void read_orders(void)
         if (order == 'g') {
             atomic_store(&is_unsafe, false);
         }
-        (void)!write(order == 'g' ? goes_on[1] : orders[1], &order, 1);
+        (void)!write(order == 'g' ? resume_pipe[1] : orders[1], &order, 1);
         if (order == 't') {
             pthread_exit(NULL);
         }
@@ -214,7 +214,7 @@ static void on_step(int signal, siginfo_t *info, void *context)
     }
 }
 
-static void take_steps(void)
+static void run_steps(void)
 {
     __asm__ volatile("sub $128, %%rsp\n\tpushfq\n\torq %0, (%%rsp)\n\tpopfq\n\tadd $128, %%rsp"
                      :
@@ -233,7 +233,7 @@ static void before_fork(void)
 static void after_fork(void)
 {
     if (goal == GOAL_CALL) {
-        take_steps();
+        run_steps();
     }
 }
 
@@ -321,7 +321,7 @@ static void obey(char order)
     switch (order) {
     case 'l':
         goal = GOAL_ENTRY;
-        take_steps();
+        run_steps();
         if (dlopen(module, RTLD_NOW) == NULL) {
             say("not loaded\n");
         }
@@ -388,7 +388,7 @@ int main(int argc, char **argv)
     delay_us = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     first = pthread_self();
     alarm(LIFETIME_S);
-    if (pipe(orders) != 0 || pipe(goes_on) != 0 || sigaction(SIGTRAP, &action, NULL) != 0 ||
+    if (pipe(orders) != 0 || pipe(resume_pipe) != 0 || sigaction(SIGTRAP, &action, NULL) != 0 ||
         signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGUSR1, stay_unsafe) == SIG_ERR ||
         signal(SIGUSR2, stay_unsafe) == SIG_ERR ||
         pthread_atfork(before_fork, after_fork, NULL) != 0 ||

@@ -39,7 +39,7 @@ __attribute__((constructor)) static void begin(void)
 #include <unistd.h>
 
 static sem_t inside;
-static sem_t may_go_on;
+static sem_t may_continue;
 static const char *slow;
 static int (*near_run)(int);
 static atomic_int waiter;
@@ -49,7 +49,7 @@ void stay_in_constructor(void);
 void stay_in_constructor(void)
 {
     sem_post(&inside);
-    sem_wait(&may_go_on);
+    sem_wait(&may_continue);
 }
 
 static void *load_slow(void *unused)
@@ -92,7 +92,7 @@ static void obey(char order, pthread_t *threads)
         }
         break;
     case 'g':
-        sem_post(&may_go_on);
+        sem_post(&may_continue);
         pthread_join(threads[0], &result);
         pthread_join(threads[1], &result);
         break;
@@ -107,7 +107,7 @@ int main(int count, char **arguments)
     pthread_t threads[2];
     char order;
     sem_init(&inside, 0, 0);
-    sem_init(&may_go_on, 0, 0);
+    sem_init(&may_continue, 0, 0);
     void *far = count == 4 ? dlopen(arguments[1], RTLD_LAZY | RTLD_GLOBAL) : NULL;
     void *near = count == 4 ? dlopen(arguments[2], RTLD_LAZY) : NULL;
     if (far == NULL || near == NULL) {

@@ -272,9 +272,9 @@ static void repair_by_number(int number)
 
 KEPT static long life_overflow(long depth)
 {
-    volatile char room[4096];
-    room[depth % 4096] = 1;
-    return depth < 0 ? room[0] : life_overflow(depth + 1) + room[0];
+    volatile char space[4096];
+    space[depth % 4096] = 1;
+    return depth < 0 ? space[0] : life_overflow(depth + 1) + space[0];
 }
 
 KEPT static void life_touch(void)
@@ -301,8 +301,8 @@ static void set_handler(int number, void (*handler)(int, siginfo_t *, void *), i
 
 static int part_signals(void)
 {
-    static char stack_room[256 * 1024];
-    const stack_t alternate = {.ss_sp = stack_room, .ss_size = sizeof(stack_room)};
+    static char stack_space[256 * 1024];
+    const stack_t alternate = {.ss_sp = stack_space, .ss_size = sizeof(stack_space)};
     sigaltstack(&alternate, NULL);
     guarded = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     const struct rlimit stack = {1 << 20, 1 << 20};

@@ -35,6 +35,8 @@ __attribute__((noipa)) int refuse(int zero)
     return zero;
 }
 
+enum { FIRST_PUSH = 8 }; /* distance from call_on_stack's `sp` to the first word below it */
+
 static __attribute__((noinline)) long call_on_stack(long (*function)(long), uintptr_t sp,
                                                     long argument)
 {

@@ -34,6 +34,10 @@ __attribute__((noipa)) int refuse(int zero)
     return 1000 / zero;
 }
 
+enum {
+    FIRST_PUSH = 16
+}; /* distance from call_on_stack's `sp` to the word below the return address */
+
 static __attribute__((noinline)) long call_on_stack(long (*function)(long), uintptr_t sp,
                                                     long argument)
 {

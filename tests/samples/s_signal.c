@@ -80,11 +80,11 @@ SAMPLE void s_inner_stack(void)
 {
     TRUTH_ENTER();
     enum { BYTES = 128 * 1024 };
-    volatile char room[BYTES];
-    const stack_t stack = {.ss_sp = (void *)room, .ss_size = BYTES};
+    volatile char space[BYTES];
+    const stack_t stack = {.ss_sp = (void *)space, .ss_size = BYTES};
     stack_t before;
     const int depth = truth_depth();
-    room[0] = 0;
+    space[0] = 0;
     sigaltstack(&stack, &before);
     s_raise(SIGTERM);
     if (sigsetjmp(target, 1) == 0) {
@@ -94,7 +94,7 @@ SAMPLE void s_inner_stack(void)
         truth_lane(0);
         truth_unwind(depth);
     }
-    s_in_handler(room[0]);
+    s_in_handler(space[0]);
     sigaltstack(&before, NULL);
     TRUTH_LEAVE();
 }

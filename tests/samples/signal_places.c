@@ -392,15 +392,15 @@ static void leave_end(int number, siginfo_t *info, void *context)
 {
     (void)number;
     outside += !lies_in(*pc_of(context), leaf);
-    cut += (uintptr_t)info->si_addr != last_sp - 16;
+    cut += (uintptr_t)info->si_addr != last_sp - FIRST_PUSH;
     siglongjmp(behind_end, 1);
 }
 
-/* Calls leaf with `room` bytes of stack left above a guard page. */
-static NOINLINE long call_near_end(const char *stack, long room)
+/* Calls leaf with `space` bytes of stack left above a guard page. */
+static NOINLINE long call_near_end(const char *stack, long space)
 {
-    last_sp = (uintptr_t)stack + (uintptr_t)room;
-    return call_on_stack(leaf, last_sp, room);
+    last_sp = (uintptr_t)stack + (uintptr_t)space;
+    return call_on_stack(leaf, last_sp, space);
 }
 
 static void run_near_ends(void)
@@ -411,9 +411,9 @@ static void run_near_ends(void)
     volatile long called = 0;
     mprotect(low, GUARD, PROT_NONE);
     set_action(SIGSEGV, leave_end, SA_ONSTACK);
-    for (volatile long room = LEAST; room < MOST; room += STEP) {
+    for (volatile long space = LEAST; space < MOST; space += STEP) {
         if (sigsetjmp(behind_end, 1) == 0) {
-            called += call_near_end(low + GUARD, room) == room + 1;
+            called += call_near_end(low + GUARD, space) == space + 1;
         }
     }
     printf("ends: called %d, outside %ld, elsewhere %ld\n", called > 0, outside, cut);
@@ -446,8 +446,8 @@ static void run_near_ends_of_library(void)
     mprotect(low, GUARD, PROT_NONE);
     set_action(SIGSEGV, leave_end_of_library, SA_ONSTACK);
     ldiv(1, 1); /* binds the function, so that its address is known later */
-    for (long room = LEAST; room < MOST; room += STEP) {
-        ended += run_in_thread(call_library_near_end, low + GUARD + room) == 0;
+    for (long space = LEAST; space < MOST; space += STEP) {
+        ended += run_in_thread(call_library_near_end, low + GUARD + space) == 0;
     }
     printf("ends: ended %d, outside %ld\n", ended > 1, outside);
 }

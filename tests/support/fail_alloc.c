@@ -21,21 +21,21 @@ void *realloc(void *old, size_t size);
 
 static _Thread_local bool armed;
 static _Thread_local bool failed;
-static _Thread_local bool goes_on;
+static _Thread_local bool is_lasting;
 static _Thread_local uint64_t left;
 
 void fail_alloc_at(uint64_t n)
 {
     armed = true;
     failed = false;
-    goes_on = false;
+    is_lasting = false;
     left = n;
 }
 
 void fail_alloc_from(uint64_t n)
 {
     fail_alloc_at(n);
-    goes_on = true;
+    is_lasting = true;
 }
 
 bool fail_alloc_stop(void)
@@ -47,7 +47,7 @@ bool fail_alloc_stop(void)
 static bool fails_now(void)
 {
     if (!armed || failed) {
-        return armed && goes_on;
+        return armed && is_lasting;
     }
     failed = left-- == 0;
     errno = failed ? ENOMEM : errno;

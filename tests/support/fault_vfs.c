@@ -16,7 +16,7 @@ static sqlite3_vfs vfs;
 static uint64_t done;
 static uint64_t fails_at = UINT64_MAX;
 static fault_kind how;
-static bool goes_on;
+static bool is_lasting;
 static bool has_failed;
 
 void fault_vfs_at(uint64_t n, fault_kind kind, bool lasts)
@@ -24,7 +24,7 @@ void fault_vfs_at(uint64_t n, fault_kind kind, bool lasts)
     done = 0;
     fails_at = n;
     how = kind;
-    goes_on = lasts;
+    is_lasting = lasts;
     has_failed = false;
 }
 
@@ -43,7 +43,7 @@ uint64_t fault_vfs_done(void)
 static int fails_now(int code, bool takes_space)
 {
     const uint64_t n = done++;
-    if (n != fails_at && !(goes_on && n > fails_at)) {
+    if (n != fails_at && !(is_lasting && n > fails_at)) {
         return SQLITE_OK;
     }
     has_failed = true;

@@ -89,7 +89,7 @@ static uint32_t open_stream(void *context, uint64_t stack_address, bool own_stac
     return 1;
 }
 
-static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
+static void write_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
 {
     (void)context;
     (void)mark_index;
@@ -115,7 +115,7 @@ void test_blocks(uint64_t ticks, unsigned count, void *context,
     const sj_assembler_options options = {
         .session = {.bytes = {1, 2, 3}}, .start_ticks = ticks, .encoder = encoder};
     const sj_assembler_sink target = {
-        .context = context, .open_stream = open_stream, .block = sink, .mark = take_mark};
+        .context = context, .open_stream = open_stream, .block = sink, .mark = write_mark};
     assert_int_equal(sj_assembler_new(&options, &target, &assembler), SJ_OK);
     for (unsigned i = 0; i < count; i++) {
         sj_record call[2];

@@ -105,7 +105,7 @@ static void begin_block(stream_maker *maker)
         maker->frames[i] = (sj_stack_frame){.call_index = call->index,
                                             .start_ticks = call->start,
                                             .child_ticks = call->child,
-                                            .left_ticks = call->left,
+                                            .jumped_ticks = call->left,
                                             .function = call->function};
     }
 }

@@ -129,7 +129,7 @@ __attribute__((noinline)) static int receive_byte(int from)
     return read(from, &byte, 1) == 1 ? byte : -1;
 }
 
-__attribute__((noinline)) static void take_turn(void)
+__attribute__((noinline)) static void run_turn(void)
 {
     pthread_mutex_lock(&turn);
     sink++;
@@ -157,11 +157,11 @@ static void block(void)
     }
     for (int i = 0; i < QUICK_CALLS; i++) {
         sink += (unsigned long)receive_byte(ends[0]);
-        take_turn();
+        run_turn();
     }
     pthread_create(&other, NULL, hold_up, NULL);
     sink += (unsigned long)receive_byte(ends[0]);
-    take_turn();
+    run_turn();
     pthread_join(other, NULL);
 }
 

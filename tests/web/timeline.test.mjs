@@ -352,7 +352,7 @@ test("a slow call is explained beside a typical one", async () => {
 });
 
 test("of a slow call that waited for a pipe or a lock, blocked is what differs most", async () => {
-    for (const name of ["receive_byte", "take_turn"]) {
+    for (const name of ["receive_byte", "run_turn"]) {
         const [{ id, ns }] = await sql(`SELECT call_id AS id, duration_ns AS ns FROM calls JOIN functions USING (function_id)
             WHERE session_id = ${BLOCKED} AND name = '${name}' ORDER BY duration_ns DESC LIMIT 1`);
         assert.ok(ns > 2e8, `${name} was held up for ${ns} ns`);

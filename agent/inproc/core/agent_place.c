@@ -32,25 +32,25 @@ extern const Elf64_Ehdr own_head __asm__("__ehdr_start") __attribute__((visibili
 
 /* An assembly function whose frame has space for registers: `distance` bytes below the stack
  * pointer of the place. */
-typedef struct agent_room {
+typedef struct agent_frame {
     void (*function)(void);
     uint64_t distance;
-} agent_room;
+} agent_frame;
 
-static const agent_room rooms[] = {
-    {sj_arch_slow_entry, SJ_ENTRY_ROOM_DISTANCE},
-    {sj_arch_values_entry, SJ_ENTRY_ROOM_DISTANCE},
-    {sj_arch_dispatch_entry, SJ_DISPATCH_ROOM_DISTANCE},
+static const agent_frame frames[] = {
+    {sj_arch_slow_entry, SJ_ENTRY_SAVED_DISTANCE},
+    {sj_arch_values_entry, SJ_ENTRY_SAVED_DISTANCE},
+    {sj_arch_dispatch_entry, SJ_DISPATCH_SAVED_DISTANCE},
 };
 
 /* State of a walk from the interrupted registers to the program's. */
 typedef struct agent_walk {
     sj_native_module agent;
     uint64_t registers[SJ_NATIVE_REGISTERS];
-    uint64_t *room;    /* space for registers; NULL: none */
-    bool is_behind;    /* the program counter is behind a call */
-    bool is_placed;    /* the program counter is the program's */
-    uint64_t function; /* the agent's function that was left last */
+    uint64_t *saved_registers; /* space for registers; NULL: none */
+    bool is_behind;            /* the program counter is behind a call */
+    bool is_placed;            /* the program counter is the program's */
+    uint64_t function;         /* the agent's function that was left last */
 } agent_walk;
 
 static sj_native_module find_agent(void)
@@ -149,12 +149,14 @@ static bool leave_function(agent_walk *walk, uint64_t function)
 /* Notes the register space of the frame that was left, whose stack pointer was `sp`. It notes the
  * first such frame only, and only if the frame extends below that space. Before that, the space may
  * lie in a guard page, and all registers are still unchanged. */
-static void note_room(agent_walk *walk, uint64_t function, uint64_t sp)
+static void note_saved(agent_walk *walk, uint64_t function, uint64_t sp)
 {
-    for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]) && walk->room == NULL; i++) {
-        const uint64_t room = walk->registers[SJ_NATIVE_SP] - rooms[i].distance;
-        if (function == address_of(rooms[i].function) && sp < room) {
-            walk->room = (uint64_t *)(uintptr_t)room; /* NOLINT(performance-no-int-to-ptr) */
+    for (size_t i = 0; i < sizeof(frames) / sizeof(frames[0]) && walk->saved_registers == NULL;
+         i++) {
+        const uint64_t saved_registers = walk->registers[SJ_NATIVE_SP] - frames[i].distance;
+        if (function == address_of(frames[i].function) && sp < saved_registers) {
+            walk->saved_registers =
+                (uint64_t *)(uintptr_t)saved_registers; /* NOLINT(performance-no-int-to-ptr) */
         }
     }
 }
@@ -168,7 +170,7 @@ static bool leave_agent(agent_walk *walk)
         if (function == 0 || !leave_function(walk, function)) {
             return false;
         }
-        note_room(walk, function, sp);
+        note_saved(walk, function, sp);
         if (walk->is_placed) {
             return true;
         }
@@ -229,13 +231,13 @@ bool sj_agent_place_show(void *context, sj_saved_context *saved)
     if (!is_in_agent(&walk) || !leave_agent(&walk) || !leave_stub(&walk)) {
         return false;
     }
-    if (walk.room != NULL) {
-        memcpy(walk.room, found, sizeof(found));
+    if (walk.saved_registers != NULL) {
+        memcpy(walk.saved_registers, found, sizeof(found));
     } else if (has_changed_others(&walk, found)) {
         return false;
     }
     sj_context_set_all(context, walk.registers);
-    saved->room = (uint64_t)(uintptr_t)walk.room;
+    saved->saved_registers = (uint64_t)(uintptr_t)walk.saved_registers;
     saved->magic = SJ_SAVED_CONTEXT_MAGIC;
     saved->shown_pc = walk.registers[SJ_NATIVE_PC];
     saved->shown_sp = walk.registers[SJ_NATIVE_SP];
@@ -244,7 +246,7 @@ bool sj_agent_place_show(void *context, sj_saved_context *saved)
 
 void sj_agent_place_return(void *context, const sj_saved_context *saved)
 {
-    if (saved->room != 0) {
-        sj_context_set_all(context, (const uint64_t *)(uintptr_t)saved->room);
+    if (saved->saved_registers != 0) {
+        sj_context_set_all(context, (const uint64_t *)(uintptr_t)saved->saved_registers);
     }
 }

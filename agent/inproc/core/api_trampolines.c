@@ -70,7 +70,7 @@ static void visit_references(const sj_dynamic_view *view, uint32_t trampoline, b
 static bool has_pages(void)
 {
     if (lasting == NULL) {
-        lasting = sj_lasting_make(TRAMPOLINES_MAGIC, TRAMPOLINES);
+        lasting = sj_lasting_new(TRAMPOLINES_MAGIC, TRAMPOLINES);
     }
     return lasting != NULL;
 }

@@ -18,16 +18,16 @@
 #include "agent/abi/link.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/gates.h"
-#include "agent/inproc/core/link_client.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/recorder_peer.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/link/link_client.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -50,11 +50,11 @@ static sj_exec_followed followed;
 static uint32_t own_pid;
 
 /* The environment of one exec, on its stack. */
-typedef struct exec_room {
+typedef struct exec_buffer {
     char preload[2 * TEXT_BYTES];
     char saved[TEXT_BYTES];
     char *entries[ENTRIES_MAX + ADDED_ENTRIES + 1];
-} exec_room;
+} exec_buffer;
 
 static bool join_text(char *to, size_t capacity, const char *const *parts, size_t count)
 {
@@ -71,7 +71,7 @@ static bool join_text(char *to, size_t capacity, const char *const *parts, size_
 }
 
 /* Copies the environment and adds the agent's entries. Returns false if they do not fit. */
-static bool fill_room(exec_room *room, char *const *environment, size_t *entry_count)
+static bool fill_buffer(exec_buffer *buffer, char *const *environment, size_t *entry_count)
 {
     const char *preload = NULL;
     size_t count = 0;
@@ -79,24 +79,24 @@ static bool fill_room(exec_room *room, char *const *environment, size_t *entry_c
         if (count == ENTRIES_MAX) {
             return false;
         }
-        room->entries[count] = environment[count];
+        buffer->entries[count] = environment[count];
         if (strncmp(environment[count], PRELOAD, sizeof(PRELOAD) - 1) == 0 && preload == NULL) {
             preload = environment[count] + sizeof(PRELOAD) - 1;
-            room->entries[count] = room->preload;
+            buffer->entries[count] = buffer->preload;
         }
     }
     const char *const parts[] = {PRELOAD, agent_path, ":", preload};
-    if (!join_text(room->preload, sizeof(room->preload), parts, preload != NULL ? 4 : 2)) {
+    if (!join_text(buffer->preload, sizeof(buffer->preload), parts, preload != NULL ? 4 : 2)) {
         return false;
     }
     if (preload == NULL) {
-        room->entries[count++] = room->preload;
+        buffer->entries[count++] = buffer->preload;
     } else {
         const char *const saved[] = {SJ_ENV_PRELOAD "=", preload};
-        if (!join_text(room->saved, sizeof(room->saved), saved, 2)) {
+        if (!join_text(buffer->saved, sizeof(buffer->saved), saved, 2)) {
             return false;
         }
-        room->entries[count++] = room->saved;
+        buffer->entries[count++] = buffer->saved;
     }
     *entry_count = count;
     return true;
@@ -104,23 +104,23 @@ static bool fill_room(exec_room *room, char *const *environment, size_t *entry_c
 
 /* Adds the entries that lead the next program's agent to the recorder. Returns false if they do not
  * fit. */
-static bool add_companion(exec_room *room, size_t count, const char *const *entries)
+static bool add_companion(exec_buffer *buffer, size_t count, const char *const *entries)
 {
-    const size_t most = sizeof(room->entries) / sizeof(room->entries[0]) - 1;
+    const size_t most = sizeof(buffer->entries) / sizeof(buffer->entries[0]) - 1;
     if (entries == NULL) {
-        room->entries[count++] = runtime_entry;
+        buffer->entries[count++] = runtime_entry;
     }
     for (; entries != NULL && *entries != NULL && count < most; entries++) {
-        room->entries[count++] = (char *)(uintptr_t)*entries;
+        buffer->entries[count++] = (char *)(uintptr_t)*entries;
     }
-    room->entries[count] = NULL;
+    buffer->entries[count] = NULL;
     return entries == NULL || *entries == NULL;
 }
 
-static bool fill_all(exec_room *room, char *const *environment, const char *const *entries)
+static bool fill_all(exec_buffer *buffer, char *const *environment, const char *const *entries)
 {
     size_t count = 0;
-    return fill_room(room, environment, &count) && add_companion(room, count, entries);
+    return fill_buffer(buffer, environment, &count) && add_companion(buffer, count, entries);
 }
 
 /* A program that is about to be run. */
@@ -154,12 +154,12 @@ static void run_unrecorded(const exec_call *call, sj_unrecorded reason)
 static __attribute__((noinline)) bool run_recorded(const exec_call *call,
                                                    const char *const *entries)
 {
-    exec_room room;
-    if (!fill_all(&room, call->environment, entries)) {
+    exec_buffer buffer;
+    if (!fill_all(&buffer, call->environment, entries)) {
         return false;
     }
     sj_recorder_begin_exec(SJ_UNRECORDED_NONE);
-    const long error = execute(call, room.entries);
+    const long error = execute(call, buffer.entries);
     sj_recorder_cancel_exec(SJ_UNRECORDED_NONE);
     return error != -E2BIG;
 }

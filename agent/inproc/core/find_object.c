@@ -13,10 +13,10 @@
 #include "agent/inproc/core/find_object.h"
 
 #include "agent/abi/agent_state.h"
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/hooks/stub_areas.h"
-#include "agent/inproc/hooks/unwind_answer.h"
+#include "agent/inproc/hooks/unwind_describe.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ typedef struct stub_question {
 /* Calls the callback for the stub area first, then for the module. It holds the loader's lock, as
  * callbacks expect. For the area it passes only members that all loaders have. So data that a
  * callback keeps about the loader's list does not change. */
-static int answer_first(struct dl_phdr_info *info, size_t size, void *context)
+static int report_first(struct dl_phdr_info *info, size_t size, void *context)
 {
     stub_question *question = context;
     const size_t known_bytes = offsetof(struct dl_phdr_info, dlpi_phnum) + sizeof(info->dlpi_phnum);
@@ -67,29 +67,29 @@ static __attribute__((noinline)) const uint8_t *asked_table(const void *data, ui
     }
     for (int i = 0; i < WORDS && table == NULL; i++) {
         *pc = words[i];
-        table = sj_unwind_answer(*pc, i == WORDS - 1);
+        table = sj_unwind_describe(*pc, i == WORDS - 1);
     }
     return table;
 }
 
 /* Reports a module that contains the place and its table. libunwind reads up to the end of a
  * module. */
-static __attribute__((noinline)) int answer(const uint8_t *table, uint64_t pc,
-                                            module_callback *callback, void *data)
+static __attribute__((noinline)) int report_table(const uint8_t *table, uint64_t pc,
+                                                  module_callback *callback, void *data)
 {
     enum { CODE_BYTES = 2 }; /* the place, and the one that an unwinder came from */
     const ElfW(Phdr) code = {.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_memsz = CODE_BYTES};
     ElfW(Phdr) tables = {.p_type = PT_LOAD,
                          .p_flags = PF_R,
                          .p_vaddr = (uint64_t)(uintptr_t)table - pc,
-                         .p_filesz = SJ_UNWIND_ANSWER_BYTES,
-                         .p_memsz = SJ_UNWIND_ANSWER_BYTES};
+                         .p_filesz = SJ_UNWIND_DESCRIPTION_BYTES,
+                         .p_memsz = SJ_UNWIND_DESCRIPTION_BYTES};
     stub_question question = {.callback = callback, .data = data, .segments = {code, tables}};
     tables.p_type = PT_GNU_EH_FRAME;
     question.segments[2] = tables;
     question.area = (struct dl_phdr_info){
         .dlpi_addr = pc, .dlpi_name = "", .dlpi_phdr = question.segments, .dlpi_phnum = 3};
-    return real_iterate(answer_first, &question);
+    return real_iterate(report_first, &question);
 }
 
 /* Calls that do not come from an unwinder end with a jump to the loader. During the call, the agent
@@ -102,7 +102,7 @@ __attribute__((visibility("default"))) int dl_iterate_phdr(module_callback *call
         real_iterate = (iterate_modules *)(uintptr_t)found;
     }
     const uint8_t *table = asked_table(data, &pc);
-    return table != NULL ? answer(table, pc, callback, data) : real_iterate(callback, data);
+    return table != NULL ? report_table(table, pc, callback, data) : real_iterate(callback, data);
 }
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
@@ -113,7 +113,7 @@ static uint64_t find_table(uint64_t low, uint64_t pc)
     const sj_stub_area *area = (const void *)(uintptr_t)(low + SJ_STUB_AREA_OFFSET);
     return area->magic == SJ_STUB_AREA_MAGIC && area->unwind != 0
                ? low + area->unwind
-               : (uint64_t)(uintptr_t)sj_unwind_answer(pc, false);
+               : (uint64_t)(uintptr_t)sj_unwind_describe(pc, false);
 }
 
 __attribute__((visibility("default"))) int _dl_find_object(void *address,

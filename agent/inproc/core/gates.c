@@ -11,9 +11,9 @@ sj_status sj_gate_put(uint64_t address, void (*gate)(void), uint64_t *resume,
 {
     uint8_t original[SJ_PATCH_MAX_BYTES];
     const uint64_t to = (uint64_t)(uintptr_t)gate;
-    *resume = address + SJ_RETURN_ROOM_BYTES;
-    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
+    *resume = address + SJ_RETURN_PATCH_BYTES;
+    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_PATCH_BYTES);
     return sojourn_agent_state.prepare_only != 0
-               ? sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, 0, to)
-               : sj_hooks_redirect(address, original, SJ_RETURN_ROOM_BYTES, to, false, hook);
+               ? sj_modules_redirect(address, original, SJ_RETURN_PATCH_BYTES, 0, to)
+               : sj_hooks_redirect(address, original, SJ_RETURN_PATCH_BYTES, to, false, hook);
 }

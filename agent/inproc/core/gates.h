@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* Replaces the instruction of SJ_RETURN_ROOM_BYTES at `address` by a jump to `gate`. The gate runs
+/* Replaces the instruction of SJ_RETURN_PATCH_BYTES at `address` by a jump to `gate`. The gate runs
  * that instruction and continues at `*resume`. In a launched process the gate stays for ever, and
  * `hook` is used. In an attached process a detach removes it. Errors as sj_hooks_redirect and
  * sj_modules_redirect. */

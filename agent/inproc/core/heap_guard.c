@@ -1,6 +1,6 @@
 /* The monitor of freed memory (agent/inproc/heap_guard). */
-#include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/monitor.h"
+#include "agent/inproc/link/conversation.h"
 
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/heap_guard/heap_guard.h"
@@ -16,7 +16,7 @@ static void prepare(void)
     atomic_fetch_add(&state->changing, 1); /* tracers read these tables, too */
     (void)!sj_heap_guard_prepare(state->runtime_directory, sj_conversation_zombies_name(),
                                  prepare_only);
-    sj_heap_guard_get_tables(&state->heap_takers, &state->heap_custody);
+    sj_heap_guard_get_tables(&state->heap_allocating, &state->heap_residue);
     atomic_fetch_add(&state->changing, 1);
 }
 

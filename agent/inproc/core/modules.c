@@ -268,20 +268,20 @@ static void name_failures(const void *bytes, sj_hooks_report *report, uint32_t c
 }
 
 /* A plan from a reply of the recorder. */
-typedef struct taken_plan {
+typedef struct received_plan {
     sj_link_plan head;
     const char *path;   /* path of its file; NULL: the reply contained the plan */
     sj_ready_plan file; /* identity of the mapped file */
     void *bytes;        /* NULL: not read yet, or unreadable */
     size_t size_bytes;
     bool is_mapped;
-} taken_plan;
+} received_plan;
 
 /* Reads a plan from a reply. A plan inside the packet is copied, because the packet's memory is
  * needed for the answer. */
-static sj_status take_plan(const sj_link *link, taken_plan *plan)
+static sj_status read_plan(const sj_link *link, received_plan *plan)
 {
-    static _Alignas(16) uint8_t room[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */
+    static _Alignas(16) uint8_t buffer[SJ_LINK_PLAN_BYTES]; /* only one conversation at a time */
     static char path[MAX_PATH_BYTES];
     if (link->packet.payload_bytes < sizeof(plan->head)) {
         return SJ_ECORRUPT;
@@ -289,9 +289,9 @@ static sj_status take_plan(const sj_link *link, taken_plan *plan)
     const uint8_t *payload = link->payload;
     memcpy(&plan->head, payload, sizeof(plan->head));
     const uint32_t bytes = link->packet.payload_bytes - (uint32_t)sizeof(plan->head);
-    if (plan->head.path_bytes == 0 && bytes <= sizeof(room)) {
-        memcpy(room, payload + sizeof(plan->head), bytes);
-        plan->bytes = room;
+    if (plan->head.path_bytes == 0 && bytes <= sizeof(buffer)) {
+        memcpy(buffer, payload + sizeof(plan->head), bytes);
+        plan->bytes = buffer;
         plan->size_bytes = bytes;
         return SJ_OK;
     }
@@ -305,7 +305,7 @@ static sj_status take_plan(const sj_link *link, taken_plan *plan)
 }
 
 /* Applies ready stubs, which may exist at the start of a program. */
-static bool apply_ready(const taken_plan *plan, plan_manner manner, module_entry *entry,
+static bool apply_ready(const received_plan *plan, plan_manner manner, module_entry *entry,
                         sj_hooks_report *report)
 {
     const sj_ready_place place = {.bias = entry->bias,
@@ -316,8 +316,8 @@ static bool apply_ready(const taken_plan *plan, plan_manner manner, module_entry
            sj_ready_apply(plan->path, &place, &entry->hooked, report);
 }
 
-static void write_taken(taken_plan *plan, plan_manner manner, module_entry *entry,
-                        sj_hooks_report *report)
+static void write_received_plan(received_plan *plan, plan_manner manner, module_entry *entry,
+                                sj_hooks_report *report)
 {
     if (plan->path != NULL) {
         plan->bytes = map_plan(plan->path, &plan->file);
@@ -339,21 +339,22 @@ static void write_taken(taken_plan *plan, plan_manner manner, module_entry *entr
  * only failures. `marks` is for generated code (see sj_hooks_report), else NULL. */
 static sj_status apply_plan(sj_link *link, module_entry *entry, plan_manner manner, uint8_t *marks)
 {
-    taken_plan plan = {0};
-    SJ_TRY(take_plan(link, &plan));
+    received_plan plan = {0};
+    SJ_TRY(read_plan(link, &plan));
     /* Not measured for generated code. */
     const uint64_t start_ns = entry->is_generated ? 0 : sj_sys_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     uint8_t *payload = sj_link_payload(link);
     sj_hooks_report report = {
         .marks = marks,
         .failures = (sj_link_failure *)(void *)(payload + sizeof(sj_link_applied)),
-        .failures_room = (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
-                         sizeof(sj_link_failure)};
+        .failures_capacity =
+            (SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_applied)) /
+            sizeof(sj_link_failure)};
     if (!apply_ready(&plan, manner, entry, &report)) {
-        write_taken(&plan, manner, entry, &report);
+        write_received_plan(&plan, manner, entry, &report);
     }
     const uint32_t reported =
-        report.failed < report.failures_room ? report.failed : report.failures_room;
+        report.failed < report.failures_capacity ? report.failed : report.failures_capacity;
     if (plan.bytes != NULL && entry->is_generated) {
         name_failures(plan.bytes, &report, reported);
     }
@@ -738,7 +739,7 @@ sj_status sj_modules_follow(void (*on_change)(void), sj_on_module *on_new_module
     if (at < 0) {
         return SJ_EUNSUPPORTED;
     }
-    uint8_t original[SJ_RETURN_ROOM_BYTES];
+    uint8_t original[SJ_RETURN_PATCH_BYTES];
     const uint64_t address = loader_state->r_brk + (uint64_t)at;
     memcpy(original, (const void *)(uintptr_t)address, sizeof(original));
     on_modules = on_change;

@@ -113,7 +113,7 @@ static void put_gate(uint64_t signal, kernel_action *action)
 }
 
 /* Changes an action from the kernel into the program's. Returns false if it has no gate. */
-static bool take_gate(uint64_t signal, kernel_action *action)
+static bool restore_program_action(uint64_t signal, kernel_action *action)
 {
     const uint32_t gate = gate_of(action->handler);
     if (gate == SJ_SIGNAL_GATES) {
@@ -142,7 +142,7 @@ static void remove_gate(uint64_t signal)
         return;
     }
     kernel_action action = gate;
-    if (take_gate(signal, &action) && set_action(signal, &action, &replaced) == 0 &&
+    if (restore_program_action(signal, &action) && set_action(signal, &action, &replaced) == 0 &&
         replaced.handler != gate.handler) {
         (void)set_action(signal, &replaced, NULL);
     }
@@ -165,7 +165,7 @@ long sj_signals_change(uint64_t signal, const void *action, void *old, uint64_t 
     }
     const long result = SJ_SYS(SYS_rt_sigaction, signal, given, old, set_bytes, 0, 0);
     if (result == 0 && old != NULL) {
-        (void)take_gate(signal, old);
+        (void)restore_program_action(signal, old);
     }
     /* sj_signals_leave may have run since: a tracer had stopped this thread before the call. */
     if (given == &changed && atomic_load(&process) == 0) {
@@ -276,7 +276,7 @@ void sj_signals_return(void *context)
         sj_context_set(context, &inside);
         sj_agent_place_return(context, saved);
         sj_mono_overflow_return(context, saved);
-    } else if (saved->room != 0) {
+    } else if (saved->saved_registers != 0) {
         sj_recorder_leave(saved->sp, saved->shown_sp);
     }
     saved->magic = 0;
@@ -350,10 +350,11 @@ sj_status sj_signals_follow(void)
         return SJ_EUNSUPPORTED;
     }
     sj_arch_action_resume = address + SJ_ARCH_NUMBERED_CALL_BYTES;
-    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_ROOM_BYTES);
+    memcpy(original, (const void *)(uintptr_t)address, SJ_RETURN_PATCH_BYTES);
     /* A thread between the load of the number and the call loads it again, so that it meets the
      * hook. Otherwise it would install a handler without a gate. */
-    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_ROOM_BYTES, SJ_ARCH_NUMBERED_CALL_BYTES,
+    SJ_TRY(sj_modules_redirect(address, original, SJ_RETURN_PATCH_BYTES,
+                               SJ_ARCH_NUMBERED_CALL_BYTES,
                                (uint64_t)(uintptr_t)&sj_arch_action_entry));
     sojourn_agent_state.signal_return = (uint64_t)(uintptr_t)&sj_arch_signal_return;
     is_hooked = true;

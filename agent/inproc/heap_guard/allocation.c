@@ -134,7 +134,7 @@ static size_t at_least_usual(size_t alignment)
 
 /* Returns ANY for allocations by the C++ library's own code: it may hand a block of malloc to the
  * program as one of operator new. */
-static uint32_t families_of(sj_zombie_head entry, uint64_t site)
+static uint32_t families_of(sj_heap_entry entry, uint64_t site)
 {
     const sj_residue *residue = sj_residue_now;
     const bool is_in_operators = site >= residue->operators_low && site < residue->operators_high;
@@ -155,7 +155,7 @@ static void *allocate_sampled(size_t bytes, size_t alignment, uint32_t families,
 }
 
 /* Halves the memory of freed blocks before an allocation fails. */
-static void *allocate_ordinary(sj_zombie_head entry, size_t bytes)
+static void *allocate_ordinary(sj_heap_entry entry, size_t bytes)
 {
     const new_function original = (new_function)sj_heap_originals[entry];
     void *block = original(bytes);
@@ -167,7 +167,7 @@ static void *allocate_ordinary(sj_zombie_head entry, size_t bytes)
     return block;
 }
 
-static void *allocate_block(sj_zombie_head entry, size_t bytes, uint64_t site)
+static void *allocate_block(sj_heap_entry entry, size_t bytes, uint64_t site)
 {
     void *block = allocate_sampled(bytes, SJ_POOL_ALIGNMENT, families_of(entry, site), site);
     return block != NULL ? block : allocate_ordinary(entry, bytes);
@@ -175,22 +175,22 @@ static void *allocate_block(sj_zombie_head entry, size_t bytes, uint64_t site)
 
 static void *new_block(size_t bytes)
 {
-    return allocate_block(SJ_HEAD_MALLOC, bytes, SJ_CALL_SITE());
+    return allocate_block(SJ_ENTRY_MALLOC, bytes, SJ_CALL_SITE());
 }
 
 static void *new_zeroed(size_t count, size_t bytes)
 {
     size_t all;
     const uint64_t site = SJ_CALL_SITE();
-    const uint32_t families = families_of(SJ_HEAD_CALLOC, site);
+    const uint32_t families = families_of(SJ_ENTRY_CALLOC, site);
     void *block = !__builtin_mul_overflow(count, bytes, &all)
                       ? allocate_sampled(all, SJ_POOL_ALIGNMENT, families, site)
                       : NULL;
     return block != NULL ? block
-                         : ((new_two_function)sj_heap_originals[SJ_HEAD_CALLOC])(count, bytes);
+                         : ((new_two_function)sj_heap_originals[SJ_ENTRY_CALLOC])(count, bytes);
 }
 
-static void *new_aligned_of(sj_zombie_head entry, size_t alignment, size_t bytes, uint64_t site)
+static void *new_aligned_of(sj_heap_entry entry, size_t alignment, size_t bytes, uint64_t site)
 {
     void *block = is_alignment(alignment) ? allocate_sampled(bytes, at_least_usual(alignment),
                                                              families_of(entry, site), site)
@@ -200,18 +200,18 @@ static void *new_aligned_of(sj_zombie_head entry, size_t alignment, size_t bytes
 
 static void *new_aligned(size_t alignment, size_t bytes)
 {
-    return new_aligned_of(SJ_HEAD_ALIGNED_ALLOC, alignment, bytes, SJ_CALL_SITE());
+    return new_aligned_of(SJ_ENTRY_ALIGNED_ALLOC, alignment, bytes, SJ_CALL_SITE());
 }
 
 static void *new_memalign(size_t alignment, size_t bytes)
 {
-    return new_aligned_of(SJ_HEAD_MEMALIGN, alignment, bytes, SJ_CALL_SITE());
+    return new_aligned_of(SJ_ENTRY_MEMALIGN, alignment, bytes, SJ_CALL_SITE());
 }
 
 static int new_posix(void **block, size_t alignment, size_t bytes)
 {
     const uint64_t site = SJ_CALL_SITE();
-    const uint32_t families = families_of(SJ_HEAD_POSIX_MEMALIGN, site);
+    const uint32_t families = families_of(SJ_ENTRY_POSIX_MEMALIGN, site);
     void *block_in_pool = is_alignment(alignment) && alignment % sizeof(void *) == 0
                               ? allocate_sampled(bytes, at_least_usual(alignment), families, site)
                               : NULL;
@@ -219,28 +219,29 @@ static int new_posix(void **block, size_t alignment, size_t bytes)
         *block = block_in_pool;
         return 0;
     }
-    return ((new_posix_function)sj_heap_originals[SJ_HEAD_POSIX_MEMALIGN])(block, alignment, bytes);
+    return ((new_posix_function)sj_heap_originals[SJ_ENTRY_POSIX_MEMALIGN])(block, alignment,
+                                                                            bytes);
 }
 
 static void *new_page(size_t bytes)
 {
     const uint64_t site = SJ_CALL_SITE();
-    void *block = allocate_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_HEAD_VALLOC, site), site);
-    return block != NULL ? block : ((new_function)sj_heap_originals[SJ_HEAD_VALLOC])(bytes);
+    void *block = allocate_sampled(bytes, SJ_POOL_PAGE, families_of(SJ_ENTRY_VALLOC, site), site);
+    return block != NULL ? block : ((new_function)sj_heap_originals[SJ_ENTRY_VALLOC])(bytes);
 }
 
 static void *new_pages(size_t bytes)
 {
     const size_t all = (bytes + SJ_POOL_PAGE - 1) & ~(size_t)(SJ_POOL_PAGE - 1);
     const uint64_t site = SJ_CALL_SITE();
-    const uint32_t families = families_of(SJ_HEAD_PVALLOC, site);
+    const uint32_t families = families_of(SJ_ENTRY_PVALLOC, site);
     void *block = bytes <= all ? allocate_sampled(all, SJ_POOL_PAGE, families, site) : NULL;
-    return block != NULL ? block : ((new_function)sj_heap_originals[SJ_HEAD_PVALLOC])(bytes);
+    return block != NULL ? block : ((new_function)sj_heap_originals[SJ_ENTRY_PVALLOC])(bytes);
 }
 
 /* Allocates by an operator new. An operator that calls malloc does not count the thread's distance
  * down, because malloc does. So this call is added again before malloc runs. */
-static void *new_object(sj_zombie_head entry, size_t bytes, uint64_t site)
+static void *new_object(sj_heap_entry entry, size_t bytes, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     void *block = allocate_sampled(bytes, SJ_POOL_ALIGNMENT, sj_residue_now->families[entry], site);
@@ -259,25 +260,25 @@ static void *new_object(sj_zombie_head entry, size_t bytes, uint64_t site)
         return new_object(entry, bytes, SJ_CALL_SITE());                                           \
     }
 
-NEW_OBJECT(new_one, SJ_HEAD_NEW)
-NEW_OBJECT(new_one_nothrow, SJ_HEAD_NEW_NOTHROW)
-NEW_OBJECT(new_array, SJ_HEAD_NEW_ARRAY)
-NEW_OBJECT(new_array_nothrow, SJ_HEAD_NEW_ARRAY_NOTHROW)
+NEW_OBJECT(new_one, SJ_ENTRY_NEW)
+NEW_OBJECT(new_one_nothrow, SJ_ENTRY_NEW_NOTHROW)
+NEW_OBJECT(new_array, SJ_ENTRY_NEW_ARRAY)
+NEW_OBJECT(new_array_nothrow, SJ_ENTRY_NEW_ARRAY_NOTHROW)
 
-const void *sj_allocation_handler(sj_zombie_head entry)
+const void *sj_allocation_handler(sj_heap_entry entry)
 {
-    static const void *const handlers[SJ_HEAD_FREE] = {
-        [SJ_HEAD_MALLOC] = (const void *)new_block,
-        [SJ_HEAD_CALLOC] = (const void *)new_zeroed,
-        [SJ_HEAD_ALIGNED_ALLOC] = (const void *)new_aligned,
-        [SJ_HEAD_MEMALIGN] = (const void *)new_memalign,
-        [SJ_HEAD_POSIX_MEMALIGN] = (const void *)new_posix,
-        [SJ_HEAD_VALLOC] = (const void *)new_page,
-        [SJ_HEAD_PVALLOC] = (const void *)new_pages,
-        [SJ_HEAD_NEW] = (const void *)new_one,
-        [SJ_HEAD_NEW_NOTHROW] = (const void *)new_one_nothrow,
-        [SJ_HEAD_NEW_ARRAY] = (const void *)new_array,
-        [SJ_HEAD_NEW_ARRAY_NOTHROW] = (const void *)new_array_nothrow};
+    static const void *const handlers[SJ_ENTRY_FREE] = {
+        [SJ_ENTRY_MALLOC] = (const void *)new_block,
+        [SJ_ENTRY_CALLOC] = (const void *)new_zeroed,
+        [SJ_ENTRY_ALIGNED_ALLOC] = (const void *)new_aligned,
+        [SJ_ENTRY_MEMALIGN] = (const void *)new_memalign,
+        [SJ_ENTRY_POSIX_MEMALIGN] = (const void *)new_posix,
+        [SJ_ENTRY_VALLOC] = (const void *)new_page,
+        [SJ_ENTRY_PVALLOC] = (const void *)new_pages,
+        [SJ_ENTRY_NEW] = (const void *)new_one,
+        [SJ_ENTRY_NEW_NOTHROW] = (const void *)new_one_nothrow,
+        [SJ_ENTRY_NEW_ARRAY] = (const void *)new_array,
+        [SJ_ENTRY_NEW_ARRAY_NOTHROW] = (const void *)new_array_nothrow};
     return handlers[entry];
 }
 
@@ -312,13 +313,13 @@ static bool is_live(const void *block)
 static void *resize(void *block, size_t bytes)
 {
     const uint64_t site = SJ_CALL_SITE();
-    const uint32_t families = sj_residue_now->families[SJ_HEAD_REALLOC];
+    const uint32_t families = sj_residue_now->families[SJ_ENTRY_REALLOC];
     if (!is_live(block) || bytes == 0) {
         const bool was_live = is_live(block);
         sj_pool_free(block, site, families); /* Reports what is wrong with the block. */
-        return was_live ? NULL : ((new_function)sj_heap_originals[SJ_HEAD_MALLOC])(bytes);
+        return was_live ? NULL : ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(bytes);
     }
-    void *moved = allocate_block(SJ_HEAD_MALLOC, bytes, site);
+    void *moved = allocate_block(SJ_ENTRY_MALLOC, bytes, site);
     if (moved != NULL) {
         const size_t old_bytes = size_of(block);
         memcpy(moved, block, bytes < old_bytes ? bytes : old_bytes);
@@ -333,10 +334,10 @@ static void *resize_with_flags(void *block, size_t bytes, int flags)
 {
     enum { ALIGNMENT = 63, ZEROED = 64 };
     const size_t alignment = (size_t)1 << (flags & ALIGNMENT);
-    const uint64_t memalign = sj_heap_originals[SJ_HEAD_MEMALIGN];
+    const uint64_t memalign = sj_heap_originals[SJ_ENTRY_MEMALIGN];
     const size_t old_bytes = is_live(block) ? size_of(block) : 0;
     const bool is_usual = alignment <= SJ_POOL_ALIGNMENT || memalign == 0;
-    void *moved = is_usual ? ((new_function)sj_heap_originals[SJ_HEAD_MALLOC])(bytes)
+    void *moved = is_usual ? ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(bytes)
                            : ((new_two_function)memalign)(alignment, bytes);
     if (moved != NULL) {
         memcpy(moved, block, bytes < old_bytes ? bytes : old_bytes);
@@ -348,7 +349,7 @@ static void *resize_with_flags(void *block, size_t bytes, int flags)
     return moved;
 }
 
-const void *sj_free_handler(sj_zombie_head entry)
+const void *sj_free_handler(sj_heap_entry entry)
 {
     static const void *const free_handlers[SJ_FAMILY_ANY + 1] = {NULL,
                                                                  (const void *)free_for_1,
@@ -359,13 +360,13 @@ const void *sj_free_handler(sj_zombie_head entry)
                                                                  (const void *)free_for_6,
                                                                  (const void *)free_for_7};
     switch (entry) {
-    case SJ_HEAD_REALLOC:
+    case SJ_ENTRY_REALLOC:
         return (const void *)resize;
-    case SJ_HEAD_RALLOCX:
+    case SJ_ENTRY_RALLOCX:
         return (const void *)resize_with_flags;
-    case SJ_HEAD_USABLE_SIZE:
-    case SJ_HEAD_SALLOCX:
-    case SJ_HEAD_XALLOCX: /* A guarded block cannot grow in place. */
+    case SJ_ENTRY_USABLE_SIZE:
+    case SJ_ENTRY_SALLOCX:
+    case SJ_ENTRY_XALLOCX: /* A guarded block cannot grow in place. */
         return (const void *)size_of;
     default:
         return free_handlers[sj_residue_now->families[entry] & SJ_FAMILY_ANY];

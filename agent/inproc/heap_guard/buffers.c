@@ -46,18 +46,18 @@ static __attribute__((noinline)) void check_buffer(const void *buffer, size_t by
         return ((buffer_call)sj_heap_originals[entry])(file, buffer, bytes, fourth, fifth, sixth); \
     }
 
-BUFFER_CALL(call_read, SJ_HEAD_READ, true)
-BUFFER_CALL(call_write, SJ_HEAD_WRITE, false)
-BUFFER_CALL(call_pread, SJ_HEAD_PREAD, true)
-BUFFER_CALL(call_pwrite, SJ_HEAD_PWRITE, false)
-BUFFER_CALL(call_recv, SJ_HEAD_RECV, true)
-BUFFER_CALL(call_send, SJ_HEAD_SEND, false)
-BUFFER_CALL(call_recvfrom, SJ_HEAD_RECVFROM, true)
-BUFFER_CALL(call_sendto, SJ_HEAD_SENDTO, false)
+BUFFER_CALL(call_read, SJ_ENTRY_READ, true)
+BUFFER_CALL(call_write, SJ_ENTRY_WRITE, false)
+BUFFER_CALL(call_pread, SJ_ENTRY_PREAD, true)
+BUFFER_CALL(call_pwrite, SJ_ENTRY_PWRITE, false)
+BUFFER_CALL(call_recv, SJ_ENTRY_RECV, true)
+BUFFER_CALL(call_send, SJ_ENTRY_SEND, false)
+BUFFER_CALL(call_recvfrom, SJ_ENTRY_RECVFROM, true)
+BUFFER_CALL(call_sendto, SJ_ENTRY_SENDTO, false)
 
-uint64_t sj_buffer_call(sj_zombie_head entry)
+uint64_t sj_buffer_call(sj_heap_entry entry)
 {
     static const buffer_call calls[] = {call_read, call_write, call_pread,    call_pwrite,
                                         call_recv, call_send,  call_recvfrom, call_sendto};
-    return (uint64_t)(uintptr_t)calls[entry - SJ_HEAD_READ];
+    return (uint64_t)(uintptr_t)calls[entry - SJ_ENTRY_READ];
 }

@@ -27,7 +27,7 @@ static _Atomic int32_t remaining_comparisons = COMPARED;
 
 static size_t bytes_by_allocator(const void *block)
 {
-    return ((size_function)sj_heap_originals[SJ_HEAD_USABLE_SIZE])(block);
+    return ((size_function)sj_heap_originals[SJ_ENTRY_USABLE_SIZE])(block);
 }
 
 /* Reads the header of the C library's chunk: its size and three flag bits. One bit says that the
@@ -97,7 +97,7 @@ static inline __attribute__((always_inline)) void count_freed(const void *block)
 static void *count_malloc(size_t bytes)
 {
     BEGIN_REST();
-    void *block = REST(new_function, SJ_HEAD_MALLOC)(bytes);
+    void *block = REST(new_function, SJ_ENTRY_MALLOC)(bytes);
     END_REST();
     return count_new(block);
 }
@@ -105,7 +105,7 @@ static void *count_malloc(size_t bytes)
 static void *count_calloc(size_t count, size_t bytes)
 {
     BEGIN_REST();
-    void *block = REST(new_two_function, SJ_HEAD_CALLOC)(count, bytes);
+    void *block = REST(new_two_function, SJ_ENTRY_CALLOC)(count, bytes);
     END_REST();
     return count_new(block);
 }
@@ -114,7 +114,7 @@ static void *count_calloc(size_t count, size_t bytes)
 static void count_free(void *block)
 {
     count_freed(block);
-    REST(void (*)(void *), SJ_HEAD_FREE)(block);
+    REST(void (*)(void *), SJ_ENTRY_FREE)(block);
 }
 
 /* An operator new may throw past END_REST, so its call site is not saved. The functions that it
@@ -162,40 +162,40 @@ static void count_free(void *block)
         sj_recorder_restore_memory(&after);                                                        \
     }
 
-COUNT_NEW(count_any_malloc, SJ_HEAD_MALLOC)
-COUNT_NEW_TWO(count_any_calloc, SJ_HEAD_CALLOC)
-COUNT_NEW_TWO(count_aligned_alloc, SJ_HEAD_ALIGNED_ALLOC)
-COUNT_NEW_TWO(count_memalign, SJ_HEAD_MEMALIGN)
-COUNT_NEW(count_valloc, SJ_HEAD_VALLOC)
-COUNT_NEW(count_pvalloc, SJ_HEAD_PVALLOC)
-COUNT_OPERATOR(count_operator, SJ_HEAD_NEW)
-COUNT_NEW_TWO(count_operator_nothrow, SJ_HEAD_NEW_NOTHROW)
-COUNT_OPERATOR(count_array, SJ_HEAD_NEW_ARRAY)
-COUNT_NEW_TWO(count_array_nothrow, SJ_HEAD_NEW_ARRAY_NOTHROW)
-COUNT_FREE(count_any_free, SJ_HEAD_FREE)
-COUNT_FREE(count_cfree, SJ_HEAD_CFREE)
-COUNT_FREE(count_free_sized, SJ_HEAD_FREE_SIZED)
-COUNT_FREE(count_free_aligned_sized, SJ_HEAD_FREE_ALIGNED_SIZED)
-COUNT_FREE(count_dallocx, SJ_HEAD_DALLOCX)
-COUNT_FREE(count_sdallocx, SJ_HEAD_SDALLOCX)
-COUNT_FREE(count_delete, SJ_HEAD_DELETE)
-COUNT_FREE(count_delete_nothrow, SJ_HEAD_DELETE_NOTHROW)
-COUNT_FREE(count_delete_sized, SJ_HEAD_DELETE_SIZED)
-COUNT_FREE(count_delete_aligned, SJ_HEAD_DELETE_ALIGNED)
-COUNT_FREE(count_delete_aligned_nothrow, SJ_HEAD_DELETE_ALIGNED_NOTHROW)
-COUNT_FREE(count_delete_sized_aligned, SJ_HEAD_DELETE_SIZED_ALIGNED)
-COUNT_FREE(count_delete_array, SJ_HEAD_DELETE_ARRAY)
-COUNT_FREE(count_delete_array_nothrow, SJ_HEAD_DELETE_ARRAY_NOTHROW)
-COUNT_FREE(count_delete_array_sized, SJ_HEAD_DELETE_ARRAY_SIZED)
-COUNT_FREE(count_delete_array_aligned, SJ_HEAD_DELETE_ARRAY_ALIGNED)
-COUNT_FREE(count_delete_array_aligned_nothrow, SJ_HEAD_DELETE_ARRAY_ALIGNED_NOTHROW)
-COUNT_FREE(count_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
+COUNT_NEW(count_any_malloc, SJ_ENTRY_MALLOC)
+COUNT_NEW_TWO(count_any_calloc, SJ_ENTRY_CALLOC)
+COUNT_NEW_TWO(count_aligned_alloc, SJ_ENTRY_ALIGNED_ALLOC)
+COUNT_NEW_TWO(count_memalign, SJ_ENTRY_MEMALIGN)
+COUNT_NEW(count_valloc, SJ_ENTRY_VALLOC)
+COUNT_NEW(count_pvalloc, SJ_ENTRY_PVALLOC)
+COUNT_OPERATOR(count_operator, SJ_ENTRY_NEW)
+COUNT_NEW_TWO(count_operator_nothrow, SJ_ENTRY_NEW_NOTHROW)
+COUNT_OPERATOR(count_array, SJ_ENTRY_NEW_ARRAY)
+COUNT_NEW_TWO(count_array_nothrow, SJ_ENTRY_NEW_ARRAY_NOTHROW)
+COUNT_FREE(count_any_free, SJ_ENTRY_FREE)
+COUNT_FREE(count_cfree, SJ_ENTRY_CFREE)
+COUNT_FREE(count_free_sized, SJ_ENTRY_FREE_SIZED)
+COUNT_FREE(count_free_aligned_sized, SJ_ENTRY_FREE_ALIGNED_SIZED)
+COUNT_FREE(count_dallocx, SJ_ENTRY_DALLOCX)
+COUNT_FREE(count_sdallocx, SJ_ENTRY_SDALLOCX)
+COUNT_FREE(count_delete, SJ_ENTRY_DELETE)
+COUNT_FREE(count_delete_nothrow, SJ_ENTRY_DELETE_NOTHROW)
+COUNT_FREE(count_delete_sized, SJ_ENTRY_DELETE_SIZED)
+COUNT_FREE(count_delete_aligned, SJ_ENTRY_DELETE_ALIGNED)
+COUNT_FREE(count_delete_aligned_nothrow, SJ_ENTRY_DELETE_ALIGNED_NOTHROW)
+COUNT_FREE(count_delete_sized_aligned, SJ_ENTRY_DELETE_SIZED_ALIGNED)
+COUNT_FREE(count_delete_array, SJ_ENTRY_DELETE_ARRAY)
+COUNT_FREE(count_delete_array_nothrow, SJ_ENTRY_DELETE_ARRAY_NOTHROW)
+COUNT_FREE(count_delete_array_sized, SJ_ENTRY_DELETE_ARRAY_SIZED)
+COUNT_FREE(count_delete_array_aligned, SJ_ENTRY_DELETE_ARRAY_ALIGNED)
+COUNT_FREE(count_delete_array_aligned_nothrow, SJ_ENTRY_DELETE_ARRAY_ALIGNED_NOTHROW)
+COUNT_FREE(count_delete_array_sized_aligned, SJ_ENTRY_DELETE_ARRAY_SIZED_ALIGNED)
 
 static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
 {
     const sj_memory_counters before = sj_recorder_copy_memory();
     BEGIN_REST();
-    const int failed = REST(new_posix_function, SJ_HEAD_POSIX_MEMALIGN)(block, alignment, bytes);
+    const int failed = REST(new_posix_function, SJ_ENTRY_POSIX_MEMALIGN)(block, alignment, bytes);
     END_REST();
     sj_recorder_restore_memory(&before);
     (void)count_new(failed == 0 ? *block : NULL);
@@ -218,7 +218,7 @@ static void *count_realloc(void *block, size_t bytes)
     const sj_memory_counters before = sj_recorder_copy_memory();
     const size_t old_bytes = block != NULL ? usable_bytes(block) : 0;
     BEGIN_REST();
-    void *resized = REST(resize_function, SJ_HEAD_REALLOC)(block, bytes);
+    void *resized = REST(resize_function, SJ_ENTRY_REALLOC)(block, bytes);
     END_REST();
     count_resized(&before, block != NULL && (resized != NULL || bytes == 0), old_bytes, resized);
     return resized;
@@ -229,7 +229,7 @@ static void *count_rallocx(void *block, size_t bytes, int flags)
     const sj_memory_counters before = sj_recorder_copy_memory();
     const size_t old_bytes = usable_bytes(block);
     BEGIN_REST();
-    void *resized = REST(resize_flags_function, SJ_HEAD_RALLOCX)(block, bytes, flags);
+    void *resized = REST(resize_flags_function, SJ_ENTRY_RALLOCX)(block, bytes, flags);
     END_REST();
     count_resized(&before, resized != NULL, old_bytes, resized);
     return resized;
@@ -237,21 +237,21 @@ static void *count_rallocx(void *block, size_t bytes, int flags)
 
 static bool is_c_library(const sj_zombie_region *region)
 {
-    return region->heads[SJ_HEAD_SIGACTION] != 0 &&
-           region->parts[SJ_HEAD_SIGACTION] == SJ_HEAP_ALLOCATOR;
+    return region->heap_entries[SJ_ENTRY_SIGACTION] != 0 &&
+           region->parts[SJ_ENTRY_SIGACTION] == SJ_HEAP_ALLOCATOR;
 }
 
 /* Operators of the C++ library are not counted: they call malloc and free, which count. */
-static bool is_counted(const sj_zombie_region *region, sj_zombie_head entry)
+static bool is_counted(const sj_zombie_region *region, sj_heap_entry entry)
 {
-    return region->heads[entry] != 0 && region->parts[entry] == SJ_HEAP_ALLOCATOR &&
+    return region->heap_entries[entry] != 0 && region->parts[entry] == SJ_HEAP_ALLOCATOR &&
            region->is_forwarding[entry] == 0;
 }
 
-uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head entry)
+uint64_t sj_counting_entry(const sj_zombie_region *region, sj_heap_entry entry)
 {
-#define ENTRY(entry, function) [SJ_HEAD_##entry] = (uint64_t)(uintptr_t)function
-    static const uint64_t entries[SJ_HEADS] = {
+#define ENTRY(entry, function) [SJ_ENTRY_##entry] = (uint64_t)(uintptr_t)function
+    static const uint64_t entries[SJ_HEAP_ENTRIES] = {
         ENTRY(MALLOC, count_any_malloc),
         ENTRY(CALLOC, count_any_calloc),
         ENTRY(ALIGNED_ALLOC, count_aligned_alloc),
@@ -283,7 +283,7 @@ uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head entry)
         ENTRY(DELETE_ARRAY_ALIGNED, count_delete_array_aligned),
         ENTRY(DELETE_ARRAY_ALIGNED_NOTHROW, count_delete_array_aligned_nothrow),
         ENTRY(DELETE_ARRAY_SIZED_ALIGNED, count_delete_array_sized_aligned)};
-    static const uint64_t c_library_entries[SJ_HEADS] = {
+    static const uint64_t c_library_entries[SJ_HEAP_ENTRIES] = {
         ENTRY(MALLOC, count_malloc), ENTRY(CALLOC, count_calloc), ENTRY(FREE, count_free)};
 #undef ENTRY
     if (!is_counted(region, entry)) {
@@ -295,8 +295,8 @@ uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head entry)
 
 bool sj_counting_is_possible(const sj_zombie_region *region)
 {
-    return region->heads[SJ_HEAD_USABLE_SIZE] != 0 &&
-           region->parts[SJ_HEAD_USABLE_SIZE] == SJ_HEAP_ALLOCATOR;
+    return region->heap_entries[SJ_ENTRY_USABLE_SIZE] != 0 &&
+           region->parts[SJ_ENTRY_USABLE_SIZE] == SJ_HEAP_ALLOCATOR;
 }
 
 void sj_counting_begin(const sj_zombie_region *region)
@@ -304,9 +304,9 @@ void sj_counting_begin(const sj_zombie_region *region)
     if (!is_c_library(region)) {
         atomic_store(&remaining_comparisons, ALWAYS_ASK);
     }
-    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         atomic_store(&sj_residue_now->counting_handlers[entry],
-                     sj_counting_entry(region, (sj_zombie_head)entry));
+                     sj_counting_entry(region, (sj_heap_entry)entry));
     }
     atomic_store(&sj_recorder_counts_memory, &sj_residue_now->shared.is_whole);
 }
@@ -314,7 +314,7 @@ void sj_counting_begin(const sj_zombie_region *region)
 void sj_counting_end(void)
 {
     atomic_store(&sj_recorder_counts_memory, NULL);
-    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         atomic_store(&sj_residue_now->counting_handlers[entry], 0);
     }
 }

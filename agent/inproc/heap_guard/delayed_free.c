@@ -134,13 +134,13 @@ static void count_release(sj_release_reason why)
 {
     switch (why) {
     case SJ_RELEASE_FULL:
-        sj_objects_count(quarantine_full, 1);
+        sj_objects_count(delayed_full, 1);
         break;
     case SJ_RELEASE_PRESSURE:
-        sj_objects_count(quarantine_pressure, 1);
+        sj_objects_count(delayed_pressure, 1);
         break;
     default:
-        sj_objects_count(quarantine_left, 1);
+        sj_objects_count(delayed_left, 1);
         break;
     }
 }
@@ -178,7 +178,7 @@ static void release_block(sj_kept_block *kept, sj_release_reason why)
     remove_tables(kept);
     kept->address = 0;
     atomic_fetch_sub(&held_bytes, kept->usable + stride);
-    ((free_function)sj_heap_originals[SJ_HEAD_FREE])(block, 0, 0);
+    ((free_function)sj_heap_originals[SJ_ENTRY_FREE])(block, 0, 0);
     count_release(why);
 }
 
@@ -202,7 +202,7 @@ static bool release_oldest(sj_release_reason why)
 
 static void release_above_limit(const sj_zombie_region *region)
 {
-    const uint64_t limit = (uint64_t)region->settings.quarantine_kib << 10;
+    const uint64_t limit = (uint64_t)region->settings.delayed_kib << 10;
     while (atomic_load(&held_bytes) > limit && release_oldest(SJ_RELEASE_FULL)) {
     }
 }
@@ -274,17 +274,17 @@ static __attribute__((noinline)) bool start_delay(uint64_t block, uint64_t usabl
     }
     atomic_fetch_add(&held_bytes, usable + stride);
     set_state(kept, RECORD_KEPT);
-    sj_objects_count(quarantined, 1);
+    sj_objects_count(delayed, 1);
     release_above_limit(region);
     if (is_measured) {
-        sj_objects_count(quarantine_ticks, (sj_arch_ticks() - start) * ONE_IN_MEASURED);
+        sj_objects_count(delayed_ticks, (sj_arch_ticks() - start) * ONE_IN_MEASURED);
     }
     return true;
 }
 
 static uint64_t usable_size(uint64_t block)
 {
-    return ((size_function)sj_heap_originals[SJ_HEAD_USABLE_SIZE])(block);
+    return ((size_function)sj_heap_originals[SJ_ENTRY_USABLE_SIZE])(block);
 }
 
 static bool is_block(uint64_t block)
@@ -320,7 +320,7 @@ static bool is_left_out_by_budget(const sj_zombie_region *region)
 {
     static __thread uint32_t frees __attribute__((tls_model("initial-exec")));
     const uint32_t shift =
-        atomic_load_explicit(&region->quarantine_shift, memory_order_relaxed) & SHIFT_MASK;
+        atomic_load_explicit(&region->delayed_shift, memory_order_relaxed) & SHIFT_MASK;
     return shift != 0 && (++frees & ((UINT32_C(1) << shift) - 1)) != 0;
 }
 
@@ -338,15 +338,15 @@ static bool delay_free(uint64_t block, uint64_t site)
         report_double_free(kept, site);
         return true;
     }
-    if (region == NULL || region->settings.quarantine_kib == 0 ||
+    if (region == NULL || region->settings.delayed_kib == 0 ||
         atomic_load(&sj_residue_now->shared.is_whole) == 0) {
         (void)release_oldest(SJ_RELEASE_DETACH);
         return false;
     }
-    const uint64_t limit = (uint64_t)region->settings.quarantine_kib << 10;
+    const uint64_t limit = (uint64_t)region->settings.delayed_kib << 10;
     if (usable < MIN_USABLE_BYTES || usable > MAX_USABLE_BYTES || usable + stride > limit ||
         is_left_out_by_budget(region) || !start_delay(block, usable, site, region)) {
-        sj_objects_count(not_quarantined, 1);
+        sj_objects_count(not_delayed, 1);
         return false;
     }
     return true;
@@ -365,7 +365,7 @@ static void forget_block(uint64_t block, uint64_t site)
         kept->address = 0;
         atomic_fetch_sub(&held_bytes, kept->usable + stride);
         ((uint64_t *)(uintptr_t)block)[filled_bytes(kept->usable) / WORD - 1] = WORD_PATTERN;
-        sj_objects_count(quarantine_left, 1);
+        sj_objects_count(delayed_left, 1);
         set_state(kept, RECORD_EMPTY);
     }
 }
@@ -380,13 +380,13 @@ static void *move_to_grow(uint64_t block, uint64_t bytes, uint64_t site)
         !atomic_load(&is_on)) {
         return NULL;
     }
-    void *moved = ((new_function)sj_heap_originals[SJ_HEAD_MALLOC])(bytes);
+    void *moved = ((new_function)sj_heap_originals[SJ_ENTRY_MALLOC])(bytes);
     if (moved == NULL) {
         return NULL;
     }
     memcpy(moved, (const void *)(uintptr_t)block, usable);
     if (!delay_free(block, site)) {
-        ((free_function)sj_heap_originals[SJ_HEAD_FREE])(block, 0, 0);
+        ((free_function)sj_heap_originals[SJ_ENTRY_FREE])(block, 0, 0);
     }
     return moved;
 }
@@ -398,7 +398,7 @@ static void *resize(uint64_t block, uint64_t bytes, uint64_t unused)
     forget_block(block, site);
     void *moved = move_to_grow(block, bytes, site);
     return moved != NULL ? moved
-                         : ((resize_function)sj_heap_originals[SJ_HEAD_REALLOC])(block, bytes, 0);
+                         : ((resize_function)sj_heap_originals[SJ_ENTRY_REALLOC])(block, bytes, 0);
 }
 
 #define DELAY_ENTRY(name, entry)                                                                   \
@@ -413,43 +413,43 @@ static void *resize(uint64_t block, uint64_t bytes, uint64_t unused)
 static void *resize_with_flags(uint64_t block, uint64_t bytes, uint64_t flags)
 {
     forget_block(block, SJ_CALL_SITE());
-    return ((resize_function)sj_heap_originals[SJ_HEAD_RALLOCX])(block, bytes, flags);
+    return ((resize_function)sj_heap_originals[SJ_ENTRY_RALLOCX])(block, bytes, flags);
 }
 
-DELAY_ENTRY(keep_free, SJ_HEAD_FREE)
-DELAY_ENTRY(keep_cfree, SJ_HEAD_CFREE)
-DELAY_ENTRY(keep_free_sized, SJ_HEAD_FREE_SIZED)
-DELAY_ENTRY(keep_free_aligned_sized, SJ_HEAD_FREE_ALIGNED_SIZED)
-DELAY_ENTRY(keep_dallocx, SJ_HEAD_DALLOCX)
-DELAY_ENTRY(keep_sdallocx, SJ_HEAD_SDALLOCX)
-DELAY_ENTRY(keep_delete, SJ_HEAD_DELETE)
-DELAY_ENTRY(keep_delete_nothrow, SJ_HEAD_DELETE_NOTHROW)
-DELAY_ENTRY(keep_delete_sized, SJ_HEAD_DELETE_SIZED)
-DELAY_ENTRY(keep_delete_aligned, SJ_HEAD_DELETE_ALIGNED)
-DELAY_ENTRY(keep_delete_aligned_nothrow, SJ_HEAD_DELETE_ALIGNED_NOTHROW)
-DELAY_ENTRY(keep_delete_sized_aligned, SJ_HEAD_DELETE_SIZED_ALIGNED)
-DELAY_ENTRY(keep_delete_array, SJ_HEAD_DELETE_ARRAY)
-DELAY_ENTRY(keep_delete_array_nothrow, SJ_HEAD_DELETE_ARRAY_NOTHROW)
-DELAY_ENTRY(keep_delete_array_sized, SJ_HEAD_DELETE_ARRAY_SIZED)
-DELAY_ENTRY(keep_delete_array_aligned, SJ_HEAD_DELETE_ARRAY_ALIGNED)
-DELAY_ENTRY(keep_delete_array_aligned_nothrow, SJ_HEAD_DELETE_ARRAY_ALIGNED_NOTHROW)
-DELAY_ENTRY(keep_delete_array_sized_aligned, SJ_HEAD_DELETE_ARRAY_SIZED_ALIGNED)
+DELAY_ENTRY(keep_free, SJ_ENTRY_FREE)
+DELAY_ENTRY(keep_cfree, SJ_ENTRY_CFREE)
+DELAY_ENTRY(keep_free_sized, SJ_ENTRY_FREE_SIZED)
+DELAY_ENTRY(keep_free_aligned_sized, SJ_ENTRY_FREE_ALIGNED_SIZED)
+DELAY_ENTRY(keep_dallocx, SJ_ENTRY_DALLOCX)
+DELAY_ENTRY(keep_sdallocx, SJ_ENTRY_SDALLOCX)
+DELAY_ENTRY(keep_delete, SJ_ENTRY_DELETE)
+DELAY_ENTRY(keep_delete_nothrow, SJ_ENTRY_DELETE_NOTHROW)
+DELAY_ENTRY(keep_delete_sized, SJ_ENTRY_DELETE_SIZED)
+DELAY_ENTRY(keep_delete_aligned, SJ_ENTRY_DELETE_ALIGNED)
+DELAY_ENTRY(keep_delete_aligned_nothrow, SJ_ENTRY_DELETE_ALIGNED_NOTHROW)
+DELAY_ENTRY(keep_delete_sized_aligned, SJ_ENTRY_DELETE_SIZED_ALIGNED)
+DELAY_ENTRY(keep_delete_array, SJ_ENTRY_DELETE_ARRAY)
+DELAY_ENTRY(keep_delete_array_nothrow, SJ_ENTRY_DELETE_ARRAY_NOTHROW)
+DELAY_ENTRY(keep_delete_array_sized, SJ_ENTRY_DELETE_ARRAY_SIZED)
+DELAY_ENTRY(keep_delete_array_aligned, SJ_ENTRY_DELETE_ARRAY_ALIGNED)
+DELAY_ENTRY(keep_delete_array_aligned_nothrow, SJ_ENTRY_DELETE_ARRAY_ALIGNED_NOTHROW)
+DELAY_ENTRY(keep_delete_array_sized_aligned, SJ_ENTRY_DELETE_ARRAY_SIZED_ALIGNED)
 
 /* True if the allocator's free takes blocks of this entry. Operators that the program defines may
  * use another heap: they count only if operator new is the allocator's, too. */
-static bool is_of_allocator(const sj_zombie_region *region, sj_zombie_head entry)
+static bool is_of_allocator(const sj_zombie_region *region, sj_heap_entry entry)
 {
-    const bool is_operator = entry >= SJ_HEAD_DELETE && entry < SJ_HEAD_SIGACTION;
-    return region->parts[entry] == SJ_HEAP_ALLOCATOR && region->heads[SJ_HEAD_FREE] != 0 &&
-           region->heads[SJ_HEAD_USABLE_SIZE] != 0 &&
-           (!is_operator ||
-            (region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR));
+    const bool is_operator = entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_SIGACTION;
+    return region->parts[entry] == SJ_HEAP_ALLOCATOR && region->heap_entries[SJ_ENTRY_FREE] != 0 &&
+           region->heap_entries[SJ_ENTRY_USABLE_SIZE] != 0 &&
+           (!is_operator || (region->heap_entries[SJ_ENTRY_NEW] != 0 &&
+                             region->parts[SJ_ENTRY_NEW] == SJ_HEAP_ALLOCATOR));
 }
 
-uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_zombie_head entry)
+uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_heap_entry entry)
 {
-#define ENTRY(entry, function) [SJ_HEAD_##entry] = (uint64_t)(uintptr_t)function
-    static const uint64_t entries[SJ_HEADS] = {
+#define ENTRY(entry, function) [SJ_ENTRY_##entry] = (uint64_t)(uintptr_t)function
+    static const uint64_t entries[SJ_HEAP_ENTRIES] = {
         ENTRY(FREE, keep_free),
         ENTRY(REALLOC, resize),
         ENTRY(CFREE, keep_cfree),
@@ -471,22 +471,22 @@ uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_zombie_head en
         ENTRY(DELETE_ARRAY_ALIGNED_NOTHROW, keep_delete_array_aligned_nothrow),
         ENTRY(DELETE_ARRAY_SIZED_ALIGNED, keep_delete_array_sized_aligned)};
 #undef ENTRY
-    return region->heads[entry] != 0 && is_of_allocator(region, entry) ? entries[entry] : 0;
+    return region->heap_entries[entry] != 0 && is_of_allocator(region, entry) ? entries[entry] : 0;
 }
 
 static bool is_resizing(uint32_t entry)
 {
-    return entry == SJ_HEAD_REALLOC || entry == SJ_HEAD_RALLOCX;
+    return entry == SJ_ENTRY_REALLOC || entry == SJ_ENTRY_RALLOCX;
 }
 
 /* Sets the handlers of resizing entries, or of all others. Resizing entries need theirs before the
  * first free is delayed and until the last block is freed. */
 static void set_handlers(const sj_zombie_region *region, bool are_resizing)
 {
-    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         if (is_resizing(entry) == are_resizing) {
             atomic_store(&sj_residue_now->delay_handlers[entry],
-                         region != NULL ? sj_delayed_free_entry(region, (sj_zombie_head)entry) : 0);
+                         region != NULL ? sj_delayed_free_entry(region, (sj_heap_entry)entry) : 0);
         }
     }
 }
@@ -507,7 +507,7 @@ static bool map_records(const sj_zombie_settings *settings)
         settings->stack_bytes < MAX_STACK_BYTES ? settings->stack_bytes : MAX_STACK_BYTES;
     stack_bytes = wanted & ~(uint32_t)(ALIGNMENT - 1);
     stride = sizeof(sj_kept_block) + stack_bytes;
-    record_count = settings->quarantine_blocks;
+    record_count = settings->delayed_blocks;
     while (place_count < (uint64_t)record_count * PLACES_PER_RECORD) {
         place_count *= 2;
     }
@@ -525,8 +525,8 @@ static bool map_records(const sj_zombie_settings *settings)
 void sj_delayed_free_begin(const sj_zombie_region *region)
 {
     const sj_zombie_settings *settings = &region->settings;
-    const bool is_wanted = settings->quarantine_kib != 0 && settings->quarantine_blocks != 0 &&
-                           settings->quarantine_blocks < 1 << NUMBER_BITS;
+    const bool is_wanted = settings->delayed_kib != 0 && settings->delayed_blocks != 0 &&
+                           settings->delayed_blocks < 1 << NUMBER_BITS;
     if (!atomic_load(&is_on) && is_wanted && map_records(settings)) {
         sj_virtual_tables_init();
         set_handlers(region, true);

@@ -28,7 +28,7 @@ typedef enum sj_release_reason {
 
 /* Returns the function that an entry jumps to while frees are delayed. Returns 0 if the entry has
  * none. */
-uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_zombie_head head);
+uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_heap_entry head);
 
 /* Delays frees from now on, if the settings ask for it. One thread at a time. */
 void sj_delayed_free_begin(const sj_zombie_region *region);

@@ -44,7 +44,7 @@ static void handle_fault(int signal, siginfo_t *info, void *context);
 
 static sigaction_function real_sigaction(void)
 {
-    return (sigaction_function)sj_heap_originals[SJ_HEAD_SIGACTION];
+    return (sigaction_function)sj_heap_originals[SJ_ENTRY_SIGACTION];
 }
 
 static bool is_ours(const struct sigaction *action)
@@ -83,7 +83,7 @@ static sigset_t without_fault_signals(const sigset_t *set)
 
 int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
-    const sigmask_function real = (sigmask_function)sj_heap_originals[SJ_HEAD_SIGMASK];
+    const sigmask_function real = (sigmask_function)sj_heap_originals[SJ_ENTRY_SIGMASK];
     if (set == NULL || how == SIG_UNBLOCK) {
         return real(how, set, old);
     }

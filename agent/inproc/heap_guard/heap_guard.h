@@ -19,7 +19,7 @@ bool sj_heap_guard_prepare(const char *runtime, const char *name, bool prepare_o
 
 /* Writes where tracers find the changes of the entries (agent/abi/agent_state.h). Writes 0 if there
  * are none. */
-void sj_heap_guard_get_tables(uint64_t *heap_takers, uint64_t *heap_custody);
+void sj_heap_guard_get_tables(uint64_t *heap_allocating, uint64_t *heap_residue);
 
 /* Halves the memory that freed blocks use. Thread-safe; takes no lock. */
 void sj_heap_guard_shrink(void);

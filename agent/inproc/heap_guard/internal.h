@@ -184,14 +184,14 @@ typedef struct sj_entries_context {
     sj_heap_part part;
 } sj_entries_context;
 
-/* The `emit` function of sj_hooks_heads. Its context is an sj_entries_context. */
+/* The `emit` function of sj_hooks_entries. Its context is an sj_entries_context. */
 void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index);
 
 /* Counting of what threads allocate and free. sj_counting_entry returns the function that counts
  * the calls of an entry; 0 if they are not counted. sj_counting_is_possible: true if the sizes of
  * blocks can be known. sj_counting_begin and sj_counting_end start and stop it; other threads may
  * run. */
-uint64_t sj_counting_entry(const sj_zombie_region *region, sj_zombie_head entry);
+uint64_t sj_counting_entry(const sj_zombie_region *region, sj_heap_entry entry);
 bool sj_counting_is_possible(const sj_zombie_region *region);
 void sj_counting_begin(const sj_zombie_region *region);
 void sj_counting_end(void);
@@ -202,11 +202,11 @@ bool sj_entries_supported(void);
 /* sj_allocation_handler returns the function that an allocating entry calls for each allocation
  * that may be sampled. sj_free_handler returns the function that a freeing entry calls for blocks
  * of the pool; sj_residue.families has to be filled before. */
-const void *sj_allocation_handler(sj_zombie_head entry);
-const void *sj_free_handler(sj_zombie_head entry);
+const void *sj_allocation_handler(sj_heap_entry entry);
+const void *sj_free_handler(sj_heap_entry entry);
 
 /* Returns the function that the entry of a system call jumps to if the buffer lies in the pool. */
-uint64_t sj_buffer_call(sj_zombie_head entry);
+uint64_t sj_buffer_call(sj_heap_entry entry);
 
 /* Ends the program by SIGABRT if `next` says so. */
 void sj_report_stop_if(sj_zombie_on_use next);

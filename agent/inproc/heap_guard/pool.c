@@ -347,14 +347,14 @@ static void *place_in_free_slot(size_t bytes, size_t alignment, uint32_t familie
     const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
     sj_pool_slot *slot = has_memory(pages) ? claim_slot() : NULL;
     if (slot == NULL) {
-        COUNT(refused_room);
+        COUNT(refused_full);
         return NULL;
     }
     uint32_t old_state = atomic_load(&slot->state);
     if (old_state == SJ_SLOT_RESTORING ||
         !atomic_compare_exchange_strong(&slot->state, &old_state, SJ_SLOT_UNUSED)) {
         queue_slot(slot);
-        COUNT(refused_room);
+        COUNT(refused_full);
         return NULL;
     }
     return place_block(slot, bytes, alignment, families, here);

@@ -1,6 +1,6 @@
 #include "agent/inproc/heap_guard/internal.h"
 
-#include "agent/abi/zombie_head_names.h"
+#include "agent/abi/heap_entry_names.h"
 #include "agent/inproc/heap_guard/delayed_free.h"
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/rebind.h"
@@ -108,14 +108,15 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
 static bool patch_half(const sj_entries_context *context, sj_zombie_half half, uint64_t bias,
                        bool prepare_only, sj_hooked_module *module)
 {
-    static const uint32_t functions[SJ_HEAP_HALVES] = {SJ_HOOK_HEAP_TAKERS, SJ_HOOK_HEAP_GIVERS};
+    static const uint32_t functions[SJ_HEAP_HALVES] = {SJ_HOOK_HEAP_ALLOCATING,
+                                                       SJ_HOOK_HEAP_FREEING};
     const char *path = context->region->plans[context->part].paths[half];
     size_t bytes = 0;
     sj_hooks_report report = {0};
-    const sj_hooks_heads heads = {.context = (void *)(uintptr_t)context,
-                                  .emit = sj_entries_emit,
-                                  .function = functions[half],
-                                  .prepare_only = prepare_only};
+    const sj_hooks_entries heap_entries = {.context = (void *)(uintptr_t)context,
+                                           .emit = sj_entries_emit,
+                                           .function = functions[half],
+                                           .prepare_only = prepare_only};
     if (path[0] == '\0' || module->change_count != 0) {
         return true;
     }
@@ -123,32 +124,35 @@ static bool patch_half(const sj_entries_context *context, sj_zombie_half half, u
     if (plan == NULL) {
         return false;
     }
-    const sj_status status = sj_hooks_apply_heads(plan, bytes, bias, &heads, module, &report);
+    const sj_status status =
+        sj_hooks_apply_entries(plan, bytes, bias, &heap_entries, module, &report);
     (void)sj_sys_unmap(plan, bytes);
     return status == SJ_OK && report.hooked != 0 && report.failed == 0;
 }
 
 static uint8_t family_of(uint32_t entry)
 {
-    if ((entry >= SJ_HEAD_NEW && entry <= SJ_HEAD_NEW_NOTHROW) ||
-        (entry >= SJ_HEAD_DELETE && entry < SJ_HEAD_DELETE_ARRAY)) {
+    if ((entry >= SJ_ENTRY_NEW && entry <= SJ_ENTRY_NEW_NOTHROW) ||
+        (entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_DELETE_ARRAY)) {
         return SJ_FAMILY_NEW;
     }
-    if ((entry >= SJ_HEAD_NEW_ARRAY && entry <= SJ_HEAD_NEW_ARRAY_NOTHROW) ||
-        (entry >= SJ_HEAD_DELETE_ARRAY && entry < SJ_HEAD_SIGACTION)) {
+    if ((entry >= SJ_ENTRY_NEW_ARRAY && entry <= SJ_ENTRY_NEW_ARRAY_NOTHROW) ||
+        (entry >= SJ_ENTRY_DELETE_ARRAY && entry < SJ_ENTRY_SIGACTION)) {
         return SJ_FAMILY_NEW_ARRAY;
     }
-    return entry >= SJ_HEAD_DALLOCX && entry <= SJ_HEAD_SALLOCX ? SJ_FAMILY_ANY : SJ_FAMILY_MALLOC;
+    return entry >= SJ_ENTRY_DALLOCX && entry <= SJ_ENTRY_SALLOCX ? SJ_FAMILY_ANY
+                                                                  : SJ_FAMILY_MALLOC;
 }
 
 /* If one entry has several names, it gets the families of all: it is not known by which name it was
  * called. */
 static void fill_families(sj_residue *residue, const sj_zombie_region *region, bool are_known)
 {
-    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         residue->families[entry] = are_known ? family_of(entry) : SJ_FAMILY_ANY;
-        for (uint32_t other = 0; other < SJ_HEADS; other++) {
-            if (region->heads[entry] != 0 && region->heads[other] == region->heads[entry] &&
+        for (uint32_t other = 0; other < SJ_HEAP_ENTRIES; other++) {
+            if (region->heap_entries[entry] != 0 &&
+                region->heap_entries[other] == region->heap_entries[entry] &&
                 region->parts[other] == region->parts[entry]) {
                 residue->families[entry] |= family_of(other);
             }
@@ -159,10 +163,10 @@ static void fill_families(sj_residue *residue, const sj_zombie_region *region, b
 /* True if the program replaces none of the module's operators new and delete. */
 static bool has_all_operators(const find_bias *module)
 {
-    for (uint32_t entry = 0; entry < SJ_HEAD_SIGACTION; entry++) {
+    for (uint32_t entry = 0; entry < SJ_ENTRY_SIGACTION; entry++) {
         const bool is_operator =
-            (entry >= SJ_HEAD_NEW && entry < SJ_HEAD_FREE) || entry >= SJ_HEAD_DELETE;
-        const uint64_t address = is_operator ? sj_rebind_find(sj_zombie_head_names[entry]) : 0;
+            (entry >= SJ_ENTRY_NEW && entry < SJ_ENTRY_FREE) || entry >= SJ_ENTRY_DELETE;
+        const uint64_t address = is_operator ? sj_rebind_find(sj_heap_entry_names[entry]) : 0;
         if (address != 0 && (address < module->bias || address >= module->end)) {
             return false;
         }
@@ -172,14 +176,13 @@ static bool has_all_operators(const find_bias *module)
 
 static void set_agent_handlers(sj_residue *residue)
 {
-    for (uint32_t entry = SJ_HEAD_FREE; entry < SJ_HEAD_SIGACTION; entry++) {
-        residue->block_handlers[entry] =
-            (uint64_t)(uintptr_t)sj_free_handler((sj_zombie_head)entry);
+    for (uint32_t entry = SJ_ENTRY_FREE; entry < SJ_ENTRY_SIGACTION; entry++) {
+        residue->block_handlers[entry] = (uint64_t)(uintptr_t)sj_free_handler((sj_heap_entry)entry);
     }
-    residue->block_handlers[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
-    residue->block_handlers[SJ_HEAD_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
-    for (uint32_t entry = SJ_HEAD_READ; entry < SJ_HEADS; entry++) {
-        residue->block_handlers[entry] = sj_buffer_call((sj_zombie_head)entry);
+    residue->block_handlers[SJ_ENTRY_SIGACTION] = (uint64_t)(uintptr_t)sj_faults_sigaction;
+    residue->block_handlers[SJ_ENTRY_SIGMASK] = (uint64_t)(uintptr_t)sj_faults_sigmask;
+    for (uint32_t entry = SJ_ENTRY_READ; entry < SJ_HEAP_ENTRIES; entry++) {
+        residue->block_handlers[entry] = sj_buffer_call((sj_heap_entry)entry);
     }
 }
 
@@ -188,7 +191,7 @@ static sj_zombie_refusal create_or_adopt_residue(const sj_zombie_region *region)
 {
     sj_residue_now = sj_residue_find();
     if (sj_residue_now != NULL) {
-        if (sj_residue_now->shared.version != SJ_HEAP_CUSTODY_VERSION) {
+        if (sj_residue_now->shared.version != SJ_HEAP_RESIDUE_VERSION) {
             return SJ_ZOMBIE_OTHER_AGENT;
         }
         sj_pool_resume();
@@ -233,7 +236,7 @@ static void find_families(const sj_zombie_region *region, const heap_modules *mo
 {
     sj_residue *residue = sj_residue_now;
     const bool has_own =
-        region->heads[SJ_HEAD_NEW] != 0 && region->parts[SJ_HEAD_NEW] == SJ_HEAP_ALLOCATOR;
+        region->heap_entries[SJ_ENTRY_NEW] != 0 && region->parts[SJ_ENTRY_NEW] == SJ_HEAP_ALLOCATOR;
     const find_bias *module = &modules->parts[has_own ? SJ_HEAP_ALLOCATOR : SJ_HEAP_OPERATORS];
     const bool are_known = module->found && has_all_operators(module);
     fill_families(residue, region, are_known);
@@ -244,7 +247,7 @@ static void find_families(const sj_zombie_region *region, const heap_modules *mo
 /* Patches all entries. Blocks are guarded only after `is_whole` says that all are written. */
 static bool patch_all(sj_zombie_region *region, const heap_modules *modules, bool prepare_only)
 {
-    sj_hooked_module *freeing = sj_residue_now->shared.givers;
+    sj_hooked_module *freeing = sj_residue_now->shared.freeing_modules;
     find_families(region, modules);
     set_agent_handlers(sj_residue_now);
     for (uint32_t step = 0; step < SJ_HEAP_HALVES * SJ_HEAP_PARTS; step++) {
@@ -253,7 +256,7 @@ static bool patch_all(sj_zombie_region *region, const heap_modules *modules, boo
                                             .part = (sj_heap_part)(step % SJ_HEAP_PARTS)};
         const find_bias *module = &modules->parts[context.part];
         if (module->found &&
-            !patch_half(&context, is_freeing ? SJ_HEAP_GIVERS : SJ_HEAP_TAKERS, module->bias,
+            !patch_half(&context, is_freeing ? SJ_HEAP_FREEING : SJ_HEAP_ALLOCATING, module->bias,
                         prepare_only,
                         is_freeing ? &freeing[context.part] : &allocating_entries[context.part])) {
             return false;
@@ -268,7 +271,7 @@ static void unpatch_all(void)
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
         (void)!sj_hooks_unpatch(&allocating_entries[part]);
         if (atomic_load(&sj_residue_now->shared.live) == 0) {
-            (void)!sj_hooks_unpatch(&sj_residue_now->shared.givers[part]);
+            (void)!sj_hooks_unpatch(&sj_residue_now->shared.freeing_modules[part]);
         }
     }
 }
@@ -394,11 +397,11 @@ void sj_heap_guard_rejoin(const char *runtime, const char *name)
     }
 }
 
-void sj_heap_guard_get_tables(uint64_t *heap_takers, uint64_t *heap_custody)
+void sj_heap_guard_get_tables(uint64_t *heap_allocating, uint64_t *heap_residue)
 {
     const bool is_patched = was_prepared && refusal == SJ_ZOMBIE_MONITORED;
-    *heap_takers = is_patched ? (uint64_t)(uintptr_t)allocating_entries : 0;
-    *heap_custody = is_patched ? (uint64_t)(uintptr_t)sj_residue_now : 0;
+    *heap_allocating = is_patched ? (uint64_t)(uintptr_t)allocating_entries : 0;
+    *heap_residue = is_patched ? (uint64_t)(uintptr_t)sj_residue_now : 0;
 }
 
 void sj_heap_guard_shrink(void)

@@ -144,7 +144,7 @@ sj_zombie_on_use sj_report_kept(sj_kept_block *kept, sj_zombie_kind kind, uint64
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region == NULL) {
-        return SJ_ZOMBIE_GO_ON;
+        return SJ_ZOMBIE_CONTINUE;
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
     if (atomic_exchange(&kept->is_reported, 1) != 0) {
@@ -187,7 +187,7 @@ static uint32_t claim_deep_stack(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     for (uint32_t i = 0; region != NULL && i < SJ_ZOMBIE_DEEP_STACKS; i++) {
-        if (atomic_exchange(&region->deep[i].is_taken, 1) == 0) {
+        if (atomic_exchange(&region->deep[i].is_used, 1) == 0) {
             return i + 1;
         }
     }
@@ -228,7 +228,7 @@ sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region == NULL) {
-        return SJ_ZOMBIE_GO_ON;
+        return SJ_ZOMBIE_CONTINUE;
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
     if (slot != NULL && atomic_exchange(&slot->is_reported, 1) != 0) {

@@ -44,18 +44,19 @@ typedef struct sj_pool {
 } sj_pool;
 
 typedef struct sj_residue {
-    sj_heap_custody shared;
+    sj_heap_residue shared;
     /* Where an entry jumps for a block of the pool. The entries of sigaction and pthread_sigmask
      * always jump there. */
-    uint64_t block_handlers[SJ_HEADS];
-    uint64_t originals[SJ_HEADS]; /* The program's own code behind our patch of the entry. */
+    uint64_t block_handlers[SJ_HEAP_ENTRIES];
+    uint64_t originals[SJ_HEAP_ENTRIES]; /* The program's own code behind our patch of the entry. */
     /* Where a freeing entry jumps for ordinary blocks while frees are delayed; else 0. */
-    _Atomic uint64_t delay_handlers[SJ_HEADS];
+    _Atomic uint64_t delay_handlers[SJ_HEAP_ENTRIES];
     /* Where an entry jumps to have its call counted; else 0. `uncounted` is what it runs then. */
-    _Atomic uint64_t counting_handlers[SJ_HEADS];
-    uint64_t uncounted[SJ_HEADS];
-    uint32_t has_counting;      /* True if the entries have a jump to the counting functions. */
-    uint8_t families[SJ_HEADS]; /* Bits of sj_block_family: what an entry allocates, or may free. */
+    _Atomic uint64_t counting_handlers[SJ_HEAP_ENTRIES];
+    uint64_t uncounted[SJ_HEAP_ENTRIES];
+    uint32_t has_counting; /* True if the entries have a jump to the counting functions. */
+    uint8_t families[SJ_HEAP_ENTRIES]; /* Bits of sj_block_family: what an entry allocates, or may
+                                          free. */
     /* Code of the module that defines the operators new and delete. 0: none does. */
     uint64_t operators_low;
     uint64_t operators_high;
@@ -78,6 +79,6 @@ void sj_residue_point_at_own_code(sj_residue *residue);
 /* sj_residue_code returns the residue's code, or NULL if the processor is not supported.
  * sj_residue_code_offset returns where in it the code for an entry begins. */
 const void *sj_residue_code(size_t *bytes);
-uint64_t sj_residue_code_offset(sj_zombie_head entry);
+uint64_t sj_residue_code_offset(sj_heap_entry entry);
 
 #endif

@@ -12,7 +12,7 @@
  *   SJ_ARCH_REACH_BYTES          distance that jumps reach, minus a reserve for the code in between
  *   SJ_ARCH_PAGE_MULTIPLE        a divisor of every page size
  *   SJ_ARCH_RETURN_ZERO_CODE     eight bytes of code that return 0
- *   SJ_RETURN_ROOM_BYTES         the least bytes of a patch of a return
+ *   SJ_RETURN_PATCH_BYTES         the least bytes of a patch of a return
  *   SJ_ARCH_JUMP_PATCH           the kind of a patch of a return
  *   SJ_ARCH_MOVED_KIND           the sj_stub_kind of moved code that contains a displacement
  *   SJ_ARCH_NUMBERED_CALL_BYTES  bytes of a system call and of the load of its number */
@@ -159,7 +159,7 @@ bool sj_arch_patch_bytes(uint32_t kind, uint64_t address, uint64_t target, const
 uint32_t sj_arch_thread_offset(void);
 
 /* Finds the return instruction of an empty function. Returns its offset from `address` in bytes.
- * Returns -1 if the function does something, or if fewer than SJ_RETURN_ROOM_BYTES can be replaced
+ * Returns -1 if the function does something, or if fewer than SJ_RETURN_PATCH_BYTES can be replaced
  * there. */
 int32_t sj_arch_find_return(uint64_t address);
 
@@ -168,7 +168,7 @@ void sj_arch_sync_code(uint64_t address, uint64_t bytes);
 
 /* Finds the instruction that loads the number of a system call at the very start of a function.
  * Returns its offset from `address` in bytes, or -1 if the function begins differently.
- * SJ_RETURN_ROOM_BYTES can be replaced there. */
+ * SJ_RETURN_PATCH_BYTES can be replaced there. */
 int32_t sj_arch_find_system_call(uint64_t address, uint32_t number);
 
 /* Like sj_arch_find_system_call, but searches the first SJ_LATER_CALL_BYTES of a function, where
@@ -178,12 +178,12 @@ int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number);
 
 /* Finds the instruction before the system call in libc's prctl or syscall. In prctl it loads the
  * call's number, in syscall the sixth argument. Returns its offset from `address` in bytes. Returns
- * -1 if no such instruction has SJ_RETURN_ROOM_BYTES. */
+ * -1 if no such instruction has SJ_RETURN_PATCH_BYTES. */
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl);
 
 /* Finds the instruction that loads the number of prlimit64 in libc's setrlimit or prlimit. All
  * arguments are in their registers there, except setrlimit's process. Returns its offset from
- * `address` in bytes. Returns -1 if no such instruction has SJ_RETURN_ROOM_BYTES. */
+ * `address` in bytes. Returns -1 if no such instruction has SJ_RETURN_PATCH_BYTES. */
 int32_t sj_arch_find_limit_call(uint64_t address);
 
 /* Finds a system call in the C library's code near the function at an address. Returns the address

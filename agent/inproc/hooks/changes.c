@@ -16,7 +16,7 @@ sj_hook_change *sj_changes_add(sj_hooked_module *module, uint64_t address, const
 
 void sj_report_failure(sj_hooks_report *report, uint32_t function, sj_skip skip)
 {
-    if (report->failed < report->failures_room) {
+    if (report->failed < report->failures_capacity) {
         report->failures[report->failed].function = function;
         report->failures[report->failed].skip = skip;
     }

@@ -23,7 +23,7 @@ typedef struct sj_hooks_report {
     uint32_t failed;
     uint32_t stub_bytes;
     sj_link_failure *failures; /* the caller's array for the first failures */
-    uint32_t failures_room;
+    uint32_t failures_capacity;
     bool is_movable; /* another process with the same layout could use the stubs (ready.h) */
     /* One byte for each function of the plan, set to 1 if the function is hooked. May be NULL. */
     uint8_t *marks;
@@ -46,7 +46,7 @@ SJ_MUST_CHECK sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, u
                                          sj_hooks_report *report);
 
 /* Code of the caller that functions run at their entries. Their calls are not recorded. */
-typedef struct sj_hooks_heads {
+typedef struct sj_hooks_entries {
     void *context;
     /* Emits the code for the entry of function `index` of the plan. It is called once to measure
      * and once to write, and both must have the same length. Arguments are in their registers, and
@@ -55,13 +55,13 @@ typedef struct sj_hooks_heads {
     void (*emit)(void *context, struct sj_code_emitter *emitter, uint32_t index);
     uint32_t function; /* value of the changes' `function` member, instead of a function's id */
     bool prepare_only; /* prepares as sj_hooks_prepare does */
-} sj_hooks_heads;
+} sj_hooks_entries;
 
 /* Like sj_hooks_apply, for code at entries; exits are not recorded. Later plans cannot hook the
  * functions that it changes (SJ_SKIP_CODE_DIFFERS). */
-SJ_MUST_CHECK sj_status sj_hooks_apply_heads(const void *bytes, size_t size_bytes, uint64_t bias,
-                                             const sj_hooks_heads *heads, sj_hooked_module *module,
-                                             sj_hooks_report *report);
+SJ_MUST_CHECK sj_status sj_hooks_apply_entries(const void *bytes, size_t size_bytes, uint64_t bias,
+                                               const sj_hooks_entries *heap_entries,
+                                               sj_hooked_module *module, sj_hooks_report *report);
 
 /* Makes this process refuse patches that cross a page boundary from now on. A tracer that writes or
  * restores such a patch may be killed between the two pages. Called when a tracer attaches to the

@@ -36,25 +36,25 @@ static init_entries find_entries(ElfW(Dyn) * entry)
 }
 
 /* Maps the stub's page, and behind it space for the copy of the array. */
-static bool map_room(sj_initialisation *init, uint64_t array_bytes, void (*entry)(void))
+static bool map_region(sj_initialisation *init, uint64_t array_bytes, void (*entry)(void))
 {
     const uint64_t bytes = PAGE + ((array_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
-    uint8_t *room = sj_sys_allocate(bytes);
-    if (room == NULL) {
+    uint8_t *region = sj_sys_allocate(bytes);
+    if (region == NULL) {
         return false;
     }
-    init->room = room;
-    init->room_bytes = bytes;
+    init->region = region;
+    init->region_bytes = bytes;
     init->record.entry = entry;
-    sj_arch_write_stub(room, &init->record);
-    return sj_sys_protect(room, PAGE, PROT_READ | PROT_EXEC) == 0;
+    sj_arch_write_stub(region, &init->record);
+    return sj_sys_protect(region, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
 /* Returns the value that replaces the word in the dynamic section: the address of the copy, or of
  * the stub. */
 static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
 {
-    return (uint64_t)(uintptr_t)(init->room + (init->count != 0 ? PAGE : 0)) - bias;
+    return (uint64_t)(uintptr_t)(init->region + (init->count != 0 ? PAGE : 0)) - bias;
 }
 
 bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *view,
@@ -65,13 +65,13 @@ bool sj_initialisation_defer(sj_initialisation *init, const sj_dynamic_view *vie
                                ? entries.array_bytes / sizeof(uint64_t)
                                : 0;
     if (!view->dynamic_is_writable || (entries.function == NULL && count == 0) ||
-        !map_room(init, count * sizeof(uint64_t), entry_point)) {
+        !map_region(init, count * sizeof(uint64_t), entry_point)) {
         return false;
     }
     ElfW(Dyn) *entry = count != 0 ? entries.array : entries.function;
-    uint64_t *copy = (uint64_t *)(void *)(init->room + PAGE);
+    uint64_t *copy = (uint64_t *)(void *)(init->region + PAGE);
     if (count != 0) {
-        copy[0] = (uint64_t)(uintptr_t)init->room;
+        copy[0] = (uint64_t)(uintptr_t)init->region;
     }
     init->count = count;
     init->word = entry->d_un.d_ptr;
@@ -100,7 +100,7 @@ bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *vie
         return false;
     }
     const uint64_t true_address = view->bias + init->word;
-    uint64_t *copy = (uint64_t *)(void *)(init->room + PAGE);
+    uint64_t *copy = (uint64_t *)(void *)(init->region + PAGE);
     init->record.target = true_address;
     if (init->count != 0) {
         const uint64_t *array = (const uint64_t *)true_address;
@@ -116,8 +116,8 @@ bool sj_initialisation_begin(sj_initialisation *init, const sj_dynamic_view *vie
 
 void sj_initialisation_deinit(sj_initialisation *init)
 {
-    if (init->room != NULL) {
-        (void)sj_sys_unmap(init->room, init->room_bytes);
+    if (init->region != NULL) {
+        (void)sj_sys_unmap(init->region, init->region_bytes);
     }
     *init = (sj_initialisation){0};
 }

@@ -8,11 +8,11 @@
 
 /* All zero: nothing is deferred. */
 typedef struct sj_initialisation {
-    uint64_t place; /* address of the changed word in the dynamic section; 0: none */
-    uint64_t word;  /* previous content of that word */
-    uint64_t count; /* entries of the copied array; 0: the word is a function's address */
-    uint8_t *room;  /* mapping: the stub's page, then the copy; NULL: none */
-    uint64_t room_bytes;
+    uint64_t place;  /* address of the changed word in the dynamic section; 0: none */
+    uint64_t word;   /* previous content of that word */
+    uint64_t count;  /* entries of the copied array; 0: the word is a function's address */
+    uint8_t *region; /* mapping: the stub's page, then the copy; NULL: none */
+    uint64_t region_bytes;
     sj_dispatch_record record; /* enters the module's own initialisation */
 } sj_initialisation;
 

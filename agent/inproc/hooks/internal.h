@@ -26,10 +26,10 @@ typedef struct sj_application {
     void *scratch;
     uint64_t scratch_bytes;
     bool prepare_only;
-    bool is_movable;                /* only the stubs' trampolines contain addresses */
-    uint64_t patch_count;           /* patches of the functions to be hooked */
-    const sj_hooks_heads *heads;    /* NULL: calls are recorded */
-    struct sj_library_calls *calls; /* NULL: the plan has no imports */
+    bool is_movable;                      /* only the stubs' trampolines contain addresses */
+    uint64_t patch_count;                 /* patches of the functions to be hooked */
+    const sj_hooks_entries *heap_entries; /* NULL: calls are recorded */
+    struct sj_library_calls *calls;       /* NULL: the plan has no imports */
 } sj_application;
 
 /* Returns the id of function `index` of the plan. */
@@ -108,7 +108,7 @@ void sj_code_emit_tail_call_entries(const sj_application *application, sj_code_e
 /* Like sj_near_map, from memory that is mapped ahead. It is for the stubs of methods that are
  * compiled one by one. `bytes` are whole pages. Each result is unmapped by itself; sj_near_release
  * (hooks.h) unmaps the rest. Not thread-safe. */
-void *sj_near_take(uint64_t low, uint64_t high, uint64_t bytes);
+void *sj_near_allocate(uint64_t low, uint64_t high, uint64_t bytes);
 
 /* Measures, maps and generates the stubs of a plan and makes them executable. Fills stub_addresses.
  * Sets function_skips of functions whose stubs cannot be made. */

@@ -64,7 +64,7 @@ sj_lasting *sj_lasting_find(uint64_t magic)
     return found;
 }
 
-sj_lasting *sj_lasting_make(uint64_t magic, uint32_t count)
+sj_lasting *sj_lasting_new(uint64_t magic, uint32_t count)
 {
     uint8_t *pages = sj_sys_allocate(2 * PAGE);
     if (pages == NULL) {

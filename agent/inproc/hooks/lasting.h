@@ -23,7 +23,7 @@ typedef struct sj_lasting {
 uint64_t sj_lasting_bytes(void);
 
 /* Maps the pages of `count` trampolines, all closed. Returns NULL if out of memory. */
-sj_lasting *sj_lasting_make(uint64_t magic, uint32_t count);
+sj_lasting *sj_lasting_new(uint64_t magic, uint32_t count);
 
 /* Returns the address at which trampoline `index` is called. */
 uint64_t sj_lasting_address(const sj_lasting *lasting, uint32_t index);

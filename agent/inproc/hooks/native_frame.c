@@ -76,7 +76,7 @@ static sj_reader entry_at(const sj_native_module *module, uint64_t address)
 {
     sj_reader reader = reader_at(module, address);
     const uint32_t bytes = sj_read_u32(&reader);
-    const uint8_t *body = sj_reader_take(&reader, bytes);
+    const uint8_t *body = sj_read_bytes(&reader, bytes);
     return sj_reader_of(body, body != NULL ? bytes : 0);
 }
 
@@ -103,7 +103,7 @@ static uint64_t find_description(const sj_native_module *module, uint64_t pc)
     const uint32_t form = sj_read_u32(&reader);
     (void)sj_read_u32(&reader);
     const uint64_t count = sj_read_u32(&reader);
-    const uint8_t *rows = sj_reader_take(&reader, count * INDEX_ROW_BYTES);
+    const uint8_t *rows = sj_read_bytes(&reader, count * INDEX_ROW_BYTES);
     const uint64_t readable = rows != NULL && form == INDEX_FORM ? count : 0;
     const uint64_t after = SJ_BISECT(0, readable, i, index_cell(module, rows, i, 0) <= pc);
     return after != 0 ? index_cell(module, rows, after - 1, 1) : 0;
@@ -115,7 +115,7 @@ static bool read_common(const sj_native_module *module, uint64_t address, descri
     sj_reader reader = entry_at(module, address);
     const uint32_t id = sj_read_u32(&reader);
     const uint8_t version = sj_read_u8(&reader);
-    const uint8_t *text = sj_reader_take(&reader, sizeof(form));
+    const uint8_t *text = sj_read_bytes(&reader, sizeof(form));
     read->code_unit = sj_read_varint(&reader);
     read->data_unit = read_signed(&reader);
     const uint8_t return_register = sj_read_u8(&reader);
@@ -135,7 +135,7 @@ static bool read_description(const sj_native_module *module, uint64_t pc, descri
     const uint64_t place = address_of(reader.at);
     read->start = place + read_distance(&reader);
     read->bytes = sj_read_u32(&reader);
-    (void)sj_reader_take(&reader, sj_read_varint(&reader));
+    (void)sj_read_bytes(&reader, sj_read_varint(&reader));
     read->own = reader;
     return found != 0 && !reader.bad && pc - read->start < read->bytes &&
            read_common(module, common - distance, read);
@@ -163,7 +163,7 @@ static void restore(rule_machine *machine, uint64_t number)
 /* Skips the expression that computes the register `number`. */
 static void skip_expression(rule_machine *machine, uint64_t number, sj_reader *reader)
 {
-    (void)sj_reader_take(reader, sj_read_varint(reader));
+    (void)sj_read_bytes(reader, sj_read_varint(reader));
     machine->rules.unknown |= number < SJ_NATIVE_REGISTERS ? UINT64_C(1) << number : 0;
 }
 

@@ -98,7 +98,7 @@ static bool is_in_reach(uint64_t place, uint64_t bytes, uint64_t low, uint64_t h
            (place < low || place + bytes - low <= SJ_ARCH_REACH_BYTES);
 }
 
-void *sj_near_take(uint64_t low, uint64_t high, uint64_t bytes)
+void *sj_near_allocate(uint64_t low, uint64_t high, uint64_t bytes)
 {
     if (pool_high - pool_low < bytes || !is_in_reach(pool_low, bytes, low, high)) {
         void *fresh = bytes < POOL_BYTES ? sj_near_map(low, high, POOL_BYTES) : NULL;

@@ -21,7 +21,7 @@ enum { CLAIMS = 64 };
 
 static bool avoids_page_crossings;
 
-/* Functions whose entries run code of a caller (sj_hooks_heads), also before that code is
+/* Functions whose entries run code of a caller (sj_hooks_entries), also before that code is
  * written. */
 static struct claim {
     uint64_t low;
@@ -67,22 +67,22 @@ static uint64_t round_to_pages(uint64_t bytes)
 }
 
 /* Memory for plans of one or two methods, of which there are thousands. */
-static _Alignas(16) uint8_t small_room[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + PAGE];
-static _Atomic uint32_t is_room_taken;
+static _Alignas(16) uint8_t small_scratch[(SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t) + PAGE];
+static _Atomic uint32_t is_scratch_used;
 
-static void *take_scratch(uint64_t bytes)
+static void *allocate_scratch(uint64_t bytes)
 {
-    if (bytes > sizeof(small_room) || atomic_exchange(&is_room_taken, 1) != 0) {
+    if (bytes > sizeof(small_scratch) || atomic_exchange(&is_scratch_used, 1) != 0) {
         return sj_sys_allocate(bytes);
     }
-    memset(small_room, 0, bytes);
-    return small_room;
+    memset(small_scratch, 0, bytes);
+    return small_scratch;
 }
 
 static void close_application(const sj_application *application)
 {
-    if (application->scratch == (void *)small_room) {
-        atomic_store(&is_room_taken, 0);
+    if (application->scratch == (void *)small_scratch) {
+        atomic_store(&is_scratch_used, 0);
     } else {
         (void)sj_sys_unmap(application->scratch, application->scratch_bytes);
     }
@@ -95,7 +95,7 @@ static sj_status open_application(sj_application *application)
     const uint64_t entries = (uint64_t)plan->function_count * sizeof(uint64_t);
     const uint64_t labels = (SJ_LABELS_PER_STUB + 1) * sizeof(uint64_t);
     application->scratch_bytes = addresses + entries + labels + plan->function_count + 1;
-    application->scratch = take_scratch(application->scratch_bytes);
+    application->scratch = allocate_scratch(application->scratch_bytes);
     if (application->scratch == NULL) {
         return SJ_ENOMEM;
     }
@@ -121,7 +121,7 @@ static sj_skip make_patch(const sj_application *application, const sj_plan_patch
         return SJ_SKIP_OUT_OF_TEXT;
     }
     if (memcmp((const void *)(uintptr_t)address, patch->original, patch->window) != 0 ||
-        (application->heads == NULL && is_claimed(address, patch->window))) {
+        (application->heap_entries == NULL && is_claimed(address, patch->window))) {
         return SJ_SKIP_CODE_DIFFERS;
     }
     if (avoids_page_crossings && crosses_page(address, patch->bytes)) {
@@ -206,11 +206,12 @@ static void patch_function(const sj_application *application, uint32_t index,
         } else if (make_patch(application, &patches[i], bytes) == SJ_SKIP_NONE) {
             sj_hook_change *change =
                 sj_changes_add(module, address, patches[i].original, bytes, patches[i].bytes);
-            change->function = application->heads != NULL ? application->heads->function
-                                                          : sj_function_id(application, index);
+            change->function = application->heap_entries != NULL
+                                   ? application->heap_entries->function
+                                   : sj_function_id(application, index);
             change->window = patches[i].window;
             memcpy(change->original, patches[i].original, patches[i].window);
-            if (application->heads != NULL) {
+            if (application->heap_entries != NULL) {
                 claim(address, patches[i].window);
             }
             if (!application->prepare_only) {
@@ -281,7 +282,7 @@ static sj_status patch_functions(sj_application *application, sj_hooked_module *
 static void note_functions(const sj_application *application, const sj_hooked_module *module)
 {
     const sj_plan_header *plan = application->plan;
-    for (uint32_t i = 0; i < plan->function_count && application->heads == NULL; i++) {
+    for (uint32_t i = 0; i < plan->function_count && application->heap_entries == NULL; i++) {
         const sj_plan_function *function = &sj_plan_functions(plan)[i];
         const uint32_t id = sj_function_id(application, i);
         if (sj_recorder_is_asked_caller(id) &&
@@ -321,7 +322,7 @@ static sj_status apply_checked(sj_application *application, sj_hooked_module *mo
 }
 
 static sj_status apply_plan(const void *bytes, size_t size_bytes, bool prepare_only, uint64_t bias,
-                            uint32_t first_function, const sj_hooks_heads *heads,
+                            uint32_t first_function, const sj_hooks_entries *heap_entries,
                             sj_hooked_module *module, sj_hooks_report *report)
 {
     report->hooked = 0;
@@ -332,7 +333,7 @@ static sj_status apply_plan(const void *bytes, size_t size_bytes, bool prepare_o
                                   .bias = bias,
                                   .first_function = first_function,
                                   .prepare_only = prepare_only,
-                                  .heads = heads};
+                                  .heap_entries = heap_entries};
     if (application.plan->machine != sj_arch_machine()) {
         return SJ_EUNSUPPORTED;
     }
@@ -356,11 +357,12 @@ sj_status sj_hooks_apply(const void *bytes, size_t size_bytes, uint64_t bias,
     return apply_plan(bytes, size_bytes, false, bias, first_function, NULL, module, report);
 }
 
-sj_status sj_hooks_apply_heads(const void *bytes, size_t size_bytes, uint64_t bias,
-                               const sj_hooks_heads *heads, sj_hooked_module *module,
-                               sj_hooks_report *report)
+sj_status sj_hooks_apply_entries(const void *bytes, size_t size_bytes, uint64_t bias,
+                                 const sj_hooks_entries *heap_entries, sj_hooked_module *module,
+                                 sj_hooks_report *report)
 {
-    return apply_plan(bytes, size_bytes, heads->prepare_only, bias, 1, heads, module, report);
+    return apply_plan(bytes, size_bytes, heap_entries->prepare_only, bias, 1, heap_entries, module,
+                      report);
 }
 
 sj_status sj_hooks_prepare(const void *bytes, size_t size_bytes, uint64_t bias,
@@ -420,9 +422,10 @@ void sj_hooks_forget(sj_hooked_module *module)
 static void write_redirection(uint8_t *area, uint64_t address, uint64_t target)
 {
     enum { MAP = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) + SJ_UNWIND_TABLE_BYTES };
-    sj_stub_notes notes = {.area = (uint64_t)(uintptr_t)area,
-                           .text = address,
-                           .main = {.entries = (sj_stub_entry *)(void *)(area + MAP), .room = 1}};
+    sj_stub_notes notes = {
+        .area = (uint64_t)(uintptr_t)area,
+        .text = address,
+        .main = {.entries = (sj_stub_entry *)(void *)(area + MAP), .capacity = 1}};
     sj_code_emitter emitter = {.at = (uint64_t)(uintptr_t)area, .notes = &notes};
     sj_code_begin_place(&emitter, SJ_STUB_FIXED, address);
     sj_code_emit_trampoline(&emitter, target);

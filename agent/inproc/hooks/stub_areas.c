@@ -25,7 +25,7 @@ static void widen(uint64_t low, uint64_t high)
     }
 }
 
-static bool take_place(uint32_t index, uint64_t low, uint64_t bytes)
+static bool claim_place(uint32_t index, uint64_t low, uint64_t bytes)
 {
     uint64_t none = 0;
     if (!atomic_compare_exchange_strong(&sj_stub_areas.ranges[index].bytes, &none, bytes)) {
@@ -44,7 +44,7 @@ void sj_stub_areas_add(const void *area, uint64_t bytes)
         if (i == used) {
             atomic_compare_exchange_strong(&sj_stub_areas.count, &used, used + 1);
         }
-        if (take_place(i, low, bytes)) {
+        if (claim_place(i, low, bytes)) {
             return;
         }
     }

@@ -26,7 +26,7 @@ static uint32_t place_of(sj_stub_kind kind, uint64_t distance)
 }
 
 /* True if `entry` also describes the code from `next` on correctly. */
-static bool goes_on(const sj_stub_entry *entry, const sj_stub_entry *next)
+static bool continues(const sj_stub_entry *entry, const sj_stub_entry *next)
 {
     const uint32_t stack_mask = (1 << SJ_STUB_STACK_BITS) - 1;
     const uint32_t bytes =
@@ -40,12 +40,12 @@ static void add(sj_stub_stream *stream, const sj_stub_entry *entry)
 {
     const bool replaces = stream->count != 0 && stream->last.start >> SJ_STUB_STACK_BITS ==
                                                     entry->start >> SJ_STUB_STACK_BITS;
-    if (stream->count != 0 && !replaces && goes_on(&stream->last, entry)) {
+    if (stream->count != 0 && !replaces && continues(&stream->last, entry)) {
         return;
     }
     stream->count += replaces ? 0 : 1;
     stream->last = *entry;
-    if (stream->entries != NULL && stream->count <= stream->room) {
+    if (stream->entries != NULL && stream->count <= stream->capacity) {
         stream->entries[stream->count - 1] = *entry;
     }
 }
@@ -79,7 +79,7 @@ void sj_code_note_stack(sj_code_emitter *emitter, const uint64_t *at, int32_t st
  * away. */
 static void fill(const sj_stub_stream *stream)
 {
-    for (uint32_t i = stream->count; i < stream->room; i++) {
+    for (uint32_t i = stream->count; i < stream->capacity; i++) {
         stream->entries[i] = stream->last;
     }
 }
@@ -90,7 +90,7 @@ void sj_stub_notes_finish(const sj_stub_notes *notes, uint32_t map, uint32_t cod
     const sj_stub_area area = {.magic = SJ_STUB_AREA_MAGIC,
                                .text = (int64_t)(notes->text - notes->area),
                                .map = map,
-                               .count = notes->main.room + notes->cold.room,
+                               .count = notes->main.capacity + notes->cold.capacity,
                                .code_end = code_end};
     fill(&notes->main);
     fill(&notes->cold);
@@ -101,9 +101,9 @@ void sj_stub_notes_finish(const sj_stub_notes *notes, uint32_t map, uint32_t cod
 void sj_stub_notes_write_unwind(uint8_t *area)
 {
     enum { UNWIND = SJ_STUB_AREA_OFFSET + sizeof(sj_stub_area) };
-    const uint32_t room = UNWIND;
+    const uint32_t capacity = UNWIND;
     sj_stub_area *head = (sj_stub_area *)(void *)(area + SJ_STUB_AREA_OFFSET);
     if (head->magic == SJ_STUB_AREA_MAGIC) {
-        head->unwind = sj_unwind_table_write(area, area + UNWIND) != 0 ? room : 0;
+        head->unwind = sj_unwind_table_write(area, area + UNWIND) != 0 ? capacity : 0;
     }
 }

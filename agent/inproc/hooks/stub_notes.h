@@ -10,7 +10,7 @@ typedef struct sj_stub_stream {
     sj_stub_entry *entries; /* NULL: entries are only counted */
     sj_stub_entry last;
     uint32_t count;
-    uint32_t room;
+    uint32_t capacity;
 } sj_stub_stream;
 
 typedef struct sj_stub_notes {

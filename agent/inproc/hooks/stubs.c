@@ -116,7 +116,7 @@ static void emit_copy(sj_application *application, sj_reader *reader, sj_code_em
                       sj_plan_operation operation)
 {
     const uint64_t count = sj_read_varint(reader);
-    const uint8_t *bytes = sj_reader_take(reader, (size_t)count);
+    const uint8_t *bytes = sj_read_bytes(reader, (size_t)count);
     if (bytes == NULL) {
         return;
     }
@@ -286,7 +286,7 @@ uint32_t sj_exit_values(const sj_plan_function *function, bool *fits)
             i++;
         } else if (words != 0) {
             if (place != 0) {
-                const uint8_t text_limit = words == SJ_PLACE_GIVEN_WORDS ? limit : 0;
+                const uint8_t text_limit = words == SJ_PLACE_SRET_WORDS ? limit : 0;
                 add_or_refuse(&word, (uint8_t[]){text_limit, SJ_PLACE_WORDS, words, place}, fits);
             }
             words = 0;
@@ -331,7 +331,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
             size[1] = function->values[++i];
         } else {
             const uint8_t place = place_at(held, moment);
-            const bool is_given = sj_place_is_given(size[0], size[1]);
+            const bool is_given = sj_place_is_sret(size[0], size[1]);
             if (is_given && moment == MOMENT_ENTRY) {
                 emit_kept(emitter, id, &word, given);
             } else if (sj_place_is_filled(size[0])) {
@@ -341,7 +341,7 @@ static void emit_values(const sj_application *application, sj_code_emitter *emit
                     emit_filled(emitter, id, &word, limit, size[0], place);
                 }
             } else if (place != 0) {
-                const bool has_words = size[0] == SJ_PLACE_WORDS && size[1] != SJ_PLACE_GIVEN_WORDS;
+                const bool has_words = size[0] == SJ_PLACE_WORDS && size[1] != SJ_PLACE_SRET_WORDS;
                 const bool has_limit = is_text_place(place) && !has_words;
                 emit_value(emitter, id, &word, has_limit ? limit : word.limit, size, place);
             }
@@ -357,7 +357,7 @@ static void read_tail_call(const sj_application *application, sj_reader *reader,
     const uint64_t callee = sj_read_varint(reader);
     if (callee >= application->plan->function_count) {
         reader->bad = true;
-    } else if (application->heads != NULL) {
+    } else if (application->heap_entries != NULL) {
         sj_code_emit_jump(emitter,
                           application->bias + sj_plan_functions(application->plan)[callee].offset);
     } else {
@@ -368,8 +368,8 @@ static void read_tail_call(const sj_application *application, sj_reader *reader,
 
 static void emit_enter(const sj_application *application, sj_code_emitter *emitter, uint32_t index)
 {
-    if (application->heads != NULL) {
-        application->heads->emit(application->heads->context, emitter, index);
+    if (application->heap_entries != NULL) {
+        application->heap_entries->emit(application->heap_entries->context, emitter, index);
         return;
     }
     const sj_plan_function *function = sj_plan_functions(application->plan) + index;
@@ -390,14 +390,14 @@ static bool is_before_return(sj_reader reader)
         return false;
     }
     const uint64_t count = sj_read_varint(&reader);
-    const uint8_t *bytes = sj_reader_take(&reader, (size_t)count);
+    const uint8_t *bytes = sj_read_bytes(&reader, (size_t)count);
     return bytes != NULL && sj_arch_is_return(bytes, (uint32_t)count);
 }
 
 static void emit_leave(const sj_application *application, sj_code_emitter *emitter, uint32_t index,
                        const sj_reader *next)
 {
-    if (application->heads != NULL) {
+    if (application->heap_entries != NULL) {
         return;
     }
     const uint32_t id = sj_function_id(application, index);
@@ -410,7 +410,7 @@ static void read_jump_leave(const sj_application *application, sj_reader *reader
 {
     const uint32_t jump_register = (uint32_t)sj_read_varint(reader);
     const uint64_t size = sj_read_varint(reader);
-    const uint8_t *bytes = sj_reader_take(reader, (size_t)size);
+    const uint8_t *bytes = sj_read_bytes(reader, (size_t)size);
     const uint64_t field = sj_read_varint(reader);
     const uint64_t target = read_target(application, reader);
     const uint64_t end = field != 0 ? field + sizeof(int32_t) : 0;
@@ -418,7 +418,7 @@ static void read_jump_leave(const sj_application *application, sj_reader *reader
         reader->bad = true;
         return;
     }
-    if (application->heads != NULL) {
+    if (application->heap_entries != NULL) {
         return;
     }
     emit_values(application, emitter, index, MOMENT_JUMP);
@@ -654,8 +654,8 @@ static void write_area(sj_application *application, uint64_t thunk, const area_l
     sj_stub_notes notes = {
         .area = area,
         .text = application->bias + application->plan->text_low,
-        .main = {.entries = entries, .room = layout->main_count},
-        .cold = {.entries = entries + layout->main_count, .room = layout->cold_count}};
+        .main = {.entries = entries, .capacity = layout->main_count},
+        .cold = {.entries = entries + layout->main_count, .capacity = layout->cold_count}};
     sj_code_emitter emitter = {.at = area,
                                .cold_at = area + layout->main_bytes,
                                .is_inline = sj_is_generated(application),
@@ -683,7 +683,7 @@ sj_status sj_stubs_build(sj_application *application, sj_hooked_module *module)
     const area_layout layout = measure_stubs(application, thunk);
     const uint64_t low = application->bias + plan->text_low;
     const uint64_t high = application->bias + plan->text_high;
-    uint8_t *area = sj_is_generated(application) ? sj_near_take(low, high, layout.bytes)
+    uint8_t *area = sj_is_generated(application) ? sj_near_allocate(low, high, layout.bytes)
                                                  : sj_near_map(low, high, layout.bytes);
     if (area == NULL) {
         for (uint32_t i = 0; i < plan->function_count; i++) {

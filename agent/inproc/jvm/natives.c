@@ -95,7 +95,7 @@ static bool has_lasting(void)
         lasting = sj_lasting_find(NATIVES_MAGIC);
     }
     if (lasting == NULL) {
-        lasting = sj_lasting_make(NATIVES_MAGIC, SJ_JVM_NATIVES_END);
+        lasting = sj_lasting_new(NATIVES_MAGIC, SJ_JVM_NATIVES_END);
     }
     return lasting != NULL;
 }

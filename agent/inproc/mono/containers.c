@@ -46,29 +46,8 @@ static uint32_t reply_count;
 static char paths[PATHS_BYTES];
 static uint32_t paths_used;
 static _Atomic uint32_t named_count;
-static const sj_mono_registrar *current_registrar;
 
 _Atomic uint32_t sj_mono_assembly_count;
-
-void sj_mono_runtime_is_up(void)
-{
-    current_registrar->runtime_is_up();
-}
-
-void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last)
-{
-    current_registrar->add_lines(words, count, is_last);
-}
-
-void sj_mono_plan_code(const sj_mono_code *code)
-{
-    current_registrar->plan_code(code);
-}
-
-void sj_mono_set_registrar(const sj_mono_registrar *registrar)
-{
-    current_registrar = registrar;
-}
 
 static const image_entry *find_image(const void *image)
 {
@@ -203,8 +182,8 @@ static void free_reply(const sj_mono_assembly *reply)
 
 static bool ask_recorder(const image_question *question, sj_mono_assembly *reply)
 {
-    return current_registrar->add_assembly(question->path, question->id, question->id_bytes,
-                                           question->is_main, reply);
+    return sj_mono_ask_assembly(question->path, question->id, question->id_bytes, question->is_main,
+                                reply);
 }
 
 /* Asks about a new image. Returns NULL if the recorder did not reply, or if the table is full. */
@@ -223,7 +202,7 @@ static const image_entry *ask_about_image(void *image, bool *is_new)
         return NULL;
     }
     const image_entry *kept = NULL;
-    if (sj_owner_lock_take(&sj_mono_lock)) {
+    if (sj_owner_lock_acquire(&sj_mono_lock)) {
         kept = store_image(image, &question, &reply, is_new);
         sj_owner_lock_free(&sj_mono_lock);
     }
@@ -273,7 +252,7 @@ static void refresh_image(image_entry *entry)
     if (entry->question.path == NULL || !ask_recorder(&entry->question, &reply)) {
         return;
     }
-    if (sj_owner_lock_take(&sj_mono_lock)) {
+    if (sj_owner_lock_acquire(&sj_mono_lock)) {
         is_kept = store_reply(entry, &reply);
         sj_owner_lock_free(&sj_mono_lock);
     }
@@ -364,7 +343,7 @@ static named_method *find_named(uint64_t identity)
 
 static void store_named(uint64_t identity, uint32_t function)
 {
-    if (!sj_owner_lock_take(&sj_mono_lock)) {
+    if (!sj_owner_lock_acquire(&sj_mono_lock)) {
         return;
     }
     named_method *entry = find_named(identity);
@@ -395,8 +374,7 @@ static uint32_t name_method(void *method, void *image)
     if (atomic_load(&known->identity) == identity) {
         return known->function;
     }
-    if (atomic_load(&named_count) >= NAMED_MAX ||
-        !current_registrar->add_method(container, name, &function)) {
+    if (atomic_load(&named_count) >= NAMED_MAX || !sj_mono_ask_method(container, name, &function)) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return 0;
     }

@@ -309,7 +309,7 @@ void sj_mono_place_values(void *method, const sj_mono_selection *selection, uint
         return;
     }
     place_each(method, selection->descriptors, &code);
-    if (!sj_owner_lock_take(&sj_mono_lock)) {
+    if (!sj_owner_lock_acquire(&sj_mono_lock)) {
         return;
     }
     const uint32_t count = atomic_load(&placed_count);

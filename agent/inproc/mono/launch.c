@@ -72,7 +72,7 @@ static void *init_version(const char *name, const char *version)
 
 static void patch(launch_function *function)
 {
-    uint8_t code[SJ_RETURN_ROOM_BYTES];
+    uint8_t code[SJ_RETURN_PATCH_BYTES];
     const uint64_t address = sj_definition_find(function->name, NULL);
     if (function->original != NULL || address == 0) {
         return;

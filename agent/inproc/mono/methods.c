@@ -41,7 +41,7 @@ bool sj_mono_set_method(const void *method, uint32_t function)
         }
         return true;
     }
-    if (!sj_owner_lock_take(&sj_mono_lock)) {
+    if (!sj_owner_lock_acquire(&sj_mono_lock)) {
         return false;
     }
     const bool is_added = add_locked((uint64_t)(uintptr_t)method, function);

@@ -183,7 +183,7 @@ static uint32_t known_count;
 static uint8_t *rows_of(const precompiled *image)
 {
     uint8_t *rows = NULL;
-    if (!sj_owner_lock_take(&sj_mono_lock)) {
+    if (!sj_owner_lock_acquire(&sj_mono_lock)) {
         return NULL;
     }
     const uint64_t calls = (uint64_t)(uintptr_t)image->calls;

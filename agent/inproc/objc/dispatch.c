@@ -89,7 +89,7 @@ static void add_site(site_entry *site, const void *class, const void *selector, 
 
 static bool is_method_known(const sj_objc_method *key)
 {
-    const bool owned = sj_owner_lock_take(&sites_lock);
+    const bool owned = sj_owner_lock_acquire(&sites_lock);
     const bool is_known = owned && sj_objc_find_method(key) != NULL;
     if (owned) {
         sj_owner_lock_free(&sites_lock);
@@ -177,7 +177,7 @@ __attribute__((noinline)) static const site_entry *add_new_site(const void *clas
             new.draft = draft;
         }
     }
-    if ((draft != NULL || is_known) && sj_owner_lock_take(&sites_lock)) {
+    if ((draft != NULL || is_known) && sj_owner_lock_acquire(&sites_lock)) {
         site = add_new_site_locked(&new);
         if (atomic_load(&is_stopped)) {
             sj_objc_stubs_close(); /* sj_objc_dispatch_stop interrupted this thread. */
@@ -285,7 +285,7 @@ static bool find_runtime(void)
 
 static bool open_stubs(void)
 {
-    const bool owned = sj_owner_lock_take(&sites_lock);
+    const bool owned = sj_owner_lock_acquire(&sites_lock);
     const bool is_open = owned && sj_objc_stubs_open();
     if (owned) {
         atomic_store(&is_stopped, false);
@@ -325,7 +325,7 @@ void sj_objc_dispatch_stop(void)
         list_rebindings(rebindings);
         (void)sj_rebind(rebindings, REBINDINGS, true);
         atomic_store(&is_stopped, true);
-        if (sj_owner_lock_take(&sites_lock)) { /* Waits for a thread that creates a stub. */
+        if (sj_owner_lock_acquire(&sites_lock)) { /* Waits for a thread that creates a stub. */
             sj_objc_stubs_close();
             sj_owner_lock_free(&sites_lock);
         }

@@ -201,7 +201,7 @@ static void use_trampoline(const sj_gcc_class *class, sj_gcc_method *method, boo
     if (trampoline != 0) {
         sj_objc_set_code(class, method, trampoline);
     } else {
-        sj_objects_count(methods_without_door, 1);
+        sj_objects_count(methods_without_trampoline, 1);
     }
 }
 
@@ -243,7 +243,7 @@ static void change_all(method_change change)
 
 void sj_own_methods_begin(void)
 {
-    if (sj_owner_lock_take(&lock)) {
+    if (sj_owner_lock_acquire(&lock)) {
         if (open_mapping()) {
             change_all(use_trampoline);
         }
@@ -254,7 +254,7 @@ void sj_own_methods_begin(void)
 void sj_own_methods_add_module(const void *module)
 {
     const gcc_symbols *symbols = ((const gcc_module *)module)->symbols;
-    if (mapping == NULL || symbols == NULL || !sj_owner_lock_take(&lock)) {
+    if (mapping == NULL || symbols == NULL || !sj_owner_lock_acquire(&lock)) {
         return;
     }
     for (uint32_t i = 0; i < symbols->class_count; i++) {
@@ -272,7 +272,7 @@ void sj_own_methods_add_module(const void *module)
 
 void sj_own_methods_end(void)
 {
-    if (mapping != NULL && sj_owner_lock_take(&lock)) {
+    if (mapping != NULL && sj_owner_lock_acquire(&lock)) {
         change_all(restore_method);
         sj_owner_lock_free(&lock);
     }

@@ -212,7 +212,7 @@ static kept_slab *remove_first(kept_queue *queue)
 
 static void return_slab(kept_slab *slab)
 {
-    if (sj_owner_lock_take(&spare_lock)) {
+    if (sj_owner_lock_acquire(&spare_lock)) {
         slab->next = spare;
         spare = slab->index + 1;
         sj_owner_lock_free(&spare_lock);
@@ -222,7 +222,7 @@ static void return_slab(kept_slab *slab)
 static kept_slab *claim_slab(void)
 {
     kept_slab *slab = NULL;
-    if (!sj_owner_lock_take(&spare_lock)) {
+    if (!sj_owner_lock_acquire(&spare_lock)) {
         return NULL;
     }
     if (spare != 0) {

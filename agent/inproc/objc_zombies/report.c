@@ -115,7 +115,7 @@ sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     const void *object = kept != NULL ? atomic_load(&kept->object) : NULL;
     if (region == NULL || object == NULL) {
-        return SJ_ZOMBIE_GO_ON;
+        return SJ_ZOMBIE_CONTINUE;
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.objects.on_use;
     if (atomic_exchange(&kept->is_reported, 1) != 0) {

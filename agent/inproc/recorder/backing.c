@@ -17,7 +17,7 @@ enum {
 };
 
 /* Returns the free bytes of the arena's file system; UINT64_MAX: unlimited or unknown. */
-static uint64_t find_room(void)
+static uint64_t find_free_space(void)
 {
     struct statfs status;
     if (SJ_SYS(SYS_statfs, sj_recorder.directory, &status, 0, 0, 0, 0) < 0 ||
@@ -46,7 +46,7 @@ bool sj_recorder_back(sj_recorder_thread *self, void *address, uint64_t bytes, u
     }
     const uint64_t wanted = ((uint64_t)chunks + 1) * SPARED * SJ_CHUNK_BYTES;
     const bool is_backed =
-        (chunks == 0 || find_room() >= wanted) && sj_recorder_back_pages(address, bytes);
+        (chunks == 0 || find_free_space() >= wanted) && sj_recorder_back_pages(address, bytes);
     sj_recorder_end_calls();
     if (!is_backed) {
         return is_refused(self);

@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-enum { PAGE_BYTES = 4096, BLOCK_ROOM_BYTES = 16384 };
+enum { PAGE_BYTES = 4096, BLOCK_SPACE_BYTES = 16384 };
 #define STACK_MAX_BYTES (UINT64_C(1) << 36) /* every stack lies higher, also in emulators */
 
 /* Finds the bounds in the thread's control block. The block lies at the thread pointer (x86-64) or
@@ -26,7 +26,7 @@ static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
         const uint64_t low = words[i];
         const uint64_t bytes = words[i + 1];
         if (low > STACK_MAX_BYTES && low <= here && bytes < STACK_MAX_BYTES &&
-            low + bytes > block && low + bytes - block < BLOCK_ROOM_BYTES) {
+            low + bytes > block && low + bytes - block < BLOCK_SPACE_BYTES) {
             *bounds = (sj_stack_bounds){.low = low, .high = block, .is_own = true};
             return true;
         }

@@ -12,7 +12,7 @@
 
 /* The trash area, which is never read. It holds one chunk at an aligned address. All threads that
  * cannot or must not record share it. */
-static uint8_t void_room[2 * SJ_CHUNK_BYTES];
+static uint8_t trash[2 * SJ_CHUNK_BYTES];
 
 enum { KEPT_RECORDS = SJ_DISCARD_RECORDS / 2 };
 
@@ -129,7 +129,7 @@ static void keep_record(window_count *window, uint64_t place, uint64_t stack, ui
 
 /* Ends the call that has made a tail call, if there is one: the entry of its callee is among the
  * dropped records. */
-static void land(window_count *window)
+static void end_jumped_call(window_count *window)
 {
     sj_recorder_open_calls *open = &window->self->open;
     if (open->has_jumped) {
@@ -144,7 +144,7 @@ static void follow_call(window_count *window, uint64_t place, uint64_t stack, ui
     const bool is_entry = sj_record_calls(tag) != 0;
     const bool jumps =
         !is_entry && sj_record_is_tail_call(sj_record_stack((const sj_record *)place));
-    land(window);
+    end_jumped_call(window);
     end_calls(window, jumps ? stack - 1 : stack);
     if (!is_entry && !jumps) {
         count_place(window, place, tag);
@@ -276,6 +276,6 @@ bool sj_recorder_arm_window(sj_recorder_thread *self)
 void sj_recorder_arm_void(sj_recorder_thread *self, uint32_t records)
 {
     const uint64_t aligned =
-        ((uint64_t)(uintptr_t)void_room + SJ_CHUNK_BYTES - 1) & ~(uint64_t)(SJ_CHUNK_BYTES - 1);
+        ((uint64_t)(uintptr_t)trash + SJ_CHUNK_BYTES - 1) & ~(uint64_t)(SJ_CHUNK_BYTES - 1);
     self->cursor = aligned + SJ_CHUNK_BYTES - (uint64_t)records * SJ_RECORD_BYTES;
 }

@@ -8,7 +8,7 @@
 bool sj_maps_open(sj_maps *maps, char *buffer, uint32_t buffer_bytes)
 {
     const long descriptor = sj_sys_open_at(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
-    *maps = (sj_maps){.descriptor = (int)descriptor, .room = buffer_bytes, .buffer = buffer};
+    *maps = (sj_maps){.descriptor = (int)descriptor, .capacity = buffer_bytes, .buffer = buffer};
     return descriptor >= 0;
 }
 
@@ -21,7 +21,7 @@ void sj_maps_close(sj_maps *maps)
 static int next_character(sj_maps *maps)
 {
     if (maps->used == maps->filled) {
-        const long count = sj_sys_read(maps->descriptor, maps->buffer, maps->room);
+        const long count = sj_sys_read(maps->descriptor, maps->buffer, maps->capacity);
         if (count <= 0) {
             return -1;
         }

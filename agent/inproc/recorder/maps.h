@@ -22,7 +22,7 @@ typedef struct sj_maps {
     int descriptor;
     uint32_t used;
     uint32_t filled;
-    uint32_t room;
+    uint32_t capacity;
     char *buffer; /* borrowed */
 } sj_maps;
 

@@ -8,7 +8,7 @@ static void put_note(sj_note note, uint64_t ticks, uint64_t argument)
     sj_recorder_put(sj_recorder_reserve(tag), ticks, argument, tag);
 }
 
-static bool has_room(sj_arena_header *arena)
+static bool has_space(sj_arena_header *arena)
 {
     if (atomic_load_explicit(&sj_recorder.has_marks, memory_order_acquire) == 0 &&
         sj_recorder_back(&sj_recorder_self, (uint8_t *)arena + SJ_ARENA_MARKS_OFFSET,
@@ -25,7 +25,7 @@ void sj_recorder_mark(const char *name, bool end)
     }
     sj_recorder_change_at_mark(name, end);
     sj_arena_header *arena = sj_recorder.arena;
-    if (!has_room(arena)) {
+    if (!has_space(arena)) {
         return; /* counted as refused */
     }
     const uint64_t number = atomic_fetch_add(&arena->mark_count, 1);

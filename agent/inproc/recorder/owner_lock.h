@@ -12,7 +12,7 @@
 typedef _Atomic uint32_t sj_owner_lock; /* tid; 0: free */
 
 /* Locks; waits for other threads. Returns false if this thread holds the lock already. */
-static inline bool sj_owner_lock_take(sj_owner_lock *lock)
+static inline bool sj_owner_lock_acquire(sj_owner_lock *lock)
 {
     const uint32_t self = sj_sys_tid();
     for (;;) {

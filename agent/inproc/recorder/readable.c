@@ -48,7 +48,7 @@ static const sj_thread_slot *own_stack(uint64_t here)
     return is_own ? slot : NULL;
 }
 
-size_t sj_recorder_stack_room(void)
+size_t sj_recorder_stack_space(void)
 {
     const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     const sj_thread_slot *slot = own_stack(here);

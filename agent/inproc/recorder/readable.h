@@ -16,6 +16,6 @@ size_t sj_recorder_readable(uint64_t address);
 
 /* Returns how many bytes of the calling thread's own stack lie below its current frame. 0: the
  * thread runs on another stack, or its stack is unknown. Async-signal-safe. */
-size_t sj_recorder_stack_room(void);
+size_t sj_recorder_stack_space(void);
 
 #endif

@@ -53,17 +53,18 @@ static sj_status map_arena(const char *directory, const char *name, uint64_t byt
         return file == -EEXIST ? SJ_EEXIST : SJ_EIO;
     }
     sj_status status = SJ_ENOMEM;
-    uint8_t *room = sj_sys_map(NULL, bytes + SJ_CHUNK_BYTES, PROT_NONE,
-                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (!sj_sys_failed(room) && SJ_SYS(SYS_ftruncate, file, bytes, 0, 0, 0, 0) == 0) {
-        const uint64_t skip = (SJ_CHUNK_BYTES - (uintptr_t)room % SJ_CHUNK_BYTES) % SJ_CHUNK_BYTES;
-        *base = sj_sys_map(room + skip, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+    uint8_t *reserved = sj_sys_map(NULL, bytes + SJ_CHUNK_BYTES, PROT_NONE,
+                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (!sj_sys_failed(reserved) && SJ_SYS(SYS_ftruncate, file, bytes, 0, 0, 0, 0) == 0) {
+        const uint64_t skip =
+            (SJ_CHUNK_BYTES - (uintptr_t)reserved % SJ_CHUNK_BYTES) % SJ_CHUNK_BYTES;
+        *base = sj_sys_map(reserved + skip, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
                            (int)file, 0);
         status = sj_sys_failed(*base) ? SJ_ENOMEM : SJ_OK;
         if (skip != 0) {
-            (void)sj_sys_unmap(room, skip);
+            (void)sj_sys_unmap(reserved, skip);
         }
-        (void)sj_sys_unmap(room + skip + bytes, SJ_CHUNK_BYTES - skip);
+        (void)sj_sys_unmap(reserved + skip + bytes, SJ_CHUNK_BYTES - skip);
     }
     (void)sj_sys_close((int)file);
     return status;

@@ -144,8 +144,8 @@ __attribute__((noinline)) static void put_long_text(uint32_t tag, uint64_t stack
  * stack is not known to have space for it, only the beginning is recorded. */
 static void put_text(uint32_t tag, uint64_t stack, uint8_t descriptor, const text_place *place)
 {
-    enum { ROOM = 8 * SJ_VALUE_TEXT_MOST };
-    if (place->most > SJ_VALUE_TEXT_BYTES && sj_recorder_stack_room() >= ROOM) {
+    enum { NEEDED_BYTES = 8 * SJ_VALUE_TEXT_MOST };
+    if (place->most > SJ_VALUE_TEXT_BYTES && sj_recorder_stack_space() >= NEEDED_BYTES) {
         put_long_text(tag, stack, descriptor, place);
     } else {
         put_short_text(tag, stack, descriptor, place);
@@ -459,7 +459,7 @@ static void keep_buffer(uint64_t stack, uint64_t pointer)
 }
 
 /* Returns true once for a saved address of a call, and stores it in `*pointer`. */
-static bool take_buffer(uint64_t stack, uint64_t *pointer)
+static bool consume_buffer(uint64_t stack, uint64_t *pointer)
 {
     kept_buffer *place = buffer_place(stack);
     *pointer = atomic_load_explicit(&place->pointer, memory_order_relaxed);
@@ -470,11 +470,11 @@ static bool take_buffer(uint64_t stack, uint64_t *pointer)
     return true;
 }
 
-/* Like take_buffer. If the address was overwritten or never saved, counts a lost value and records
- * it as unreadable. */
-static bool take_or_count(uint32_t tag, uint8_t place, uint64_t stack, uint64_t *pointer)
+/* Like consume_buffer. If the address was overwritten or never saved, counts a lost value and
+ * records it as unreadable. */
+static bool consume_or_count(uint32_t tag, uint8_t place, uint64_t stack, uint64_t *pointer)
 {
-    if (take_buffer(stack, pointer)) {
+    if (consume_buffer(stack, pointer)) {
         return true;
     }
     sj_recorder_count_lost_value();
@@ -500,7 +500,7 @@ static void put_filled(uint32_t tag, uint8_t filled, uint8_t place, size_t most,
         }
         return;
     }
-    if (!take_or_count(tag, place, at->stack, &text.pointer)) {
+    if (!consume_or_count(tag, place, at->stack, &text.pointer)) {
         return;
     }
     const uint32_t kind = filled == SJ_PLACE_FILLED_INT ? SJ_VALUE_INT : SJ_VALUE_LONG;
@@ -520,7 +520,7 @@ typedef struct text_size {
 } text_size;
 
 /* Reads a place that describes a text. Returns false for any other place. */
-static bool take_size(uint8_t place, const moment *at, text_size *size)
+static bool read_size(uint8_t place, const moment *at, text_size *size)
 {
     uint64_t bits = 0;
     if (size->is_length_next) {
@@ -597,8 +597,8 @@ static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *
 {
     const uint32_t kind = sj_value_kind_of(place);
     const size_t words = size->words;
-    const bool is_given = words >= SJ_PLACE_GIVEN_WORDS && words <= SJ_PLACE_GIVEN_MOST;
-    const size_t whole = (is_given ? words - SJ_PLACE_GIVEN_WORDS : words) * WORD_BYTES;
+    const bool is_given = words >= SJ_PLACE_SRET_WORDS && words <= SJ_PLACE_SRET_MOST;
+    const size_t whole = (is_given ? words - SJ_PLACE_SRET_WORDS : words) * WORD_BYTES;
     if (kind < SJ_PLACE_LENGTH_TEXT && kind != SJ_VALUE_STRING && kind != SJ_PLACE_VECTOR) {
         sj_recorder_put_value(tag, at->stack, place, SJ_PART_VALUE, bits);
         return;
@@ -608,7 +608,7 @@ static void put_value(uint32_t tag, uint8_t place, uint64_t bits, const moment *
         size->words = 0;
         return;
     }
-    if (is_given && !take_or_count(tag, place, at->stack, &bits)) {
+    if (is_given && !consume_or_count(tag, place, at->stack, &bits)) {
         size->words = 0;
         return;
     }
@@ -671,7 +671,7 @@ static __attribute__((noinline)) uint32_t record_values(uint32_t function, uint3
             size.filled = 0;
             continue;
         }
-        if (take_size(descriptor, &at, &size) || put_apart(tag, stack, descriptor) ||
+        if (read_size(descriptor, &at, &size) || put_apart(tag, stack, descriptor) ||
             descriptor == 0 || !find_register(descriptor, shift, stack, registers, &bits)) {
             continue;
         }

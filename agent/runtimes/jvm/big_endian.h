@@ -6,7 +6,7 @@
 
 static inline uint16_t sj_read_be16(sj_reader *reader)
 {
-    const uint8_t *bytes = sj_reader_take(reader, 2);
+    const uint8_t *bytes = sj_read_bytes(reader, 2);
     return bytes != NULL ? (uint16_t)(bytes[0] << 8 | bytes[1]) : 0;
 }
 

@@ -43,7 +43,7 @@ static sj_status measure_switch(sj_slice code, sj_bytecode *instruction)
         return SJ_ECORRUPT;
     }
     sj_reader reader = sj_reader_of(code.data + instruction->table, code.size - instruction->table);
-    sj_reader_take(&reader, 4);
+    sj_read_bytes(&reader, 4);
     const int64_t first = (int32_t)sj_read_be32(&reader);
     uint64_t bytes;
     if (instruction->opcode == SJ_BYTECODE_TABLESWITCH) {

@@ -111,9 +111,9 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
             return refuse(file, reader, "an unknown kind of constant", error);
         }
         if (tag == CONSTANT_UTF8) {
-            sj_reader_take(reader, sj_read_be16(reader));
+            sj_read_bytes(reader, sj_read_be16(reader));
         } else {
-            sj_reader_take(reader, constant_bytes[tag]);
+            sj_read_bytes(reader, constant_bytes[tag]);
         }
         if (reader->bad) {
             return refuse(file, reader, "it ends within its constants", error);
@@ -132,15 +132,15 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
 static void skip_attributes(sj_reader *reader)
 {
     for (uint16_t count = sj_read_be16(reader); count > 0 && !reader->bad; count--) {
-        sj_reader_take(reader, 2);
-        sj_reader_take(reader, sj_read_be32(reader));
+        sj_read_bytes(reader, 2);
+        sj_read_bytes(reader, sj_read_be32(reader));
     }
 }
 
 static void skip_fields(sj_reader *reader)
 {
     for (uint16_t count = sj_read_be16(reader); count > 0 && !reader->bad; count--) {
-        sj_reader_take(reader, 6);
+        sj_read_bytes(reader, 6);
         skip_attributes(reader);
     }
 }
@@ -157,7 +157,7 @@ static sj_status read_method(sj_class_file *file, sj_reader *reader, sj_class_me
         const sj_slice name = sj_class_utf8(file, sj_read_be16(reader));
         const uint32_t size = sj_read_be32(reader);
         const uint32_t at = offset_of(file, reader);
-        sj_reader_take(reader, size);
+        sj_read_bytes(reader, size);
         if (sj_class_text_is(name, "Code")) {
             if (method->code != 0) {
                 return refuse(file, reader, "a method has two bodies", error);
@@ -194,13 +194,13 @@ sj_status sj_class_file_read(sj_slice bytes, sj_class_file *file, sj_error *erro
     if (bytes.size > UINT32_MAX || sj_read_be32(&reader) != CLASS_MAGIC) {
         return sj_fail(error, SJ_ECORRUPT, "these bytes are no class file");
     }
-    sj_reader_take(&reader, 2);
+    sj_read_bytes(&reader, 2);
     file->major = sj_read_be16(&reader);
     SJ_TRY(read_constants(file, &reader, error));
     file->access = sj_read_be16(&reader);
     file->name = class_name(file, sj_read_be16(&reader));
     file->super = class_name(file, sj_read_be16(&reader));
-    sj_reader_take(&reader, (size_t)sj_read_be16(&reader) * 2);
+    sj_read_bytes(&reader, (size_t)sj_read_be16(&reader) * 2);
     skip_fields(&reader);
     if (reader.bad || file->name.size == 0) {
         return refuse(file, &reader, "it names no class, or ends within its fields", error);

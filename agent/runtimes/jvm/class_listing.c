@@ -2,12 +2,12 @@
 
 #include "proto/base/array.h"
 
-static sj_slice take_text(sj_reader *reader)
+static sj_slice read_text(sj_reader *reader)
 {
     const uint8_t *text = reader->at;
     const size_t left = sj_reader_left(reader);
     const size_t bytes = left != 0 ? strnlen((const char *)text, left) : 0;
-    return sj_reader_take(reader, bytes + 1) != NULL ? (sj_slice){text, bytes} : (sj_slice){0};
+    return sj_read_bytes(reader, bytes + 1) != NULL ? (sj_slice){text, bytes} : (sj_slice){0};
 }
 
 static sj_status add_method(sj_class_file *file, size_t *capacity, const sj_class_method *method,
@@ -29,11 +29,11 @@ sj_status sj_class_listing_read(sj_slice bytes, sj_class_file *file, sj_error *e
     sj_reader reader = sj_reader_of(bytes.data, bytes.size);
     size_t capacity = 0;
     *file = (sj_class_file){.bytes = bytes};
-    file->name = take_text(&reader);
+    file->name = read_text(&reader);
     while (sj_reader_left(&reader) > 0 && !reader.bad) {
         sj_class_method method = {.code = sj_read_u8(&reader) == '+' ? 1 : 0};
-        method.name = take_text(&reader);
-        method.descriptor = take_text(&reader);
+        method.name = read_text(&reader);
+        method.descriptor = read_text(&reader);
         if (!reader.bad) {
             SJ_TRY(add_method(file, &capacity, &method, error));
         }

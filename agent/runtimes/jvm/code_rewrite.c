@@ -32,9 +32,9 @@ typedef struct code_run {
     bool is_far;    /* True if a distance does not fit in its jump. */
 } code_run;
 
-static sj_slice take_slice(sj_reader *reader, size_t size)
+static sj_slice read_slice(sj_reader *reader, size_t size)
 {
-    const uint8_t *data = sj_reader_take(reader, size);
+    const uint8_t *data = sj_read_bytes(reader, size);
     return data != NULL ? (sj_slice){data, size} : (sj_slice){0};
 }
 
@@ -43,10 +43,10 @@ static bool read_parts(const sj_class_file *file, const sj_class_method *method,
     sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
     parts->max_stack = sj_read_be16(&reader);
     parts->max_locals = sj_read_be16(&reader);
-    parts->code = take_slice(&reader, sj_read_be32(&reader));
+    parts->code = read_slice(&reader, sj_read_be32(&reader));
     parts->exception_count = sj_read_be16(&reader);
-    parts->exceptions = take_slice(&reader, (size_t)parts->exception_count * EXCEPTION_BYTES);
-    parts->attributes = take_slice(&reader, sj_reader_left(&reader));
+    parts->exceptions = read_slice(&reader, (size_t)parts->exception_count * EXCEPTION_BYTES);
+    parts->attributes = read_slice(&reader, sj_reader_left(&reader));
     return !reader.bad && parts->code.size != 0 &&
            parts->max_stack <= UINT16_MAX - PROBE_STACK - SJ_VALUE_CODE_STACK;
 }
@@ -259,7 +259,7 @@ static bool put_variables(code_run *run, sj_reader *table)
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t from = sj_read_be16(table);
         const uint32_t to = from + sj_read_be16(table);
-        const uint8_t *rest = sj_reader_take(table, REST);
+        const uint8_t *rest = sj_read_bytes(table, REST);
         const uint16_t start = sj_code_layout_at(&run->layout, from);
         const uint16_t end = sj_code_layout_at(&run->layout, to);
         if (rest == NULL || start == SJ_CODE_NOWHERE || end == SJ_CODE_NOWHERE) {
@@ -322,7 +322,7 @@ static sj_status put_attributes(code_run *run)
     for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
         const uint16_t name_index = sj_read_be16(&reader);
         const sj_slice name = sj_class_utf8(run->file, name_index);
-        const sj_slice contents = take_slice(&reader, sj_read_be32(&reader));
+        const sj_slice contents = read_slice(&reader, sj_read_be32(&reader));
         if (sj_class_text_is(name, "StackMapTable")) {
             stack_map = contents;
         } else if (mover_of(name) != NULL) {

@@ -15,7 +15,7 @@ sj_slice sj_line_table_source(const sj_class_file *file)
             const uint16_t source = sj_read_be16(&reader);
             return reader.bad ? (sj_slice){0} : sj_class_utf8(file, source);
         }
-        sj_reader_take(&reader, size);
+        sj_read_bytes(&reader, size);
     }
     return (sj_slice){0};
 }
@@ -38,13 +38,13 @@ void sj_line_table_visit(const sj_class_file *file, const sj_class_method *metho
         return;
     }
     sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
-    sj_reader_take(&reader, 4); /* Sizes of stack and locals. */
-    sj_reader_take(&reader, sj_read_be32(&reader));
-    sj_reader_take(&reader, (size_t)sj_read_be16(&reader) * EXCEPTION_BYTES);
+    sj_read_bytes(&reader, 4); /* Sizes of stack and locals. */
+    sj_read_bytes(&reader, sj_read_be32(&reader));
+    sj_read_bytes(&reader, (size_t)sj_read_be16(&reader) * EXCEPTION_BYTES);
     for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
         const sj_slice name = sj_class_utf8(file, sj_read_be16(&reader));
         const uint32_t size = sj_read_be32(&reader);
-        const uint8_t *table = sj_reader_take(&reader, size);
+        const uint8_t *table = sj_read_bytes(&reader, size);
         if (table != NULL && sj_class_text_is(name, "LineNumberTable")) {
             sj_reader lines = sj_reader_of(table, size);
             visit_table(&lines, context, visit);
@@ -58,7 +58,7 @@ typedef struct first_line {
     uint32_t line;
 } first_line;
 
-static void take_line(void *context, uint32_t place, uint32_t line)
+static void note_first_line(void *context, uint32_t place, uint32_t line)
 {
     first_line *first = context;
     if (first->line == 0 || place < first->place) {
@@ -69,6 +69,6 @@ static void take_line(void *context, uint32_t place, uint32_t line)
 uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *method)
 {
     first_line first = {0};
-    sj_line_table_visit(file, method, &first, take_line);
+    sj_line_table_visit(file, method, &first, note_first_line);
     return first.line;
 }

@@ -40,10 +40,10 @@ static bool read_note(sj_reader *reader, probe_note *note)
     const uint32_t bytes = sj_read_u32(reader);
     const uint32_t type = sj_read_u32(reader);
     const uint64_t padded_name = ((uint64_t)name_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    const uint8_t *name = sj_reader_take(reader, padded_name);
-    sj_reader contents = sj_reader_of(sj_reader_take(reader, bytes), reader->bad ? 0 : bytes);
+    const uint8_t *name = sj_read_bytes(reader, padded_name);
+    sj_reader contents = sj_reader_of(sj_read_bytes(reader, bytes), reader->bad ? 0 : bytes);
     const size_t padding = (ALIGNMENT - bytes % ALIGNMENT) % ALIGNMENT;
-    sj_reader_take(reader, padding <= sj_reader_left(reader) ? padding : 0);
+    sj_read_bytes(reader, padding <= sj_reader_left(reader) ? padding : 0);
     *note = (probe_note){0};
     if (!reader->bad && type == PROBE_NOTE && name_bytes == sizeof(owner) &&
         memcmp(name, owner, sizeof(owner)) == 0) {

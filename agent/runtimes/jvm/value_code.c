@@ -54,7 +54,7 @@ typedef struct code_draft {
 
 /* Returns the first character of the type at `*at`, and advances `*at` past the type. Returns 0 if
  * there is none. */
-static char take_type(sj_slice text, size_t *at)
+static char parse_type(sj_slice text, size_t *at)
 {
     const char type = *at < text.size ? (char)text.data[*at] : '\0';
     while (*at < text.size && text.data[*at] == '[') {
@@ -86,7 +86,7 @@ static sj_status read_places(code_draft *draft)
         return SJ_ECORRUPT;
     }
     for (uint32_t number = 1; at < text.size && text.data[at] != ')'; number++) {
-        const char type = take_type(text, &at);
+        const char type = parse_type(text, &at);
         if (type == '\0' || type == 'V' || slot >= PARAMETERS_MAX) {
             return SJ_ECORRUPT;
         }
@@ -96,7 +96,7 @@ static sj_status read_places(code_draft *draft)
         slot += is_wide(type) ? 2 : 1;
     }
     at++;
-    draft->places[0].type = take_type(text, &at);
+    draft->places[0].type = parse_type(text, &at);
     return draft->places[0].type != '\0' && at == text.size ? SJ_OK : SJ_ECORRUPT;
 }
 

@@ -135,12 +135,12 @@ static sj_slice find_address(sj_slice file, sj_reader sections, uint32_t count, 
                              uint32_t size)
 {
     for (uint32_t i = 0; i < count && i < SECTIONS_MAX; i++) {
-        (void)sj_reader_take(&sections, 8); /* Name. */
-        (void)sj_read_u32(&sections);       /* Size in memory. */
+        (void)sj_read_bytes(&sections, 8); /* Name. */
+        (void)sj_read_u32(&sections);      /* Size in memory. */
         const uint32_t start = sj_read_u32(&sections);
         const uint32_t raw_size = sj_read_u32(&sections);
         const uint32_t raw = sj_read_u32(&sections);
-        (void)sj_reader_take(&sections, 16);
+        (void)sj_read_bytes(&sections, 16);
         if (!sections.bad && address >= start && address - start < raw_size) {
             return part_of(file, (uint64_t)raw + (address - start), size);
         }
@@ -166,10 +166,10 @@ static sj_status read_head(sj_slice file, pe_file *pe)
     const uint32_t signature = sj_read_u32(&head);
     (void)sj_read_u16(&head); /* Machine. */
     const uint16_t section_count = sj_read_u16(&head);
-    (void)sj_reader_take(&head, 12);
+    (void)sj_read_bytes(&head, 12);
     const uint16_t optional_bytes = sj_read_u16(&head);
     (void)sj_read_u16(&head); /* Characteristics. */
-    const uint8_t *optional = sj_reader_take(&head, optional_bytes);
+    const uint8_t *optional = sj_read_bytes(&head, optional_bytes);
     if (mz != MZ || signature != PE_SIGNATURE || optional == NULL) {
         return SJ_ECORRUPT;
     }
@@ -217,7 +217,7 @@ static bool next_debug_entry(sj_slice file, sj_reader *entries, debug_entry *ent
         return false;
     }
     (void)sj_read_u32(entries);
-    entry->stamp = sj_reader_take(entries, 4);
+    entry->stamp = sj_read_bytes(entries, 4);
     (void)sj_read_u16(entries);
     entry->minor = sj_read_u16(entries);
     entry->type = sj_read_u32(entries);
@@ -242,7 +242,7 @@ bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES])
     for (sj_reader entries = debug_entries(file); next_debug_entry(file, &entries, &entry);) {
         sj_reader view = sj_reader_of(entry.data.data, entry.data.size);
         const uint32_t signature = sj_read_u32(&view);
-        const uint8_t *guid = sj_reader_take(&view, SJ_ASSEMBLY_ID_BYTES);
+        const uint8_t *guid = sj_read_bytes(&view, SJ_ASSEMBLY_ID_BYTES);
         if (entry.type == CODE_VIEW && entry.minor == PORTABLE && signature == RSDS &&
             guid != NULL) {
             memcpy(id, guid, SJ_ASSEMBLY_ID_BYTES);
@@ -332,7 +332,7 @@ static sj_status read_tables(sj_assembly *assembly, sj_slice stream)
     }
     for (uint32_t i = 0; i < SJ_ASSEMBLY_TABLES; i++) {
         sj_assembly_table *table = &assembly->tables[i];
-        table->first = sj_reader_take(&reader, (size_t)table->rows * table->row_bytes);
+        table->first = sj_read_bytes(&reader, (size_t)table->rows * table->row_bytes);
         table->rows = table->first != NULL ? table->rows : 0;
     }
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
@@ -342,7 +342,7 @@ static const char *read_name(sj_reader *reader)
 {
     const char *name = (const char *)reader->at;
     const size_t bytes = strnlen(name, sj_reader_left(reader)) + 1;
-    return sj_reader_take(reader, (bytes + 3) / 4 * 4) != NULL ? name : "";
+    return sj_read_bytes(reader, (bytes + 3) / 4 * 4) != NULL ? name : "";
 }
 
 /* Returns the member for a stream of this name, or NULL if the stream is not read. */
@@ -361,12 +361,12 @@ sj_status sj_metadata_open(sj_slice bytes, sj_metadata *metadata)
     *metadata = (sj_metadata){0};
     sj_reader root = reader_at(bytes, 0);
     const uint32_t signature = sj_read_u32(&root);
-    (void)sj_reader_take(&root, 8);
+    (void)sj_read_bytes(&root, 8);
     const uint32_t version_bytes = sj_read_u32(&root);
     if (signature != METADATA_SIGNATURE || version_bytes > VERSION_MAX_BYTES) {
         return SJ_ECORRUPT;
     }
-    (void)sj_reader_take(&root, (version_bytes + 3) / 4 * 4);
+    (void)sj_read_bytes(&root, (version_bytes + 3) / 4 * 4);
     (void)sj_read_u16(&root);
     const uint16_t count = sj_read_u16(&root);
     for (uint32_t i = 0; i < count && i < STREAMS_MAX && !root.bad; i++) {
@@ -427,7 +427,7 @@ sj_slice sj_metadata_blob(const sj_metadata *metadata, uint32_t index)
 {
     sj_reader reader = reader_at(metadata->blobs, index);
     const uint32_t size = sj_assembly_compressed(&reader);
-    const uint8_t *bytes = sj_reader_take(&reader, size);
+    const uint8_t *bytes = sj_read_bytes(&reader, size);
     return bytes != NULL ? (sj_slice){.data = bytes, .size = size} : (sj_slice){0};
 }
 

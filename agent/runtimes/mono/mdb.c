@@ -67,9 +67,9 @@ static sj_status read_head(sj_slice file, sj_slice id, mdb_file *mdb)
     const uint64_t magic = sj_read_u64(&head);
     const uint32_t version = sj_read_u32(&head);
     (void)sj_read_u32(&head); /* Minor version. */
-    const uint8_t *guid = sj_reader_take(&head, SJ_ASSEMBLY_ID_BYTES);
-    (void)sj_reader_take(&head, 3 * 4); /* Sizes of the file and its data. */
-    (void)sj_reader_take(&head, 3 * 4); /* Compile units. */
+    const uint8_t *guid = sj_read_bytes(&head, SJ_ASSEMBLY_ID_BYTES);
+    (void)sj_read_bytes(&head, 3 * 4); /* Sizes of the file and its data. */
+    (void)sj_read_bytes(&head, 3 * 4); /* Compile units. */
     *mdb = (mdb_file){.file = file};
     mdb->source_count = sj_read_u32(&head);
     mdb->source_table = sj_read_u32(&head);
@@ -77,7 +77,7 @@ static sj_status read_head(sj_slice file, sj_slice id, mdb_file *mdb)
     mdb->method_count = sj_read_u32(&head);
     mdb->method_table = sj_read_u32(&head);
     (void)sj_read_u32(&head);
-    (void)sj_reader_take(&head, 4 * 4); /* Types and scopes. */
+    (void)sj_read_bytes(&head, 4 * 4); /* Types and scopes. */
     mdb->line_base = (int32_t)sj_read_u32(&head);
     mdb->line_range = sj_read_u32(&head);
     mdb->opcode_base = sj_read_u32(&head);
@@ -101,7 +101,7 @@ static bool read_source(const mdb_file *mdb, uint32_t number, char name[SJ_SOURC
     sj_reader text = reader_at(mdb->file, sj_read_u32(&row));
     const uint64_t bytes = sj_read_varint(&text);
     const uint8_t *taken =
-        bytes < SJ_SOURCE_FILE_BYTES ? sj_reader_take(&text, (size_t)bytes) : NULL;
+        bytes < SJ_SOURCE_FILE_BYTES ? sj_read_bytes(&text, (size_t)bytes) : NULL;
     if (row.bad || taken == NULL || bytes == 0 || memchr(taken, '\0', (size_t)bytes) != NULL) {
         return false;
     }
@@ -149,7 +149,7 @@ static sj_status give(const mdb_file *mdb, line_state *state, sj_container_line_
 static void read_extended(sj_reader *lines, line_state *state)
 {
     const uint8_t size = sj_read_u8(lines);
-    const uint8_t *bytes = sj_reader_take(lines, size);
+    const uint8_t *bytes = sj_read_bytes(lines, size);
     const uint8_t opcode = bytes != NULL && size != 0 ? bytes[0] : EXTENDED_END;
     state->is_ended = opcode == EXTENDED_END;
     state->is_hidden ^= opcode == EXTENDED_HIDDEN;
@@ -217,7 +217,7 @@ sj_status sj_mdb_read(sj_slice file, sj_slice id, sj_container_line_sink sink, v
     sj_reader rows = reader_at(file, mdb.method_table);
     sj_status status = SJ_OK;
     for (uint32_t i = 0; i < mdb.method_count && status == SJ_OK && state.steps < STEPS_MAX; i++) {
-        const uint8_t *bytes = sj_reader_take(&rows, METHOD_ROW_BYTES);
+        const uint8_t *bytes = sj_read_bytes(&rows, METHOD_ROW_BYTES);
         if (bytes == NULL) {
             break;
         }

@@ -27,7 +27,7 @@ typedef struct pdb_file {
 static sj_status check_id(const sj_metadata *metadata, sj_slice id)
 {
     sj_reader reader = sj_reader_of(metadata->pdb.data, metadata->pdb.size);
-    const uint8_t *found = sj_reader_take(&reader, SJ_PORTABLE_PDB_ID_BYTES);
+    const uint8_t *found = sj_read_bytes(&reader, SJ_PORTABLE_PDB_ID_BYTES);
     if (found == NULL) {
         return SJ_ECORRUPT;
     }
@@ -45,7 +45,7 @@ static sj_status find_tables(pdb_file *pdb)
 {
     uint32_t rows[TABLES_END] = {0};
     sj_reader reader = sj_reader_of(pdb->metadata.tables.data, pdb->metadata.tables.size);
-    (void)sj_reader_take(&reader, 6);
+    (void)sj_read_bytes(&reader, 6);
     const uint8_t heaps = sj_read_u8(&reader);
     (void)sj_read_u8(&reader);
     const uint64_t present = sj_read_u64(&reader);
@@ -63,8 +63,8 @@ static sj_status find_tables(pdb_file *pdb)
     pdb->document_index_bytes = pdb->document_count < 0x10000 ? 2 : 4;
     pdb->document_bytes = 2 * (pdb->blob_bytes + pdb->guid_bytes);
     pdb->method_bytes = pdb->document_index_bytes + pdb->blob_bytes;
-    pdb->documents = sj_reader_take(&reader, (size_t)pdb->document_count * pdb->document_bytes);
-    pdb->methods = sj_reader_take(&reader, (size_t)pdb->method_count * pdb->method_bytes);
+    pdb->documents = sj_read_bytes(&reader, (size_t)pdb->document_count * pdb->document_bytes);
+    pdb->methods = sj_read_bytes(&reader, (size_t)pdb->method_count * pdb->method_bytes);
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 

@@ -21,3 +21,47 @@ JOIN zombie_reports r USING (zombie_id)
 WHERE z.zombie_id = ?1
 ORDER BY r.report_id DESC
 LIMIT 1
+
+-- name: zombies_not_asked
+-- Selects a row if no session was recorded with --zombies.
+SELECT 1
+WHERE NOT EXISTS (SELECT 1 FROM zombie_accounts)
+AND NOT EXISTS (SELECT 1 FROM zombies)
+
+-- name: zombies_unwatched
+SELECT count(*), not_watched
+FROM zombie_accounts
+WHERE not_watched <> ''
+GROUP BY not_watched
+
+-- name: zombies_unseen
+SELECT count(*), pressure_unseen
+FROM zombie_accounts
+WHERE pressure_unseen <> ''
+GROUP BY pressure_unseen
+
+-- name: zombies_counts
+-- row: all_findings, open_findings
+SELECT count(*), count(*) FILTER (WHERE state <> 'resolved')
+FROM zombie_findings
+HAVING EXISTS (SELECT 1 FROM zombie_accounts)
+
+-- name: zombies_frames
+-- bind: stack text
+SELECT tid, depth, function, module, offset
+FROM zombie_frames
+WHERE report_id = :report_id
+AND stack = :stack
+ORDER BY depth
+
+-- name: zombies_object
+-- bind: list text
+SELECT e.value
+FROM reports r, json_each(r.payload, '$.' || :list) e
+WHERE r.report_id = :report_id
+
+-- name: zombies_history
+SELECT number, event, owners, tid, function, partner
+FROM zombie_events
+WHERE report_id = ?1
+ORDER BY number

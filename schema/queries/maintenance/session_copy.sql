@@ -95,3 +95,9 @@ WHERE t.type = 'table'
 AND EXISTS (SELECT 1 FROM source.sqlite_schema AS o WHERE o.name = t.name)
 AND EXISTS (SELECT 1 FROM pragma_table_info(t.name) AS c WHERE c.name IN ('session_id', 'stream_id'))
 ORDER BY CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams' THEN 2 ELSE 3 END
+
+-- name: session_copy_columns
+-- bind: table text
+-- row: name text, is_only_key
+SELECT name, pk = 1 AND type = 'INTEGER' AND (SELECT sum(pk > 0) FROM pragma_table_info(:table)) = 1
+FROM pragma_table_info(:table)

@@ -57,15 +57,15 @@ AND process_number = :process_number
 -- name: zombie_account_add
 -- bind: process_number optional, not_watched text, pressure_unseen text
 INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched, one_in, guarded, released,
-    evicted, refused_size, refused_room, refused_memory, uses, suppressed, kept, kept_full, kept_old,
-    kept_pressure, kept_left, kept_used, not_kept, emptied, quarantined, quarantine_full,
-    quarantine_pressure, quarantine_left, not_quarantined, methods_without_door, one_in_most, history_pauses,
-    pressure_unseen, quarantine_one_in_most)
+    evicted, refused_size, refused_full, refused_memory, uses, suppressed, kept, kept_full, kept_old,
+    kept_pressure, kept_left, kept_used, not_kept, emptied, delayed, delayed_full,
+    delayed_pressure, delayed_left, not_delayed, methods_without_trampoline, one_in_most, history_pauses,
+    pressure_unseen, delayed_one_in_most)
 VALUES (:report_id, :session_id, :process_number, :not_watched, :one_in, :guarded, :released, :evicted,
-    :refused_size, :refused_room, :refused_memory, :uses, :suppressed, :kept, :kept_full, :kept_old,
-    :kept_pressure, :kept_left, :kept_used, :not_kept, :emptied, :quarantined, :quarantine_full,
-    :quarantine_pressure, :quarantine_left, :not_quarantined, :methods_without_door, :one_in_most,
-    :history_pauses, :pressure_unseen, :quarantine_one_in_most)
+    :refused_size, :refused_full, :refused_memory, :uses, :suppressed, :kept, :kept_full, :kept_old,
+    :kept_pressure, :kept_left, :kept_used, :not_kept, :emptied, :delayed, :delayed_full,
+    :delayed_pressure, :delayed_left, :not_delayed, :methods_without_trampoline, :one_in_most,
+    :history_pauses, :pressure_unseen, :delayed_one_in_most)
 
 -- name: zombie_event_add
 -- bind: event text, function text, partner optional

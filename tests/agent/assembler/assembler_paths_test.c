@@ -3,7 +3,7 @@
  * become the same blocks, byte for byte, with and without known bounds. */
 #include "agent/assembler/assembler.h"
 #include "tests/support/assembler_check.h"
-#include "tests/support/odd_program.h"
+#include "tests/support/unusual_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,8 +16,8 @@ enum { RECORDS = 40000, MOST_FED = 700 };
 static sj_assembler *open_assembler(bool bounds, uint64_t start_ticks, uint32_t block_events,
                                     sj_block_encoder *encoder, block_store *store)
 {
-    const sj_assembler_options options = {.stack_low = bounds ? ODD_LOW : 0,
-                                          .stack_high = bounds ? ODD_TOP : 0,
+    const sj_assembler_options options = {.stack_low = bounds ? UNUSUAL_LOW : 0,
+                                          .stack_high = bounds ? UNUSUAL_TOP : 0,
                                           .start_ticks = start_ticks,
                                           .block_events = block_events,
                                           .encoder = encoder};
@@ -36,17 +36,17 @@ static void assert_same(const block_store *left, const block_store *right)
     }
 }
 
-static void run_both(odd_program *made, sj_assembler *const assemblers[2])
+static void run_both(unusual_program *made, sj_assembler *const assemblers[2])
 {
     sj_record *records = calloc(MOST_FED, sizeof(*records));
     assert_non_null(records);
     /* The highest address comes first, so the assembler knows an unknown stack from its top on. */
-    records[0] = odd_program_first(made);
+    records[0] = unusual_program_first(made);
     size_t count = 1;
     for (size_t fed = 0; fed < RECORDS;
-         fed += count, count = 1 + odd_program_below(made, MOST_FED)) {
+         fed += count, count = 1 + unusual_program_below(made, MOST_FED)) {
         for (size_t i = fed == 0; i < count; i++) {
-            records[i] = odd_program_next(made);
+            records[i] = unusual_program_next(made);
         }
         for (int side = 0; side < 2; side++) {
             assert_int_equal(sj_assembler_feed(assemblers[side], records, count, made->ticks + 500),
@@ -79,7 +79,7 @@ static uint64_t count_stack_blocks(const block_store *store)
 
 static void compare(uint64_t seed, uint32_t block_events, bool deep, seen *sums)
 {
-    odd_program *made = calloc(1, sizeof(*made));
+    unusual_program *made = calloc(1, sizeof(*made));
     assert_non_null(made);
     made->random = seed;
     /* some times lie after the end of 48 bits */

@@ -17,7 +17,7 @@ static void put(sj_late_values *late, uint64_t call, uint32_t depth, size_t coun
     assert_int_equal(sj_late_values_push(late, call, depth, values, count), SJ_OK);
 }
 
-static void check_taken(sj_late_values *late, uint64_t call, size_t count)
+static void check_popped(sj_late_values *late, uint64_t call, size_t count)
 {
     const sj_block_value *values;
     assert_int_equal(sj_late_values_pop(late, call, &values), count);
@@ -33,12 +33,12 @@ static void test_each_call_gets_its_own(void **state)
     put(&late, 1, 1, 2);
     put(&late, 2, 2, 3);
     put(&late, 3, 5, 1);
-    check_taken(&late, 3, 1);
-    check_taken(&late, 3, 0);
-    check_taken(&late, 2, 3);
+    check_popped(&late, 3, 1);
+    check_popped(&late, 3, 0);
+    check_popped(&late, 2, 3);
     put(&late, 4, 2, 4);
-    check_taken(&late, 4, 4);
-    check_taken(&late, 1, 2);
+    check_popped(&late, 4, 4);
+    check_popped(&late, 1, 2);
     assert_int_equal(late.value_count, 0);
     sj_late_values_deinit(&late);
 }
@@ -51,11 +51,11 @@ static void test_calls_whose_ends_were_not_seen_give_way(void **state)
     put(&late, 2, 2, 1);
     put(&late, 3, 3, 1);
     put(&late, 4, 2, 2); /* an exception left 2 and 3 */
-    check_taken(&late, 3, 0);
-    check_taken(&late, 4, 2);
+    check_popped(&late, 3, 0);
+    check_popped(&late, 4, 2);
     put(&late, 5, 2, 1);
-    check_taken(&late, 1, 1); /* 5 has ended */
-    check_taken(&late, 5, 0);
+    check_popped(&late, 1, 1); /* 5 has ended */
+    check_popped(&late, 5, 0);
     sj_late_values_deinit(&late);
 }
 
@@ -68,8 +68,8 @@ static void test_what_has_no_room_is_not_kept_and_said(void **state)
         put(&late, i, i + 1, 4);
     }
     assert_int_equal(sj_late_values_push(&late, 1 << 30, SJ_LATE_VALUES, &value, 1), SJ_EFULL);
-    check_taken(&late, 1 << 30, 0);
-    check_taken(&late, SJ_LATE_VALUES / 4 - 1, 4);
+    check_popped(&late, 1 << 30, 0);
+    check_popped(&late, SJ_LATE_VALUES / 4 - 1, 4);
     sj_late_values_deinit(&late);
 }
 

@@ -133,7 +133,7 @@ static void assert_told(const story *told, const char *expected)
                          SJ_OK);
         for (size_t k = 0; k < block.frame_count; k++) {
             TELL(&at, "%s%u%s%s", k == 0 ? "{" : " ", block.frames[k].function,
-                 block.frames[k].left_ticks != 0 ? ">" : "",
+                 block.frames[k].jumped_ticks != 0 ? ">" : "",
                  k + 1 == block.frame_count ? "} " : "");
         }
         at.ending = 0;

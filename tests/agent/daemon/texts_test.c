@@ -228,29 +228,29 @@ static void the_first_rule_that_fits_holds(void **state)
     sj_error error = {0};
     json_t *policy = NULL;
     char digest[SJ_POLICIES_DIGEST_BYTES];
-    sj_device_policies_digest(digest);
+    sj_device_policies_digest(0, digest);
     assert_string_equal(digest, "");
-    assert_int_equal(sj_device_policies_find("shop", &policy, &error), SJ_OK);
+    assert_int_equal(sj_device_policies_find(0, "shop", &policy, &error), SJ_OK);
     assert_null(policy);
     json_t *rules = json_loads(
         "{\"digest\": \"d1\", \"rules\": [{\"app\": \"shop\", \"policy\": {\"policy\": 1,"
         " \"name\": \"first\"}}, {\"app\": \"\", \"policy\": {\"policy\": 1, \"name\": "
         "\"rest\"}}]}",
         0, NULL);
-    assert_int_equal(sj_device_policies_keep(rules, &error), SJ_OK);
+    assert_int_equal(sj_device_policies_keep(0, rules, &error), SJ_OK);
     json_decref(rules);
-    sj_device_policies_digest(digest);
+    sj_device_policies_digest(0, digest);
     assert_string_equal(digest, "d1");
     static const char *const asked[][2] = {{"shop", "first"}, {"mail", "rest"}, {NULL, "rest"}};
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(sj_device_policies_find(asked[i][0], &policy, &error), SJ_OK);
+        assert_int_equal(sj_device_policies_find(0, asked[i][0], &policy, &error), SJ_OK);
         assert_string_equal(json_string_value(json_object_get(policy, "name")), asked[i][1]);
         json_decref(policy);
     }
     write_state("policies.json", "{\"digest\": ");
-    sj_device_policies_digest(digest);
+    sj_device_policies_digest(0, digest);
     assert_string_equal(digest, "?"); /* The collector then sends them again. */
-    assert_int_equal(sj_device_policies_find("shop", &policy, &error), SJ_ECORRUPT);
+    assert_int_equal(sj_device_policies_find(0, "shop", &policy, &error), SJ_ECORRUPT);
 }
 
 int main(void)

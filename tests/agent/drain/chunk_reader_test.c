@@ -27,7 +27,7 @@ static uint32_t open_stream(void *context, uint64_t stack, bool own_stack, uint6
     return 1;
 }
 
-static sj_status take_block(void *context, const sj_block_header *header, sj_slice bytes)
+static sj_status write_block(void *context, const sj_block_header *header, sj_slice bytes)
 {
     (void)context;
     (void)header;
@@ -35,7 +35,7 @@ static sj_status take_block(void *context, const sj_block_header *header, sj_sli
     return SJ_OK;
 }
 
-static void take_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
+static void write_mark(void *context, uint32_t mark_index, bool end, uint64_t ticks)
 {
     (void)context;
     (void)mark_index;
@@ -47,7 +47,7 @@ static int set_up(void **state)
 {
     fixture *f = calloc(1, sizeof(*f));
     const sj_assembler_sink sink = {
-        .open_stream = open_stream, .block = take_block, .mark = take_mark};
+        .open_stream = open_stream, .block = write_block, .mark = write_mark};
     fake_arena_make(&f->arena, "1.0.arena", 2, CHUNKS);
     fake_thread_start(&f->thread, &f->arena, 0, 77);
     assert_int_equal(sj_block_encoder_new(&f->encoder), SJ_OK);

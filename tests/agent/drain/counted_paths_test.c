@@ -89,7 +89,7 @@ static call_trace count_calls(const call_trace *trace, uint32_t counted, uint64_
     for (size_t at = 0; at < made.places.count;) {
         size_t portion = 1 + trace_random(&random) % 700;
         portion = portion < made.places.count - at ? portion : made.places.count - at;
-        assert_int_equal(sj_untimed_records_take(untimed, made.places.list + at, portion,
+        assert_int_equal(sj_untimed_records_read(untimed, made.places.list + at, portion,
                                                  trace->end_ticks, &records, &count, &undecided),
                          SJ_OK);
         assert_int_equal(undecided, 0);

@@ -4,13 +4,13 @@
 
 #include "tests/support/check.h"
 
-enum { PROCESS = 3, METHOD = 7, PUT_IN = 100, RECORDS = 64 };
+enum { PROCESS = 3, METHOD = 7, REPLACED = 100, RECORDS = 64 };
 
-/* The registry's list: METHOD is PUT_IN from 10 on, itself from 20 on. The change of another
+/* The registry's list: METHOD is REPLACED from 10 on, itself from 20 on. The change of another
  * process does not apply. */
 static const sj_renamed_function renamed_list[] = {
-    {.process = PROCESS, .ticks = 10, .function = METHOD, .named = PUT_IN},
-    {.process = PROCESS + 1, .ticks = 11, .function = METHOD, .named = PUT_IN + 1},
+    {.process = PROCESS, .ticks = 10, .function = METHOD, .named = REPLACED},
+    {.process = PROCESS + 1, .ticks = 11, .function = METHOD, .named = REPLACED + 1},
     {.process = PROCESS, .ticks = 20, .function = METHOD, .named = METHOD}};
 static size_t known_count;
 

@@ -66,10 +66,10 @@ static void note_pauses(sj_slice bytes)
     sj_block_decoder_free(decoder);
 }
 
-sj_status __wrap_sj_block_sink_take(const sj_drain_shared *shared, uint64_t thread,
-                                    const sj_block_header *header, sj_slice bytes);
-sj_status __wrap_sj_block_sink_take(const sj_drain_shared *shared, uint64_t thread,
-                                    const sj_block_header *header, sj_slice bytes)
+sj_status __wrap_sj_block_sink_write(const sj_drain_shared *shared, uint64_t thread,
+                                     const sj_block_header *header, sj_slice bytes);
+sj_status __wrap_sj_block_sink_write(const sj_drain_shared *shared, uint64_t thread,
+                                     const sj_block_header *header, sj_slice bytes)
 {
     (void)shared;
     (void)thread;
@@ -430,7 +430,7 @@ static void call_often(fixture *f, sj_process_drain *process)
     for (int i = 0; i < 600; i++) {
         assert_true(fake_thread_call(&f->thread, FUNCTION));
     }
-    process->next_look_ns = 0;
+    process->next_check_ns = 0;
     assert_int_equal(sj_process_drain_poll(process, 1, &records), SJ_OK);
     assert_int_equal(records, 1200);
 }

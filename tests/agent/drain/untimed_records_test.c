@@ -123,7 +123,7 @@ static void run_program(unsigned seed, uint32_t counted)
 static sj_record got[MOST_RECORDS];
 
 /* Reads the slots in portions, as a drain does. */
-static size_t take_all(sj_untimed_records *untimed)
+static size_t read_all_records(sj_untimed_records *untimed)
 {
     size_t count = 0;
     for (size_t at = 0; at < mixed.count;) {
@@ -132,7 +132,7 @@ static size_t take_all(sj_untimed_records *untimed)
         sj_record *records = NULL;
         size_t given = 0;
         uint64_t undecided = 0;
-        assert_int_equal(sj_untimed_records_take(untimed, mixed.list + at, portion, UINT64_MAX / 2,
+        assert_int_equal(sj_untimed_records_read(untimed, mixed.list + at, portion, UINT64_MAX / 2,
                                                  &records, &given, &undecided),
                          SJ_OK);
         assert_int_equal(undecided, 0);
@@ -153,7 +153,7 @@ static void order_stacks_and_known_times_are_exact(void **state)
         sj_untimed_records *untimed =
             sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, has_distances);
         assert_non_null(untimed);
-        assert_int_equal(take_all(untimed), exact_count);
+        assert_int_equal(read_all_records(untimed), exact_count);
         uint64_t before = 0;
         for (size_t i = 0; i < exact_count; i++) {
             assert_int_equal(sj_record_tag(&got[i]), sj_record_tag(&exact[i]));
@@ -265,7 +265,7 @@ static uint64_t time_between(sj_call_timing *timing, uint32_t calls, uint64_t le
     }
     put_whole(&mixed, make_record(5000 + length, SJ_RECORD_LEAVE, 1, stack));
     sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH, false);
-    assert_int_equal(take_all(untimed), 2 * calls + 2);
+    assert_int_equal(read_all_records(untimed), 2 * calls + 2);
     for (uint32_t i = 0; i < calls; i++) {
         sum += sj_record_ticks48(&got[2 + 2 * i]) - sj_record_ticks48(&got[1 + 2 * i]);
     }
@@ -323,7 +323,7 @@ static void waits_for_the_drain_are_no_part_of_calls(void **state)
     put_whole(&mixed, make_record(2000, SJ_RECORD_NOTE, SJ_NOTE_WAITED, 800));
     put_whole(&mixed, make_record(2050, SJ_RECORD_LEAVE, 1, stack));
     sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH, false);
-    assert_int_equal(take_all(untimed), 23);
+    assert_int_equal(read_all_records(untimed), 23);
     for (size_t i = 1; i <= 20; i++) {
         assert_in_range(sj_record_ticks48(&got[i]), 1000, 1200);
     }
@@ -361,7 +361,7 @@ static void short_records_behind_what_is_missing_are_counted_as_lost(void **stat
     put_word(&mixed, make_short(true, 2, STACK_HIGH - 4096));
     put_whole(&mixed, make_record(7, SJ_RECORD_ENTER, 1, STACK_HIGH - 4096));
     sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, false);
-    assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 100, &records,
+    assert_int_equal(sj_untimed_records_read(untimed, mixed.list, mixed.count, 100, &records,
                                              &count, &undecided),
                      SJ_OK);
     assert_int_equal(undecided, 2);
@@ -387,7 +387,7 @@ static void an_exit_without_a_clock_of_a_timed_call_is_marked(void **state)
     put_whole(&mixed, make_record(0, SJ_RECORD_LEAVE, 1, stack | SJ_STACK_UNTIMED));
     put_whole(&mixed, make_record(200, SJ_RECORD_ENTER, 1, stack));
     sj_untimed_records *untimed = sj_untimed_records_new(timing, STACK_LOW, STACK_HIGH, false);
-    assert_int_equal(take_all(untimed), 8);
+    assert_int_equal(read_all_records(untimed), 8);
     static const uint32_t marks[] = {0, 0, 0, SJ_UNTIMED_EXIT, SJ_UNTIMED_ENTRY, 0, SJ_UNTIMED_EXIT,
                                      0};
     for (size_t i = 0; i < 8; i++) {
@@ -409,7 +409,7 @@ static void what_waits_can_be_settled(void **state)
     put_whole(&mixed, make_record(100, SJ_RECORD_ENTER, 1, stack));
     put_word(&mixed, make_short(false, 2, stack - FRAME));
     sj_untimed_records *untimed = sj_untimed_records_new(NULL, STACK_LOW, STACK_HIGH, false);
-    assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 200, &records,
+    assert_int_equal(sj_untimed_records_read(untimed, mixed.list, mixed.count, 200, &records,
                                              &count, &undecided),
                      SJ_OK);
     assert_int_equal(count, 1);
@@ -438,7 +438,7 @@ static void what_waits_has_a_bound(void **state)
         while (mixed.count < VALUES) {
             put_whole(&mixed, make_record(0, SJ_RECORD_VALUE, 2, stack));
         }
-        assert_int_equal(sj_untimed_records_take(untimed, mixed.list, mixed.count, 200, &records,
+        assert_int_equal(sj_untimed_records_read(untimed, mixed.list, mixed.count, 200, &records,
                                                  &count, &undecided),
                          SJ_OK);
         waiting += mixed.count - count;

@@ -60,13 +60,13 @@ static sj_status note_mark(void *context, const char *name, bool end)
     return strcmp(name, "full") == 0 ? SJ_EFULL : SJ_OK;
 }
 
-static sj_status take_document(void *context, sj_slice document, int fd)
+static sj_status accept_document(void *context, sj_slice document, int fd)
 {
     fixture *f = context;
     snprintf(f->document, sizeof(f->document), "%.*s", (int)document.size,
              (const char *)document.data);
     if (f->verdict == SJ_OK) {
-        sj_link_answer(fd, SJ_LINK_DONE, "it is obeyed");
+        sj_link_reply(fd, SJ_LINK_DONE, "it is obeyed");
     }
     return f->verdict;
 }
@@ -87,7 +87,7 @@ static void start(fixture *f, sj_plan_ahead *ahead)
                                          .context = f,
                                          .joined = note_joined,
                                          .mark = note_mark,
-                                         .policy = take_document};
+                                         .policy = accept_document};
     assert_int_equal(sj_link_server_start(&link, &f->server, NULL), SJ_OK);
 }
 
@@ -178,10 +178,10 @@ static void send_module(int fd, const char *path, bool is_main)
     say(fd, SJ_LINK_VERSION, SJ_LINK_MODULE, &module, sizeof(module), path);
 }
 
-static int say_module(int fd, const char *path, bool is_main, void *answer, size_t capacity)
+static int say_module(int fd, const char *path, bool is_main, void *reply, size_t capacity)
 {
     send_module(fd, path, is_main);
-    return hear(fd, answer, capacity);
+    return hear(fd, reply, capacity);
 }
 
 /* Waits until all failures of poll have happened. */
@@ -227,7 +227,7 @@ static void test_whole_conversation(void **state)
     struct {
         sj_link_plan plan;
         char path[512];
-    } answer = {0};
+    } reply = {0};
     char self[512] = "";
     sj_link_server_counters counters;
     const int fd = connect_agent(f);
@@ -238,9 +238,9 @@ static void test_whole_conversation(void **state)
     assert_int_equal(f->joined, 1);
     assert_string_equal(f->arena_name, "1.0.arena");
     assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
-    assert_int_equal(say_module(fd, self, true, &answer, sizeof(answer)), SJ_LINK_PLAN);
-    assert_int_equal(answer.plan.first_function, 1);
-    assert_int_equal(access(answer.path, R_OK), 0);
+    assert_int_equal(say_module(fd, self, true, &reply, sizeof(reply)), SJ_LINK_PLAN);
+    assert_int_equal(reply.plan.first_function, 1);
+    assert_int_equal(access(reply.path, R_OK), 0);
     const sj_link_applied applied = {.first_function = 1, .hooked = 10, .failed = 0};
     say(fd, SJ_LINK_VERSION, SJ_LINK_APPLIED, &applied, sizeof(applied), "");
     say(fd, SJ_LINK_VERSION, SJ_LINK_DONE, NULL, 0, "");
@@ -309,12 +309,12 @@ static void a_process_that_waits_for_a_plan_holds_up_no_other(void **state)
     sj_plan_ahead_free(ahead);
 }
 
-static int ask_about(int fd, uint16_t type, const char *path, void *answer, size_t capacity)
+static int ask_about(int fd, uint16_t type, const char *path, void *reply, size_t capacity)
 {
     const sj_link_module module = {
         .bias = 0x555500000000, .is_main = 1, .path_bytes = (uint32_t)strlen(path)};
     say(fd, SJ_LINK_VERSION, type, &module, sizeof(module), path);
-    return hear(fd, answer, capacity);
+    return hear(fd, reply, capacity);
 }
 
 /* True if the plan at `path` hooks a function. Writes the function's place in the plan. */
@@ -341,7 +341,7 @@ static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
     struct {
         sj_link_plan plan;
         char path[512];
-    } answer = {0};
+    } reply = {0};
     char self[512] = "";
     const sj_selection with_calls = {.library_calls = true};
     sj_function_states states;
@@ -350,8 +350,8 @@ static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
     say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
     assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
     assert_int_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
-    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
-    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_SKIP);
+    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &reply, sizeof(reply)), SJ_LINK_PLAN);
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &reply, sizeof(reply)), SJ_LINK_SKIP);
     close(fd);
 
     assert_int_equal(sj_registry_select(f->registry, &with_calls, NULL, &states), SJ_OK);
@@ -360,16 +360,16 @@ static void test_imports_come_with_the_policy_that_asks_for_them(void **state)
     say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_DLOPEN, "1.0.arena");
     assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
     assert_int_not_equal(welcome.runtimes & SJ_LINK_RUNTIME_LIBRARY_CALLS, 0);
-    memset(&answer, 0, sizeof(answer));
-    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
+    memset(&reply, 0, sizeof(reply));
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &reply, sizeof(reply)), SJ_LINK_PLAN);
     /* Imports get their own ids after those of the functions, and the same ids when requested
      * again. */
-    const uint32_t first = answer.plan.first_function;
+    const uint32_t first = reply.plan.first_function;
     assert_int_equal(first, states.count);
     uint32_t place = 0;
-    assert_false(is_hooked(answer.path, "main", &place));
-    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
-    assert_int_equal(answer.plan.first_function, first);
+    assert_false(is_hooked(reply.path, "main", &place));
+    assert_int_equal(ask_about(fd, SJ_LINK_IMPORTS, self, &reply, sizeof(reply)), SJ_LINK_PLAN);
+    assert_int_equal(reply.plan.first_function, first);
     sj_function_states_deinit(&states);
 
     const sj_selection without = {0};
@@ -389,7 +389,7 @@ static void test_a_review_gives_what_has_no_hooks_yet(void **state)
     struct {
         sj_link_plan plan;
         char path[512];
-    } answer = {0};
+    } reply = {0};
     char self[512] = "";
     uint32_t place = 0;
     const sj_selection everything = {0};
@@ -401,28 +401,25 @@ static void test_a_review_gives_what_has_no_hooks_yet(void **state)
         SJ_OK);
     say_hello(fd, (uint32_t)getpid(), SJ_OCCASION_START, "1.0.arena");
     assert_int_equal(hear(fd, &welcome, sizeof(welcome)), SJ_LINK_WELCOME);
-    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &answer, sizeof(answer)), SJ_LINK_PLAN);
-    assert_true(is_hooked(answer.path, "main", &place));
-    assert_false(is_hooked(answer.path, "tear_down", &place));
+    assert_int_equal(ask_about(fd, SJ_LINK_MODULE, self, &reply, sizeof(reply)), SJ_LINK_PLAN);
+    assert_true(is_hooked(reply.path, "main", &place));
+    assert_false(is_hooked(reply.path, "tear_down", &place));
     /* The selection has not changed. */
-    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
-                     SJ_LINK_SKIP);
+    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &reply, sizeof(reply)), SJ_LINK_SKIP);
 
     assert_int_equal(sj_registry_select(f->registry, &everything, NULL, &states), SJ_OK);
     uint8_t *prepared = calloc(states.count, 1);
-    (void)is_hooked(answer.path, "main", &place);
+    (void)is_hooked(reply.path, "main", &place);
     assert_int_equal(states.states[1 + place], SJ_FUNCTION_WANTED);
     prepared[1 + place] = 1;
     sj_registry_begin_review(f->registry, 1, prepared, states.count);
-    memset(&answer, 0, sizeof(answer));
-    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
-                     SJ_LINK_PLAN);
-    assert_int_equal(answer.plan.first_function, 1);
-    assert_false(is_hooked(answer.path, "main", &place));
-    assert_true(is_hooked(answer.path, "tear_down", &place));
+    memset(&reply, 0, sizeof(reply));
+    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &reply, sizeof(reply)), SJ_LINK_PLAN);
+    assert_int_equal(reply.plan.first_function, 1);
+    assert_false(is_hooked(reply.path, "main", &place));
+    assert_true(is_hooked(reply.path, "tear_down", &place));
     memset(prepared, 1, states.count);
-    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &answer, sizeof(answer)),
-                     SJ_LINK_SKIP);
+    assert_int_equal(ask_about(fd, SJ_LINK_TRANSITION, self, &reply, sizeof(reply)), SJ_LINK_SKIP);
     sj_registry_end_review(f->registry);
     sj_function_states_deinit(&states);
 
@@ -493,9 +490,9 @@ static int say_mark(const fixture *f, uint32_t end, uint32_t name_bytes, const c
     const sj_link_mark mark = {.end = end, .name_bytes = name_bytes};
     const int fd = connect_agent(f);
     say(fd, SJ_LINK_VERSION, SJ_LINK_MARK, &mark, sizeof(mark), name);
-    const int answer = hear(fd, NULL, 0);
+    const int reply = hear(fd, NULL, 0);
     close(fd);
-    return answer;
+    return reply;
 }
 
 static void test_marks_come_without_hello_and_are_checked(void **state)
@@ -522,9 +519,9 @@ static int say_policy(const fixture *f, const char *document, char *told, size_t
     const int fd = connect_agent(f);
     memset(told, 0, capacity);
     say(fd, SJ_LINK_VERSION, SJ_LINK_POLICY, NULL, 0, document);
-    const int answer = hear(fd, told, capacity - 1);
+    const int reply = hear(fd, told, capacity - 1);
     close(fd);
-    return answer;
+    return reply;
 }
 
 static void test_policies_are_handed_over_and_answered(void **state)

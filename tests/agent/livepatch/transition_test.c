@@ -16,7 +16,7 @@ static sj_hook_change changes[3];
 static sj_remote_table table;
 static unsigned requests;
 static unsigned reviews; /* Reviews that have begun and not ended. */
-static sj_status request_answer;
+static sj_status request_reply;
 static uint32_t planned; /* The function for which the agent makes a hook on request. */
 static bool finds_agent;
 
@@ -132,11 +132,11 @@ sj_status __wrap_sj_remote_agent_call(sj_tracee *target, const sj_remote_agent *
     assert_string_equal(function, SJ_AGENT_STATE_TRANSITION_REQUEST);
     assert_int_equal(reviews, 1);
     requests++;
-    if (request_answer == SJ_OK) {
+    if (request_reply == SJ_OK) {
         changes[2] = (sj_hook_change){.function = planned};
         table.module.change_count = 3;
     }
-    return request_answer;
+    return request_reply;
 }
 
 void __wrap_sj_registry_begin_review(sj_registry *registry, uint64_t process,
@@ -166,7 +166,7 @@ static int set_up(void **state)
     table = (sj_remote_table){.module.change_count = 2, .changes = changes};
     requests = 0;
     reviews = 0;
-    request_answer = SJ_OK;
+    request_reply = SJ_OK;
     planned = UNPLANNED;
     finds_agent = true;
     return 0;
@@ -212,7 +212,7 @@ static void what_cannot_be_prepared_is_reported_and_the_others_are_changed(void 
 {
     sj_transition_report report;
     (void)state;
-    request_answer = SJ_ETIMEDOUT;
+    request_reply = SJ_ETIMEDOUT;
     assert_int_equal(change(UNPLANNED, UNHOOK, &report), SJ_ETIMEDOUT);
     assert_int_equal(reviews, 0);
     assert_int_equal(report.freed_count, 1);
@@ -294,12 +294,12 @@ static void a_renewal_that_has_failed_halfway_is_made_up_for(void **state)
     table.module.changes = changes;
     changes[1].written = 1;
     planned = HOOK;
-    request_answer = SJ_ETIMEDOUT;
+    request_reply = SJ_ETIMEDOUT;
     assert_int_equal(renew(HOOK, SJ_RENEWAL_VALUES, false, &report), SJ_ETIMEDOUT);
     assert_int_equal(changes[1].function, SJ_HOOK_REPLACED);
     assert_int_equal(changes[1].written, 0);
     sj_transition_report_deinit(&report);
-    request_answer = SJ_OK;
+    request_reply = SJ_OK;
     assert_int_equal(renew(HOOK, SJ_RENEWAL_VALUES, false, &report), SJ_OK);
     assert_int_equal(report.hooked_count, 1);
     assert_int_equal(changes[2].written, 1);

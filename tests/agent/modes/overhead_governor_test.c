@@ -17,7 +17,7 @@ static unsigned toggles;
 static bool last_on;
 static uint32_t last_function;
 static size_t last_count;
-static sj_status answer;
+static sj_status reply;
 
 static uint64_t read_clock(clockid_t clock)
 {
@@ -34,7 +34,7 @@ static sj_status hook(pid_t pid, const uint32_t *functions, size_t count, bool o
     last_on = on;
     last_function = functions[0];
     last_count = count;
-    return answer == SJ_OK ? SJ_OK : sj_fail(error, answer, "ptrace is refused");
+    return reply == SJ_OK ? SJ_OK : sj_fail(error, reply, "ptrace is refused");
 }
 
 static unsigned method_toggles;
@@ -91,7 +91,7 @@ static int set_up_with(void **state, bool has_methods)
     method_cost_ns = 0;
     hot_is_muted = false;
     meanwhile = NULL;
-    answer = SJ_OK;
+    reply = SJ_OK;
     the.session = test_session_open(0);
     const sj_overhead_governor_options options = {.writer = the.session->writer,
                                                   .call_ns = CALL_NS,
@@ -137,7 +137,7 @@ static bool run(fixture *f, uint64_t hot, uint64_t cold, uint64_t passed_ns)
     sj_governed_process_count(f->process, (double)(hot + cold), COLD);
     cpu_ns += passed_ns;
     wall_ns += passed_ns;
-    return sj_overhead_governor_look(f->governor);
+    return sj_overhead_governor_check(f->governor);
 }
 
 static void assert_toggled(unsigned times, uint32_t function, bool on)
@@ -214,7 +214,7 @@ static void methods_of_a_runtime_are_not_patched(void **state)
 static void methods_are_recorded_again_when_functions_are_refused(void **state)
 {
     fixture *f = *state;
-    answer = SJ_EPERM;
+    reply = SJ_EPERM;
     assert_true(run(f, 50000, 50000, 10 * MS));
     assert_int_equal(toggles, 1);
     assert_int_equal(method_toggles, 2);
@@ -367,7 +367,7 @@ static void a_refusal_is_reported_and_not_repeated_at_once(void **state)
 {
     fixture *f = *state;
     sj_overhead_governor_counters counters;
-    answer = SJ_EPERM;
+    reply = SJ_EPERM;
     assert_true(run(f, 50000, 0, 10 * MS));
     assert_false(run(f, 50000, 0, 10 * MS));
     assert_int_equal(toggles, 1);

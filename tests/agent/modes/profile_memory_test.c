@@ -116,16 +116,16 @@ static int free_blocks(void **state)
     return 0;
 }
 
-static sj_status take(sj_profiler *profiler, const made_block *made)
+static sj_status add_block(sj_profiler *profiler, const made_block *made)
 {
     return sj_profiler_block(profiler, 1, (sj_slice){.data = made->bytes, .size = made->size});
 }
 
 /* Memory ends once: what was refused is taken the second time. */
-static void take_at_last(sj_profiler *profiler, const made_block *made)
+static void add_block_at_last(sj_profiler *profiler, const made_block *made)
 {
-    if (take(profiler, made) != SJ_OK) {
-        assert_int_equal(take(profiler, made), SJ_OK);
+    if (add_block(profiler, made) != SJ_OK) {
+        assert_int_equal(add_block(profiler, made), SJ_OK);
     }
 }
 
@@ -173,17 +173,17 @@ static bool profile_fails_at(uint64_t allocation)
                                          .runtime_directory = session->directory};
     sj_profiler *profiler;
     assert_int_equal(sj_profiler_new(&options, &profiler), SJ_OK);
-    assert_int_equal(take(profiler, &returned), SJ_OK);
-    assert_int_equal(take(profiler, &other_ended), SJ_OK);
+    assert_int_equal(add_block(profiler, &returned), SJ_OK);
+    assert_int_equal(add_block(profiler, &other_ended), SJ_OK);
     fail_alloc_at(allocation);
-    take_at_last(profiler, &entered);
-    take_at_last(profiler, &ended);
+    add_block_at_last(profiler, &entered);
+    add_block_at_last(profiler, &ended);
     if (sj_profiler_send(profiler) != SJ_OK) {
         assert_int_equal(sj_profiler_send(profiler), SJ_OK);
     }
     const bool has_failed = fail_alloc_stop();
     assert_int_equal(sj_profiler_send(profiler), SJ_OK);
-    assert_int_equal(take(profiler, &returned), SJ_OK);
+    assert_int_equal(add_block(profiler, &returned), SJ_OK);
     check_sent(session);
     sj_profiler_free(profiler);
     test_session_close(session);

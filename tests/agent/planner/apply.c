@@ -119,7 +119,7 @@ static bool are_copied(const uint8_t *original, const uint8_t *bytes, size_t siz
 static void put_copy(emitter *e, sj_reader *operations, uint8_t operation)
 {
     const uint64_t size = sj_read_varint(operations);
-    const uint8_t *bytes = sj_reader_take(operations, (size_t)size);
+    const uint8_t *bytes = sj_read_bytes(operations, (size_t)size);
     if (bytes == NULL) {
         e->bad = true;
         return;
@@ -147,7 +147,7 @@ static void put_stored_target(emitter *e, sj_reader *operations)
 {
     (void)sj_read_varint(operations);
     const uint64_t size = sj_read_varint(operations);
-    const uint8_t *bytes = sj_reader_take(operations, (size_t)size);
+    const uint8_t *bytes = sj_read_bytes(operations, (size_t)size);
     const uint64_t field = sj_read_varint(operations);
     const uint64_t target = e->bias + (uint64_t)sj_read_zigzag(operations);
     uint8_t *start = e->at;

@@ -19,7 +19,7 @@
     .size \name, . - \name
 .endm
 
-.macro answer
+.macro reply
     cmpq $10, %rdi
     leaq 3(%rdi), %rax
     leaq 1(%rax,%rdi), %rax
@@ -27,7 +27,7 @@
 
 .macro below name
     begin \name
-    answer
+    reply
     ret
     end \name
 .endm
@@ -63,7 +63,7 @@
 
 /* Functions that run into the next one and share its return. */
     begin runs_on
-    answer
+    reply
     leaq 1(%rdi), %rdi
     end runs_on
     .type below_end, @function
@@ -76,7 +76,7 @@ below_end:
     asks asks_behind_end, runs_on
 
     begin runs_far
-    answer
+    reply
     leaq 1(%rdi), %rdi
     end runs_far
     begin below_alignment
@@ -161,7 +161,7 @@ below_end:
     leaq 1(%rdi), %rdi
     leaq 1(%rdi), %rdi
 inside:
-    answer
+    reply
     ret
     end below_inside
     asks asks_inside, *pointer_to_inside(%rip)
@@ -256,7 +256,7 @@ inside:
     .type below_count, @function
 below_count:
     .cfi_startproc
-    answer
+    reply
     ret
     end below_count
     asks asks_by_count, counts
@@ -274,13 +274,13 @@ below_count:
 /* In a library: through the linkage table and the table of imports, which lead back to the
  * library. */
     named below_name
-    answer
+    reply
     ret
     end below_name
     asks asks_by_name, below_name@PLT
 
     named below_slot
-    answer
+    reply
     ret
     end below_slot
     asks asks_by_slot, *below_slot@GOTPCREL(%rip)

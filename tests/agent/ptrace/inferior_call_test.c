@@ -41,7 +41,7 @@ static void *hold_lock(void *argument)
 }
 
 /* What the child's first thread is made to call. */
-static void take_lock(void)
+static void lock_and_release(void)
 {
     pthread_mutex_lock(&lock);
     atomic_store(&shared->is_called, true);
@@ -79,7 +79,7 @@ static uint32_t count_below_stack(const sj_tracee *target, pid_t tid, uint64_t w
     static uint64_t words[4096];
     sj_stack_copy copy;
     uint32_t count = 0;
-    assert_int_equal(sj_stack_copy_take(target, tid, sizeof(uint64_t), &copy), SJ_OK);
+    assert_int_equal(sj_stack_copy_read(target, tid, sizeof(uint64_t), &copy), SJ_OK);
     const uint64_t sp = copy.state.sp & ~UINT64_C(7);
     sj_stack_copy_deinit(&copy);
     assert_int_equal(sj_tracee_read(target, sp - sizeof(words), words, sizeof(words)), SJ_OK);
@@ -98,7 +98,7 @@ static bool is_stopped(pid_t child)
     return WIFSTOPPED(how) && WSTOPSIG(how) == SIGSTOP;
 }
 
-/* call lets a child's first thread call take_lock; `signal` is for that thread meanwhile. */
+/* call lets a child's first thread call lock_and_release; `signal` is for that thread meanwhile. */
 static outcome call(int alone_ms, int timeout_ms, int signal)
 {
     sj_tracee target;
@@ -110,7 +110,7 @@ static outcome call(int alone_ms, int timeout_ms, int signal)
     assert_int_equal(target.count, 2);
     assert_int_equal(sj_tracee_stop_one(&target, child, &thread), SJ_OK);
     atomic_store(&shared->may_unlock, true);
-    const sj_inferior_call wanted = {.function = (uint64_t)(uintptr_t)take_lock,
+    const sj_inferior_call wanted = {.function = (uint64_t)(uintptr_t)lock_and_release,
                                      .restorer = sj_remote_restorer_find(&target),
                                      .alone_ms = alone_ms};
     assert_int_equal(syscall(SYS_tgkill, child, child, signal), 0);

@@ -46,12 +46,12 @@ static bool is_orphaned(pid_t child)
 {
     sj_tracee target;
     assert_int_equal(sj_tracee_open(child, &target, NULL), SJ_OK);
-    const bool answer = sj_loader_lock_is_orphaned(&target);
+    const bool reply = sj_loader_lock_is_orphaned(&target);
     assert_false(sj_loader_lock_is_held(&target, sj_loader_lock_find(&target)));
     sj_tracee_close(&target);
     kill(child, SIGKILL);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    return answer;
+    return reply;
 }
 
 static void test_a_lock_whose_owner_is_not_in_the_child_is_orphaned(void **state)
@@ -77,9 +77,9 @@ static bool is_held(pid_t child)
     const uint64_t first = sj_loader_lock_find(&target);
     assert_true(first != 0);
     assert_int_equal(sj_tracee_stop_all(&target, NULL), SJ_OK);
-    const bool answer = sj_loader_lock_is_held(&target, first);
+    const bool reply = sj_loader_lock_is_held(&target, first);
     sj_tracee_close(&target);
-    return answer;
+    return reply;
 }
 
 static void test_a_lock_is_held_while_a_thread_goes_over_the_list(void **state)

@@ -153,8 +153,8 @@ static void a_module_is_planned_once_and_mapped_in_each_process(void **state)
 {
     const fixture *f = *state;
     char path[PATH_MAX];
-    sj_plan_answer first = {0};
-    sj_plan_answer again = {0};
+    sj_plan_reply first = {0};
+    sj_plan_reply again = {0};
     const sj_link_module module = {
         .bias = BIAS, .is_main = 1, .build_id = {7}, .build_id_bytes = 20};
     own_path(path);
@@ -181,13 +181,13 @@ static void a_child_inherits_what_its_parent_has_mapped(void **state)
 {
     enum { CHILDREN = 300 };
     const fixture *f = *state;
-    sj_plan_answer answer;
+    sj_plan_reply reply;
     pid_t living[4];
     const sj_process_end end = {.ended_ticks = 9};
     const sj_link_module module = {.bias = BIAS, .build_id = {7}, .build_id_bytes = 20};
     const uint64_t parent = add_process(f, PID, 1, SJ_OCCASION_START);
     const sj_plan_request request = request_for(parent, &module, "/proc/self/exe");
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_OK);
     for (int i = 0; i < CHILDREN; i++) {
         const uint64_t before = frames(f);
         const uint64_t child = add_process(f, CHILD + i, PID, SJ_OCCASION_FORK);
@@ -225,7 +225,7 @@ static void plan_in_time(fixture *f, uint32_t wait_ms, sj_plan_ahead *ahead)
 static void a_program_does_not_wait_long_for_a_plan(void **state)
 {
     fixture *f = *state;
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
     for (unsigned round = 0; round < 2; round++) {
@@ -233,7 +233,7 @@ static void a_program_does_not_wait_long_for_a_plan(void **state)
         const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
         sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
         request.asked_ns -= NS_PER_MS;
-        assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer),
+        assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply),
                          round == 0 ? SJ_EUNSUPPORTED : SJ_OK);
         sj_registry_end_late(f->registry);
         sj_registry_get_counters(f->registry, &counters);
@@ -249,7 +249,7 @@ static void a_program_does_not_wait_long_for_a_plan(void **state)
 static void a_late_plan_is_given_in_the_same_session(void **state)
 {
     fixture *f = *state;
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     sj_function_states states = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
@@ -257,7 +257,7 @@ static void a_late_plan_is_given_in_the_same_session(void **state)
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     sj_plan_request request = request_for(process, &module, "/usr/bin/python3.11");
     request.asked_ns -= NS_PER_MS;
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
     while (!sj_registry_has_late(f->registry)) {
         usleep(1000);
     }
@@ -267,8 +267,8 @@ static void a_late_plan_is_given_in_the_same_session(void **state)
     sj_registry_settle_late(f->registry, true); /* no process has asked: it is tried again */
     assert_true(sj_registry_has_late(f->registry));
     sj_registry_begin_review(f->registry, process, states.states, states.count);
-    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_OK);
-    assert_int_equal(answer.first_function, states.count);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_OK);
+    assert_int_equal(reply.first_function, states.count);
     sj_registry_end_review(f->registry);
     sj_registry_settle_late(f->registry, false); /* a process has not followed */
     assert_true(sj_registry_has_late(f->registry));
@@ -288,7 +288,7 @@ static void a_process_waits_once_for_all_its_late_plans(void **state)
     fixture *f = *state;
     char fifo[128];
     sj_plan_ahead *ahead = NULL;
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     const sj_link_module module = {.is_main = 1, .build_id = {9}, .build_id_bytes = 20};
     const sj_link_module library = {.build_id = {8}, .build_id_bytes = 20};
     const uint32_t wait_ms = 600000;
@@ -300,13 +300,13 @@ static void a_process_waits_once_for_all_its_late_plans(void **state)
     plan_in_time(f, wait_ms, ahead);
     sj_plan_request request = request_for(add_process(f, PID, 1, SJ_OCCASION_START), &module, fifo);
     const uint64_t now_ns = request.asked_ns;
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EAGAIN);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EAGAIN);
     request.asked_ns = now_ns - wait_ms * NS_PER_MS;
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
     request.asked_ns = now_ns;
     request.module = &library;
     request.path = "/usr/bin/perl";
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
     const int writer = open(fifo, O_RDWR | O_CLOEXEC);
     sj_plan_ahead_free(ahead);
     close(writer);
@@ -315,28 +315,28 @@ static void a_process_waits_once_for_all_its_late_plans(void **state)
 static void what_is_not_selected_or_cannot_be_planned_is_refused(void **state)
 {
     const fixture *f = *state;
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.build_id = {8}, .build_id_bytes = 20};
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     sj_plan_request request = request_for(process, &module, "/usr/lib/libz.so.1");
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
     sj_registry_get_counters(f->registry, &counters);
     assert_int_equal(counters.plan_failures, 0);
     request.path = "/no/such/library.so";
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
     sj_registry_get_counters(f->registry, &counters);
     assert_int_equal(counters.plan_failures, 1);
     assert_non_null(strstr(counters.plan_failure, "/no/such/library.so"));
-    assert_int_equal(sj_registry_plan_imports(f->registry, &request, &answer), SJ_EUNSUPPORTED);
-    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_plan_imports(f->registry, &request, &reply), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
 }
 
 static void another_selection_moves_marks_and_a_review_gives_what_is_missing(void **state)
 {
     fixture *f = *state;
     char path[PATH_MAX];
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     sj_function_states states = {0};
     sj_selection none = {0};
     const sj_link_module module = {
@@ -344,7 +344,7 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     own_path(path);
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const sj_plan_request request = request_for(process, &module, path);
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_OK);
     assert_int_equal(sj_selection_add(none.functions, &none.function_count, "no_such_name", NULL),
                      SJ_OK);
     assert_int_equal(sj_registry_select(f->registry, &none, NULL, &states), SJ_OK);
@@ -359,12 +359,12 @@ static void another_selection_moves_marks_and_a_review_gives_what_is_missing(voi
     sj_function_states_deinit(&states);
     assert_int_equal(sj_registry_select(f->registry, &f->selection, NULL, &states), SJ_OK);
     sj_registry_begin_review(f->registry, process, states.states, 0);
-    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_OK);
-    assert_string_equal(answer.plan_path + strlen(answer.plan_path) - 5, ".more");
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_OK);
+    assert_string_equal(reply.plan_path + strlen(reply.plan_path) - 5, ".more");
     /* All of them have hooks: nothing is missing. */
     memset(states.states, 1, states.count);
     sj_registry_begin_review(f->registry, process, states.states, states.count);
-    assert_int_equal(sj_registry_review_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(sj_registry_review_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
     sj_registry_end_review(f->registry);
     sj_function_states_deinit(&states);
     sj_selection_free(&none);
@@ -403,8 +403,8 @@ static void what_a_selection_renews_stays_so_until_it_is_settled(void **state)
     char aside[PATH_MAX];
     uint32_t values = 0;
     uint32_t callers = 0;
-    sj_plan_answer first = {0};
-    sj_plan_answer second = {0};
+    sj_plan_reply first = {0};
+    sj_plan_reply second = {0};
     sj_function_states states = {0};
     sj_selection late = {.values = late_rules()};
     const sj_link_module module = {
@@ -481,7 +481,7 @@ static void methods_of_a_runtime_become_functions_of_a_group(void **state)
 
 /* `host`: of a hidden class; "": it is none. */
 static sj_status add_class_of(const fixture *f, uint64_t process, const char *host,
-                              uint32_t least_function, sj_slice bytes, sj_class_answer *answer)
+                              uint32_t least_function, sj_slice bytes, sj_class_reply *reply)
 {
     static const char app[] = "app";
     const size_t host_bytes = strlen(host);
@@ -492,25 +492,25 @@ static sj_status add_class_of(const fixture *f, uint64_t process, const char *ho
     const sj_class_texts named = {.loader = {.data = (const uint8_t *)app, .size = sizeof(app) - 1},
                                   .host = {.data = (const uint8_t *)host, .size = host_bytes}};
     const sj_status status =
-        sj_registry_add_class(f->registry, process, &class, &named, bytes, 2, answer);
-    free(answer->bytes);
+        sj_registry_add_class(f->registry, process, &class, &named, bytes, 2, reply);
+    free(reply->bytes);
     return status;
 }
 
 /* A class by what a JVM tells of it. */
 static sj_status add_class(const fixture *f, uint64_t process, const char *texts, size_t size,
-                           sj_class_answer *answer)
+                           sj_class_reply *reply)
 {
     const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
-    return add_class_of(f, process, "", 0, bytes, answer);
+    return add_class_of(f, process, "", 0, bytes, reply);
 }
 
 /* The same, whose functions get no number below `least`. */
 static sj_status add_class_from(const fixture *f, uint64_t process, uint32_t least,
-                                const char *texts, size_t size, sj_class_answer *answer)
+                                const char *texts, size_t size, sj_class_reply *reply)
 {
     const sj_slice bytes = {.data = (const uint8_t *)texts, .size = size};
-    return add_class_of(f, process, "", least, bytes, answer);
+    return add_class_of(f, process, "", least, bytes, reply);
 }
 
 static const char first_bytes[] = "Hot\0+run\0()V\0+stop\0()V";
@@ -519,23 +519,23 @@ static const char other_bytes[] = "Hot\0+run\0()V\0+stop\0()V\0+wait\0()V";
 static void a_method_is_left_out_in_the_process_where_it_costs(void **state)
 {
     const fixture *f = *state;
-    sj_class_answer answer;
+    sj_class_reply reply;
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const uint64_t other = add_process(f, CHILD, PID, SJ_OCCASION_FORK);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.rewritten, 2);
-    uint32_t functions[] = {answer.first_function + 1, 1000, 1001};
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.rewritten, 2);
+    uint32_t functions[] = {reply.first_function + 1, 1000, 1001};
     assert_int_equal(sj_registry_leave_out(f->registry, process, functions, 3, true), 2);
     assert_int_equal(functions[0], 1000);
     assert_int_equal(functions[1], 1001);
-    assert_int_equal(functions[2], answer.first_function + 1);
-    assert_int_equal(add_class(f, other, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.rewritten, 2);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.rewritten, 1);
+    assert_int_equal(functions[2], reply.first_function + 1);
+    assert_int_equal(add_class(f, other, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.rewritten, 2);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.rewritten, 1);
     assert_int_equal(sj_registry_leave_out(f->registry, process, functions + 2, 1, false), 0);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.rewritten, 2);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.rewritten, 2);
 }
 
 static bool is_rare(void *context, uint32_t function)
@@ -546,11 +546,11 @@ static bool is_rare(void *context, uint32_t function)
 static void a_method_that_keeps_its_probes_is_muted(void **state)
 {
     const fixture *f = *state;
-    sj_class_answer answer;
+    sj_class_reply reply;
     uint32_t frequent = 0;
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    uint32_t method = answer.first_function + 1;
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    uint32_t method = reply.first_function + 1;
     const sj_left_out_choice choice = {.process = process,
                                        .methods = &method,
                                        .count = 1,
@@ -559,25 +559,25 @@ static void a_method_that_keeps_its_probes_is_muted(void **state)
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
     frequent = method;
     assert_int_equal(sj_registry_mute(f->registry, &choice), 0);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.rewritten, 1);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.rewritten, 1);
     frequent = 0;
     assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.rewritten, 2);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.rewritten, 2);
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, false), 0);
     assert_int_equal(sj_registry_find_muted(f->registry, process, &method, 1), 1);
-    assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_unmute_found(f->registry, process, &method, 1), 1);
     assert_int_equal(sj_registry_find_muted(f->registry, process, &method, 1), 0);
-    assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 0);
+    assert_int_equal(sj_registry_unmute_found(f->registry, process, &method, 1), 0);
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
     assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
     sj_registry_leave_out_none(f->registry);
     method = 0;
     assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 1);
-    assert_int_equal(method, answer.first_function + 1);
+    assert_int_equal(method, reply.first_function + 1);
     assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 1);
-    assert_int_equal(sj_registry_take_muted(f->registry, process, &method, 1), 1);
+    assert_int_equal(sj_registry_unmute_found(f->registry, process, &method, 1), 1);
     assert_int_equal(sj_registry_find_all_muted(f->registry, process, &method, 1), 0);
 }
 
@@ -585,7 +585,7 @@ static void a_method_that_keeps_its_probes_is_muted(void **state)
 static void methods_of_hidden_classes_are_muted(void **state)
 {
     fixture *f = *state;
-    sj_class_answer answer;
+    sj_class_reply reply;
     uint32_t frequent = 0;
     uint32_t method = 0;
     const sj_slice bytes = {.data = (const uint8_t *)first_bytes, .size = sizeof(first_bytes)};
@@ -596,13 +596,13 @@ static void methods_of_hidden_classes_are_muted(void **state)
                                        .is_rare = is_rare,
                                        .context = &frequent};
     assert_int_equal(sj_value_rules_new(&f->selection.values), SJ_OK);
-    assert_int_equal(add_class_of(f, process, "Host", 0, bytes, &answer), SJ_OK);
-    frequent = method = answer.first_function;
+    assert_int_equal(add_class_of(f, process, "Host", 0, bytes, &reply), SJ_OK);
+    frequent = method = reply.first_function;
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
     assert_int_equal(sj_registry_mute(f->registry, &choice), 1);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
     frequent = 0;
-    method = answer.first_function;
+    method = reply.first_function;
     assert_int_equal(sj_registry_leave_out(f->registry, process, &method, 1, true), 0);
     assert_int_equal(sj_registry_mute(f->registry, &choice), 0);
 }
@@ -614,7 +614,7 @@ static void a_hidden_class_that_was_there_before_is_listed(void **state)
     static const char app[] = "app";
     const fixture *f = *state;
     sj_registry_counters counters;
-    sj_class_answer answer;
+    sj_class_reply reply;
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const sj_slice bytes = {.data = (const uint8_t *)before, .size = sizeof(before)};
     const sj_slice host = {.data = (const uint8_t *)before, .size = strlen("com/acme/Made")};
@@ -625,10 +625,10 @@ static void a_hidden_class_that_was_there_before_is_listed(void **state)
                                   .host = host};
     for (int i = 0; i < 2; i++) { /* again when a policy is set */
         assert_int_equal(
-            sj_registry_add_class(f->registry, process, &class, &texts, bytes, 2, &answer), SJ_OK);
-        assert_int_equal(answer.count, 3);
-        assert_int_equal(answer.rewritten, 0);
-        free(answer.bytes);
+            sj_registry_add_class(f->registry, process, &class, &texts, bytes, 2, &reply), SJ_OK);
+        assert_int_equal(reply.count, 3);
+        assert_int_equal(reply.rewritten, 0);
+        free(reply.bytes);
     }
     sj_registry_get_counters(f->registry, &counters);
     assert_int_equal(counters.functions, 3);
@@ -641,13 +641,13 @@ static void a_hidden_class_that_was_there_before_is_listed(void **state)
 static void a_class_that_a_jvm_cannot_record_is_reported(void **state)
 {
     const fixture *f = *state;
-    sj_class_answer answer;
+    sj_class_reply reply;
     sj_registry_counters counters;
     const sj_slice bytes = {.data = (const uint8_t *)first_bytes, .size = sizeof(first_bytes)};
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const uint64_t other = add_process(f, CHILD, 1, SJ_OCCASION_START);
-    assert_int_equal(add_class_of(f, process, "", 0, bytes, &answer), SJ_OK);
-    assert_int_equal(add_class_of(f, other, "", answer.first_function + 1, bytes, &answer),
+    assert_int_equal(add_class_of(f, process, "", 0, bytes, &reply), SJ_OK);
+    assert_int_equal(add_class_of(f, other, "", reply.first_function + 1, bytes, &reply),
                      SJ_EUNSUPPORTED);
     sj_registry_get_counters(f->registry, &counters);
     assert_int_equal(counters.plan_failures, 1);
@@ -658,23 +658,23 @@ static void numbers_that_a_program_takes_are_left_to_the_others(void **state)
 {
     static const char nothing[] = "Cold\0";
     const fixture *f = *state;
-    sj_class_answer answer;
+    sj_class_reply reply;
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const uint32_t all[] = {UINT32_MAX, SJ_RECORD_FUNCTIONS_END, SJ_RECORD_FUNCTIONS_END - 1};
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
         assert_int_equal(
-            add_class_from(f, process, all[i], first_bytes, sizeof(first_bytes), &answer),
+            add_class_from(f, process, all[i], first_bytes, sizeof(first_bytes), &reply),
             SJ_ELIMIT);
-        assert_int_equal(add_class_from(f, process, all[i], nothing, sizeof(nothing), &answer),
+        assert_int_equal(add_class_from(f, process, all[i], nothing, sizeof(nothing), &reply),
                          SJ_EUNSUPPORTED);
     }
-    assert_int_equal(add_class(f, process, other_bytes, sizeof(other_bytes), &answer), SJ_OK);
-    assert_int_equal(answer.first_function, 1);
-    assert_int_equal(add_class_from(f, process, 1000, first_bytes, sizeof(first_bytes), &answer),
+    assert_int_equal(add_class(f, process, other_bytes, sizeof(other_bytes), &reply), SJ_OK);
+    assert_int_equal(reply.first_function, 1);
+    assert_int_equal(add_class_from(f, process, 1000, first_bytes, sizeof(first_bytes), &reply),
                      SJ_OK);
-    assert_int_equal(answer.first_function, 1000);
+    assert_int_equal(reply.first_function, 1000);
     /* What another process has below them is of no use. */
-    assert_int_equal(add_class_from(f, process, 2000, first_bytes, sizeof(first_bytes), &answer),
+    assert_int_equal(add_class_from(f, process, 2000, first_bytes, sizeof(first_bytes), &reply),
                      SJ_EUNSUPPORTED);
 }
 
@@ -682,18 +682,18 @@ static void numbers_that_a_program_takes_are_left_to_the_others(void **state)
 static void a_class_that_is_redefined_ends(void **state)
 {
     const fixture *f = *state;
-    sj_class_answer answer;
+    sj_class_reply reply;
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const uint64_t other = add_process(f, CHILD, PID, SJ_OCCASION_FORK);
-    assert_int_equal(add_class(f, other, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
-    assert_int_equal(add_class(f, process, other_bytes, sizeof(other_bytes), &answer), SJ_OK);
+    assert_int_equal(add_class(f, other, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
+    assert_int_equal(add_class(f, process, other_bytes, sizeof(other_bytes), &reply), SJ_OK);
     uint64_t before = frames(f);
-    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &answer), SJ_OK);
+    assert_int_equal(add_class(f, process, first_bytes, sizeof(first_bytes), &reply), SJ_OK);
     assert_int_equal(frames(f), before + 2);
     before = frames(f);
     static const char nothing[] = "Hot\0-run\0()V";
-    assert_int_equal(add_class(f, process, nothing, sizeof(nothing), &answer), SJ_EUNSUPPORTED);
+    assert_int_equal(add_class(f, process, nothing, sizeof(nothing), &reply), SJ_EUNSUPPORTED);
     assert_int_equal(frames(f), before + 1);
 }
 
@@ -701,16 +701,16 @@ static void what_the_agent_refused_is_counted_and_sent(void **state)
 {
     const fixture *f = *state;
     char path[PATH_MAX];
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.is_main = 1, .build_id = {5}, .build_id_bytes = 20};
     own_path(path);
     const uint64_t process = add_process(f, PID, 1, SJ_OCCASION_START);
     const sj_plan_request request = request_for(process, &module, path);
-    assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_OK);
+    assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_OK);
     const sj_link_failure failure = {.function = 0, .skip = SJ_SKIP_CODE_DIFFERS};
     sj_link_applied applied = {
-        .first_function = answer.first_function, .hooked = 3, .failed = 1, .cpu_ns = 10};
+        .first_function = reply.first_function, .hooked = 3, .failed = 1, .cpu_ns = 10};
     const uint64_t before = frames(f);
     assert_int_equal(sj_registry_applied(f->registry, process, &applied, &failure, 1), SJ_OK);
     assert_int_equal(frames(f), before + 1);
@@ -725,7 +725,7 @@ static void what_the_agent_refused_is_counted_and_sent(void **state)
 static void a_runtime_is_reported_once_a_process_where_calls_are_counted(void **state)
 {
     fixture *f = *state;
-    sj_plan_answer answer = {0};
+    sj_plan_reply reply = {0};
     sj_registry_counters counters;
     const sj_link_module module = {.build_id = {5}, .build_id_bytes = 20};
     sj_registry_free(f->registry);
@@ -747,7 +747,7 @@ static void a_runtime_is_reported_once_a_process_where_calls_are_counted(void **
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const sj_plan_request request = request_for(cases[i].process, &module, cases[i].path);
         const uint64_t before = frames(f);
-        assert_int_equal(sj_registry_plan_module(f->registry, &request, &answer), SJ_EUNSUPPORTED);
+        assert_int_equal(sj_registry_plan_module(f->registry, &request, &reply), SJ_EUNSUPPORTED);
         assert_int_equal(frames(f), before + cases[i].frames);
     }
     sj_registry_get_counters(f->registry, &counters);

@@ -25,7 +25,7 @@ static void begin(log_test *test, uint64_t max_bytes, uint32_t max_files)
 {
     snprintf(test->directory, sizeof(test->directory), "/tmp/sojourn-log-XXXXXX");
     assert_non_null(mkdtemp(test->directory));
-    sj_clock_take_pair(0, &test->start);
+    sj_clock_read_pair(0, &test->start);
     const sj_function_log_options options = {.directory = test->directory,
                                              .max_bytes = max_bytes,
                                              .max_files = max_files,

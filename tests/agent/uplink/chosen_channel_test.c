@@ -50,7 +50,7 @@ static sj_status play_ask(sj_channel *channel, uint32_t slot, sj_slice question)
     return SJ_OK;
 }
 
-static bool play_take(sj_channel *channel, sj_channel_event *event)
+static bool play_next_event(sj_channel *channel, sj_channel_event *event)
 {
     const bool has_event = played.has_event;
     (void)channel;
@@ -78,7 +78,7 @@ static void play_close(sj_channel *channel)
 
 static const sj_channel_kind played_kind = {.open = play_open,
                                             .ask = play_ask,
-                                            .take = play_take,
+                                            .next_event = play_next_event,
                                             .wait = play_wait,
                                             .wake = play_wake,
                                             .close = play_close};
@@ -126,7 +126,7 @@ static bool was_asked(const char *text)
 static sj_channel_event next_event(sj_channel *channel)
 {
     sj_channel_event event;
-    while (!sj_channel_chosen.take(channel, &event)) {
+    while (!sj_channel_chosen.next_event(channel, &event)) {
         sj_channel_chosen.wait(channel, NULL);
     }
     return event;
@@ -145,7 +145,7 @@ static void let_pass(sj_channel *channel)
     sj_channel_event event;
     const struct timespec pause = {.tv_nsec = 5 * 1000000};
     nanosleep(&pause, NULL);
-    assert_false(sj_channel_chosen.take(channel, &event));
+    assert_false(sj_channel_chosen.next_event(channel, &event));
 }
 
 static void a_silent_collector_is_replaced_by_the_next(void **state)
@@ -163,7 +163,7 @@ static void a_silent_collector_is_replaced_by_the_next(void **state)
     assert_int_equal(failed.slot, 2);
     ask(channel, 2, SJ_FRAME_HELLO);
     assert_true(was_asked("for the second"));
-    play(channel, (sj_channel_event){.type = SJ_CHANNEL_ANSWERED, .slot = 2});
+    play(channel, (sj_channel_event){.type = SJ_CHANNEL_REPLIED, .slot = 2});
     let_pass(channel); /* It has answered. */
     assert_int_equal(played.opened, 2);
     sj_channel_chosen.close(channel);
@@ -188,7 +188,7 @@ static void a_session_stays_with_the_collector_of_its_first_frame(void **state)
     (void)next_event(channel);
     ask(channel, 0, SJ_FRAME_HELLO);
     assert_false(played.is_kept_first);
-    play(channel, (sj_channel_event){.type = SJ_CHANNEL_ANSWERED, .slot = 0});
+    play(channel, (sj_channel_event){.type = SJ_CHANNEL_REPLIED, .slot = 0});
     ask(channel, 0, SJ_FRAME_DEVICE_CLOCK);
     assert_false(played.is_kept_first);
     ask(channel, 1, SJ_FRAME_SESSION);

@@ -75,18 +75,18 @@ static void the_first_the_better_and_one_in_ten_minutes_are_reported(void **stat
     sj_clock_offsets offsets = {0};
     sj_clock_offset tell;
     sj_clock_exchange next = exchange(second_ns, 1000, 0, 1000);
-    assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
+    assert_true(sj_clock_offsets_add(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 1000);
     next = exchange(2 * second_ns, 900, 0, 900); /* It is hardly better. */
-    assert_false(sj_clock_offsets_take(&offsets, &next, &tell));
+    assert_false(sj_clock_offsets_add(&offsets, &next, &tell));
     next = exchange(3 * second_ns, 300, 0, 300);
-    assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
+    assert_true(sj_clock_offsets_add(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 300);
     next = exchange(100 * second_ns, 500, 0, 500);
-    assert_false(sj_clock_offsets_take(&offsets, &next, &tell));
+    assert_false(sj_clock_offsets_add(&offsets, &next, &tell));
     /* A report is due: the best offset since the last one is sent. */
     next = exchange(603 * second_ns, 9000, 0, 9000);
-    assert_true(sj_clock_offsets_take(&offsets, &next, &tell));
+    assert_true(sj_clock_offsets_add(&offsets, &next, &tell));
     assert_int_equal(tell.uncertainty_ns, 500);
     assert_int_equal(tell.offset_ns, collector_offset_ns);
 }

@@ -39,7 +39,7 @@ static int tear_down(void **state)
 static void expect_wait(sj_dialing *dialing, const sj_dialing_state *state, int64_t wait_ms)
 {
     const int64_t before = now_ms();
-    const int64_t again = sj_dialing_look(dialing, state) / 1000000;
+    const int64_t again = sj_dialing_poll(dialing, state) / 1000000;
     assert_true(again >= before + wait_ms - 1);
     assert_true(again <= now_ms() + wait_ms + 3000);
 }
@@ -82,10 +82,10 @@ static void a_silent_connection_is_replaced_ever_later(void **state)
         now.connected++;
         expect_wait(dialing, &now, waits_ms[i]);
     }
-    now.answers++;
+    now.replies++;
     expect_wait(dialing, &now, 25000);
     now.is_asking = false;
-    assert_true(sj_dialing_look(dialing, &now) == INT64_MAX);
+    assert_true(sj_dialing_poll(dialing, &now) == INT64_MAX);
 }
 
 int main(void)

@@ -17,7 +17,7 @@
 enum { SLOTS = 8, MEANWHILE_MS = 300 };
 
 static sem_t entered;
-static sem_t may_go_on;
+static sem_t may_continue;
 static sem_t closing;
 static atomic_int inside;
 static atomic_bool holds_back;
@@ -35,7 +35,7 @@ void __wrap_nng_ctx_recv(nng_ctx context, nng_aio *aio)
     atomic_fetch_add(&inside, 1);
     if (atomic_exchange(&holds_back, false)) {
         sem_post(&entered);
-        sem_wait(&may_go_on);
+        sem_wait(&may_continue);
     }
     __real_nng_ctx_recv(context, aio);
     atomic_fetch_sub(&inside, 1);
@@ -93,7 +93,7 @@ static void a_socket_is_closed_when_no_call_uses_its_contexts(void **state)
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     (void)sem_timedwait(&closing, &until);
-    sem_post(&may_go_on);
+    sem_post(&may_continue);
     assert_int_equal(pthread_join(closer, NULL), 0);
     assert_false(atomic_load(&closed_meanwhile));
     __real_nng_close(collector);
@@ -122,7 +122,7 @@ int main(void)
         cmocka_unit_test(a_channel_is_closed_though_nng_does_not_end_its_socket),
     };
     sem_init(&entered, 0, 0);
-    sem_init(&may_go_on, 0, 0);
+    sem_init(&may_continue, 0, 0);
     sem_init(&closing, 0, 0);
     sem_init(&may_close, 0, 0);
     sem_init(&closed, 0, 0);

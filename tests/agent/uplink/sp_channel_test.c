@@ -32,9 +32,9 @@ typedef struct line {
     unsigned disconnected;
     unsigned failed;
     unsigned answered;
-    uint32_t slot;       /* Slot of the last answer or failure. */
-    uint8_t answer[256]; /* Beginning of the answer. */
-    size_t answer_bytes;
+    uint32_t slot;      /* Slot of the last answer or failure. */
+    uint8_t reply[256]; /* Beginning of the answer. */
+    size_t reply_bytes;
     char why[128];
 } line;
 
@@ -52,23 +52,22 @@ static void open_line(line *one, uint32_t resend_ms)
     assert_int_equal(sj_channel_sp.open(&options, &one->channel, &error), SJ_OK);
 }
 
-static void take_all(line *one)
+static void handle_all_events(line *one)
 {
     sj_channel_event event;
-    while (sj_channel_sp.take(one->channel, &event)) {
+    while (sj_channel_sp.next_event(one->channel, &event)) {
         one->connected += event.type == SJ_CHANNEL_CONNECTED;
         one->disconnected += event.type == SJ_CHANNEL_DISCONNECTED;
         if (event.type == SJ_CHANNEL_FAILED) {
             one->failed++;
             one->slot = event.slot;
             snprintf(one->why, sizeof(one->why), "%s", event.why);
-        } else if (event.type == SJ_CHANNEL_ANSWERED) {
+        } else if (event.type == SJ_CHANNEL_REPLIED) {
             one->answered++;
             one->slot = event.slot;
-            one->answer_bytes = event.answer.size;
-            memcpy(one->answer, event.answer.data,
-                   event.answer.size < sizeof(one->answer) ? event.answer.size
-                                                           : sizeof(one->answer));
+            one->reply_bytes = event.reply.size;
+            memcpy(one->reply, event.reply.data,
+                   event.reply.size < sizeof(one->reply) ? event.reply.size : sizeof(one->reply));
             assert_true(event.received_ns > 0);
         }
     }
@@ -78,7 +77,7 @@ static void take_all(line *one)
 static void wait_until(line *one, const unsigned *count, unsigned wanted)
 {
     const int64_t end_ms = now_ms() + PATIENCE_MS;
-    for (take_all(one); *count < wanted; take_all(one)) {
+    for (handle_all_events(one); *count < wanted; handle_all_events(one)) {
         struct timespec soon;
         clock_gettime(CLOCK_MONOTONIC, &soon);
         soon.tv_nsec += 20000000;
@@ -102,8 +101,8 @@ static void ask(line *one, uint32_t slot, const void *text, size_t size)
 
 static void *close_socket(void *argument)
 {
-    const nng_socket *door = argument;
-    nng_close(*door);
+    const nng_socket *listening = argument;
+    nng_close(*listening);
     free(argument);
     return NULL;
 }
@@ -111,50 +110,50 @@ static void *close_socket(void *argument)
 /* The peer sees the end at once, but nng_close may never return. NNG 1.5.2's reaper of pipes hangs
  * once in some hundred connections that end during a question. The test does not need the close to
  * finish. */
-static void close_door(nng_socket door)
+static void close_listener(nng_socket listening)
 {
     pthread_t closer;
     nng_socket *closed = malloc(sizeof(*closed));
     assert_non_null(closed);
-    *closed = door;
+    *closed = listening;
     assert_int_equal(pthread_create(&closer, NULL, close_socket, closed), 0);
     pthread_detach(closer);
 }
 
-static void make_url(line *one, bool is_ipc, nng_socket *door)
+static void make_url(line *one, bool is_ipc, nng_socket *listening)
 {
     static int runs;
     nng_listener listener;
-    assert_int_equal(nng_rep0_open_raw(door), 0);
+    assert_int_equal(nng_rep0_open_raw(listening), 0);
     if (is_ipc) {
         snprintf(one->url, sizeof(one->url), "ipc://./sp_test.%d.%d.ipc", (int)getpid(), ++runs);
-        assert_int_equal(nng_listen(*door, one->url, &listener, 0), 0);
+        assert_int_equal(nng_listen(*listening, one->url, &listener, 0), 0);
         return;
     }
     nng_sockaddr address;
-    assert_int_equal(nng_listen(*door, "tcp://127.0.0.1:0", &listener, 0), 0);
+    assert_int_equal(nng_listen(*listening, "tcp://127.0.0.1:0", &listener, 0), 0);
     assert_int_equal(nng_listener_get_addr(listener, NNG_OPT_LOCADDR, &address), 0);
     snprintf(one->url, sizeof(one->url), "tcp://127.0.0.1:%d", ntohs(address.s_in.sa_port));
 }
 
 /* Receives a question while the channel works. */
-static nng_msg *take_question(line *one, nng_socket door)
+static nng_msg *receive_question(line *one, nng_socket listening)
 {
     const int64_t end_ms = now_ms() + PATIENCE_MS;
     nng_msg *message = NULL;
-    assert_int_equal(nng_socket_set_ms(door, NNG_OPT_RECVTIMEO, 5), 0);
-    while (nng_recvmsg(door, &message, 0) != 0) {
-        take_all(one);
+    assert_int_equal(nng_socket_set_ms(listening, NNG_OPT_RECVTIMEO, 5), 0);
+    while (nng_recvmsg(listening, &message, 0) != 0) {
+        handle_all_events(one);
         assert_true(now_ms() < end_ms);
     }
     return message;
 }
 
-static void answer_with(nng_socket door, nng_msg *message, const void *bytes, size_t size)
+static void send_with(nng_socket listening, nng_msg *message, const void *bytes, size_t size)
 {
     nng_msg_clear(message);
     assert_int_equal(nng_msg_append(message, bytes, size), 0);
-    assert_int_equal(nng_sendmsg(door, message, 0), 0);
+    assert_int_equal(nng_sendmsg(listening, message, 0), 0);
 }
 
 static void questions_are_answered_in_any_order(void **state)
@@ -162,28 +161,28 @@ static void questions_are_answered_in_any_order(void **state)
     (void)state;
     for (int is_ipc = 0; is_ipc < 2; ++is_ipc) {
         line one = {0};
-        nng_socket door;
+        nng_socket listening;
         nng_msg *asked[SLOTS];
-        make_url(&one, is_ipc, &door);
+        make_url(&one, is_ipc, &listening);
         open_line(&one, PATIENCE_MS);
         wait_until(&one, &one.connected, 1);
         for (uint32_t slot = 0; slot < SLOTS; ++slot) {
             ask(&one, slot, "question0", 9);
-            asked[slot] = take_question(&one, door);
+            asked[slot] = receive_question(&one, listening);
             assert_int_equal(nng_msg_len(asked[slot]), 9);
             assert_memory_equal(nng_msg_body(asked[slot]), "question0", 9);
         }
         for (uint32_t slot = SLOTS; slot-- > 0;) {
-            const uint8_t answer[2] = {'a', (uint8_t)slot};
-            answer_with(door, asked[slot], answer, sizeof(answer));
+            const uint8_t reply[2] = {'a', (uint8_t)slot};
+            send_with(listening, asked[slot], reply, sizeof(reply));
             wait_until(&one, &one.answered, SLOTS - slot);
             assert_int_equal(one.slot, slot);
-            assert_int_equal(one.answer_bytes, 2);
-            assert_memory_equal(one.answer, answer, 2);
+            assert_int_equal(one.reply_bytes, 2);
+            assert_memory_equal(one.reply, reply, 2);
         }
         assert_int_equal(one.failed, 0);
         sj_channel_sp.close(one.channel);
-        close_door(door);
+        close_listener(listening);
     }
 }
 
@@ -192,31 +191,31 @@ static void a_question_may_be_as_big_as_a_frame(void **state)
     (void)state;
     for (int is_ipc = 0; is_ipc < 2; ++is_ipc) {
         line one = {0};
-        nng_socket door;
+        nng_socket listening;
         uint8_t *big = malloc(BIG_BYTES);
-        uint8_t *long_answer = calloc(1, SJ_CHANNEL_ANSWER_BYTES);
+        uint8_t *long_reply = calloc(1, SJ_CHANNEL_REPLY_BYTES);
         for (size_t i = 0; i < BIG_BYTES; ++i) {
             big[i] = (uint8_t)(i * 2654435761U >> 13);
         }
-        make_url(&one, is_ipc, &door);
+        make_url(&one, is_ipc, &listening);
         open_line(&one, PATIENCE_MS);
         wait_until(&one, &one.connected, 1);
         ask(&one, 2, big, BIG_BYTES);
         ask(&one, 1, "behind", 6);
-        nng_msg *message = take_question(&one, door);
+        nng_msg *message = receive_question(&one, listening);
         assert_int_equal(nng_msg_len(message), BIG_BYTES);
         assert_memory_equal(nng_msg_body(message), big, BIG_BYTES);
-        answer_with(door, message, long_answer, SJ_CHANNEL_ANSWER_BYTES);
+        send_with(listening, message, long_reply, SJ_CHANNEL_REPLY_BYTES);
         wait_until(&one, &one.answered, 1);
         assert_int_equal(one.slot, 2);
-        assert_int_equal(one.answer_bytes, SJ_CHANNEL_ANSWER_BYTES);
-        message = take_question(&one, door);
-        answer_with(door, message, "yes", 3);
+        assert_int_equal(one.reply_bytes, SJ_CHANNEL_REPLY_BYTES);
+        message = receive_question(&one, listening);
+        send_with(listening, message, "yes", 3);
         wait_until(&one, &one.answered, 2);
         assert_int_equal(one.slot, 1);
         sj_channel_sp.close(one.channel);
-        close_door(door);
-        free(long_answer);
+        close_listener(listening);
+        free(long_reply);
         free(big);
     }
 }
@@ -225,25 +224,25 @@ static void it_comes_back_to_a_server_that_does(void **state)
 {
     (void)state;
     line one = {0};
-    nng_socket door;
-    make_url(&one, true, &door);
+    nng_socket listening;
+    make_url(&one, true, &listening);
     open_line(&one, PATIENCE_MS);
     for (unsigned round = 1; round <= 3; ++round) {
         wait_until(&one, &one.connected, round);
         ask(&one, 0, "lost", 4);
         ask(&one, 3, "lost", 4);
-        nng_msg_free(take_question(&one, door));
-        close_door(door);
+        nng_msg_free(receive_question(&one, listening));
+        close_listener(listening);
         wait_until(&one, &one.failed, 2 * round);
         assert_int_equal(one.disconnected, round);
         ask(&one, 1, "nobody there", 12); /* This question fails, too. */
-        assert_int_equal(nng_rep0_open_raw(&door), 0);
-        assert_int_equal(nng_listen(door, one.url, NULL, 0), 0);
+        assert_int_equal(nng_rep0_open_raw(&listening), 0);
+        assert_int_equal(nng_listen(listening, one.url, NULL, 0), 0);
         wait_until(&one, &one.failed, 2 * round + 1);
         one.failed--;
     }
     sj_channel_sp.close(one.channel);
-    close_door(door);
+    close_listener(listening);
 }
 
 /* --- against other peers ---------------------------------------------------------------------- */
@@ -279,14 +278,14 @@ static void accept_next(stranger *one)
     }
     while ((one->peer = accept(one->listener, NULL, NULL)) < 0) {
         struct pollfd polled = {.fd = one->listener, .events = POLLIN};
-        take_all(&one->line);
+        handle_all_events(&one->line);
         poll(&polled, 1, 5);
         assert_true(now_ms() < end_ms);
     }
     while (got < sizeof(greeting)) {
         const ssize_t part = recv(one->peer, greeting + got, sizeof(greeting) - got, MSG_DONTWAIT);
         got += part > 0 ? (size_t)part : 0;
-        take_all(&one->line);
+        handle_all_events(&one->line);
         assert_true(now_ms() < end_ms);
     }
     assert_memory_equal(greeting, wanted, sizeof(wanted));
@@ -307,7 +306,7 @@ static void close_stranger(stranger *one)
 static const uint8_t rep_greeting[] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 
 /* Greets like a REP and reads one question. Returns its request id. */
-static uint32_t take_from_stranger(stranger *one)
+static uint32_t receive_from_stranger(stranger *one)
 {
     uint8_t header[8 + 4 + 1];
     size_t got = 0;
@@ -319,7 +318,7 @@ static uint32_t take_from_stranger(stranger *one)
     while (got < sizeof(header)) {
         const ssize_t part = recv(one->peer, header + got, sizeof(header) - got, MSG_DONTWAIT);
         got += part > 0 ? (size_t)part : 0;
-        take_all(&one->line);
+        handle_all_events(&one->line);
         assert_true(now_ms() < end_ms);
     }
     assert_memory_equal(header, "\0\0\0\0\0\0\0\5", 8);
@@ -354,7 +353,7 @@ static void hostile_answers_cost_the_connection_only(void **state)
     static const struct {
         const char *bytes;
         size_t size;
-    } answers[] = {
+    } replies[] = {
         {"\xff\xff\xff\xff\xff\xff\xff\xff", 8},
         {"\0\0\0\0\0\1\0\5", 8},           /* One byte more than allowed. */
         {"\0\0\0\0\0\0\0\0", 8},           /* Too short for a request id. */
@@ -362,9 +361,9 @@ static void hostile_answers_cost_the_connection_only(void **state)
     };
     stranger one;
     open_stranger(&one, PATIENCE_MS);
-    for (unsigned i = 0; i < sizeof(answers) / sizeof(answers[0]); ++i) {
-        (void)take_from_stranger(&one);
-        say(&one, answers[i].bytes, answers[i].size);
+    for (unsigned i = 0; i < sizeof(replies) / sizeof(replies[0]); ++i) {
+        (void)receive_from_stranger(&one);
+        say(&one, replies[i].bytes, replies[i].size);
         wait_until(&one.line, &one.line.failed, i + 1);
         assert_int_equal(one.line.disconnected, i + 1);
         assert_non_null(strstr(one.line.why, "answer"));
@@ -377,33 +376,33 @@ static void half_answers_and_late_ones_do_no_harm(void **state)
     (void)state;
     stranger one;
     open_stranger(&one, PATIENCE_MS);
-    const uint32_t request = take_from_stranger(&one);
-    uint8_t answer[64];
+    const uint32_t request = receive_from_stranger(&one);
+    uint8_t reply[64];
     /* Answers to unknown or old questions are skipped. */
-    size_t size = sj_sp_header(false, (request ^ 5) | SJ_SP_REQUEST_BIT, 3, answer);
-    memcpy(answer + size, "old", 3);
-    say(&one, answer, size + 3);
-    size = sj_sp_header(false, request, 4, answer);
-    memcpy(answer + size, "late", 4);
+    size_t size = sj_sp_header(false, (request ^ 5) | SJ_SP_REQUEST_BIT, 3, reply);
+    memcpy(reply + size, "old", 3);
+    say(&one, reply, size + 3);
+    size = sj_sp_header(false, request, 4, reply);
+    memcpy(reply + size, "late", 4);
     for (size_t i = 0; i < size + 4; ++i) {
         assert_int_equal(one.line.answered, 0);
-        say(&one, answer + i, 1);
-        take_all(&one.line);
+        say(&one, reply + i, 1);
+        handle_all_events(&one.line);
     }
     wait_until(&one.line, &one.line.answered, 1);
-    assert_memory_equal(one.line.answer, "late", 4);
+    assert_memory_equal(one.line.reply, "late", 4);
     /* A second answer to the same question is skipped. */
-    say(&one, answer, size + 4);
+    say(&one, reply, size + 4);
     ask(&one.line, 1, "?", 1);
     /* The connection is reset in the middle of an answer. */
-    say(&one, answer, 5);
+    say(&one, reply, 5);
     const struct linger hard = {.l_onoff = 1};
     assert_int_equal(setsockopt(one.peer, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard)), 0);
     close(one.peer);
     one.peer = -1;
     wait_until(&one.line, &one.line.failed, 1);
     assert_int_equal(one.line.answered, 1);
-    (void)take_from_stranger(&one);
+    (void)receive_from_stranger(&one);
     close_stranger(&one);
 }
 
@@ -413,7 +412,7 @@ static void silence_is_not_waited_for(void **state)
     stranger one;
     open_stranger(&one, 300);
     accept_next(&one); /* This peer never greets. */
-    (void)take_from_stranger(&one);
+    (void)receive_from_stranger(&one);
     wait_until(&one.line, &one.line.failed, 1);
     assert_non_null(strstr(one.line.why, "does not answer"));
     close_stranger(&one);
@@ -421,7 +420,7 @@ static void silence_is_not_waited_for(void **state)
 
 /* --- under the uplink ------------------------------------------------------------------------- */
 
-static void answer_frame(nng_socket door, nng_msg *message)
+static void reply_frame(nng_socket listening, nng_msg *message)
 {
     uint8_t header[64];
     uint8_t frame[sizeof(header) + SJ_FRAME_PREFIX_BYTES];
@@ -431,7 +430,7 @@ static void answer_frame(nng_socket door, nng_msg *message)
     const sj_slice packed = {.data = header, .size = sojourn__ack__pack(&ack, header)};
     assert_int_equal(
         sj_frame_write(SJ_FRAME_ACK, packed, (sj_slice){0}, frame, sizeof(frame), &size), SJ_OK);
-    answer_with(door, message, frame, size);
+    send_with(listening, message, frame, size);
 }
 
 /* Delivers a whole spool. The collector goes away in the middle, and all frames that it did not
@@ -441,7 +440,7 @@ static void an_uplink_without_threads_delivers(void **state)
     (void)state;
     enum { BLOCKS = 40 };
     line one = {0};
-    nng_socket door;
+    nng_socket listening;
     char command[128];
     char spool_path[64];
     sj_spool *spool = NULL;
@@ -449,7 +448,7 @@ static void an_uplink_without_threads_delivers(void **state)
     frame_maker maker;
     sj_error error;
     sj_spool_counters counters;
-    make_url(&one, true, &door);
+    make_url(&one, true, &listening);
     snprintf(spool_path, sizeof(spool_path), "sp_test.%d.spool", (int)getpid());
     frame_maker_init(&maker, 3);
     const sj_spool_options spool_options = {.directory = spool_path, .reserve_bytes = 1};
@@ -464,7 +463,7 @@ static void an_uplink_without_threads_delivers(void **state)
                                        .resend_ms = PATIENCE_MS,
                                        .threadless = true};
     assert_int_equal(sj_uplink_start(spool, &options, &uplink, &error), SJ_OK);
-    assert_int_equal(nng_socket_set_ms(door, NNG_OPT_RECVTIMEO, 1), 0);
+    assert_int_equal(nng_socket_set_ms(listening, NNG_OPT_RECVTIMEO, 1), 0);
     const int64_t end_ms = now_ms() + PATIENCE_MS;
     bool was_away = false;
     while (sj_uplink_drain(uplink, 1) != SJ_OK) {
@@ -472,13 +471,13 @@ static void an_uplink_without_threads_delivers(void **state)
         sj_spool_get_counters(spool, &counters);
         if (!was_away && counters.acknowledged_frames >= BLOCKS / 2) {
             was_away = true;
-            nng_close(door);
-            assert_int_equal(nng_rep0_open_raw(&door), 0);
-            assert_int_equal(nng_listen(door, one.url, NULL, 0), 0);
-            assert_int_equal(nng_socket_set_ms(door, NNG_OPT_RECVTIMEO, 1), 0);
+            nng_close(listening);
+            assert_int_equal(nng_rep0_open_raw(&listening), 0);
+            assert_int_equal(nng_listen(listening, one.url, NULL, 0), 0);
+            assert_int_equal(nng_socket_set_ms(listening, NNG_OPT_RECVTIMEO, 1), 0);
         }
-        if (nng_recvmsg(door, &message, 0) == 0) {
-            answer_frame(door, message);
+        if (nng_recvmsg(listening, &message, 0) == 0) {
+            reply_frame(listening, message);
         }
         assert_true(now_ms() < end_ms);
     }
@@ -489,7 +488,7 @@ static void an_uplink_without_threads_delivers(void **state)
     sj_uplink_stop(uplink);
     assert_int_equal(sj_spool_remove(spool, &error), SJ_OK);
     frame_maker_deinit(&maker);
-    nng_close(door);
+    nng_close(listening);
     snprintf(command, sizeof(command), "rm -rf %s", spool_path);
     assert_int_equal(system(command), 0);
 }

@@ -15,11 +15,11 @@ static void feed(sj_sp_reader *reader, const void *bytes, size_t size)
 {
     const uint8_t *from = bytes;
     while (size != 0) {
-        size_t room_bytes;
-        uint8_t *room = sj_sp_reader_room(reader, &room_bytes);
-        const size_t part = size < room_bytes ? size : room_bytes;
+        size_t space_bytes;
+        uint8_t *space = sj_sp_reader_space(reader, &space_bytes);
+        const size_t part = size < space_bytes ? size : space_bytes;
         assert_int_not_equal(part, 0);
-        memcpy(room, from, part);
+        memcpy(space, from, part);
         sj_sp_reader_fed(reader, part);
         from += part;
         size -= part;
@@ -27,7 +27,7 @@ static void feed(sj_sp_reader *reader, const void *bytes, size_t size)
 }
 
 /* Writes an answer like a REP. Returns its length. */
-static size_t write_answer(bool is_ipc, uint32_t request, const char *body, uint8_t *output)
+static size_t write_reply(bool is_ipc, uint32_t request, const char *body, uint8_t *output)
 {
     const size_t size = sj_sp_header(is_ipc, request, strlen(body), output);
     memcpy(output + size, body, strlen(body));
@@ -41,8 +41,8 @@ static void answers_come_in_any_pieces(void **state)
         uint8_t bytes[256];
         memcpy(bytes, greeting, sizeof(greeting));
         size_t size = sizeof(greeting);
-        size += write_answer(is_ipc, 0x80000001, "first", bytes + size);
-        size += write_answer(is_ipc, 0xffffffff, "", bytes + size);
+        size += write_reply(is_ipc, 0x80000001, "first", bytes + size);
+        size += write_reply(is_ipc, 0xffffffff, "", bytes + size);
         for (size_t piece = 1; piece <= size; ++piece) {
             sj_sp_reader *reader = calloc(1, sizeof(*reader));
             sj_sp_message messages[2] = {{0}};

@@ -596,11 +596,11 @@ static void a_write_that_fails_leaves_whole_frames(void **state)
     struct rlimit old;
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &old);
-    for (rlim_t room = 64; room < 3 * 120; room += 7) { /* The ledger needs 64. */
+    for (rlim_t space = 64; space < 3 * 120; space += 7) { /* The ledger needs 64. */
         sj_spool_close(test->spool);
         clean(test);
         open_spool(test, 0);
-        const struct rlimit tight = {.rlim_cur = room, .rlim_max = old.rlim_max};
+        const struct rlimit tight = {.rlim_cur = space, .rlim_max = old.rlim_max};
         setrlimit(RLIMIT_FSIZE, &tight);
         uint32_t stored = 0;
         sj_status status;
@@ -609,7 +609,7 @@ static void a_write_that_fails_leaves_whole_frames(void **state)
         }
         setrlimit(RLIMIT_FSIZE, &old);
         assert_int_equal(status, SJ_EFULL);
-        assert_int_equal(stored, room / 120);
+        assert_int_equal(stored, space / 120);
         assert_int_equal(append(test, stored, 100), SJ_OK);
         reopen(test);
         for (uint32_t i = 0; i <= stored; ++i) {

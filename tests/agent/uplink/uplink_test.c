@@ -30,7 +30,7 @@ typedef struct collector {
     unsigned seen[SJ_FRAME_PING + 1]; /* Frames by type. */
 } collector;
 
-static void open_door(collector *one)
+static void open_listener(collector *one)
 {
     assert_int_equal(nng_rep0_open_raw(&one->socket), 0);
     assert_int_equal(nng_listen(one->socket, one->url, NULL, 0), 0);
@@ -49,7 +49,7 @@ static int set_up(void **state)
     frame_maker_init(&one->maker, 3);
     const sj_spool_options spool = {.directory = one->spool_path, .reserve_bytes = 1};
     assert_int_equal(sj_spool_open(&spool, &one->spool, &error), SJ_OK);
-    open_door(one);
+    open_listener(one);
     *state = one;
     return 0;
 }
@@ -110,7 +110,7 @@ static unsigned type_of(nng_msg *message)
 }
 
 /* Receives a question within `ms`. Returns NULL if none arrives. */
-static nng_msg *take_question(collector *one, int ms)
+static nng_msg *receive_question(collector *one, int ms)
 {
     nng_msg *message = NULL;
     assert_int_equal(nng_socket_set_ms(one->socket, NNG_OPT_RECVTIMEO, ms), 0);
@@ -126,13 +126,13 @@ static void hold_all(collector *one, unsigned wanted)
 {
     nng_msg *message;
     while (one->held_count < HELD_MAX &&
-           (message = take_question(one, one->held_count < wanted ? PATIENCE_MS : QUIET_MS)) !=
+           (message = receive_question(one, one->held_count < wanted ? PATIENCE_MS : QUIET_MS)) !=
                NULL) {
         one->held[one->held_count++] = message;
     }
 }
 
-static void answer(collector *one, nng_msg *message, Sojourn__Ack ack, uint8_t major)
+static void reply(collector *one, nng_msg *message, Sojourn__Ack ack, uint8_t major)
 {
     uint8_t header[256];
     uint8_t frame[sizeof(header) + SJ_FRAME_PREFIX_BYTES];
@@ -151,12 +151,12 @@ static void accept(collector *one, nng_msg *message, uint32_t window)
 {
     Sojourn__Ack ack = SOJOURN__ACK__INIT;
     ack.window = window;
-    answer(one, message, ack, SJ_FRAME_MAJOR);
+    reply(one, message, ack, SJ_FRAME_MAJOR);
 }
 
 static void expect_question(collector *one, unsigned type, nng_msg **message)
 {
-    *message = take_question(one, PATIENCE_MS);
+    *message = receive_question(one, PATIENCE_MS);
     assert_non_null(*message);
     assert_int_equal(type_of(*message), type);
 }
@@ -179,7 +179,7 @@ static void serve(collector *one)
     }
     one->held_count = 0;
     for (int rounds = 0; status == SJ_ETIMEDOUT && rounds < PATIENCE_MS / 50; ++rounds) {
-        nng_msg *message = take_question(one, 50);
+        nng_msg *message = receive_question(one, 50);
         if (message != NULL) {
             accept(one, message, 8);
         }
@@ -209,7 +209,7 @@ static void nothing_but_hello_is_sent_before_it_is_released(void **state)
     expect_question(one, SJ_FRAME_HELLO, &message);
     accept(one, message, 8);
     sj_uplink_wake(one->uplink);
-    assert_null(take_question(one, QUIET_MS));
+    assert_null(receive_question(one, QUIET_MS));
     sj_uplink_release(one->uplink);
     serve(one);
     assert_int_equal(one->seen[SJ_FRAME_SESSION], 1);
@@ -239,8 +239,8 @@ static void without_credit_one_frame_at_a_time_asks_for_it(void **state)
     introduce(one, 0);
     for (int i = 0; i < 3; ++i) {
         expect_question(one, SJ_FRAME_BLOCK, &message);
-        assert_null(take_question(one, 100));
-        answer(one, message, full, SJ_FRAME_MAJOR);
+        assert_null(receive_question(one, 100));
+        reply(one, message, full, SJ_FRAME_MAJOR);
     }
     sj_uplink_status status;
     sj_uplink_get_status(one->uplink, &status);
@@ -282,12 +282,12 @@ static void a_collector_that_knows_no_clock_frame_gets_everything_else(void **st
     sojourn__hello__free_unpacked(about, NULL);
     start_uplink(one, 8);
     expect_question(one, SJ_FRAME_HELLO, &message);
-    answer(one, message, timed, SJ_FRAME_MAJOR);
+    reply(one, message, timed, SJ_FRAME_MAJOR);
     while (one->seen[SJ_FRAME_DEVICE_CLOCK] == 0) {
-        message = take_question(one, PATIENCE_MS);
+        message = receive_question(one, PATIENCE_MS);
         assert_non_null(message);
-        answer(one, message, type_of(message) == SJ_FRAME_DEVICE_CLOCK ? unknown : timed,
-               SJ_FRAME_MAJOR);
+        reply(one, message, type_of(message) == SJ_FRAME_DEVICE_CLOCK ? unknown : timed,
+              SJ_FRAME_MAJOR);
     }
     serve(one);
     sj_uplink_status status;
@@ -303,7 +303,7 @@ static void a_collector_of_another_major_version_is_reported_and_nothing_is_lost
     append_frames(one, 5);
     start_uplink(one, 8);
     expect_question(one, SJ_FRAME_HELLO, &message);
-    answer(one, message, ack, SJ_FRAME_MAJOR + 1);
+    reply(one, message, ack, SJ_FRAME_MAJOR + 1);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_EPERM);
     sj_uplink_status status;
     sj_uplink_get_status(one->uplink, &status);
@@ -326,14 +326,14 @@ static void a_collector_too_old_for_a_block_gets_it_once_it_is_updated(void **st
     start_uplink(one, 8);
     introduce(one, 1);
     expect_question(one, SJ_FRAME_BLOCK, &message);
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_EPERM);
     sj_uplink_status status;
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.state, SJ_UPLINK_REFUSED);
     assert_non_null(strstr(status.message, "update the collector"));
     nng_close(one->socket); /* Another collector replaces it. */
-    open_door(one);
+    open_listener(one);
     expect_question(one, SJ_FRAME_HELLO, &message);
     accept(one, message, 8);
     expect_question(one, SJ_FRAME_BLOCK, &message);
@@ -362,14 +362,14 @@ static void a_refused_frame_that_cannot_be_noted_comes_again(void **state)
     start_uplink(one, 8);
     introduce(one, 1);
     expect_question(one, SJ_FRAME_BLOCK, &message);
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     expect_question(one, SJ_FRAME_BLOCK, &message);
     sj_uplink_status status;
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.rejected_frames, 0);
     assert_non_null(strstr(status.message, "no room to account"));
     assert_int_equal(remove(aside), 0);
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.rejected_frames, 1);
@@ -389,7 +389,7 @@ static void each_connection_begins_with_hello_and_goes_on_where_it_broke(void **
     }
     one->held_count = 0;
     nng_close(one->socket);
-    open_door(one);
+    open_listener(one);
     const unsigned hellos = one->seen[SJ_FRAME_HELLO];
     serve(one);
     assert_true(one->seen[SJ_FRAME_HELLO] > hellos);
@@ -433,13 +433,13 @@ static void what_the_collector_has_lost_is_announced_again(void **state)
     }
     sj_uplink_wake(one->uplink);
     expect_question(one, SJ_FRAME_BLOCK, &message);
-    answer(one, message, unknown, SJ_FRAME_MAJOR);
+    reply(one, message, unknown, SJ_FRAME_MAJOR);
     expect_and_accept(one, SJ_FRAME_SESSION);
     expect_and_accept(one, SJ_FRAME_MODULE);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
     expect_question(one, SJ_FRAME_BLOCK, &message); /* It refers to an unknown description. */
-    answer(one, message, unknown, SJ_FRAME_MAJOR);
+    reply(one, message, unknown, SJ_FRAME_MAJOR);
     expect_and_accept(one, SJ_FRAME_BLOCK);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
     sj_uplink_status status;
@@ -462,11 +462,11 @@ static void an_announcement_that_a_full_disk_refuses_is_sent_until_it_is_taken(v
                      SJ_OK);
     sj_uplink_wake(one->uplink);
     expect_question(one, SJ_FRAME_BLOCK, &message);
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     expect_and_accept(one, SJ_FRAME_SESSION);
     expect_question(one, SJ_FRAME_MODULE, &message);
     refused.status = SJ_EFULL;
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     /* The walk resumes where it was interrupted. */
     expect_question(one, SJ_FRAME_MODULE, &message);
     nng_msg_clear(message);
@@ -489,7 +489,7 @@ static void append_unknown_block(collector *one)
                      SJ_OK);
     sj_uplink_wake(one->uplink);
     expect_question(one, SJ_FRAME_BLOCK, &message);
-    answer(one, message, unknown, SJ_FRAME_MAJOR);
+    reply(one, message, unknown, SJ_FRAME_MAJOR);
 }
 
 static void an_announcement_that_a_collector_forbids_waits_for_another_one(void **state)
@@ -505,17 +505,17 @@ static void an_announcement_that_a_collector_forbids_waits_for_another_one(void 
     expect_question(one, SJ_FRAME_MODULE, &message);
     refused.status = SJ_EVERSION; /* The collector cannot read this frame and does without it. */
     refused.message = (char *)(uintptr_t) "too new";
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     expect_question(one, SJ_FRAME_THREAD, &message);
     refused.status = SJ_EPERM;
     refused.message = (char *)(uintptr_t) "the token was withdrawn";
-    answer(one, message, refused, SJ_FRAME_MAJOR);
+    reply(one, message, refused, SJ_FRAME_MAJOR);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_EPERM);
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.state, SJ_UPLINK_REFUSED);
     assert_string_equal(status.message, "the token was withdrawn");
     nng_close(one->socket); /* Another collector replaces it. */
-    open_door(one);
+    open_listener(one);
     expect_and_accept(one, SJ_FRAME_HELLO);
     expect_and_accept(one, SJ_FRAME_THREAD);
     expect_and_accept(one, SJ_FRAME_BLOCK);
@@ -570,10 +570,10 @@ static void a_collector_that_was_started_anew_gets_brief_announcements(void **st
         sj_uplink_wake(one->uplink);
         expect_question(one, SJ_FRAME_BLOCK, &message);
         ack.incarnation = incarnation;
-        answer(one, message, ack, SJ_FRAME_MAJOR);
+        reply(one, message, ack, SJ_FRAME_MAJOR);
         for (int i = 0; i < 2; ++i) { /* The second answer comes from the same collector. */
             expect_question(one, i == 0 ? SJ_FRAME_SESSION : SJ_FRAME_THREAD, &message);
-            answer(one, message, ack, SJ_FRAME_MAJOR);
+            reply(one, message, ack, SJ_FRAME_MAJOR);
         }
     }
     assert_int_equal(sj_spool_append(one->spool, frame_maker_block(&one->maker, 100, 0), &error),

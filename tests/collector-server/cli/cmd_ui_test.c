@@ -143,7 +143,7 @@ static void make_file(running_ui *ui)
     sqlite3_close(fixture_create(ui->path, 0));
 }
 
-static char last_answer[2048]; /* the beginning of it */
+static char last_reply[2048]; /* the beginning of it */
 
 /* Returns the status of the answer to a request. The request says "Connection: close". */
 static int ask(const running_ui *ui, const char *request)
@@ -156,12 +156,12 @@ static int ask(const running_ui *ui, const char *request)
     ssize_t got;
     int status = 0;
     send(fd, request, strlen(request), MSG_NOSIGNAL);
-    while (size < sizeof(last_answer) - 1 &&
-           (got = recv(fd, last_answer + size, sizeof(last_answer) - 1 - size, 0)) > 0) {
+    while (size < sizeof(last_reply) - 1 &&
+           (got = recv(fd, last_reply + size, sizeof(last_reply) - 1 - size, 0)) > 0) {
         size += (size_t)got;
     }
-    last_answer[size] = '\0';
-    assert_int_equal(sscanf(last_answer, "HTTP/1.1 %d", &status), 1);
+    last_reply[size] = '\0';
+    assert_int_equal(sscanf(last_reply, "HTTP/1.1 %d", &status), 1);
     close(fd);
     return status;
 }
@@ -255,7 +255,7 @@ static void only_who_has_the_token_reads_and_changes_the_file(void **state)
     assert_int_equal(health(&ui, ""), 401);
     assert_int_equal(health(&ui, header), 200);
     assert_int_equal(pin(&ui, "guess"), 401);
-    assert_non_null(strstr(last_answer, "sojourn ui")); /* names the right address */
+    assert_non_null(strstr(last_reply, "sojourn ui")); /* names the right address */
     assert_int_equal(pin(&ui, first), 202);
     end_ui(&ui);
     start_ui(&ui);

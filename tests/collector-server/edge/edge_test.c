@@ -19,18 +19,18 @@ typedef struct fixture {
     sj_edge_limits limits;
     char url[96];
     char path[80];
-    atomic_int taken;
+    atomic_int accepted_count;
     atomic_bool is_full; /* no message is accepted */
     atomic_bool is_mute; /* no message is answered; the last message is kept */
     atomic_bool binds;   /* every sender is a device */
-    atomic_int answer_bytes;
+    atomic_int reply_size;
     sj_edge_message last;
 } fixture;
 
 static fixture *test;
 
 /* Replies with the first four bytes of the request, or with as many zeroes as the test wants. */
-static sj_edge_verdict take(void *context, sj_edge_message *message)
+static sj_edge_verdict handle(void *context, sj_edge_message *message)
 {
     static const uint8_t zeroes[1 << 16];
     fixture *own = context;
@@ -42,23 +42,23 @@ static sj_edge_verdict take(void *context, sj_edge_message *message)
         sj_edge_bind(own->edge, message->connection, &sender) != SJ_OK) {
         return SJ_EDGE_HANG_UP;
     }
-    own->taken++;
+    own->accepted_count++;
     own->last = *message;
     own->last.memory = NULL;
     if (!own->is_mute) {
         const sj_slice echo = {.data = message->body.data, .size = 4};
-        const sj_slice answer = {.data = zeroes, .size = (size_t)own->answer_bytes};
-        sj_edge_reply(own->edge, message, own->answer_bytes != 0 ? answer : echo, false);
+        const sj_slice reply = {.data = zeroes, .size = (size_t)own->reply_size};
+        sj_edge_reply(own->edge, message, own->reply_size != 0 ? reply : echo, false);
     }
     free(message->memory);
-    return SJ_EDGE_TAKEN;
+    return SJ_EDGE_ACCEPTED;
 }
 
 static void start(void)
 {
     const char *const urls[] = {test->url};
     const sj_edge_options options = {
-        .urls = urls, .url_count = 1, .limits = &test->limits, .take = take, .context = test};
+        .urls = urls, .url_count = 1, .limits = &test->limits, .handle = handle, .context = test};
     sj_error error = {0};
     if (sj_edge_start(&options, &test->edge, &error) != SJ_OK) {
         fail_msg("%s", error.text);
@@ -135,10 +135,10 @@ static bool is_hung_up(int peer)
  * fails. */
 static bool is_served(int peer, uint32_t what)
 {
-    uint8_t answer[8 + 1 + 8 + 4 + 4];
+    uint8_t reply[8 + 1 + 8 + 4 + 4];
     say(peer, greeting, sizeof(greeting));
     ask(peer, what);
-    return read_bytes(peer, answer, sizeof(answer)) && memcmp(answer + 21, &what, 4) == 0;
+    return read_bytes(peer, reply, sizeof(reply)) && memcmp(reply + 21, &what, 4) == 0;
 }
 
 static sj_edge_counters wait_for(bool (*holds)(const sj_edge_counters *))
@@ -231,9 +231,9 @@ static void a_device_is_no_stranger_and_stays(void **state)
         silent[i] = connect_peer();
     }
     (void)wait_for(has_displaced);
-    uint8_t answer[17];
+    uint8_t reply[17];
     ask(device, 6);
-    assert_true(read_bytes(device, answer, sizeof(answer)));
+    assert_true(read_bytes(device, reply, sizeof(reply)));
     for (int i = 0; i < 60; i++) {
         close(silent[i]);
     }
@@ -252,8 +252,8 @@ static void a_device_has_so_many_connections(void **state)
         peers[i] = connect_peer();
         say(peers[i], greeting, sizeof(greeting));
         ask(peers[i], 1);
-        uint8_t answer[25];
-        assert_int_equal(read_bytes(peers[i], answer, sizeof(answer)), i < 2);
+        uint8_t reply[25];
+        assert_int_equal(read_bytes(peers[i], reply, sizeof(reply)), i < 2);
     }
     close(peers[0]);
     for (int tries = 0;; tries++) { /* until its slot is free again */
@@ -305,7 +305,7 @@ static void answers_that_pile_up_end_the_connection(void **state)
     (void)state;
     test->limits.reply_bytes = 256 << 10;
     test->binds = true;
-    test->answer_bytes = 1 << 16;
+    test->reply_size = 1 << 16;
     start();
     const int peer = connect_peer();
     say(peer, greeting, sizeof(greeting));
@@ -323,7 +323,7 @@ static void who_finds_the_taker_full_is_served_later(void **state)
     (void)state;
     enum { PEERS = 50 };
     int peers[PEERS];
-    uint8_t answer[25];
+    uint8_t reply[25];
     start();
     test->is_full = true;
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -332,27 +332,27 @@ static void who_finds_the_taker_full_is_served_later(void **state)
         ask(peers[i], i);
     }
     const int beside = connect_peer();
-    assert_true(read_bytes(beside, answer, 8)); /* the edge itself still works */
-    assert_int_equal(test->taken, 0);
+    assert_true(read_bytes(beside, reply, 8)); /* the edge itself still works */
+    assert_int_equal(test->accepted_count, 0);
     test->is_full = false;
-    sj_edge_go_on(test->edge);
+    sj_edge_resume(test->edge);
     for (uint32_t i = 0; i < PEERS; i++) {
-        assert_true(read_bytes(peers[i], answer, sizeof(answer)));
-        assert_memory_equal(answer + 21, &i, sizeof(i));
+        assert_true(read_bytes(peers[i], reply, sizeof(reply)));
+        assert_memory_equal(reply + 21, &i, sizeof(i));
         close(peers[i]);
     }
-    assert_int_equal(test->taken, PEERS);
+    assert_int_equal(test->accepted_count, PEERS);
     close(beside);
     (void)wait_for(is_empty);
 }
 
 /* Waits until the edge has delivered `count` messages. */
-static void wait_for_taken(int count)
+static void wait_for_accepted(int count)
 {
-    for (int i = 0; i < PATIENCE_MS && test->taken < count; i++) {
+    for (int i = 0; i < PATIENCE_MS && test->accepted_count < count; i++) {
         usleep(1000);
     }
-    assert_int_equal(test->taken, count);
+    assert_int_equal(test->accepted_count, count);
 }
 
 /* Sends half of a message of `size` bytes, or the rest of it. */
@@ -384,16 +384,16 @@ static void so_many_messages_wait_for_answers(void **state)
     /* a stranger may have one message pending, a device PENDING */
     for (int binds = 0; binds < 2; binds++) {
         const int peer = connect_peer();
-        const int before = test->taken;
+        const int before = test->accepted_count;
         const int most = binds != 0 ? PENDING : 1;
         test->binds = binds != 0;
         say(peer, greeting, sizeof(greeting));
         say(peer, questions, sizeof(questions));
-        wait_for_taken(before + most);
+        wait_for_accepted(before + most);
         const int other = connect_peer(); /* this one comes after all of them */
         say(other, greeting, sizeof(greeting));
         ask(other, 1);
-        wait_for_taken(before + most + 1);
+        wait_for_accepted(before + most + 1);
         close(peer);
         close(other);
     }
@@ -403,17 +403,17 @@ static void so_many_messages_wait_for_answers(void **state)
 static void a_strangers_long_message_is_dropped_and_answered(void **state)
 {
     (void)state;
-    uint8_t answer[17];
+    uint8_t reply[17];
     test->limits.stranger_message_bytes = 4096;
     test->limits.stranger_bytes = 100000;
     start();
     const int peer = connect_peer();
     say(peer, greeting, sizeof(greeting));
-    assert_true(read_bytes(peer, answer, 8));
-    test->answer_bytes = 4;
+    assert_true(read_bytes(peer, reply, 8));
+    test->reply_size = 4;
     say_half(peer, 8192, false);
     say_half(peer, 8192, true);
-    assert_true(read_bytes(peer, answer, sizeof(answer)));
+    assert_true(read_bytes(peer, reply, sizeof(reply)));
     assert_true(test->last.is_cut);
     assert_int_equal(test->last.body.size, 0);
     for (int i = 0; i < 12; i++) { /* more than a stranger may send in total */
@@ -446,7 +446,7 @@ static void what_is_being_read_is_bounded(void **state)
     (void)state;
     enum { PEERS = 6, MESSAGE = 60000 };
     int peers[PEERS];
-    uint8_t answer[17];
+    uint8_t reply[17];
     test->limits.reading_bytes = 100000;
     test->limits.stranger_reading_bytes = 40000;
     test->binds = true;
@@ -455,14 +455,14 @@ static void what_is_being_read_is_bounded(void **state)
         peers[i] = connect_peer();
         assert_true(is_served(peers[i], 1));
     }
-    test->answer_bytes = 4;
+    test->reply_size = 4;
     for (int rest = 0; rest < 2; rest++) {
         for (int i = 0; i < PEERS; i++) {
             say_half(peers[i], MESSAGE, rest != 0);
         }
     }
     for (int i = 0; i < PEERS; i++) {
-        assert_true(read_bytes(peers[i], answer, sizeof(answer)));
+        assert_true(read_bytes(peers[i], reply, sizeof(reply)));
         close(peers[i]);
     }
     (void)wait_for(is_empty);
@@ -482,7 +482,7 @@ static void newcomers_wait_for_a_place(void **state)
     (void)state;
     enum { PLACES = 4 };
     int peers[PLACES];
-    uint8_t answer[17];
+    uint8_t reply[17];
     test->limits.connections = PLACES;
     test->limits.grace_ms = 1;
     test->binds = true;
@@ -494,7 +494,7 @@ static void newcomers_wait_for_a_place(void **state)
     const int newcomer = connect_peer();
     for (uint32_t i = 0; i < PLACES; i++) {
         ask(peers[i], 2);
-        assert_true(read_bytes(peers[i], answer, sizeof(answer)));
+        assert_true(read_bytes(peers[i], reply, sizeof(reply)));
     }
     close(peers[0]);
     assert_true(is_served(newcomer, 3));
@@ -518,10 +518,10 @@ static void an_answer_to_one_that_is_gone_is_dropped(void **state)
     const int peer = connect_peer();
     say(peer, greeting, sizeof(greeting));
     ask(peer, 9);
-    for (int i = 0; i < PATIENCE_MS && test->taken == 0; i++) {
+    for (int i = 0; i < PATIENCE_MS && test->accepted_count == 0; i++) {
         usleep(1000);
     }
-    assert_int_equal(test->taken, 1);
+    assert_int_equal(test->accepted_count, 1);
     close(peer);
     (void)wait_for(is_empty);
     sj_edge_reply(test->edge, &test->last, (sj_slice){0}, false);
@@ -562,13 +562,13 @@ static void an_address_that_is_taken_is_refused(void **state)
     sj_error error = {0};
     const char *const urls[] = {test->url};
     start();
-    const sj_edge_options same = {.urls = urls, .url_count = 1, .take = take, .context = test};
+    const sj_edge_options same = {.urls = urls, .url_count = 1, .handle = handle, .context = test};
     assert_int_equal(sj_edge_start(&same, &other, &error), SJ_EEXIST);
     const char *const wrong[] = {"udp://127.0.0.1:1"};
-    const sj_edge_options unknown = {.urls = wrong, .url_count = 1, .take = take};
+    const sj_edge_options unknown = {.urls = wrong, .url_count = 1, .handle = handle};
     assert_int_equal(sj_edge_start(&unknown, &other, &error), SJ_EINVAL);
     const char *const tls[] = {"tls+tcp://127.0.0.1:0"};
-    const sj_edge_options bare = {.urls = tls, .url_count = 1, .take = take};
+    const sj_edge_options bare = {.urls = tls, .url_count = 1, .handle = handle};
     assert_int_equal(sj_edge_start(&bare, &other, &error), SJ_EINVAL);
     assert_non_null(strstr(error.text, "certificate"));
     const int peer = connect_peer();

@@ -29,12 +29,12 @@ typedef struct fixture {
 
 static fixture *test;
 
-static sj_edge_verdict take(void *context, sj_edge_message *message)
+static sj_edge_verdict handle(void *context, sj_edge_message *message)
 {
     fixture *own = context;
     sj_edge_reply(own->edge, message, message->body, false);
     free(message->memory);
-    return SJ_EDGE_TAKEN;
+    return SJ_EDGE_ACCEPTED;
 }
 
 /* Listens at a free port. Returns false if this machine has no such addresses. */
@@ -53,7 +53,7 @@ static bool start(const char *scheme, int family)
                                          .certificate = certificate,
                                          .key = key,
                                          .limits = &test->limits,
-                                         .take = take,
+                                         .handle = handle,
                                          .context = test};
         const sj_status status = sj_edge_start(&options, &test->edge, &error);
         if (status == SJ_OK) {
@@ -180,15 +180,15 @@ static bool tls_say(const tls_peer *peer, const void *bytes, size_t size)
 
 static bool tls_ask(const tls_peer *peer)
 {
-    uint8_t answer[sizeof(question)];
-    return tls_say(peer, question, sizeof(question)) && tls_read(peer, answer, sizeof(answer)) &&
-           memcmp(answer, question, sizeof(question)) == 0;
+    uint8_t reply[sizeof(question)];
+    return tls_say(peer, question, sizeof(question)) && tls_read(peer, reply, sizeof(reply)) &&
+           memcmp(reply, question, sizeof(question)) == 0;
 }
 
 static bool tls_greet(const tls_peer *peer)
 {
-    uint8_t answer[sizeof(greeting)];
-    return tls_say(peer, greeting, sizeof(greeting)) && tls_read(peer, answer, sizeof(answer));
+    uint8_t reply[sizeof(greeting)];
+    return tls_say(peer, greeting, sizeof(greeting)) && tls_read(peer, reply, sizeof(reply));
 }
 
 static void check_somebody_is_served(const char *versions)
@@ -336,10 +336,10 @@ static void it_stops_with_tls_under_way(void **state)
 
 static bool is_served(int peer)
 {
-    uint8_t answer[sizeof(greeting) + sizeof(question)];
+    uint8_t reply[sizeof(greeting) + sizeof(question)];
     (void)!send(peer, greeting, sizeof(greeting), MSG_NOSIGNAL);
     (void)!send(peer, question, sizeof(question), MSG_NOSIGNAL);
-    return recv(peer, answer, sizeof(answer), MSG_WAITALL) == (ssize_t)sizeof(answer);
+    return recv(peer, reply, sizeof(reply), MSG_WAITALL) == (ssize_t)sizeof(reply);
 }
 
 /* Many peers from one /64 have its share, and do not keep other peers out. */
@@ -386,14 +386,14 @@ static void a_silent_crowd_displaces_itself(void **state)
     (void)state;
     enum { CROWD = 200 };
     int crowd[CROWD];
-    uint8_t answer[sizeof(question)];
+    uint8_t reply[sizeof(question)];
     test->limits.strangers = 40;
     test->limits.strangers_per_address = 20;
     test->limits.grace_ms = 1;
     assert_true(start("tcp", AF_INET));
     const int good = connect_peer();
     (void)!send(good, greeting, sizeof(greeting), MSG_NOSIGNAL);
-    assert_int_equal(recv(good, answer, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
+    assert_int_equal(recv(good, reply, sizeof(greeting), MSG_WAITALL), sizeof(greeting));
     for (int i = 0; i < CROWD; i++) {
         crowd[i] = connect_peer();
     }
@@ -401,7 +401,7 @@ static void a_silent_crowd_displaces_itself(void **state)
     assert_true(is_hung_up(crowd[0]));
     assert_true(is_hung_up(crowd[40]));
     (void)!send(good, question, sizeof(question), MSG_NOSIGNAL);
-    assert_int_equal(recv(good, answer, sizeof(answer), MSG_WAITALL), sizeof(answer));
+    assert_int_equal(recv(good, reply, sizeof(reply), MSG_WAITALL), sizeof(reply));
     for (int i = 0; i < CROWD; i++) {
         close(crowd[i]);
     }

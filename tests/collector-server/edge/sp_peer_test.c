@@ -32,7 +32,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    sj_sp_peer_drop(&test->peer, &test->account);
+    sj_sp_peer_discard(&test->peer, &test->account);
     const size_t left = test->account.used;
     free(*state);
     return left != 0;
@@ -73,7 +73,7 @@ static sj_sp_result feed_all(const sj_sp_limits *by)
 static void check_message(size_t body_bytes, uint8_t fill)
 {
     sj_sp_whole whole;
-    assert_int_equal(sj_sp_peer_take(&test->peer, &whole), SJ_OK);
+    assert_int_equal(sj_sp_peer_pop(&test->peer, &whole), SJ_OK);
     assert_int_equal(whole.body.size, body_bytes);
     for (size_t i = 0; i < body_bytes; i++) {
         assert_int_equal(whole.body.data[i], fill);
@@ -129,7 +129,7 @@ static void memory_grows_with_bytes_that_came_not_with_those_announced(void **st
     sj_slice bytes = {.data = test->bytes, .size = 100};
     assert_int_equal(feed(&limits, &bytes), SJ_SP_MORE);
     assert_true(test->account.used <= 16 << 10);
-    assert_int_equal(test->account.used, test->peer.room);
+    assert_int_equal(test->account.used, test->peer.capacity);
 }
 
 static void a_long_message_may_be_read_into_its_place(void **state)
@@ -143,10 +143,10 @@ static void a_long_message_may_be_read_into_its_place(void **state)
     sj_slice bytes = {.data = test->bytes, .size = 16};
     assert_int_equal(feed(&limits, &bytes), SJ_SP_MORE);
     while (left > 0 && result == SJ_SP_MORE) {
-        size_t room = 0;
-        uint8_t *place = sj_sp_peer_place(&test->peer, &test->account, false, &room, &result);
+        size_t capacity = 0;
+        uint8_t *place = sj_sp_peer_place(&test->peer, &test->account, false, &capacity, &result);
         assert_int_equal(result, SJ_SP_MORE);
-        const size_t part = place == NULL ? left : room < left ? room : left;
+        const size_t part = place == NULL ? left : capacity < left ? capacity : left;
         if (place == NULL) { /* the last part of it */
             bytes = (sj_slice){.data = from, .size = part};
             result = feed(&limits, &bytes);
@@ -169,7 +169,7 @@ static void what_is_too_long_for_a_stranger_is_dropped_but_for_its_way_back(void
     add_message(false, 50000, 7);
     assert_int_equal(feed_all(&strict), SJ_SP_MESSAGE);
     assert_true(test->account.used <= SJ_SP_CUT_BYTES);
-    assert_int_equal(sj_sp_peer_take(&test->peer, &whole), SJ_OK);
+    assert_int_equal(sj_sp_peer_pop(&test->peer, &whole), SJ_OK);
     assert_true(whole.is_cut);
     assert_int_equal(whole.body.size, 0);
     assert_int_equal(whole.way_back_bytes, 4);
@@ -188,7 +188,7 @@ static void an_account_that_is_used_up_stops_all_but_one(void **state)
     add(greeting, sizeof(greeting));
     add_message(false, 200000, 2);
     sj_slice bytes = {.data = test->bytes, .size = test->size};
-    assert_int_equal(feed(&limits, &bytes), SJ_SP_NO_ROOM);
+    assert_int_equal(feed(&limits, &bytes), SJ_SP_NO_SPACE);
     assert_true(test->account.used <= test->account.limit);
     assert_true(bytes.size > 0);
     assert_int_equal(sj_sp_peer_feed(&test->peer, &limits, &test->account, true, &bytes),
@@ -225,7 +225,7 @@ static void a_way_back_without_end_is_none(void **state)
     rest[36] = 0x80; /* the tenth word: one more than allowed */
     add(rest, sizeof(rest));
     assert_int_equal(feed_all(&limits), SJ_SP_MESSAGE);
-    assert_int_equal(sj_sp_peer_take(&test->peer, &whole), SJ_ECORRUPT);
+    assert_int_equal(sj_sp_peer_pop(&test->peer, &whole), SJ_ECORRUPT);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -82,13 +82,13 @@ static void restarts_prove_nothing(void **state)
     sj_device_instances_free(all);
 }
 
-static bool take(sj_parked_polls *polls, int64_t device, int64_t instance, uint64_t *deadline)
+static bool pop(sj_parked_polls *polls, int64_t device, int64_t instance, uint64_t *deadline)
 {
     sj_parked_poll older;
     const sj_parked_poll poll = {.device_id = device, .instance = instance};
-    const bool is_taken = sj_parked_polls_take_older(polls, &poll, &older);
-    *deadline = is_taken ? older.deadline_ms : 0;
-    return is_taken;
+    const bool is_popped = sj_parked_polls_pop_older(polls, &poll, &older);
+    *deadline = is_popped ? older.deadline_ms : 0;
+    return is_popped;
 }
 
 static void a_poll_replaces_that_of_its_own_process(void **state)
@@ -100,15 +100,15 @@ static void a_poll_replaces_that_of_its_own_process(void **state)
         for (int64_t device = 1; device < 3; device++) {
             const sj_parked_poll poll = {
                 .device_id = device, .instance = i, .deadline_ms = (uint64_t)(100 - i)};
-            assert_false(take(&polls, device, i, &deadline));
+            assert_false(pop(&polls, device, i, &deadline));
             assert_true(sj_parked_polls_add(&polls, &poll));
         }
     }
-    assert_true(take(&polls, 1, 3, &deadline)); /* the same process */
+    assert_true(pop(&polls, 1, 3, &deadline)); /* the same process */
     assert_int_equal(deadline, 97);
-    assert_false(take(&polls, 1, 3, &deadline));
+    assert_false(pop(&polls, 1, 3, &deadline));
     /* one too many: the poll that ends first makes way */
-    assert_true(take(&polls, 2, 99, &deadline));
+    assert_true(pop(&polls, 2, 99, &deadline));
     assert_int_equal(deadline, 100 - SJ_PARKED_OF_A_DEVICE_MAX + 1);
     assert_int_equal(polls.count, 2 * SJ_PARKED_OF_A_DEVICE_MAX - 2);
     sj_parked_polls_deinit(&polls);

@@ -390,13 +390,13 @@ static void only_the_device_that_was_sent_a_file_may_fetch_it(void **state)
     (void)state;
     sj_error error = {0};
     sj_fleet_command command;
-    const sj_fleet_order order = {.device_id = 1,
-                                  .kind = "write",
-                                  .arguments = "{\"file\": 7}",
-                                  .requested_by = "collector",
-                                  .timeout_ms = 1000};
+    const sj_fleet_new_command order = {.device_id = 1,
+                                        .kind = "write",
+                                        .arguments = "{\"file\": 7}",
+                                        .requested_by = "collector",
+                                        .timeout_ms = 1000};
     int64_t command_id = 0;
-    assert_int_equal(sj_fleet_order_add(fleet, &order, &command_id, &error), SJ_OK);
+    assert_int_equal(sj_fleet_command_add(fleet, &order, &command_id, &error), SJ_OK);
     assert_int_equal(sj_fleet_may_fetch(fleet, 1, 7, &error), SJ_EPERM);
     assert_int_equal(next(1, 0, &command), SJ_OK);
     assert_int_equal(sj_fleet_may_fetch(fleet, 1, 7, &error), SJ_OK);

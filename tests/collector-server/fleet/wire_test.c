@@ -15,7 +15,7 @@
 enum {
     PATIENCE_S = 120,
     HEAD_BYTES = 1 + 8 + 4, /* bytes before a message of SP over ipc */
-    ANSWER_BYTES = 64 << 10,
+    REPLY_BYTES = 64 << 10,
     FRAMES = 8, /* frames of a kept session */
     GUESSES_MAX = 20000,
     HUNG_UP = -1
@@ -59,21 +59,21 @@ static void come(void)
     static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
     const struct timeval patience = {.tv_sec = PATIENCE_S};
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    uint8_t answer[8];
+    uint8_t reply[8];
     leave();
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", test->socket_path);
     test->peer = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(connect(test->peer, (struct sockaddr *)&address, sizeof(address)), 0);
     setsockopt(test->peer, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     (void)!send(test->peer, greeting, sizeof(greeting), MSG_NOSIGNAL);
-    assert_true(read_bytes(answer, sizeof(answer)));
+    assert_true(read_bytes(reply, sizeof(reply)));
 }
 
 /* Sends a frame and reads the answer's frame. Returns false if the collector has closed the
  * connection. */
-static bool ask_for(sj_slice frame, sj_frame_view *answer)
+static bool ask_for(sj_slice frame, sj_frame_view *reply)
 {
-    static uint8_t bytes[ANSWER_BYTES];
+    static uint8_t bytes[REPLY_BYTES];
     uint8_t head[HEAD_BYTES] = {1};
     for (int i = 0; i < 8; i++) {
         head[1 + i] = (uint8_t)((uint64_t)(frame.size + 4) >> (56 - 8 * i));
@@ -86,20 +86,20 @@ static bool ask_for(sj_slice frame, sj_frame_view *answer)
     }
     const size_t size = ((size_t)head[7] << 8 | head[8]) - 4;
     assert_true(size <= sizeof(bytes) && read_bytes(bytes, size));
-    assert_int_equal(sj_frame_read((sj_slice){.data = bytes, .size = size}, answer), SJ_OK);
+    assert_int_equal(sj_frame_read((sj_slice){.data = bytes, .size = size}, reply), SJ_OK);
     return true;
 }
 
 /* Returns the status of the ACK, or HUNG_UP. */
 static int ask(sj_slice frame, bool *duplicate)
 {
-    sj_frame_view answer;
+    sj_frame_view reply;
     *duplicate = false;
-    if (!ask_for(frame, &answer)) {
+    if (!ask_for(frame, &reply)) {
         return HUNG_UP;
     }
-    assert_int_equal(answer.type, SJ_FRAME_ACK);
-    Sojourn__Ack *ack = sojourn__ack__unpack(NULL, answer.header.size, answer.header.data);
+    assert_int_equal(reply.type, SJ_FRAME_ACK);
+    Sojourn__Ack *ack = sojourn__ack__unpack(NULL, reply.header.size, reply.header.data);
     assert_non_null(ack);
     const int status = (int)ack->status;
     *duplicate = ack->duplicate;
@@ -207,14 +207,13 @@ static void enrol(device *from, uint8_t tag)
 {
     char invitation[SJ_SECRET_TEXT_BYTES];
     sj_error error = {0};
-    sj_frame_view answer;
+    sj_frame_view reply;
     frame_maker_init(&from->maker, tag);
     assert_int_equal(sj_fleet_invite(test->fleet, 1, 0, invitation, &error), SJ_OK);
     come();
-    assert_true(ask_for(hello_as(from, SJ_FRAME_ENROL, invitation), &answer));
-    assert_int_equal(answer.type, SJ_FRAME_ENROLLED);
-    Sojourn__Enrolled *told =
-        sojourn__enrolled__unpack(NULL, answer.header.size, answer.header.data);
+    assert_true(ask_for(hello_as(from, SJ_FRAME_ENROL, invitation), &reply));
+    assert_int_equal(reply.type, SJ_FRAME_ENROLLED);
+    Sojourn__Enrolled *told = sojourn__enrolled__unpack(NULL, reply.header.size, reply.header.data);
     assert_non_null(told);
     assert_int_equal(told->status, SJ_OK);
     snprintf(from->token, sizeof(from->token), "%s", told->token);
@@ -451,7 +450,7 @@ static void an_id_with_anothers_token_opens_nothing(void **state)
 }
 
 /* Queues a command for the first device. */
-static uint64_t order_one(void)
+static uint64_t command_one(void)
 {
     int64_t command = 0;
     int64_t owner = 0;
@@ -460,12 +459,12 @@ static uint64_t order_one(void)
     name_device(&test->owner, id);
     const ProtobufCBinaryData uuid = {.data = id, .len = 16};
     assert_int_equal(sj_fleet_check(test->fleet, &uuid, test->owner.token, &owner, &error), SJ_OK);
-    const sj_fleet_order order = {.device_id = owner,
-                                  .kind = "list",
-                                  .arguments = "{}",
-                                  .requested_by = "a test",
-                                  .timeout_ms = 600000};
-    assert_int_equal(sj_fleet_order_add(test->fleet, &order, &command, &error), SJ_OK);
+    const sj_fleet_new_command order = {.device_id = owner,
+                                        .kind = "list",
+                                        .arguments = "{}",
+                                        .requested_by = "a test",
+                                        .timeout_ms = 600000};
+    assert_int_equal(sj_fleet_command_add(test->fleet, &order, &command, &error), SJ_OK);
     return (uint64_t)command;
 }
 
@@ -473,12 +472,12 @@ static void a_result_is_of_the_commands_own_device_only(void **state)
 {
     (void)state;
     bool duplicate;
-    sj_frame_view answer;
-    const uint64_t command = order_one();
+    sj_frame_view reply;
+    const uint64_t command = command_one();
     static const char states[] = "SELECT state IN ('done', 'failed') FROM commands";
     come_as(&test->owner);
-    assert_true(ask_for(poll_as(&test->owner, test->owner.token), &answer));
-    assert_int_equal(answer.type, SJ_FRAME_COMMAND);
+    assert_true(ask_for(poll_as(&test->owner, test->owner.token), &reply));
+    assert_int_equal(reply.type, SJ_FRAME_COMMAND);
     come_as(&test->other);
     (void)ask(result_as(&test->other, test->other.token, command), &duplicate);
     lab_file_expect(&test->lab, states, "0|\n");
@@ -492,12 +491,12 @@ enum { FIRST = 11, SECOND = 22, OLD = 0, NOTHING = 0 };
 /* Polls as one process of the device's daemon. Returns the command, or NOTHING. */
 static uint64_t poll_process(uint64_t instance, uint64_t last_command)
 {
-    sj_frame_view answer;
+    sj_frame_view reply;
     uint64_t number = NOTHING;
-    assert_true(ask_for(poll_of(&test->owner, test->owner.token, instance, last_command), &answer));
-    if (answer.type == SJ_FRAME_COMMAND) {
+    assert_true(ask_for(poll_of(&test->owner, test->owner.token, instance, last_command), &reply));
+    if (reply.type == SJ_FRAME_COMMAND) {
         Sojourn__Command *command =
-            sojourn__command__unpack(NULL, answer.header.size, answer.header.data);
+            sojourn__command__unpack(NULL, reply.header.size, reply.header.data);
         assert_non_null(command);
         assert_int_equal(command->claim, instance != OLD);
         number = command->command;
@@ -516,7 +515,7 @@ static void claim(uint64_t instance, uint64_t command, sj_status wanted)
 static void a_command_is_claimed_by_one_process_only(void **state)
 {
     (void)state;
-    const uint64_t command = order_one();
+    const uint64_t command = command_one();
     come_as(&test->owner);
     claim(FIRST, command, SJ_ENOTFOUND); /* it was given to no process yet */
     assert_int_equal(poll_process(FIRST, 0), command);
@@ -529,7 +528,7 @@ static void a_command_is_claimed_by_one_process_only(void **state)
     assert_int_equal(poll_process(SECOND, 0), command);
     assert_int_equal(poll_process(OLD, 0), NOTHING);
     /* The other process runs the next command meanwhile, and cannot end a command of this one. */
-    const uint64_t next = order_one();
+    const uint64_t next = command_one();
     assert_int_equal(poll_process(FIRST, 0), next);
     claim(FIRST, next, SJ_OK);
     expect(result_as(&test->owner, test->owner.token, next), SJ_OK);
@@ -548,7 +547,7 @@ static void a_command_is_claimed_by_one_process_only(void **state)
 static void an_older_daemon_has_a_command_with_the_answer(void **state)
 {
     (void)state;
-    const uint64_t command = order_one();
+    const uint64_t command = command_one();
     come_as(&test->owner);
     assert_int_equal(poll_process(OLD, 0), command);
     assert_int_equal(poll_process(OLD, 0), command);
@@ -564,7 +563,7 @@ static void two_processes_that_poll_by_turns_are_a_copy(void **state)
 {
     (void)state;
     static const char copies[] = "SELECT device_id FROM copied_devices";
-    const uint64_t command = order_one();
+    const uint64_t command = command_one();
     come_as(&test->owner);
     /* After a restart, the claim of the former process is void. One late poll of it proves
      * nothing. */
@@ -612,16 +611,15 @@ static void guessing_gets_slow_and_keeps_nobody_out(void **state)
 
 static int try_to_enrol(const char *invitation)
 {
-    sj_frame_view answer;
-    assert_true(ask_for(hello_as(&test->owner, SJ_FRAME_ENROL, invitation), &answer));
-    if (answer.type == SJ_FRAME_ACK) {
-        Sojourn__Ack *ack = sojourn__ack__unpack(NULL, answer.header.size, answer.header.data);
+    sj_frame_view reply;
+    assert_true(ask_for(hello_as(&test->owner, SJ_FRAME_ENROL, invitation), &reply));
+    if (reply.type == SJ_FRAME_ACK) {
+        Sojourn__Ack *ack = sojourn__ack__unpack(NULL, reply.header.size, reply.header.data);
         const int status = ack != NULL ? (int)ack->status : HUNG_UP;
         sojourn__ack__free_unpacked(ack, NULL);
         return status;
     }
-    Sojourn__Enrolled *told =
-        sojourn__enrolled__unpack(NULL, answer.header.size, answer.header.data);
+    Sojourn__Enrolled *told = sojourn__enrolled__unpack(NULL, reply.header.size, reply.header.data);
     const int status = told != NULL ? (int)told->status : HUNG_UP;
     sojourn__enrolled__free_unpacked(told, NULL);
     return status;
@@ -631,15 +629,15 @@ static int try_to_enrol(const char *invitation)
 static void invitations_are_guessed_no_faster_than_allowed(void **state)
 {
     (void)state;
-    unsigned looked_at = 0;
+    unsigned examined = 0;
     int status = SJ_EPERM;
     for (unsigned i = 0; i < GUESSES_MAX && status == SJ_EPERM; i++) {
         come();
         status = try_to_enrol("0123456789abcdef");
-        looked_at += status == SJ_EPERM;
+        examined += status == SJ_EPERM;
     }
     assert_int_equal(status, SJ_EAGAIN);
-    assert_true(looked_at >= SJ_ENROLMENTS_AT_ONCE / 2);
+    assert_true(examined >= SJ_ENROLMENTS_AT_ONCE / 2);
     come_as(&test->owner);
     expect(frame_maker_session(&test->owner.maker), SJ_OK);
     lab_file_expect(&test->lab, "SELECT count(*) FROM devices", "2|\n");

@@ -4,7 +4,7 @@
 #include "tests/collector-server/http/client.h"
 #include "tests/collector-server/http/fixture.h"
 
-#include "collector-server/http/answer_pool.h"
+#include "collector-server/http/request_pool.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -190,9 +190,9 @@ static void sixty_requests_at_once_are_all_answered(void **state)
         asked[i] = ask(i % 3 != 0 ? "/api/v1/sessions/1/timeline" : "/api/v1/sessions/1/call-tree");
     }
     for (int i = 0; i < CROWD; i++) {
-        char answer[16] = "";
-        assert_true(recv(asked[i], answer, sizeof(answer) - 1, MSG_WAITALL) > 0);
-        assert_memory_equal(answer, "HTTP/1.1 200", 12);
+        char reply[16] = "";
+        assert_true(recv(asked[i], reply, sizeof(reply) - 1, MSG_WAITALL) > 0);
+        assert_memory_equal(reply, "HTTP/1.1 200", 12);
         close(asked[i]);
     }
 }
@@ -235,7 +235,7 @@ static void a_device_that_lies_of_itself_spoils_no_metric(void **state)
 static void small_answers_pass_slow_ones_which_end_with_their_clients(void **state)
 {
     (void)state;
-    enum { SLOW = SJ_ANSWER_THREADS + 2 };
+    enum { SLOW = SJ_REQUEST_THREADS + 2 };
     int asked[SLOW];
     for (int i = 0; i < SLOW; i++) {
         asked[i] = ask(ENDLESS);
@@ -260,10 +260,10 @@ static void a_client_that_closes_its_sending_side_gets_a_quick_answer(void **sta
 {
     (void)state;
     const int fd = ask("/api/v1/sessions");
-    char answer[16] = "";
+    char reply[16] = "";
     shutdown(fd, SHUT_WR);
-    assert_true(recv(fd, answer, sizeof(answer) - 1, MSG_WAITALL) > 0);
-    assert_memory_equal(answer, "HTTP/1.1 200", 12);
+    assert_true(recv(fd, reply, sizeof(reply) - 1, MSG_WAITALL) > 0);
+    assert_memory_equal(reply, "HTTP/1.1 200", 12);
     close(fd);
 }
 
@@ -274,13 +274,13 @@ static void a_server_that_stops_ends_what_it_is_asked(void **state)
     sj_http *other = server;
     const sj_http_options options = {.database_path = database_path};
     assert_int_equal(sj_http_start(&options, &server, &error), SJ_OK);
-    int asked[SJ_ANSWER_THREADS];
-    for (int i = 0; i < SJ_ANSWER_THREADS; i++) {
+    int asked[SJ_REQUEST_THREADS];
+    for (int i = 0; i < SJ_REQUEST_THREADS; i++) {
         asked[i] = ask(ENDLESS);
     }
     json_decref(client_json(server, "/healthz", 200));
     sj_http_stop(server); /* waits for running queries, which would take thirty seconds each */
-    for (int i = 0; i < SJ_ANSWER_THREADS; i++) {
+    for (int i = 0; i < SJ_REQUEST_THREADS; i++) {
         close(asked[i]);
     }
     server = other;

@@ -29,11 +29,11 @@ static void check_what_strangers_read(const sj_http *server)
     const int size =
         snprintf(request, sizeof(request), "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%u\r\n\r\n",
                  client_port(server));
-    client_response answer = client_exchange(server, request, (size_t)size);
-    assert_int_equal(answer.status, frames_are_refused ? 503 : 200);
-    assert_non_null(strstr(answer.body, frames_are_refused ? "its log has the reason" : "ok"));
-    assert_null(strstr(answer.body, "the store is full"));
-    client_free(&answer);
+    client_response reply = client_exchange(server, request, (size_t)size);
+    assert_int_equal(reply.status, frames_are_refused ? 503 : 200);
+    assert_non_null(strstr(reply.body, frames_are_refused ? "its log has the reason" : "ok"));
+    assert_null(strstr(reply.body, "the store is full"));
+    client_free(&reply);
 }
 
 static void it_fails_with_the_reason_while_frames_are_refused(void **state)

@@ -292,9 +292,9 @@ static void bytes_that_are_no_http_end_the_connection(void **state)
         const int fd = client_connect(server);
         send(fd, garbage[i], strlen(garbage[i]), MSG_NOSIGNAL);
         shutdown(fd, SHUT_WR);
-        char answer[512];
-        const ssize_t got = recv(fd, answer, sizeof(answer), 0);
-        assert_true(got <= 0 || strncmp(answer, "HTTP/1.1 200", 12) != 0);
+        char reply[512];
+        const ssize_t got = recv(fd, reply, sizeof(reply), 0);
+        assert_true(got <= 0 || strncmp(reply, "HTTP/1.1 200", 12) != 0);
         close(fd);
     }
     assert_still_well();
@@ -382,9 +382,9 @@ static void health_answers_beside_a_crowd(void **state)
         send(slow[i], "GET /", 5, MSG_NOSIGNAL);
     }
     for (int i = 0; i < 5; i++) {
-        client_response answer = client_get(server, "/healthz", NULL);
-        assert_int_equal(answer.status, 200);
-        client_free(&answer);
+        client_response reply = client_get(server, "/healthz", NULL);
+        assert_int_equal(reply.status, 200);
+        client_free(&reply);
     }
     for (int i = 0; i < CROWD; i++) {
         close(slow[i]);

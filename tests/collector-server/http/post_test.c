@@ -384,11 +384,11 @@ __attribute__((format(printf, 2, 3))) static json_t *import_step(int status, con
     if (response.status != status) {
         fail_msg("%.200s gave %d: %s", body, response.status, response.text);
     }
-    json_t *answer = json_loads(response.body, 0, NULL);
-    assert_non_null(answer);
+    json_t *reply = json_loads(response.body, 0, NULL);
+    assert_non_null(reply);
     client_free(&response);
     free(body);
-    return answer;
+    return reply;
 }
 
 static char *hex_of_file(const char *path, size_t *digits)
@@ -516,9 +516,9 @@ static void imports_keep_to_their_own_file(void **state)
 
 static json_int_t imports_under_way(void)
 {
-    json_t *answer = client_json(server, "/api/v1/imports", 200);
-    const json_int_t under_way = json_integer_value(json_object_get(answer, "under_way"));
-    json_decref(answer);
+    json_t *reply = client_json(server, "/api/v1/imports", 200);
+    const json_int_t under_way = json_integer_value(json_object_get(reply, "under_way"));
+    json_decref(reply);
     return under_way;
 }
 
@@ -657,7 +657,7 @@ static void make_endless(const char *path)
     sqlite3_close(source);
 }
 
-static int take_lock(void)
+static int lock_and_release(void)
 {
     const int result = sqlite3_exec(database, "BEGIN IMMEDIATE", NULL, NULL, NULL);
     if (result == SQLITE_OK) {
@@ -694,7 +694,7 @@ static void an_import_ends_with_its_client(void **state)
     while (imports_under_way() != 0) {
         usleep(20000);
     }
-    assert_int_equal(take_lock(), SQLITE_OK);
+    assert_int_equal(lock_and_release(), SQLITE_OK);
     assert_int_equal(count("SELECT count(*) FROM sessions"), before);
 }
 

@@ -53,22 +53,23 @@ static int stop_pool(void **state)
 
 /* Runs `sql`. `said` receives the answer or the error's text. */
 static sj_status ask_pool(sj_question_pool *asked, const char *sql, int time_ms,
-                          bool (*goes_on)(void *), char *said, size_t size)
+                          bool (*is_wanted)(void *), char *said, size_t size)
 {
     sj_error error = {0};
-    char *answer = NULL;
+    char *reply = NULL;
     json_t *question = json_pack("{ss sI sI s{}}", "sql", sql, "rows", (json_int_t)20000, "ms",
                                  (json_int_t)time_ms, "values");
-    const sj_status status = sj_question_pool_ask(asked, question, goes_on, NULL, &answer, &error);
-    snprintf(said, size, "%s", status == SJ_OK ? answer : error.text);
-    free(answer);
+    const sj_status status = sj_question_pool_ask(asked, question, is_wanted, NULL, &reply, &error);
+    snprintf(said, size, "%s", status == SJ_OK ? reply : error.text);
+    free(reply);
     json_decref(question);
     return status;
 }
 
-static sj_status ask(const char *sql, int time_ms, bool (*goes_on)(void *), char *said, size_t size)
+static sj_status ask(const char *sql, int time_ms, bool (*is_wanted)(void *), char *said,
+                     size_t size)
 {
-    return ask_pool(pool, sql, time_ms, goes_on, said, size);
+    return ask_pool(pool, sql, time_ms, is_wanted, said, size);
 }
 
 static void assert_still_well(void)

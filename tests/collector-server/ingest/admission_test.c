@@ -46,7 +46,7 @@ static bool has_grant(void *context, int64_t grant)
     return grant == GRANT && !is_revoked;
 }
 
-static sj_status take_fleet(void *context, sj_edge *edge, const sj_edge_message *message)
+static sj_status queue_fleet(void *context, sj_edge *edge, const sj_edge_message *message)
 {
     (void)context;
     (void)edge;
@@ -60,7 +60,7 @@ static sj_admission *new_admission(bool requires_tokens)
     made = (sj_admission){.gate = {.requires_tokens = requires_tokens,
                                    .judge = judge,
                                    .has_grant = has_grant,
-                                   .fleet = take_fleet}};
+                                   .fleet = queue_fleet}};
     bound_grant = -1;
     unbound = 0;
     is_revoked = false;
@@ -113,7 +113,7 @@ static void strangers_show_a_token_and_send_nothing_else(void **state)
 {
     (void)state;
     sj_admission *all = new_admission(true);
-    expect(all, stranger(), SJ_FRAME_PING, "", 0, SJ_ADMIT_ANSWER, SJ_OK);
+    expect(all, stranger(), SJ_FRAME_PING, "", 0, SJ_ADMIT_REPLY, SJ_OK);
     expect(all, stranger(), SJ_FRAME_BLOCK, "good", 0, SJ_ADMIT_REFUSE, SJ_EAGAIN);
     static const uint16_t shown[] = {SJ_FRAME_HELLO,  SJ_FRAME_ENROL, SJ_FRAME_POLL,
                                      SJ_FRAME_RESULT, SJ_FRAME_FETCH, SJ_FRAME_CLAIM};
@@ -171,7 +171,7 @@ static void programs_of_the_collector_itself_need_no_token(void **state)
     sj_admission *all = new_admission(true);
     expect(all, (sj_edge_message){0}, SJ_FRAME_BLOCK, "", 9, SJ_ADMIT_TO_STORE, SJ_OK);
     expect(all, (sj_edge_message){0}, SJ_FRAME_REPORT, "", 9, SJ_ADMIT_TO_STORE, SJ_OK);
-    expect(all, (sj_edge_message){0}, SJ_FRAME_ENROL, "good", 0, SJ_ADMIT_ANSWER, SJ_EUNSUPPORTED);
+    expect(all, (sj_edge_message){0}, SJ_FRAME_ENROL, "good", 0, SJ_ADMIT_REPLY, SJ_EUNSUPPORTED);
 }
 
 static void a_collector_without_a_fleet_says_so(void **state)
@@ -179,7 +179,7 @@ static void a_collector_without_a_fleet_says_so(void **state)
     (void)state;
     sj_admission *all = new_admission(true);
     all->gate.fleet = NULL;
-    expect(all, stranger(), SJ_FRAME_ENROL, "good", 0, SJ_ADMIT_ANSWER, SJ_EUNSUPPORTED);
+    expect(all, stranger(), SJ_FRAME_ENROL, "good", 0, SJ_ADMIT_REPLY, SJ_EUNSUPPORTED);
     expect(all, stranger(), SJ_FRAME_HELLO, "good", 0, SJ_ADMIT_TO_STORE, SJ_OK);
     all->gate.judge = NULL;
     expect(all, stranger(), SJ_FRAME_HELLO, "good", 0, SJ_ADMIT_REFUSE, SJ_EPERM);

@@ -341,7 +341,7 @@ static void check_listener_stands(fixture *test, unsigned url)
     start_uplink(test, url);
     drain(test);
     assert_int_equal(count_blocks(test), 4);
-    assert_true(sj_listener_answers(test->url[url], NULL, 10000));
+    assert_true(sj_listener_replies(test->url[url], NULL, 10000));
 }
 
 static void who_breaks_off_hurts_no_ipc_listener(void **state)

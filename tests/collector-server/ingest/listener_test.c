@@ -28,17 +28,17 @@ typedef struct fixture {
     sj_inbound taken[QUESTIONS];
     size_t taken_count;
     size_t blocked_count;
-    bool go_on;
+    bool may_continue;
 } fixture;
 
-static sj_edge_verdict take(void *context, sj_inbound *inbound)
+static sj_edge_verdict handle(void *context, sj_inbound *inbound)
 {
     fixture *f = context;
     pthread_mutex_lock(&f->mutex);
     f->taken[f->taken_count++] = *inbound;
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->mutex);
-    return SJ_EDGE_TAKEN;
+    return SJ_EDGE_ACCEPTED;
 }
 
 static void wait_for_count(fixture *f, const size_t *count, size_t wanted)
@@ -57,7 +57,7 @@ static void block(void *context)
     pthread_mutex_lock(&f->mutex);
     f->blocked_count++;
     pthread_cond_broadcast(&f->changed);
-    while (!f->go_on) {
+    while (!f->may_continue) {
         pthread_cond_wait(&f->changed, &f->mutex);
     }
     pthread_mutex_unlock(&f->mutex);
@@ -97,7 +97,7 @@ static void block_tasks(fixture *f)
 static void unblock_tasks(fixture *f)
 {
     pthread_mutex_lock(&f->mutex);
-    f->go_on = true;
+    f->may_continue = true;
     pthread_cond_broadcast(&f->changed);
     pthread_mutex_unlock(&f->mutex);
     for (size_t i = 0; i < f->tasks; i++) {
@@ -124,14 +124,14 @@ static void ask(fixture *f, uint32_t number)
     nng_ctx_recv(f->contexts[number], f->asking[number]);
 }
 
-static void check_answer(fixture *f, uint32_t number)
+static void check_reply(fixture *f, uint32_t number)
 {
-    uint32_t answer = 0;
+    uint32_t reply = 0;
     nng_aio_wait(f->asking[number]);
     assert_int_equal(nng_aio_result(f->asking[number]), 0);
     nng_msg *message = nng_aio_get_msg(f->asking[number]);
-    assert_int_equal(nng_msg_trim_u32(message, &answer), 0);
-    assert_int_equal(answer, number);
+    assert_int_equal(nng_msg_trim_u32(message, &reply), 0);
+    assert_int_equal(reply, number);
     nng_msg_free(message);
     nng_aio_free(f->asking[number]);
     nng_ctx_close(f->contexts[number]);
@@ -141,7 +141,8 @@ static void answers_arrive_though_no_thread_of_nng_runs_when_they_are_given(void
 {
     static fixture f = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
     const char *urls[] = {url};
-    const sj_listener_options options = {.urls = urls, .url_count = 1, .take = take, .context = &f};
+    const sj_listener_options options = {
+        .urls = urls, .url_count = 1, .handle = handle, .context = &f};
     (void)state;
     assert_int_equal(sj_listener_start(&options, &f.listener, NULL), SJ_OK);
     assert_int_equal(nng_req0_open(&f.client), 0);
@@ -152,15 +153,15 @@ static void answers_arrive_though_no_thread_of_nng_runs_when_they_are_given(void
     wait_for_count(&f, &f.taken_count, QUESTIONS);
     block_tasks(&f);
     for (size_t i = 0; i < QUESTIONS; i++) {
-        uint8_t answer[sizeof(uint32_t)];
-        memcpy(answer, nng_msg_body(f.taken[i].message), sizeof(answer));
-        sj_listener_reply(f.listener, &f.taken[i],
-                          (sj_slice){.data = answer, .size = sizeof(answer)}, true);
+        uint8_t reply[sizeof(uint32_t)];
+        memcpy(reply, nng_msg_body(f.taken[i].message), sizeof(reply));
+        sj_listener_reply(f.listener, &f.taken[i], (sj_slice){.data = reply, .size = sizeof(reply)},
+                          true);
         sj_listener_free_message(&f.taken[i]);
     }
     unblock_tasks(&f);
     for (uint32_t i = 0; i < QUESTIONS; i++) {
-        check_answer(&f, i);
+        check_reply(&f, i);
     }
     nng_close(f.client);
     sj_listener_stop(f.listener);
@@ -187,7 +188,7 @@ int __wrap_nng_close(nng_socket socket)
 }
 
 /* Replies to one PING as a collector does. */
-static void *answer_ping(void *argument)
+static void *reply_to_ping(void *argument)
 {
     nng_msg *message = NULL;
     nng_socket *collector = argument;
@@ -207,9 +208,9 @@ static void a_probe_ends_though_nng_does_not_end_its_socket(void **state)
     sem_init(&closed, 0, 0);
     assert_int_equal(nng_rep0_open(&collector), 0);
     assert_int_equal(nng_listen(collector, probed, NULL, 0), 0);
-    assert_int_equal(pthread_create(&answering, NULL, answer_ping, &collector), 0);
+    assert_int_equal(pthread_create(&answering, NULL, reply_to_ping, &collector), 0);
     atomic_store(&holds_close, true);
-    assert_true(sj_listener_answers(probed, NULL, PATIENCE_MS));
+    assert_true(sj_listener_replies(probed, NULL, PATIENCE_MS));
     assert_false(atomic_load(&holds_close));
     sem_post(&may_close);
     assert_int_equal(sem_wait(&closed), 0);

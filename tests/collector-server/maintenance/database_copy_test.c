@@ -93,10 +93,10 @@ static char *ask(const char *path, const char *sql)
     return lab_file_ask(&other, sql);
 }
 
-static void expect(const char *path, const char *sql, const char *answer)
+static void expect(const char *path, const char *sql, const char *reply)
 {
     char *text = ask(path, sql);
-    assert_string_equal(text, answer);
+    assert_string_equal(text, reply);
     sqlite3_free(text);
 }
 

@@ -160,11 +160,11 @@ static void a_block_that_names_unknown_functions_is_refused(void **state)
 {
     lab_file *lab = *state;
     sj_verified verified;
-    const sj_verify_options looks = {0};
+    const sj_verify_options check_options = {0};
     put_unknown_functions(lab->path);
     assert_int_equal(import(lab->path, &lab->error), SJ_EINVAL);
     assert_non_null(strstr(lab->error.text, "is in no module that was sent"));
-    assert_int_equal(sj_store_verify(lab->store, &looks, &verified, &lab->error), SJ_OK);
+    assert_int_equal(sj_store_verify(lab->store, &check_options, &verified, &lab->error), SJ_OK);
     assert_int_equal(verified.bad_blocks, 1);
     /* The session is marked now, and queries leave it out. */
     assert_int_equal(import(lab->path, &lab->error), SJ_OK);
@@ -291,7 +291,7 @@ static void verify_goes_on_behind_a_broken_session(void **state)
     lab_file_commit(lab);
     run_sql(lab->path, "UPDATE call_paths SET calls = 9223372036854775807 WHERE session_id = 1;"
                        "UPDATE function_stats SET calls = calls + 1 WHERE session_id = 2");
-    const sj_verify_options options = {.only_look = true, .report = count, .context = counts};
+    const sj_verify_options options = {.check_only = true, .report = count, .context = counts};
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
     /* Its own sums contradict each other, and do not follow from its blocks. */
     assert_int_equal(counts[1], 2);

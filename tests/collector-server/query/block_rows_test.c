@@ -4,7 +4,7 @@
 #include "collector-server/query/block_rows.h"
 
 #include "tests/support/call_rows.h"
-#include "tests/support/odd_program.h"
+#include "tests/support/unusual_program.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,21 +26,21 @@ typedef struct seen {
 
 static void make_blocks(uint64_t seed, bool deep, block_store *store)
 {
-    odd_program *made = calloc(1, sizeof(*made));
+    unusual_program *made = calloc(1, sizeof(*made));
     assert_non_null(made);
-    *made = (odd_program){.random = seed, .ticks = 5000, .deep = deep};
+    *made = (unusual_program){.random = seed, .ticks = 5000, .deep = deep};
     sj_block_encoder *encoder;
     sj_assembler *assembler;
     assert_int_equal(sj_block_encoder_new(&encoder), SJ_OK);
-    const sj_assembler_options options = {.stack_low = ODD_LOW,
-                                          .stack_high = ODD_TOP,
+    const sj_assembler_options options = {.stack_low = UNUSUAL_LOW,
+                                          .stack_high = UNUSUAL_TOP,
                                           .start_ticks = 1000,
                                           .block_events = 900,
                                           .encoder = encoder};
     const sj_assembler_sink sink = block_store_sink(store);
     assert_int_equal(sj_assembler_new(&options, &sink, &assembler), SJ_OK);
     for (int i = 0; i < RECORDS; i++) {
-        const sj_record record = i == 0 ? odd_program_first(made) : odd_program_next(made);
+        const sj_record record = i == 0 ? unusual_program_first(made) : unusual_program_next(made);
         assert_int_equal(sj_assembler_feed(assembler, &record, 1, made->ticks + 500), SJ_OK);
     }
     assert_int_equal(sj_assembler_end(assembler, made->ticks + 600, false, 0), SJ_OK);

@@ -294,11 +294,11 @@ static void a_corrupt_block_is_named_and_the_rest_is_read(void **state)
     const int64_t lost = number_of("SELECT call_count FROM blocks WHERE block_id = 3");
     assert_true(lost > 0);
     assert_int_equal(number_of("SELECT count(call_id) FROM calls"), (int64_t)copy.count - lost);
-    char *warnings = sj_query_take_warnings(database);
+    char *warnings = sj_query_read_warnings(database);
     assert_non_null(warnings);
     assert_non_null(strstr(warnings, "block 3 cannot be read"));
     sqlite3_free(warnings);
-    assert_null(sj_query_take_warnings(database));
+    assert_null(sj_query_read_warnings(database));
     sqlite3_close(database);
     database = whole;
     free_trace(&copy);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { WINDOWS = 60, END_NS = 40000, ROOM_BYTES = 4 << 20, SHORT_ROOM_BYTES = 60 << 10 };
+enum { WINDOWS = 60, END_NS = 40000, SPACE_BYTES = 4 << 20, SHORT_SPACE_BYTES = 60 << 10 };
 
 static const char path[] = "sums_cache_test.db";
 static trace made;
@@ -144,7 +144,7 @@ static void recursion_counts_once_in_any_window(void **state)
 static void kept_sums_change_no_answer(void **state)
 {
     (void)state;
-    static const size_t rooms[] = {ROOM_BYTES, SHORT_ROOM_BYTES, 1};
+    static const size_t rooms[] = {SPACE_BYTES, SHORT_SPACE_BYTES, 1};
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); ++i) {
         sj_sums_cache *cache = sj_sums_cache_new(rooms[i]);
         sqlite3 *database = open_reader(cache);
@@ -166,7 +166,7 @@ static void kept_sums_change_no_answer(void **state)
 static void blocks_of_kept_sums_are_not_read(void **state)
 {
     (void)state;
-    sj_sums_cache *cache = sj_sums_cache_new(ROOM_BYTES);
+    sj_sums_cache *cache = sj_sums_cache_new(SPACE_BYTES);
     sqlite3 *database = open_reader(cache);
     sqlite3 *writer = NULL;
     static const char sums[] = "SELECT * FROM call_aggregate(1) ORDER BY function_id";
@@ -176,11 +176,11 @@ static void blocks_of_kept_sums_are_not_read(void **state)
     run(writer, "UPDATE blocks SET data = x'00' WHERE kind = 1");
     char *after = text_of(database, sums);
     assert_string_equal(after, before);
-    assert_null(sj_query_take_warnings(database));
+    assert_null(sj_query_read_warnings(database));
     sqlite3_free(after);
     after = text_of(plain, sums); /* this reads the kept sums */
     assert_string_not_equal(after, before);
-    char *warnings = sj_query_take_warnings(plain);
+    char *warnings = sj_query_read_warnings(plain);
     assert_non_null(warnings);
     sqlite3_free(warnings);
     run(writer, "UPDATE blocks SET data = (SELECT data FROM sound AS s WHERE s.block_id ="
@@ -195,7 +195,7 @@ static void blocks_of_kept_sums_are_not_read(void **state)
 static void another_block_under_the_same_number_is_not_known(void **state)
 {
     (void)state;
-    sj_sums_cache *cache = sj_sums_cache_new(ROOM_BYTES);
+    sj_sums_cache *cache = sj_sums_cache_new(SPACE_BYTES);
     const sj_block_sums sums = {.place = {.block_id = 5, .stream_id = 2, .last_ticks = 9}};
     sj_block_place place = sums.place;
     sj_sums_cache_put(cache, &sums);

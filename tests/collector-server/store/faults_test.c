@@ -213,7 +213,7 @@ static void print_finding(void *context, const sj_finding *finding)
 static void finish(lab_file *lab, const char *name, const char *expected)
 {
     sj_verified verified;
-    const sj_verify_options looks = {.only_look = true, .report = print_finding};
+    const sj_verify_options check_options = {.check_only = true, .report = print_finding};
     if (open_store(lab, 0) != SJ_OK) {
         fail_msg("%s: cannot be opened: %s", name, lab->error.text);
     }
@@ -222,7 +222,7 @@ static void finish(lab_file *lab, const char *name, const char *expected)
             fail_msg("%s: batch %zu is refused: %s", name, i, lab->error.text);
         }
     }
-    assert_int_equal(sj_store_verify(lab->store, &looks, &verified, &lab->error), SJ_OK);
+    assert_int_equal(sj_store_verify(lab->store, &check_options, &verified, &lab->error), SJ_OK);
     sj_store_close(lab->store);
     char *sums = lab_file_ask(lab, lab_file_sums_sql);
     if (expected != NULL &&
@@ -352,7 +352,7 @@ static void power_that_goes_at_any_step_takes_nothing_acknowledged(void **state)
 static void check_truth(lab_file *lab, const char *name)
 {
     sj_verified verified = {0};
-    const sj_verify_options looks = {.only_look = true};
+    const sj_verify_options check_options = {.check_only = true};
     sj_status status = open_store(lab, 0);
     if (status != SJ_OK) {
         if (strstr(lab->error.text, lab->path) == NULL) {
@@ -360,7 +360,7 @@ static void check_truth(lab_file *lab, const char *name)
         }
         return;
     }
-    status = sj_store_verify(lab->store, &looks, &verified, &lab->error);
+    status = sj_store_verify(lab->store, &check_options, &verified, &lab->error);
     if (status == SJ_OK && verified.bad_blocks + verified.other == 0) {
         status = deliver(lab, 0); /* the device announces again, and ends the session */
         if (status == SJ_OK) {

@@ -171,14 +171,14 @@ static void an_older_copy_shows_behind_a_checkpoint(void **state)
     lab_file_put_metadata(lab);
     checkpoint(lab);
     assert_int_equal(sqlite3_open(lab->path, &database), SQLITE_OK);
-    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_OK);
+    assert_int_equal(sj_file_watch_check(&watch, database, lab->path, &error), SJ_OK);
     assert_true(watch.is_known);
     watch.log[2]++; /* a checkpoint does this */
-    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_OK);
+    assert_int_equal(sj_file_watch_check(&watch, database, lab->path, &error), SJ_OK);
     watch.log[2]++;
     watch.header[27]++; /* the overwritten file was newer */
-    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_EIO);
-    assert_int_equal(sj_file_watch_look(&watch, database, lab->path, &error), SJ_EIO);
+    assert_int_equal(sj_file_watch_check(&watch, database, lab->path, &error), SJ_EIO);
+    assert_int_equal(sj_file_watch_check(&watch, database, lab->path, &error), SJ_EIO);
     sqlite3_close(database);
 }
 
@@ -282,7 +282,7 @@ static void a_database_without_a_log_is_left_alone(void **state)
     sj_file_watch watch = {0};
     sqlite3 *database = NULL;
     assert_int_equal(sqlite3_open(":memory:", &database), SQLITE_OK);
-    assert_int_equal(sj_file_watch_look(&watch, database, ":memory:", &error), SJ_OK);
+    assert_int_equal(sj_file_watch_check(&watch, database, ":memory:", &error), SJ_OK);
     assert_false(watch.is_known);
     sqlite3_close(database);
 }

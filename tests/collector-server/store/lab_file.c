@@ -106,23 +106,23 @@ char *lab_file_ask(const lab_file *lab, const char *sql)
     sj_error error;
     assert_int_equal(sj_database_open(lab->path, SJ_DATABASE_READ, &database, &error), SJ_OK);
     assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &statement, NULL), SQLITE_OK);
-    sqlite3_str *answer = sqlite3_str_new(NULL);
+    sqlite3_str *reply = sqlite3_str_new(NULL);
     while (sqlite3_step(statement) == SQLITE_ROW) {
         for (int i = 0; i < sqlite3_column_count(statement); ++i) {
-            sqlite3_str_appendf(answer, "%s|", (const char *)sqlite3_column_text(statement, i));
+            sqlite3_str_appendf(reply, "%s|", (const char *)sqlite3_column_text(statement, i));
         }
-        sqlite3_str_appendchar(answer, 1, '\n');
+        sqlite3_str_appendchar(reply, 1, '\n');
     }
     sqlite3_finalize(statement);
     sqlite3_close(database);
-    char *text = sqlite3_str_finish(answer);
+    char *text = sqlite3_str_finish(reply);
     return text != NULL ? text : sqlite3_mprintf("");
 }
 
-void lab_file_expect(const lab_file *lab, const char *sql, const char *answer)
+void lab_file_expect(const lab_file *lab, const char *sql, const char *reply)
 {
     char *got = lab_file_ask(lab, sql);
-    assert_string_equal(got, answer);
+    assert_string_equal(got, reply);
     sqlite3_free(got);
 }
 

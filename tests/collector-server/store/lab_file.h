@@ -29,7 +29,7 @@ void lab_file_commit(lab_file *lab);
 
 /* Returns the rows of a query as text. Free it with sqlite3_free. */
 char *lab_file_ask(const lab_file *lab, const char *sql);
-void lab_file_expect(const lab_file *lab, const char *sql, const char *answer);
+void lab_file_expect(const lab_file *lab, const char *sql, const char *reply);
 
 /* Runs statements without the store, as other programs do. */
 void lab_file_run(const lab_file *lab, const char *sql);

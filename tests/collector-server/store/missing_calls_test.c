@@ -70,15 +70,15 @@ static void send(lab_file *lab, sent_blocks *sent, unsigned left_out)
 
 static void expect_missing(const lab_file *lab, uint64_t calls)
 {
-    char answer[64];
-    snprintf(answer, sizeof(answer), "%llu|\n", (unsigned long long)calls);
-    lab_file_expect(lab, "SELECT missing_calls FROM sessions", answer);
+    char reply[64];
+    snprintf(reply, sizeof(reply), "%llu|\n", (unsigned long long)calls);
+    lab_file_expect(lab, "SELECT missing_calls FROM sessions", reply);
 }
 
 static unsigned count_findings(lab_file *lab)
 {
     sj_verified verified;
-    const sj_verify_options options = {.only_look = true};
+    const sj_verify_options options = {.check_only = true};
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
     return (unsigned)(verified.bad_blocks + verified.other);
 }
@@ -191,7 +191,7 @@ static void a_silent_session_ends_and_goes_on_when_its_device_comes_back(void **
     }
     lab_file_commit(lab);
     lab_file_run(lab, "UPDATE sessions SET started_realtime_ns = 1");
-    lab->store->next_silence_look_ns = 0;
+    lab->store->next_silence_check_ns = 0;
     sj_store_recover(lab->store);
     lab_file_expect(lab, "SELECT state FROM sessions", "recording|\n");
     sj_store_close(lab->store);
@@ -200,9 +200,9 @@ static void a_silent_session_ends_and_goes_on_when_its_device_comes_back(void **
     assert_int_equal(sj_store_open(&options, &lab->store, &lab->error), SJ_OK);
     sj_store_recover(lab->store); /* the store itself may have been away */
     lab_file_expect(lab, "SELECT state FROM sessions", "recording|\n");
-    assert_in_range(lab->store->next_silence_look_ns, sj_store_now_ns() + 3500 * NS_A_S,
+    assert_in_range(lab->store->next_silence_check_ns, sj_store_now_ns() + 3500 * NS_A_S,
                     sj_store_now_ns() + 3600 * NS_A_S);
-    lab->store->next_silence_look_ns = 0; /* an hour later */
+    lab->store->next_silence_check_ns = 0; /* an hour later */
     sj_store_recover(lab->store);
     lab_file_expect(lab,
                     "SELECT state, sent_calls, (SELECT count(*) FROM gaps WHERE reason ="

@@ -338,7 +338,7 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                 {3, 900, "double_free", "{\"size\": 48, \"offset\": 0, \"use\": {\"tid\": 7}}"},
                 {4, 1000, "account",
                  "{\"uses\": 2, \"pressure_unseen\": \"/proc/pressure/memory\","
-                 " \"quarantine_one_in_most\": 8}"},
+                 " \"delayed_one_in_most\": 8}"},
                 {5, 2000, "account", "{\"uses\": 2}"}};
     lab_file *lab = *state;
     lab_file_put_metadata(lab);
@@ -357,8 +357,7 @@ static void a_report_of_freed_memory_counts_once_under_two_numbers(void **state)
                     "SELECT reports, (SELECT count(*) FROM zombie_reports), (SELECT count(*) FROM"
                     " reports), (SELECT count(*) FROM zombie_accounts) FROM zombies",
                     "2|2|3|1|\n");
-    lab_file_expect(lab,
-                    "SELECT uses, pressure_unseen, quarantine_one_in_most FROM zombie_accounts",
+    lab_file_expect(lab, "SELECT uses, pressure_unseen, delayed_one_in_most FROM zombie_accounts",
                     "2|/proc/pressure/memory|8|\n");
 }
 

@@ -43,11 +43,11 @@ static void note(void *context, const sj_finding *finding)
              (long long)finding->calls, finding->what);
 }
 
-static sj_verified verify(lab_file *lab, bool only_look, told *all)
+static sj_verified verify(lab_file *lab, bool check_only, told *all)
 {
     sj_verified verified;
     *all = (told){0};
-    const sj_verify_options options = {.only_look = only_look, .report = note, .context = all};
+    const sj_verify_options options = {.check_only = check_only, .report = note, .context = all};
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
     return verified;
 }
@@ -142,7 +142,7 @@ static void what_is_recomputed_lies_in_a_file(void **state)
     bool is_in_file = false;
     sj_verified verified;
     const sj_verify_options options = {
-        .only_look = true, .report = look_for_temporary_file, .context = &is_in_file};
+        .check_only = true, .report = look_for_temporary_file, .context = &is_in_file};
     run_sql(lab, "UPDATE sessions SET name = hex(zeroblob(10000000));"
                  "UPDATE call_paths SET self_ns = self_ns + 1");
     assert_int_equal(sj_store_verify(lab->store, &options, &verified, &lab->error), SJ_OK);
@@ -385,8 +385,9 @@ static void damaged_pages_are_reported(void **state)
         const sj_store_options options = {.path = lab->path};
         sj_store *store = NULL;
         if (sj_store_open(&options, &store, &lab->error) == SJ_OK) {
-            const sj_verify_options look = {.only_look = true, .report = note, .context = &all};
-            const sj_status status = sj_store_verify(store, &look, &verified, &lab->error);
+            const sj_verify_options check_options = {
+                .check_only = true, .report = note, .context = &all};
+            const sj_status status = sj_store_verify(store, &check_options, &verified, &lab->error);
             const bool is_free_page = verified.other + verified.bad_blocks == 0;
             sj_store_close(store);
             assert_true(status != SJ_OK || !is_free_page);

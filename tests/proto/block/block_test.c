@@ -396,7 +396,7 @@ static void events_that_are_not_balanced_or_go_back_in_time_are_refused(void **s
 static void tail_calls_of_what_is_no_entry_are_refused(void **state)
 {
     sj_event events[] = {{100, 1, 0}, {126, 2, 1}, {152, 0, 0}, {152, 3, 2}};
-    sj_stack_frame frame = {.start_ticks = 50, .left_ticks = 60, .function = 9};
+    sj_stack_frame frame = {.start_ticks = 50, .jumped_ticks = 60, .function = 9};
     sj_block_input input = {
         .header = {.kind = SJ_BLOCK_CALLS, .event_count = 4, .open_depth = 1, .clock_step = 1},
         .events = events,
@@ -408,7 +408,7 @@ static void tail_calls_of_what_is_no_entry_are_refused(void **state)
     events[2].tail_call = 1;
     refuse(*state, &input);
     events[2].tail_call = 0;
-    frame.left_ticks = 49;
+    frame.jumped_ticks = 49;
     refuse(*state, &input);
 }
 

@@ -75,7 +75,7 @@ static void make_tail_calls(const stream_shape *shape, uint64_t *random, sj_even
         leaves = 0;
     }
     for (uint32_t i = 1; i < shape->open_depth && shape->tail_calls != 0; i += 1 + i % 3) {
-        frames[i].left_ticks = frames[i].start_ticks + i % 7;
+        frames[i].jumped_ticks = frames[i].start_ticks + i % 7;
     }
 }
 

@@ -148,9 +148,9 @@ static void a_table_that_does_not_fit_is_not_written(void **state)
     (void)state;
     uint8_t bytes[256];
     const size_t size = write_table(bytes);
-    for (size_t room = 0; room < size; room++) {
+    for (size_t space = 0; space < size; space++) {
         size_t unused;
-        assert_int_equal(sj_function_table_write(entries, ENTRIES, bytes, room, &unused),
+        assert_int_equal(sj_function_table_write(entries, ENTRIES, bytes, space, &unused),
                          SJ_ELIMIT);
     }
 }

@@ -176,7 +176,7 @@ static void keep_very_many_alive(void)
 }
 
 /* The program uses the content of a freed block, which must be the same as without the monitor. */
-static void go_on_with_content(void)
+static void continue_with_content(void)
 {
     static const size_t sizes[] = {20, 4096, 9000};
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
@@ -229,7 +229,7 @@ int main(int argc, char **argv)
                      {"locked", lock_memory},
                      {"many", keep_many_alive},
                      {"very_many", keep_very_many_alive},
-                     {"content", go_on_with_content},
+                     {"content", continue_with_content},
                      {"children", use_in_children}};
     for (size_t i = 0; argc == 2 && i < sizeof(hardships) / sizeof(hardships[0]); i++) {
         if (strcmp(argv[1], hardships[i].word) == 0) {

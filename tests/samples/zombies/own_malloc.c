@@ -2,18 +2,18 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { ROOM_BYTES = 1 << 24, ALIGNMENT = 16, BLOCKS = 50 };
+enum { SPACE_BYTES = 1 << 24, ALIGNMENT = 16, BLOCKS = 50 };
 
-static _Alignas(ALIGNMENT) char room[ROOM_BYTES];
+static _Alignas(ALIGNMENT) char space[SPACE_BYTES];
 static size_t used;
 
 __attribute__((noinline)) void *malloc(size_t size)
 {
     const size_t bytes = (size + 2 * ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1);
-    if (bytes < size || bytes > ROOM_BYTES - used) {
+    if (bytes < size || bytes > SPACE_BYTES - used) {
         return NULL;
     }
-    char *at = room + used;
+    char *at = space + used;
     used += bytes;
     memcpy(at, &size, sizeof(size));
     return at + ALIGNMENT;
@@ -38,7 +38,7 @@ __attribute__((noinline)) void free(void *block)
 
 __attribute__((noinline)) void *calloc(size_t count, size_t size)
 {
-    void *block = count == 0 || size <= ROOM_BYTES / count ? malloc(count * size) : NULL;
+    void *block = count == 0 || size <= SPACE_BYTES / count ? malloc(count * size) : NULL;
     return block != NULL ? memset(block, 0, count * size) : NULL;
 }
 

@@ -113,7 +113,7 @@ def test_joining(sojourn, sample):
     that can begin to keep freed blocks. A recorder may be quicker than the program, so the test tries again."""
     policy = sojourn.path("kept.json")
     with open(policy, "w", encoding="utf-8") as file:
-        json.dump({"policy": 1, "name": "kept", "zombies": {"heap": {"one_in": 1, "quarantine": True}}}, file)
+        json.dump({"policy": 1, "name": "kept", "zombies": {"heap": {"one_in": 1, "delayed_free": True}}}, file)
     early = ""
     for i in range(20):
         target = Target([sample]).ready()

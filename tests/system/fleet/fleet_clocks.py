@@ -13,7 +13,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port, takes_connections
+from fleet_testing import free_port, accepts_connections
 from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 SHIFT_S = 3600
@@ -80,7 +80,7 @@ def test(sojourn, _arguments):
     server = subprocess.Popen([os.path.join(build, "bin/sojournd"), "--listen", url, "--database",
                                database], stderr=subprocess.DEVNULL)
     try:
-        wait_for("the collector", lambda: takes_connections(port))
+        wait_for("the collector", lambda: accepts_connections(port))
         as_user = [] if os.geteuid() == 0 else ["--map-root-user", "--user"]
         boots = ["unshare", *as_user, "--time", "--fork", "--boottime", "777000", "--monotonic",
                  "777000"]

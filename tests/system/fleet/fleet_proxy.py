@@ -15,7 +15,7 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
-from fleet_testing import free_port, takes_connections
+from fleet_testing import free_port, accepts_connections
 from sojourn_testing import PATIENCE_S, check, check_accounts, main, wait_for
 
 PIECE = 16384
@@ -108,7 +108,7 @@ def test(sojourn, _arguments):
     proxy = Proxy(port)
     recorder = None
     try:
-        wait_for("the collector", lambda: takes_connections(port))
+        wait_for("the collector", lambda: accepts_connections(port))
         recorder = subprocess.Popen(
             [sojourn.program, "record", "-q", "--collector", f"tcp://127.0.0.1:{proxy.port}",
              "--wait", str(PATIENCE_S), "--", ends, "wait"], env=sojourn.environment,

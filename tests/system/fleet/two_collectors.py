@@ -46,6 +46,21 @@ def stop_and_wait(asked, device, session, stored_by):
     wait_for(f"the end of {session}", lambda: is_whole(stored_by, session))
 
 
+def policies_are_apart(device, ends, policies):
+    """Each collector's policy applies to what it starts. A collector gives its policies once, not again and again."""
+    for collector, policy in policies:
+        collector.ask("all", "policy", policy)
+        wait_for(f"{policy} on the device", lambda asked=collector: asked.sql(
+            "SELECT 1 FROM commands WHERE kind = 'policies' AND state = 'done'"))
+    for collector, policy in policies:
+        told = collector.ask(device.name, "launch", ends, "return")
+        check(told["policy"] == policy, f"not the policy {policy}: {told}")
+        wait_for("its end", lambda session=told["session"]: is_whole(policies[0][0], session))
+    for collector, _ in policies:
+        given = collector.sql("SELECT count(*) AS n FROM commands WHERE kind = 'policies'")
+        check(given == [{"n": 1}], f"policies were given again: {given}")
+
+
 def import_all(sojourn, source, target):
     """Both collectors' sessions in one database: a second import stores nothing twice."""
     for code in (0, 1):
@@ -91,11 +106,14 @@ def test(sojourn, _arguments):
         for collector in (first, second):
             check_accounts(sojourn, collector.database)
             check(collector.sql("SELECT 1 FROM sessions WHERE lost_calls <> 0") == [], "calls were lost")
+        policies_are_apart(device, ends, [(first, "coverage"), (second, "everything")])
         device.stop()
         first.stop()
         second.stop()
+        count = len(sessions(first))
         import_all(sojourn, second.database, first.database)
-        check(set(sessions(first)) == {cut, back, elsewhere, also_cut}, f"together: {list(sessions(first))}")
+        check({cut, back, elsewhere, also_cut} <= set(sessions(first)) and len(sessions(first)) == count + 2,
+              f"together: {list(sessions(first))}")
     finally:
         for one in (device, first, second):
             if one.process is not None and one.process.poll() is None:

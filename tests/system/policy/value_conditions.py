@@ -101,7 +101,7 @@ def printed_calls(output):
     return calls
 
 
-def take_durations(sojourn, database, calls):
+def check_durations(sojourn, database, calls):
     """The recorded duration decides if a call is slow. Under load other calls than those that sleep are slow, too."""
     rows = sojourn.sql(database, "SELECT duration_ns >= 25000000 AS slow FROM calls JOIN functions USING (function_id) "
                                  "WHERE name = 'cond_work' ORDER BY start_ns")
@@ -118,7 +118,7 @@ def test_kept(sojourn, program):
     database, output = record(sojourn, program, [rule for rule, _ in named])
     calls = printed_calls(output)
     check(len(calls) == 80, f"{len(calls)} calls")
-    take_durations(sojourn, database, calls)
+    check_durations(sojourn, database, calls)
     for rule, is_met in named:
         met = [call for call in calls if is_met(call)]
         of = "errno" if "errno" in rule else "result" if "result" in rule else "number"

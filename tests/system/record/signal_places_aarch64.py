@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """system.signal_places for AArch64, run by the emulator. The programs and their output are the same.
 signal_places_aarch64.py BUILD_FOLDER SAMPLES"""
+import json
 import os
 import subprocess
 import sys
@@ -34,8 +35,20 @@ def test_thrown(sojourn, samples):
         check(summary["lost_calls"] == 0, f"{options}: {summary}")
 
 
+def test_ends(sojourn, samples):
+    """If the values of a call need more stack than there is, the fault is just below the caller's stack."""
+    policy, database = sojourn.path("values.json"), sojourn.path("ends.db")
+    with open(policy, "w", encoding="utf-8") as file:
+        json.dump({"policy": 1, "values": [{"name": "kept", "function": "leaf", "argument": 1, "as": "long"}]}, file)
+    done, _ = sojourn.record([os.path.join(samples, "emulated/signal_places"), "ends"], database, ["--policy", policy])
+    check((done.returncode, done.stdout) == (0, b"ends: called 1, outside 0, elsewhere 0\n"), f"{done}")
+    kept = sojourn.sql(database, "SELECT count(*) AS kept FROM arguments")[0]["kept"]
+    check(0 < kept < 81, f"{kept} values: no stack ended")
+
+
 def test(sojourn, arguments):
     test_places(sojourn, arguments[0])
+    test_ends(sojourn, arguments[0])
     test_thrown(sojourn, arguments[0])
 
 

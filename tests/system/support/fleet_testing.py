@@ -15,7 +15,7 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def takes_connections(port):
+def accepts_connections(port):
     """True if a collector listens at the address. Its database has its tables by then."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0

@@ -36,8 +36,8 @@ KEPT = {
 FOUND = ("SELECT z.kind, z.used_in, z.freed_in, z.class, z.selector FROM zombie_reports r"
          " JOIN zombies z USING (zombie_id) ORDER BY r.report_id")
 ACCOUNT = ("SELECT sum(guarded) AS guarded, sum(uses) AS uses, sum(suppressed) AS suppressed,"
-           " sum(quarantined) AS kept, sum(quarantine_full) AS full, sum(quarantine_pressure) AS pressure,"
-           " sum(quarantine_left) AS left, group_concat(DISTINCT not_watched) AS not_watched FROM zombie_accounts")
+           " sum(delayed) AS kept, sum(delayed_full) AS full, sum(delayed_pressure) AS pressure,"
+           " sum(delayed_left) AS left, group_concat(DISTINCT not_watched) AS not_watched FROM zombie_accounts")
 GUARD = {"bytes": [777], "caller": ["make_named_block*"]}
 
 
@@ -49,7 +49,7 @@ def write_zombies(sojourn, name, zombies):
 
 
 def write_policy(sojourn, name, **heap):
-    heap = {"quarantine": True, "vtables": True, "guard": GUARD, **heap}
+    heap = {"delayed_free": True, "vtables": True, "guard": GUARD, **heap}
     return write_zombies(sojourn, name, {"heap": heap})
 
 
@@ -102,7 +102,7 @@ def test_same(sojourn, folder):
     """Programs without mistakes behave the same, and no more blocks are kept than the policy says."""
     program = os.path.join(folder, "kept")
     for blocks, memory in ((4096, "16M"), (16, "16M"), (100000, "1M")):
-        policy = write_policy(sojourn, f"same-{blocks}", quarantine={"blocks": blocks, "memory": memory})
+        policy = write_policy(sojourn, f"same-{blocks}", delayed_free={"blocks": blocks, "memory": memory})
         done, database = record(sojourn, [program, 0, 11], f"same-{blocks}", policy)
         check((done.returncode, done.stdout) == (0, b"0\n11\n"), f"{done}")
         account = account_of(sojourn, database)

@@ -38,7 +38,7 @@ def found_in(sojourn, database):
 def test_heap(sojourn, folder):
     """Runs with guarded blocks, and with delayed frees beside them."""
     for word, (used, freed) in HEAP.items():
-        for zombies in ({"heap": True}, {"heap": {"one_in": 1, "blocks": 64, "quarantine": True, "vtables": True}}):
+        for zombies in ({"heap": True}, {"heap": {"one_in": 1, "blocks": 64, "delayed_free": True, "vtables": True}}):
             done, database = record(sojourn, [os.path.join(folder, "hardships"), word], word, zombies)
             check((done.returncode, done.stdout.decode()) == (0, word), f"{word}: {done}")
             os.rename(database, database + ".done")
@@ -68,7 +68,7 @@ def test_pages(sojourn, folder):
             check(found == [("use_after_free", "read_block", "drop_block", "")] * uses, f"{wrapper} {word}: {found}")
 
 
-GUARDED = "SELECT guarded, refused_room, uses FROM zombie_accounts ORDER BY guarded DESC LIMIT 1"
+GUARDED = "SELECT guarded, refused_full, uses FROM zombie_accounts ORDER BY guarded DESC LIMIT 1"
 
 
 def has_guard_regions():
@@ -93,7 +93,7 @@ def test_no_memory(sojourn, folder):
     done, database = record(sojourn, [os.path.join(folder, "hardships"), "memory"], "memory", {"heap": True})
     plain = subprocess.run([os.path.join(folder, "hardships"), "memory"], capture_output=True, check=False)
     check(done.returncode in (plain.returncode, 128 - plain.returncode), f"{done}, not {plain}")
-    rows = sojourn.sql(database, "SELECT not_watched, refused_size + refused_room + refused_memory AS refused"
+    rows = sojourn.sql(database, "SELECT not_watched, refused_size + refused_full + refused_memory AS refused"
                        " FROM zombie_accounts")
     check(rows[0]["not_watched"] != "" or rows[0]["refused"] > 0, f"{rows}")
 

@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from sojourn_testing import check, main
 
-ACCOUNT = ("SELECT one_in, one_in_most, history_pauses, guarded, uses, suppressed, quarantined, kept, not_watched"
+ACCOUNT = ("SELECT one_in, one_in_most, history_pauses, guarded, uses, suppressed, delayed, kept, not_watched"
            " FROM zombie_accounts")
 
 

@@ -6,7 +6,7 @@ import { may, type Role } from "./access";
 import { health, useEngine } from "./engine";
 
 // True if this tab may make changes.
-export const signedIn = computed(() => token.value !== "" && health.value?.takes_changes !== false && may("operator"));
+export const signedIn = computed(() => token.value !== "" && health.value?.accepts_changes !== false && may("operator"));
 
 // True if this tab may also import and remove sessions.
 export const isAdmin = computed(() => signedIn.value && may("admin"));
@@ -44,7 +44,7 @@ function TokenField() {
 // a user cannot make changes without the token.
 export function SignIn({ needed = "operator" }: { needed?: Role }) {
     const engine = useEngine();
-    if (engine?.takes_changes === false) {
+    if (engine?.accepts_changes === false) {
         return <p class="dim">This server does not accept changes.</p>;
     }
     if (engine && token.value !== "" && !may(needed)) {

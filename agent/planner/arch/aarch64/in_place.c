@@ -120,12 +120,12 @@ static void emit_after_branch(const function_work *work, const sj_code *code, sj
 static void emit_site(const function_work *work, const sj_code *code, sj_exit exit)
 {
     sj_builder *builder = work->builder;
-    const bool goes_on = !sj_code_is_final(code) && code->kind != SJ_CODE_CALL &&
-                         code->kind != SJ_CODE_CALL_INDIRECT;
+    const bool continues = !sj_code_is_final(code) && code->kind != SJ_CODE_CALL &&
+                           code->kind != SJ_CODE_CALL_INDIRECT;
     sj_emit_place(builder, code->at);
     if (exit != SJ_EXIT_LEAVES && exit != SJ_EXIT_TO_ENTRY) {
         emit_moved(work, code);
-        if (goes_on) {
+        if (continues) {
             sj_emit_place(builder, sj_code_end(code));
             sj_emit_jump(builder, sj_code_end(code));
         }

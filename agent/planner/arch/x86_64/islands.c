@@ -221,8 +221,8 @@ static bool find_place(const sj_module *module, const sj_code *code, uint32_t *i
            is_same_page(module, code->at, *island + JUMP32_BYTES - 1);
 }
 
-static bool take_pun(sj_builder *builder, const sj_code_range *range, uint32_t exit,
-                     sj_window *window, uint32_t *island)
+static bool claim_pun(sj_builder *builder, const sj_code_range *range, uint32_t exit,
+                      sj_window *window, uint32_t *island)
 {
     const sj_module *module = builder->module;
     const sj_code *code = &module->codes[exit];
@@ -260,7 +260,7 @@ bool sj_claim_window(sj_builder *builder, const sj_code_range *range, uint32_t e
                     make_island(builder, range, window->start, island);
         }
         if (!found && !is_at_entry && builder->allows_others) {
-            found = take_pun(builder, range, exit, window, island);
+            found = claim_pun(builder, range, exit, window, island);
         }
         builder->reason = reason;
         return found;

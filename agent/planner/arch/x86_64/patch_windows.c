@@ -117,14 +117,17 @@ bool sj_window_make(const sj_builder *builder, const sj_code_range *range, uint3
         }
     }
     const uint32_t length = sj_code_end(&codes[last]) - codes[first].at;
-    uint32_t room = length;
+    uint32_t free_bytes = length;
     if (length < need && sj_code_is_final(&codes[last])) {
-        room += sj_free_padding(module, sj_code_end(&codes[last]), need - length);
+        free_bytes += sj_free_padding(module, sj_code_end(&codes[last]), need - length);
     }
-    *window = (sj_window){
-        .first = first, .last = last, .start = codes[first].at, .length = length, .space = room};
-    return room >= need && room <= SJ_PATCH_MAX_BYTES &&
-           !holds_call_site(builder, range, last, codes[first].at + room);
+    *window = (sj_window){.first = first,
+                          .last = last,
+                          .start = codes[first].at,
+                          .length = length,
+                          .space = free_bytes};
+    return free_bytes >= need && free_bytes <= SJ_PATCH_MAX_BYTES &&
+           !holds_call_site(builder, range, last, codes[first].at + free_bytes);
 }
 
 static sj_skip entry_reason(const sj_builder *builder, const sj_code *code, bool is_first)

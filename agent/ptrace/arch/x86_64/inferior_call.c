@@ -96,15 +96,15 @@ static uint32_t state_bytes(uint64_t features)
 /* Reads the vector state and converts it to what rt_sigreturn expects. */
 static sj_status read_vector(pid_t tid, vector_state *state)
 {
-    struct iovec room = {.iov_base = state->bytes, .iov_len = sizeof(state->bytes) - 64};
+    struct iovec buffer = {.iov_base = state->bytes, .iov_len = sizeof(state->bytes) - 64};
     uint64_t features;
     uint64_t used;
-    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, &room) != 0 ||
-        room.iov_len < HEADER_OFFSET + 64) {
+    if (ptrace(PTRACE_GETREGSET, tid, (void *)NT_X86_XSTATE, &buffer) != 0 ||
+        buffer.iov_len < HEADER_OFFSET + 64) {
         return SJ_EUNSUPPORTED;
     }
-    memcpy(state->original, state->bytes, room.iov_len);
-    state->original_size = room.iov_len;
+    memcpy(state->original, state->bytes, buffer.iov_len);
+    state->original_size = buffer.iov_len;
     memcpy(&features, state->bytes + SOFTWARE_OFFSET, sizeof(features));
     memcpy(&used, state->bytes + HEADER_OFFSET, sizeof(used));
     if ((used & MATRIX_FEATURES) == 0) {
@@ -112,7 +112,7 @@ static sj_status read_vector(pid_t tid, vector_state *state)
     }
     const uint32_t size = state_bytes(features);
     const uint32_t magic = 0x46505845;
-    if (size > room.iov_len) {
+    if (size > buffer.iov_len) {
         return SJ_EUNSUPPORTED;
     }
     const software_bytes software = {.magic = 0x46505853,
@@ -183,9 +183,9 @@ static void fill_frame(const struct user_regs_struct *now, uint64_t mask, uint64
 
 /* Writes the text, the vector state and the frame below the thread's stack pointer. Stores the
  * registers for the call in `*call`. */
-static sj_status lay_frame(const sj_tracee *target, const struct user_regs_struct *now,
-                           vector_state *vector, uint64_t mask, const sj_inferior_call *wanted,
-                           struct user_regs_struct *call)
+static sj_status write_frame(const sj_tracee *target, const struct user_regs_struct *now,
+                             vector_state *vector, uint64_t mask, const sj_inferior_call *wanted,
+                             struct user_regs_struct *call)
 {
     signal_frame frame;
     uint64_t at = now->rsp - RED_ZONE_BYTES;
@@ -225,10 +225,10 @@ static bool is_crash(int signal)
 /* Restores a thread. The registers come last, because they make the thread leave the frame. */
 static sj_status put_back(pid_t tid, thread_context *context)
 {
-    struct iovec room = {.iov_base = context->vector->original,
-                         .iov_len = context->vector->original_size};
+    struct iovec buffer = {.iov_base = context->vector->original,
+                           .iov_len = context->vector->original_size};
     const bool done =
-        ptrace(PTRACE_SETREGSET, tid, (void *)NT_X86_XSTATE, &room) == 0 &&
+        ptrace(PTRACE_SETREGSET, tid, (void *)NT_X86_XSTATE, &buffer) == 0 &&
         ptrace(PTRACE_SETSIGMASK, tid, (void *)sizeof(context->mask), &context->mask) == 0 &&
         ptrace(PTRACE_SETREGS, tid, NULL, &context->registers) == 0;
     return done ? SJ_OK : SJ_ECLOSED;
@@ -307,7 +307,7 @@ static sj_status make_call(sj_tracee *target, size_t thread, const sj_inferior_c
     }
     SJ_TRY(read_vector(tid, vector));
     rewind_syscall(&before.registers);
-    SJ_TRY(lay_frame(target, &before.registers, vector, before.mask, call, &registers));
+    SJ_TRY(write_frame(target, &before.registers, vector, before.mask, call, &registers));
     /* Sets the registers first: from then on the frame restores the signal mask in every case. */
     if (ptrace(PTRACE_SETOPTIONS, tid, NULL, (void *)options) != 0 ||
         ptrace(PTRACE_SETREGS, tid, NULL, &registers) != 0 ||

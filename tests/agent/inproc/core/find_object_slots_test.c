@@ -129,16 +129,16 @@ static void a_module_that_was_not_relocated_changes_no_other(void **state)
     (void)state;
     for (int has_array = 0; has_array <= 1; has_array++) {
         for (int is_leaving = 0; is_leaving <= 1; is_leaving++) {
-            void *room = defer_module(has_array != 0);
+            void *region = defer_module(has_array != 0);
             const mapped_module left = *module;
-            assert_true(is_mapped(room));
+            assert_true(is_mapped(region));
             if (is_leaving == 0) {
                 sj_find_object_on_initialisation();
             } else {
                 sj_find_object_release();
             }
             assert_memory_equal(module, &left, sizeof(left));
-            assert_false(is_mapped(room));
+            assert_false(is_mapped(region));
         }
     }
 }
@@ -146,20 +146,20 @@ static void a_module_that_was_not_relocated_changes_no_other(void **state)
 static void a_module_that_comes_after_it_frees_what_it_left(void **state)
 {
     (void)state;
-    void *room = defer_module(false);
+    void *region = defer_module(false);
     sj_find_object_bind_later(&library); /* it has no slots to change */
-    assert_false(is_mapped(room));
+    assert_false(is_mapped(region));
 }
 
 static void a_module_that_is_unloaded_leaves_nothing(void **state)
 {
     (void)state;
-    void *room = defer_module(false);
+    void *region = defer_module(false);
     sj_find_object_forget(0);
     sj_find_object_forget(library.dlpi_addr + PAGE);
-    assert_true(is_mapped(room));
+    assert_true(is_mapped(region));
     sj_find_object_forget(library.dlpi_addr);
-    assert_false(is_mapped(room));
+    assert_false(is_mapped(region));
 }
 
 /* The dynamic section of another module may have the same address. */

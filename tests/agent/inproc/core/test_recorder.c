@@ -89,7 +89,7 @@ static void send_packet(int socket, sj_link_type type, const void *payload, uint
     (void)!send(socket, packet, sizeof(header) + bytes + tail_bytes, MSG_NOSIGNAL);
 }
 
-static void answer_module(test_recorder *self, int socket, const uint8_t *payload)
+static void reply_to_module(test_recorder *self, int socket, const uint8_t *payload)
 {
     sj_link_module module;
     char path[1024];
@@ -120,12 +120,12 @@ static void answer_module(test_recorder *self, int socket, const uint8_t *payloa
     FILE *file = fopen(plan_path, "w");
     assert_int_equal(fwrite(&plan, sizeof(plan), 1, file), 1);
     fclose(file);
-    const sj_link_plan answer = {.first_function = module.is_main ? 1 : 10 + self->plans,
-                                 .path_bytes = (uint32_t)strlen(plan_path)};
-    send_packet(socket, SJ_LINK_PLAN, &answer, sizeof(answer), plan_path);
+    const sj_link_plan handle_packet = {.first_function = module.is_main ? 1 : 10 + self->plans,
+                                        .path_bytes = (uint32_t)strlen(plan_path)};
+    send_packet(socket, SJ_LINK_PLAN, &handle_packet, sizeof(handle_packet), plan_path);
 }
 
-static void take_hello(test_recorder *self, int socket, const uint8_t *payload)
+static void handle_hello(test_recorder *self, int socket, const uint8_t *payload)
 {
     sj_link_hello hello;
     memcpy(&hello, payload, sizeof(hello));
@@ -143,7 +143,7 @@ static void take_hello(test_recorder *self, int socket, const uint8_t *payload)
 }
 
 /* Replies to one packet. Returns false at the end of the connection. */
-static bool answer(test_recorder *self, int socket)
+static bool handle_packet(test_recorder *self, int socket)
 {
     static uint8_t packet[SJ_LINK_MAX_BYTES];
     sj_link_packet header;
@@ -156,10 +156,10 @@ static bool answer(test_recorder *self, int socket)
     sj_link_applied applied;
     switch (header.type) {
     case SJ_LINK_HELLO:
-        take_hello(self, socket, payload);
+        handle_hello(self, socket, payload);
         return self->fault != FAULT_AFTER_WELCOME;
     case SJ_LINK_MODULE:
-        answer_module(self, socket, payload);
+        reply_to_module(self, socket, payload);
         return true;
     case SJ_LINK_APPLIED:
         memcpy(&applied, payload, sizeof(applied));
@@ -180,7 +180,7 @@ static bool answer(test_recorder *self, int socket)
 static void converse(test_recorder *self)
 {
     const int socket = accept4(self->listener, NULL, NULL, SOCK_CLOEXEC);
-    while (answer(self, socket)) {
+    while (handle_packet(self, socket)) {
     }
     close(socket);
 }

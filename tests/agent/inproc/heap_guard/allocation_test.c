@@ -63,7 +63,7 @@ static void *allocate_ordinary(size_t bytes)
 /* Counts down and calls the handler, as the patched entry of malloc does. */
 static void *allocate(void)
 {
-    const uint64_t giver = (uint64_t)(uintptr_t)sj_allocation_handler(SJ_HEAD_MALLOC);
+    const uint64_t giver = (uint64_t)(uintptr_t)sj_allocation_handler(SJ_ENTRY_MALLOC);
     return --sj_sampling_countdown > 0 ? &ordinary : ((void *(*)(size_t))giver)(48);
 }
 
@@ -88,9 +88,9 @@ static void prepare(void)
     region->settings.slots = 64;
     region->settings.memory_kib = 4096;
     region->settings.reports_per_minute = 100;
-    sj_heap_originals[SJ_HEAD_MALLOC] = (uint64_t)(uintptr_t)allocate_ordinary;
-    sj_heap_originals[SJ_HEAD_SIGACTION] = (uint64_t)(uintptr_t)sigaction;
-    sj_residue_now->families[SJ_HEAD_MALLOC] = SJ_FAMILY_ANY;
+    sj_heap_originals[SJ_ENTRY_MALLOC] = (uint64_t)(uintptr_t)allocate_ordinary;
+    sj_heap_originals[SJ_ENTRY_SIGACTION] = (uint64_t)(uintptr_t)sigaction;
+    sj_residue_now->families[SJ_ENTRY_MALLOC] = SJ_FAMILY_ANY;
     atomic_store(&sj_residue_now->shared.is_whole, 1);
     assert_true(sj_pool_init(&region->settings));
     sj_faults_adopt();

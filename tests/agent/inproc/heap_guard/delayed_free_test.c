@@ -98,17 +98,17 @@ static int set_up(void **state)
     sj_residue_now = calloc(1, sizeof(*sj_residue_now));
     assert_true(region != NULL && sj_residue_now != NULL);
     (void)dl_iterate_phdr(note_program, NULL);
-    region->settings.quarantine_blocks = 16;
-    region->settings.quarantine_kib = 1024;
+    region->settings.delayed_blocks = 16;
+    region->settings.delayed_kib = 1024;
     region->settings.vtables = 1;
     region->settings.reports_per_minute = 100;
-    region->heads[SJ_HEAD_FREE] = 1;
-    region->heads[SJ_HEAD_REALLOC] = 2;
-    region->heads[SJ_HEAD_USABLE_SIZE] = 3;
-    sj_heap_originals[SJ_HEAD_FREE] = (uint64_t)(uintptr_t)count_free;
-    sj_heap_originals[SJ_HEAD_USABLE_SIZE] = (uint64_t)(uintptr_t)size_of;
-    sj_heap_originals[SJ_HEAD_MALLOC] = (uint64_t)(uintptr_t)allocate;
-    sj_heap_originals[SJ_HEAD_REALLOC] = (uint64_t)(uintptr_t)resize;
+    region->heap_entries[SJ_ENTRY_FREE] = 1;
+    region->heap_entries[SJ_ENTRY_REALLOC] = 2;
+    region->heap_entries[SJ_ENTRY_USABLE_SIZE] = 3;
+    sj_heap_originals[SJ_ENTRY_FREE] = (uint64_t)(uintptr_t)count_free;
+    sj_heap_originals[SJ_ENTRY_USABLE_SIZE] = (uint64_t)(uintptr_t)size_of;
+    sj_heap_originals[SJ_ENTRY_MALLOC] = (uint64_t)(uintptr_t)allocate;
+    sj_heap_originals[SJ_ENTRY_REALLOC] = (uint64_t)(uintptr_t)resize;
     atomic_store(&sj_residue_now->shared.is_whole, 1);
     atomic_store(&sj_zombie_region_now, region);
     allocated = freed = resized = foreign_sizes_asked = 0;
@@ -133,7 +133,7 @@ static int tear_down(void **state)
 /* Frees a block as the patched entry of free does. */
 static void free_by_entry(void *block)
 {
-    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_HEAD_FREE]);
+    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_ENTRY_FREE]);
     assert_true(entry != 0);
     ((free_function)entry)(block);
 }
@@ -162,7 +162,7 @@ static void resizing_a_freed_object_removes_its_table(void **state)
     (void)state;
     uint64_t *object = make_object(&few);
     free_by_entry(object);
-    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_HEAD_REALLOC]);
+    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_ENTRY_REALLOC]);
     assert_ptr_equal(((resize_function)entry)(object, 8), object);
     assert_false(sj_virtual_is_table(object[0]));
     assert_true(resized == 1 && freed == 0);
@@ -215,7 +215,7 @@ static void objects_with_too_many_functions_are_freed_at_once(void **state)
         assert_true(freed == i + 1 && last_freed == object);
         assert_int_equal(object[0], (uint64_t)(uintptr_t)many.functions);
     }
-    assert_int_equal(atomic_load(&region->counters.not_quarantined), 2);
+    assert_int_equal(atomic_load(&region->counters.not_delayed), 2);
     fill_class(&few, SJ_VIRTUAL_FUNCTIONS);
     uint64_t *object = make_object(&few);
     free_by_entry(object);
@@ -228,7 +228,7 @@ static void objects_with_too_many_functions_are_freed_at_once(void **state)
 static void a_block_that_grows_moves_and_is_kept(void **state)
 {
     (void)state;
-    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_HEAD_REALLOC]);
+    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_ENTRY_REALLOC]);
     char *block = allocate(BLOCK_BYTES);
     memset(block, 'x', BLOCK_BYTES);
     char *moved = ((resize_function)entry)(block, BLOCK_BYTES + 1);
@@ -251,8 +251,8 @@ static void the_end_releases_the_records(void **state)
     sj_delayed_free_end();
     sj_delayed_free_deinit();
     assert_null(sj_delayed_free_find_object((uint64_t)(uintptr_t)object));
-    sj_delayed_free_deinit();                /* Nothing is left to release. */
-    region->settings.quarantine_blocks = 32; /* The policy of a later agent. */
+    sj_delayed_free_deinit();             /* Nothing is left to release. */
+    region->settings.delayed_blocks = 32; /* The policy of a later agent. */
     sj_delayed_free_begin(region);
     for (uint32_t i = 0; i < 33; i++) {
         free_by_entry(make_object(&few));
@@ -263,7 +263,7 @@ static void the_end_releases_the_records(void **state)
 /* Returns how many blocks fit into so many KiB, as long as there are records. */
 static uint32_t capacity_of(uint32_t kib)
 {
-    region->settings.quarantine_kib = kib;
+    region->settings.delayed_kib = kib;
     return (uint32_t)((kib << 10) / (BLOCK_BYTES + sizeof(sj_kept_block)));
 }
 
@@ -271,7 +271,7 @@ static void the_limit_says_how_many_blocks_are_kept(void **state)
 {
     (void)state;
     const uint32_t held = capacity_of(4);
-    assert_true(held > 2 && held < region->settings.quarantine_blocks);
+    assert_true(held > 2 && held < region->settings.delayed_blocks);
     for (uint32_t i = 0; i < BLOCKS; i++) {
         free_by_entry(allocate(BLOCK_BYTES));
         assert_int_equal(freed, i < held ? 0 : i + 1 - held);
@@ -285,7 +285,7 @@ static void resized_blocks_do_not_use_the_limit(void **state)
 {
     (void)state;
     const uint32_t held = capacity_of(4);
-    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_HEAD_REALLOC]);
+    const uint64_t entry = atomic_load(&sj_residue_now->delay_handlers[SJ_ENTRY_REALLOC]);
     void *block = allocate(BLOCK_BYTES);
     for (uint32_t i = 0; i < 2 * held; i++) {
         free_by_entry(block);
@@ -300,12 +300,12 @@ static void resized_blocks_do_not_use_the_limit(void **state)
 static void the_budget_leaves_frees_out(void **state)
 {
     (void)state;
-    atomic_store(&region->quarantine_shift, 2);
+    atomic_store(&region->delayed_shift, 2);
     for (uint32_t i = 0; i < 16; i++) {
         free_by_entry(allocate(BLOCK_BYTES));
     }
     assert_int_equal(freed, 12);
-    assert_int_equal(atomic_load(&region->counters.quarantined), 4);
+    assert_int_equal(atomic_load(&region->counters.delayed), 4);
 }
 
 static void a_stack_of_no_bytes_is_empty(void **state)

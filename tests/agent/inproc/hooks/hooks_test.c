@@ -33,7 +33,7 @@ static void make_text(void)
     memcpy(text + OFFSET, sample_bytes, sizeof(sample_bytes));
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_EXEC) == 0);
     build_plan(&plan, OFFSET);
-    report = (sj_hooks_report){.failures = failures, .failures_room = 4};
+    report = (sj_hooks_report){.failures = failures, .failures_capacity = 4};
 }
 
 static sj_status apply(void)
@@ -168,7 +168,7 @@ static void spare_pages(const char *directory)
     (void)directory;
     text = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(text != MAP_FAILED);
-    report = (sj_hooks_report){.failures = failures, .failures_room = 4};
+    report = (sj_hooks_report){.failures = failures, .failures_capacity = 4};
     sj_hooks_avoid_page_crossings();
     for (uint32_t offset = PAGE - 12; offset < PAGE + 2; offset++) {
         /* The head and, five bytes later, the tail are five bytes long. */
@@ -256,7 +256,7 @@ static void test_large_areas_are_aligned_to_huge_pages(void **state)
 }
 
 /* Maps the free addresses in from..to. `parts` receives them, for munmap. */
-static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t room)
+static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t space)
 {
     char buffer[SJ_MAPS_BYTES];
     sj_maps maps;
@@ -267,7 +267,7 @@ static size_t fill(uint64_t from, uint64_t to, struct iovec *parts, size_t room)
         const uint64_t end = mapping.low < to ? mapping.low : to;
         if (end > from) {
             void *part = (void *)(uintptr_t)from;
-            assert_true(count < room);
+            assert_true(count < space);
             assert_ptr_equal(mmap(part, end - from, PROT_NONE,
                                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE,
                                   -1, 0),

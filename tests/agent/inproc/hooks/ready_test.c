@@ -47,10 +47,10 @@ static void begin(const char *directory)
 
 static void begin_report(void)
 {
-    report = (sj_hooks_report){.failures = failures, .failures_room = 4};
+    report = (sj_hooks_report){.failures = failures, .failures_capacity = 4};
 }
 
-static void take_out(void)
+static void unpatch(void)
 {
     CHECK(sj_hooks_unpatch(&module) == SJ_OK);
     sj_hooks_forget(&module);
@@ -73,7 +73,7 @@ static void apply_plan_of(const sj_ready_plan *file)
                          &report) == SJ_OK);
     CHECK(report.hooked == 1 && report.is_movable);
     sj_ready_keep(plan_path, file, &plan, &module, &report);
-    take_out();
+    unpatch();
 }
 
 static void apply_plan(void)
@@ -121,7 +121,7 @@ static void keep_and_use(const char *directory)
         CHECK(report.hooked == 1 && report.failed == 0 && report.stub_bytes > 0);
         CHECK(memcmp(text + OFFSET, sample_bytes, sizeof(sample_bytes)) != 0);
         CHECK(call() == 15);
-        take_out();
+        unpatch();
         CHECK(call() == 15);
     }
     const sj_record *records =
@@ -160,13 +160,13 @@ static void refuse_others(const char *directory)
     /* another mapping has the address of the stubs */
     CHECK(apply_ready(FIRST_FUNCTION));
     void *place = module.stubs;
-    take_out();
+    unpatch();
     CHECK(mmap(place, PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) ==
           place);
     expect_nothing(FIRST_FUNCTION);
     CHECK(munmap(place, PAGE) == 0);
     CHECK(apply_ready(FIRST_FUNCTION));
-    take_out();
+    unpatch();
     CHECK(truncate(kept_path, kept.st_size - 1) == 0);
     expect_nothing(FIRST_FUNCTION);
     CHECK(truncate(kept_path, 100) == 0);
@@ -185,14 +185,14 @@ static void follow_the_plan(const char *directory)
     apply_plan();
     apply_plan();
     CHECK(apply_ready(FIRST_FUNCTION));
-    take_out();
+    unpatch();
     CHECK(unlink(plan_path) == 0);
     expect_nothing(FIRST_FUNCTION);
     write_file(plan_path, &plan, sizeof(plan)); /* a policy makes a new plan */
     expect_nothing(FIRST_FUNCTION);
     apply_plan();
     CHECK(apply_ready(FIRST_FUNCTION));
-    take_out();
+    unpatch();
 }
 
 /* Between mapping a plan and keeping its stubs a policy may replace the plan. */
@@ -209,7 +209,7 @@ static void keep_of_replaced_plan(const char *directory)
     expect_nothing(FIRST_FUNCTION);
     apply_plan();
     CHECK(apply_ready(FIRST_FUNCTION));
-    take_out();
+    unpatch();
 }
 
 static void test_stubs_are_kept_for_the_plan_that_was_mapped(void **state)
@@ -229,7 +229,7 @@ static void keep_after_killed(const char *directory)
     write_file(left_path, "", 0);
     apply_plan();
     CHECK(apply_ready(FIRST_FUNCTION));
-    take_out();
+    unpatch();
     snprintf(left_path, sizeof(left_path), "%s.%d", kept_path, (int)getpid());
     CHECK(access(left_path, F_OK) != 0);
 }

@@ -38,7 +38,7 @@ static void apply_sample(const char *directory)
     memcpy(text + OFFSET, sample_bytes, sizeof(sample_bytes));
     CHECK(mprotect(text, PAGE, PROT_READ | PROT_EXEC) == 0);
     build_plan(&plan, OFFSET);
-    report = (sj_hooks_report){.failures = failures, .failures_room = 4};
+    report = (sj_hooks_report){.failures = failures, .failures_capacity = 4};
     CHECK(sj_hooks_apply(&plan, sizeof(plan), (uint64_t)(uintptr_t)text, FIRST_FUNCTION, &module,
                          &report) == SJ_OK);
     CHECK(report.hooked == 1);
@@ -81,7 +81,7 @@ static void leave_probes(const char *directory)
     int32_t distance;
     memcpy(&distance, text + OFFSET + 1, sizeof(distance));
     const uint64_t start = (uint64_t)(uintptr_t)text + OFFSET;
-    const uint64_t stub = start + SJ_RETURN_ROOM_BYTES + (uint64_t)(int64_t)distance;
+    const uint64_t stub = start + SJ_RETURN_PATCH_BYTES + (uint64_t)(int64_t)distance;
     uint64_t stack[64] = {0};
     const uint64_t sp = (uint64_t)(uintptr_t)&stack[32];
     sj_stub_state state = {.pc = stub, .sp = sp};

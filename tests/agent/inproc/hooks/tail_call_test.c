@@ -116,7 +116,7 @@ static sj_status apply(bool prepare_only)
 {
     plan.header.crc32c = 0;
     plan.header.crc32c = plan_crc((const uint8_t *)&plan, sizeof(plan));
-    report = (sj_hooks_report){.failures = failures, .failures_room = 4};
+    report = (sj_hooks_report){.failures = failures, .failures_capacity = 4};
     return (prepare_only ? sj_hooks_prepare : sj_hooks_apply)(
         &plan, sizeof(plan), (uint64_t)(uintptr_t)text, FIRST_FUNCTION, &module, &report);
 }
@@ -147,7 +147,7 @@ static void start(const char *directory)
         (const sj_record *)(arena + sj_arena_chunk_offset(2, 2, 0, 0) + SJ_CHUNK_HEADER_BYTES);
 }
 
-static bool takes(sj_record_kind kind, uint32_t function)
+static bool matches(sj_record_kind kind, uint32_t function)
 {
     const uint32_t tag = (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | (FIRST_FUNCTION + function);
     return sj_record_tag(&records[seen++]) == tag;
@@ -159,10 +159,10 @@ static void check_call(bool records_caller, bool records_callee)
     const uint32_t first = seen;
     CHECK(((triple_function)(uintptr_t)(text + OFFSET))(2, 3) == 15);
     if (records_caller) {
-        CHECK(takes(SJ_RECORD_ENTER, CALLER) && takes(SJ_RECORD_LEAVE, CALLER));
+        CHECK(matches(SJ_RECORD_ENTER, CALLER) && matches(SJ_RECORD_LEAVE, CALLER));
     }
     if (records_callee) {
-        CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
+        CHECK(matches(SJ_RECORD_ENTER, CALLEE) && matches(SJ_RECORD_LEAVE, CALLEE));
     }
     for (uint32_t i = first; i < seen; i++) {
         CHECK(sj_record_frame(&records[i]) == sj_record_stack(&records[first]));
@@ -242,10 +242,10 @@ static void test_a_jump_that_others_put_there_is_no_patch(void **state)
 static void check_call_with_value(void)
 {
     CHECK(((triple_function)(uintptr_t)(text + OFFSET))(2, 3) == 15);
-    CHECK(takes(SJ_RECORD_ENTER, CALLER) && takes(SJ_RECORD_LEAVE, CALLER));
+    CHECK(matches(SJ_RECORD_ENTER, CALLER) && matches(SJ_RECORD_LEAVE, CALLER));
     CHECK(sj_record_is_tail_call(sj_record_stack(&records[seen - 1])));
-    CHECK(sj_record_value(&records[seen]) == 2 && takes(SJ_RECORD_VALUE, CALLEE));
-    CHECK(takes(SJ_RECORD_ENTER, CALLEE) && takes(SJ_RECORD_LEAVE, CALLEE));
+    CHECK(sj_record_value(&records[seen]) == 2 && matches(SJ_RECORD_VALUE, CALLEE));
+    CHECK(matches(SJ_RECORD_ENTER, CALLEE) && matches(SJ_RECORD_LEAVE, CALLEE));
 }
 
 /* Finds the callee of generated code, which only the runtime knows. */

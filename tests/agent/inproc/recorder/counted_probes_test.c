@@ -31,7 +31,7 @@ enum {
     PAGES = 8 * 4096,
     COLD = 4 * 4096,
     HEAD = PAGES - 1024,
-    HEAD_BYTES = SJ_RETURN_ROOM_BYTES,
+    HEAD_BYTES = SJ_RETURN_PATCH_BYTES,
     ROUNDS = 40000,
     INTERRUPTED_RUNS = 8,
     DEEP_BYTES = 60000,
@@ -189,7 +189,7 @@ static sj_record *read_records(size_t *count)
         sj_record *records = NULL;
         size_t given = 0;
         uint64_t undecided = 0;
-        CHECK(sj_untimed_records_take(untimed, places, written, UINT64_MAX / 2, &records, &given,
+        CHECK(sj_untimed_records_read(untimed, places, written, UINT64_MAX / 2, &records, &given,
                                       &undecided) == SJ_OK);
         memcpy(all + *count, records, given * sizeof(*all));
         *count += given;
@@ -206,10 +206,10 @@ static sj_record *read_records(size_t *count)
 /* Calls with frames near to each other, far frames, and frames at the limits of short records. */
 static __attribute__((noinline)) void call_at(probe_function function, size_t bytes)
 {
-    volatile char *room = alloca(bytes + 16);
-    room[0] = 1;
+    volatile char *space = alloca(bytes + 16);
+    space[0] = 1;
     function();
-    room[0] = 2;
+    space[0] = 2;
 }
 
 static void run_program(void)

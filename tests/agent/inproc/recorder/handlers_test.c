@@ -93,20 +93,20 @@ enum { LEFT_BYTES = 48 * 1024 };
 /* Runs a handler on the part of the stack that wait_above_remains uses next. */
 static __attribute__((noinline)) void leave_remains(void)
 {
-    volatile uint8_t room[LEFT_BYTES / 2];
-    room[0] = 0;
+    volatile uint8_t space[LEFT_BYTES / 2];
+    space[0] = 0;
     CHECK(raise(SIGUSR1) == 0);
-    CHECK(room[0] == 0);
+    CHECK(space[0] == 0);
 }
 
 /* The mark is the one that the kernel left, so this fails if the handler's frame was elsewhere. */
 static __attribute__((noinline)) void wait_above_remains(uint64_t mark)
 {
-    volatile uint64_t room[LEFT_BYTES / sizeof(uint64_t)];
+    volatile uint64_t space[LEFT_BYTES / sizeof(uint64_t)];
     uint32_t found = 0;
-    __asm__ volatile("" : "=m"(room)); /* the compiler assumes that the array is initialised */
+    __asm__ volatile("" : "=m"(space)); /* the compiler assumes that the array is initialised */
     for (uint32_t i = 0; i < LEFT_BYTES / sizeof(uint64_t); i++) {
-        found += room[i] == mark;
+        found += space[i] == mark;
     }
     CHECK(found != 0);
     call_times(50021);
@@ -272,7 +272,7 @@ static void test_a_handler_may_leave_a_waiting_thread_by_longjmp(void **state)
 
 typedef enum fork_way { FORK_ALONE, FORK_JOINS, FORK_CALLS, FORK_UNSEEN } fork_way;
 
-enum { ROOM_CALLS = 5 }; /* calls that find a slot without waiting */
+enum { SPACE_CALLS = 5 }; /* calls that find a slot without waiting */
 
 static const char *fork_directory;
 static fork_way forks_by;
@@ -314,8 +314,8 @@ static void fork_in_wait(int number)
         join_as_child();
     }
     if (forks_by == FORK_CALLS) {
-        call_times(ROOM_CALLS);
-        made_at_fork -= ROOM_CALLS;
+        call_times(SPACE_CALLS);
+        made_at_fork -= SPACE_CALLS;
     }
 }
 
@@ -477,13 +477,13 @@ static void note_alternate_stacks(const char *directory)
     check_note(&records[0], SJ_NOTE_ALTERNATE_LOW, here - BELOW);
     check_note(&records[1], SJ_NOTE_ALTERNATE_HIGH, here + ABOVE);
     check_note(&records[4], SJ_NOTE_ALTERNATE_LOW, 0);
-    CHECK(sj_recorder_stack_room() > BELOW);
+    CHECK(sj_recorder_stack_space() > BELOW);
     sj_recorder_begin_handler((uint64_t)(uintptr_t)far, (uint64_t)(uintptr_t)far + BELOW);
     sj_recorder_end_handler();
     sj_recorder_begin_handler(here - BELOW, here + ABOVE);
     check_note(&records[5], SJ_NOTE_ALTERNATE_LOW, here - BELOW);
     check_note(&records[6], SJ_NOTE_ALTERNATE_HIGH, here + ABOVE);
-    CHECK(sj_recorder_stack_room() < BELOW);
+    CHECK(sj_recorder_stack_space() < BELOW);
 }
 
 static void test_handlers_on_an_alternate_stack_are_noted(void **state)

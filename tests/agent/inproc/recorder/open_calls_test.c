@@ -269,7 +269,7 @@ static void match_open(void *context, const sj_stack_frame *call)
     while (*place < run.depth && run.open[*place].has_jumped) {
         (*place)++;
     }
-    if (call->left_ticks == 0) {
+    if (call->jumped_ticks == 0) {
         CHECK(*place < run.depth && call->function == run.open[*place].function);
         (*place)++;
     }

@@ -90,7 +90,7 @@ static void keep_registers(const char *directory)
     }
 }
 
-static void test_a_door_keeps_registers_and_vectors(void **state)
+static void test_a_trampoline_keeps_registers_and_vectors(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(keep_registers), 0);
@@ -105,7 +105,7 @@ static void keep_registers_disarmed(const char *directory)
     }
 }
 
-static void test_a_door_keeps_registers_when_disarmed(void **state)
+static void test_a_trampoline_keeps_registers_when_disarmed(void **state)
 {
     (void)state;
     assert_int_equal(run_in_child(keep_registers_disarmed), 0);
@@ -293,8 +293,8 @@ static void test_a_function_set_free_while_its_caller_waits_is_jumped_to(void **
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_door_keeps_registers_and_vectors),
-        cmocka_unit_test(test_a_door_keeps_registers_when_disarmed),
+        cmocka_unit_test(test_a_trampoline_keeps_registers_and_vectors),
+        cmocka_unit_test(test_a_trampoline_keeps_registers_when_disarmed),
         cmocka_unit_test(test_a_tail_call_is_one_moment),
         cmocka_unit_test(test_a_function_set_free_is_jumped_to),
         cmocka_unit_test(test_a_function_set_free_while_its_caller_waits_is_jumped_to),

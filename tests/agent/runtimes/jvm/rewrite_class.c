@@ -131,9 +131,9 @@ static bool has_right_handler(const sj_class_file *file, const sj_class_method *
     const uint8_t *at = file->bytes.data + method->code;
     sj_reader reader = sj_reader_of(at + LIMITS_BYTES, method->code_bytes - LIMITS_BYTES);
     sj_slice code = {.size = sj_read_be32(&reader)};
-    code.data = sj_reader_take(&reader, code.size);
+    code.data = sj_read_bytes(&reader, code.size);
     sj_slice table = {.size = (size_t)EXCEPTION_BYTES * sj_read_be16(&reader)};
-    table.data = sj_reader_take(&reader, table.size);
+    table.data = sj_read_bytes(&reader, table.size);
     const uint16_t handler = find_own(file, code, table);
     if (handler == 0) {
         return true;
@@ -205,9 +205,9 @@ int main(int count, char **arguments)
     const uint32_t first = count > 1 ? (uint32_t)strtoul(arguments[1], NULL, 10) : 1;
     const bool with_values = count > 2 && strcmp(arguments[2], "values") == 0;
     char *line = NULL;
-    size_t room = 0;
+    size_t space = 0;
     ssize_t length;
-    while ((length = getline(&line, &room, stdin)) > 0) {
+    while ((length = getline(&line, &space, stdin)) > 0) {
         line[length - 1] = '\0';
         char *tab = strchr(line, '\t');
         if (tab == NULL) {

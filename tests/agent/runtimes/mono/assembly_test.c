@@ -20,7 +20,7 @@ typedef struct seen_methods {
     size_t longest;
 } seen_methods;
 
-static sj_status take(void *context, uint32_t token, const char *name, bool has_code)
+static sj_status note_method(void *context, uint32_t token, const char *name, bool has_code)
 {
     seen_methods *seen = context;
     seen->is_ordered = (seen->count == 0 || seen->is_ordered) && token == seen->count + 1;
@@ -49,7 +49,7 @@ static void every_method_has_its_name(void **state)
 {
     (void)state;
     seen_methods seen = {0};
-    assert_int_equal(sj_mono_read_file(ASSEMBLY, (sj_slice){0}, take, &seen), SJ_OK);
+    assert_int_equal(sj_mono_read_file(ASSEMBLY, (sj_slice){0}, note_method, &seen), SJ_OK);
     assert_true(seen.count > 20000 && seen.is_ordered);
     assert_true(seen.has_native && seen.has_abstract);
     assert_true(seen.has_abort && seen.has_compare);
@@ -100,10 +100,12 @@ static void other_files_are_refused(void **state)
     static const uint8_t id[SJ_ASSEMBLY_ID_BYTES] = {1};
     const sj_slice other = {.data = id, .size = sizeof(id)};
     seen_methods seen = {0};
-    assert_int_equal(sj_mono_read_file("/bin/sh", (sj_slice){0}, take, &seen), SJ_ECORRUPT);
-    assert_int_equal(sj_mono_read_file("/nowhere", (sj_slice){0}, take, &seen), SJ_ENOTFOUND);
-    assert_int_equal(sj_mono_read_file("/dev/zero", (sj_slice){0}, take, &seen), SJ_ECORRUPT);
-    assert_int_equal(sj_mono_read_file(ASSEMBLY, other, take, &seen), SJ_EVERSION);
+    assert_int_equal(sj_mono_read_file("/bin/sh", (sj_slice){0}, note_method, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_mono_read_file("/nowhere", (sj_slice){0}, note_method, &seen),
+                     SJ_ENOTFOUND);
+    assert_int_equal(sj_mono_read_file("/dev/zero", (sj_slice){0}, note_method, &seen),
+                     SJ_ECORRUPT);
+    assert_int_equal(sj_mono_read_file(ASSEMBLY, other, note_method, &seen), SJ_EVERSION);
     assert_int_equal(seen.count, 0);
     assert_int_equal(sj_mono_read_file(ASSEMBLY, (sj_slice){0}, refuse, NULL), SJ_EFULL);
 }

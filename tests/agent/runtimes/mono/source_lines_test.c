@@ -35,7 +35,7 @@ static void load(const char *name, symbol_file *file)
     assert_true(file->size > 100 && file->size < sizeof(file->bytes));
 }
 
-static sj_status take(void *context, const sj_container_line *line)
+static sj_status note_method(void *context, const sj_container_line *line)
 {
     seen_lines *seen = context;
     seen->is_named =
@@ -88,7 +88,7 @@ static void read_embedded(const symbol_file *file, seen_lines *seen, sj_status e
     uint8_t bytes[SJ_PORTABLE_PDB_ID_BYTES];
     assert_true(sj_assembly_pdb_id(whole(file), bytes));
     const sj_slice id = {.data = bytes, .size = sizeof(bytes)};
-    assert_int_equal(sj_embedded_pdb_read(whole(file), id, take, seen), expected);
+    assert_int_equal(sj_embedded_pdb_read(whole(file), id, note_method, seen), expected);
 }
 
 /* The assembly with embedded symbols is another build, but line 36 of Main has the same offset. */
@@ -102,7 +102,8 @@ static void the_one_in_the_assembly_tells_them_too(void **state)
     load("portable_pdb", &pdb);
     read_embedded(&file, &seen, SJ_OK);
     check_lines(&seen);
-    assert_int_equal(sj_embedded_pdb_read(whole(&pdb), pdb_id(&pdb), take, &seen), SJ_ENOTFOUND);
+    assert_int_equal(sj_embedded_pdb_read(whole(&pdb), pdb_id(&pdb), note_method, &seen),
+                     SJ_ENOTFOUND);
     /* The file states a size that is too large, too small, or impossible. */
     const sj_slice packed = sj_assembly_embedded_pdb(whole(&file), &size);
     assert_true(packed.size > 100 && size > packed.size);
@@ -122,8 +123,8 @@ static void both_kinds_tell_the_same_lines(void **state)
     (void)state;
     load("mdb", &mdb);
     load("portable_pdb", &pdb);
-    assert_int_equal(sj_mdb_read(whole(&mdb), mdb_id(&mdb), take, &of_mdb), SJ_OK);
-    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_id(&pdb), take, &of_pdb), SJ_OK);
+    assert_int_equal(sj_mdb_read(whole(&mdb), mdb_id(&mdb), note_method, &of_mdb), SJ_OK);
+    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_id(&pdb), note_method, &of_pdb), SJ_OK);
     check_lines(&of_mdb);
     check_lines(&of_pdb);
     assert_int_equal(of_mdb.points, of_pdb.points);
@@ -139,12 +140,13 @@ static void other_builds_and_files_are_refused(void **state)
     load("portable_pdb", &pdb);
     const sj_slice mdb_other = {.data = other, .size = SJ_ASSEMBLY_ID_BYTES};
     const sj_slice pdb_other = {.data = other, .size = sizeof(other)};
-    assert_int_equal(sj_mdb_read(whole(&mdb), mdb_other, take, &seen), SJ_EVERSION);
-    assert_int_equal(sj_mdb_read(whole(&mdb), (sj_slice){0}, take, &seen), SJ_EVERSION);
-    assert_int_equal(sj_mdb_read(whole(&pdb), pdb_id(&pdb), take, &seen), SJ_ECORRUPT);
-    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_other, take, &seen), SJ_EVERSION);
-    assert_int_equal(sj_portable_pdb_read(whole(&mdb), mdb_id(&mdb), take, &seen), SJ_ECORRUPT);
-    assert_int_equal(sj_mdb_read((sj_slice){0}, mdb_other, take, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_mdb_read(whole(&mdb), mdb_other, note_method, &seen), SJ_EVERSION);
+    assert_int_equal(sj_mdb_read(whole(&mdb), (sj_slice){0}, note_method, &seen), SJ_EVERSION);
+    assert_int_equal(sj_mdb_read(whole(&pdb), pdb_id(&pdb), note_method, &seen), SJ_ECORRUPT);
+    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_other, note_method, &seen), SJ_EVERSION);
+    assert_int_equal(sj_portable_pdb_read(whole(&mdb), mdb_id(&mdb), note_method, &seen),
+                     SJ_ECORRUPT);
+    assert_int_equal(sj_mdb_read((sj_slice){0}, mdb_other, note_method, &seen), SJ_ECORRUPT);
     assert_int_equal(seen.points, 0);
 }
 
@@ -211,7 +213,7 @@ typedef struct seen_steps {
     uint32_t lines[STEPS + 1];
 } seen_steps;
 
-static sj_status take_step(void *context, const sj_container_line *line)
+static sj_status note_step(void *context, const sj_container_line *line)
 {
     seen_steps *seen = context;
     if (line->token == MAIN_TOKEN && seen->count <= STEPS) {
@@ -231,7 +233,7 @@ static void steps_of_lines_of_any_size_are_read(void **state)
     assert_int_equal(sj_metadata_open(whole(&pdb), &metadata), SJ_OK);
     const sj_slice points = largest_blob(&metadata);
     put_steps(pdb.bytes + (points.data - pdb.bytes), points.size);
-    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_id(&pdb), take_step, &seen), SJ_OK);
+    assert_int_equal(sj_portable_pdb_read(whole(&pdb), pdb_id(&pdb), note_step, &seen), SJ_OK);
     assert_int_equal(seen.count, STEPS + 1);
     for (size_t i = 0; i <= STEPS; i++) {
         assert_int_equal(seen.lines[i], line);

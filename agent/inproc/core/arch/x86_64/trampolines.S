@@ -187,7 +187,7 @@ sj_arch_prctl_entry:
     mov $157, %eax /* prctl: the instruction that was replaced */
     ASK_ABOUT_CALL
     mov sj_arch_prctl_resume(%rip), %rcx
-    jmp .Lgo_on
+    jmp .Lreturn_or_resume
     .size sj_arch_prctl_entry, . - sj_arch_prctl_entry
 
     .globl sj_arch_syscall_entry
@@ -197,7 +197,7 @@ sj_arch_syscall_entry:
     ASK_ABOUT_CALL
     mov 8(%rsp), %r9 /* the instruction that was replaced */
     mov sj_arch_syscall_resume(%rip), %rcx
-.Lgo_on:
+.Lreturn_or_resume:
     jnz 1f
     mov $INVALID, %rax
     lea SYSCALL_BYTES(%rcx), %rcx

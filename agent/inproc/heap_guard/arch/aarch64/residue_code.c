@@ -6,7 +6,7 @@ const void *sj_residue_code(size_t *bytes)
     return NULL;
 }
 
-uint64_t sj_residue_code_offset(sj_zombie_head entry)
+uint64_t sj_residue_code_offset(sj_heap_entry entry)
 {
     (void)entry;
     return 0;

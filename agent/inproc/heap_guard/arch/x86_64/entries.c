@@ -50,12 +50,12 @@ static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
 enum { MOVE_FIRST = 0xf8, MOVE_SECOND = 0xf0 };
 
 /* movabs $pool, %r11; mov %rdi, %rax; sub %r11, %rax; shr $shift, %rax; jne over the jump */
-static void emit_range(sj_code_emitter *emitter, sj_zombie_head entry)
+static void emit_range(sj_code_emitter *emitter, sj_heap_entry entry)
 {
     uint8_t code[] = {0x49, 0xbb, 0,    0,    0,    0,    0,    0,    0, 0,    0x48,
                       0x89, 0xf8, 0x4c, 0x29, 0xd8, 0x48, 0xc1, 0xe8, 0, 0x75, CALL_BYTES};
     memcpy(code + 2, &sj_heap_pool.base, sizeof(sj_heap_pool.base));
-    code[12] = entry >= SJ_HEAD_READ ? MOVE_SECOND : MOVE_FIRST;
+    code[12] = entry >= SJ_ENTRY_READ ? MOVE_SECOND : MOVE_FIRST;
     code[19] = (uint8_t)sj_heap_pool.shift;
     sj_code_emit_bytes(emitter, code, sizeof(code));
     emit_jump_through(emitter, &sj_residue_now->block_handlers[entry]);
@@ -74,7 +74,7 @@ static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *p
 /* This jump is emitted even if counting is off now, because it cannot be added later:
  * counting_handlers switches it. */
 static void emit_counting(sj_code_emitter *emitter, const sj_zombie_region *region,
-                          sj_zombie_head entry)
+                          sj_heap_entry entry)
 {
     if (sj_residue_now->has_counting != 0 && sj_counting_entry(region, entry) != 0) {
         emit_jump_if_set(emitter, &sj_residue_now->counting_handlers[entry]);
@@ -85,13 +85,13 @@ static void emit_counting(sj_code_emitter *emitter, const sj_zombie_region *regi
 }
 
 static void emit_entry(sj_code_emitter *emitter, const sj_zombie_region *region,
-                       sj_zombie_head entry)
+                       sj_heap_entry entry)
 {
     emit_counting(emitter, region, entry);
-    if (entry < SJ_HEAD_FREE) {
+    if (entry < SJ_ENTRY_FREE) {
         emit_countdown(emitter, (uint64_t)(uintptr_t)sj_allocation_handler(entry),
                        region->is_forwarding[entry] != 0 ? COMPARE : SUBTRACT);
-    } else if (entry == SJ_HEAD_SIGACTION || entry == SJ_HEAD_SIGMASK) {
+    } else if (entry == SJ_ENTRY_SIGACTION || entry == SJ_ENTRY_SIGMASK) {
         emit_jump_through(emitter, &sj_residue_now->block_handlers[entry]);
     } else {
         emit_range(emitter, entry);
@@ -105,13 +105,14 @@ static void emit_entry(sj_code_emitter *emitter, const sj_zombie_region *region,
  */
 void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index)
 {
-    const sj_entries_context *heads = context;
-    const sj_zombie_region *region = heads->region;
+    const sj_entries_context *heap_entries = context;
+    const sj_zombie_region *region = heap_entries->region;
     bool is_emitted = false;
-    for (uint32_t entry = 0; entry < SJ_HEADS; entry++) {
-        if (region->heads[entry] == index + 1 && region->parts[entry] == heads->part) {
+    for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
+        if (region->heap_entries[entry] == index + 1 &&
+            region->parts[entry] == heap_entries->part) {
             if (!is_emitted) {
-                emit_entry(emitter, region, (sj_zombie_head)entry);
+                emit_entry(emitter, region, (sj_heap_entry)entry);
                 is_emitted = true;
             }
             if (!emitter->measuring) {

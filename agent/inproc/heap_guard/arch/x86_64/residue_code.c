@@ -77,16 +77,16 @@ const void *sj_residue_code(size_t *bytes)
     return __start_sj_residue_code_section;
 }
 
-uint64_t sj_residue_code_offset(sj_zombie_head entry)
+uint64_t sj_residue_code_offset(sj_heap_entry entry)
 {
     const uint64_t start = (uint64_t)(uintptr_t)__start_sj_residue_code_section;
     switch (entry) {
-    case SJ_HEAD_REALLOC:
-    case SJ_HEAD_RALLOCX:
+    case SJ_ENTRY_REALLOC:
+    case SJ_ENTRY_RALLOCX:
         return (uint64_t)(uintptr_t)resize - start;
-    case SJ_HEAD_USABLE_SIZE:
-    case SJ_HEAD_XALLOCX: /* As large as before. */
-    case SJ_HEAD_SALLOCX:
+    case SJ_ENTRY_USABLE_SIZE:
+    case SJ_ENTRY_XALLOCX: /* As large as before. */
+    case SJ_ENTRY_SALLOCX:
         return (uint64_t)(uintptr_t)usable_size - start;
     default:
         return (uint64_t)(uintptr_t)free_block - start;

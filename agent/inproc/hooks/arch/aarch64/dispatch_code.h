@@ -8,8 +8,8 @@
 /* Start of the space for registers, in bytes below the stack pointer of the frame's place. A word
  * above the space keeps the stack aligned. */
 enum {
-    SJ_ENTRY_ROOM_DISTANCE = 8 + SJ_NATIVE_REGISTERS * 8,
-    SJ_DISPATCH_ROOM_DISTANCE = SJ_ENTRY_ROOM_DISTANCE
+    SJ_ENTRY_SAVED_DISTANCE = 8 + SJ_NATIVE_REGISTERS * 8,
+    SJ_DISPATCH_SAVED_DISTANCE = SJ_ENTRY_SAVED_DISTANCE
 };
 
 /* Changes the registers behind the frame of sj_arch_jump_entry to those of the stub where it

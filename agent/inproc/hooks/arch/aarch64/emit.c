@@ -286,8 +286,8 @@ void sj_code_emit_probe(sj_code_emitter *emitter, uint32_t tag)
     emit_restore(emitter);
 }
 
-/* Emits a forward jump that is taken if w0 is not `word`. Returns its address, for land. w1 is
- * lost. */
+/* Emits a forward jump that is taken if w0 is not `word`. Returns its address, for set_target. w1
+ * is lost. */
 static uint64_t emit_unless(sj_code_emitter *emitter, uint32_t word)
 {
     uint64_t *at = &emitter->at;
@@ -297,7 +297,7 @@ static uint64_t emit_unless(sj_code_emitter *emitter, uint32_t word)
     return *at - SJ_WORD_BYTES;
 }
 
-static void land(const sj_code_emitter *emitter, uint64_t jump)
+static void set_target(const sj_code_emitter *emitter, uint64_t jump)
 {
     const uint32_t words = (uint32_t)((emitter->at - jump) / SJ_WORD_BYTES);
     put_word(&jump, emitter->measuring, UINT32_C(0x35000001) | words << 5); /* cbnz w1 */
@@ -310,7 +310,7 @@ static void emit_landing(sj_code_emitter *emitter, uint32_t word)
     EMIT(at, 0xb9400220); /* ldr w0, [x17] */
     const uint64_t is_other = emit_unless(emitter, word);
     EMIT(at, 0x91001231); /* add x17, x17, #4 */
-    land(emitter, is_other);
+    set_target(emitter, is_other);
 }
 
 /* Emits the end of an exit, behind emit_save. `mark` is SJ_STACK_TAIL_CALL or 0. */
@@ -357,7 +357,7 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
     const uint64_t is_no_call = emit_unless(emitter, WORD_SAVE_FOR_CALL);
     uint64_t is_call = *at;
     *at += SJ_WORD_BYTES; /* b */
-    land(emitter, is_no_call);
+    set_target(emitter, is_no_call);
     failed[1] = emit_unless(emitter, WORD_SAVE_FIRST);
     EMIT(at, 0xb9400620); /* ldr w0, [x17, #4] */
     failed[2] = emit_unless(emitter, WORD_SAVE_SECOND);
@@ -366,7 +366,7 @@ static void emit_jump_record(sj_code_emitter *emitter, uint32_t tag)
     uint64_t end = *at;
     *at += SJ_WORD_BYTES; /* b */
     for (unsigned i = 0; i < 3; i++) {
-        land(emitter, failed[i]);
+        set_target(emitter, failed[i]);
     }
     put_branch(emitter, &is_null, *at, 0);
     sj_code_note_stack(emitter, at, SAVED_BYTES);

@@ -22,7 +22,7 @@ enum {
 };
 
 enum {
-    SJ_RETURN_ROOM_BYTES = 4,
+    SJ_RETURN_PATCH_BYTES = 4,
     SJ_ARCH_JUMP_PATCH = 5, /* SJ_PATCH_BRANCH26 */
     SJ_ARCH_NUMBERED_CALL_BYTES = 8
 };

@@ -61,7 +61,7 @@ static inline uint32_t cursor_offset(void)
         put_32((at), emitter->measuring, offset_of(&sj_recorder_self.word));                       \
     } while (0)
 
-/* Emits a forward jump and returns the address of its displacement, for land. */
+/* Emits a forward jump and returns the address of its displacement, for set_target. */
 static inline uint64_t emit_forward(sj_code_emitter *emitter, uint64_t *at, uint8_t condition)
 {
     EMIT(at, 0x0f, condition);
@@ -69,7 +69,7 @@ static inline uint64_t emit_forward(sj_code_emitter *emitter, uint64_t *at, uint
     return *at - 4;
 }
 
-static inline void land(sj_code_emitter *emitter, uint64_t field, uint64_t target)
+static inline void set_target(sj_code_emitter *emitter, uint64_t field, uint64_t target)
 {
     put_displacement(emitter, &field, target);
 }

@@ -134,8 +134,8 @@ static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint
     EMIT(at, 0xff, 0xca);                                      /* dec %edx */
     EMIT(at, OPCODE_JMP32);
     put_displacement(emitter, at, next);
-    land(emitter, is_first, *at);
-    land(emitter, is_inner, *at);
+    set_target(emitter, is_first, *at);
+    set_target(emitter, is_inner, *at);
     EMIT(at, 0x83, 0xfa, SJ_OPEN_SAMPLES);                     /* cmp $8, %edx */
     const uint64_t are_many = emit_forward(emitter, at, 0x83); /* jae */
     EMIT_OWN(at, counting.samples[0], 0x64, 0x48, 0x89, 0x04,
@@ -143,7 +143,7 @@ static void emit_sample(sj_code_emitter *emitter, const counted_part *part, uint
     EMIT(at, 0xff, 0xc2);                                        /* inc %edx */
     EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
     emit_jump_to_timed(emitter, part);
-    land(emitter, are_many, *at);
+    set_target(emitter, are_many, *at);
     emit_jump_back(emitter, counted);
 }
 
@@ -163,7 +163,7 @@ static uint64_t emit_find_sample(sj_code_emitter *emitter)
     EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
     EMIT(at, 0x0f, 0x85);                                        /* jnz next */
     put_displacement(emitter, at, next);
-    land(emitter, is_inner, *at);
+    set_target(emitter, is_inner, *at);
     return is_found;
 }
 
@@ -176,7 +176,7 @@ static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, 
     sj_code_emit_save_third(emitter, at);
     const uint64_t is_found = emit_find_sample(emitter);
     emit_jump_back(emitter, counted);
-    land(emitter, is_found, *at);
+    set_target(emitter, is_found, *at);
     if (part->mark != SJ_STACK_TAIL_CALL) {
         EMIT(at, 0xff, 0xca);                                        /* dec %edx */
         EMIT_OWN(at, counting.open_samples, 0x64, 0x89, 0x14, 0x25); /* mov %edx, %fs:open */
@@ -187,7 +187,7 @@ static void emit_sample_end(sj_code_emitter *emitter, const counted_part *part, 
 static void emit_sampling(sj_code_emitter *emitter, const counted_part *part, uint64_t field,
                           uint64_t counted)
 {
-    land(emitter, field, emitter->cold_at);
+    set_target(emitter, field, emitter->cold_at);
     if (part->enters) {
         emit_sample(emitter, part, counted);
     } else {
@@ -207,7 +207,7 @@ static uint64_t emit_untimed_record(sj_code_emitter *emitter, const counted_part
     sj_code_emit_save_third(emitter, at);
     sj_code_emit_try(emitter);
     uint64_t *cold_at = &emitter->cold_at;
-    land(emitter, full_field, *cold_at);
+    set_target(emitter, full_field, *cold_at);
     sj_code_emit_save_third(emitter, cold_at);
     EMIT(cold_at, 0x8b, 0x44, 0x24, 0xf8); /* mov -8(%rsp), %eax */
     sj_code_emit_slow_call(emitter);
@@ -228,7 +228,7 @@ static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_
                      uint64_t untimed)
 {
     uint64_t *at = &emitter->cold_at;
-    land(emitter, far_field, *at);
+    set_target(emitter, far_field, *at);
     EMIT(at, 0x48, 0x8d, 0x44, 0x24, 0x08);                        /* lea 8(%rsp), %rax */
     EMIT(at, 0xa8, SJ_STACK_ALIGNMENT - 1);                        /* test $7, %al */
     const uint64_t is_odd = emit_forward(emitter, at, 0x85);       /* jnz */
@@ -239,9 +239,9 @@ static void emit_far(sj_code_emitter *emitter, const counted_part *part, uint64_
     const uint64_t sample = emit_sample_check(emitter, at, part->enters);
     EMIT(at, OPCODE_JMP32);
     put_displacement(emitter, at, untimed);
-    land(emitter, is_odd, *at);
-    land(emitter, is_elsewhere, *at);
-    land(emitter, is_timed, *at);
+    set_target(emitter, is_odd, *at);
+    set_target(emitter, is_elsewhere, *at);
+    set_target(emitter, is_timed, *at);
     sj_code_emit_save_third(emitter, at);
     emit_jump_to_timed(emitter, part);
     emit_sampling(emitter, part, sample, untimed);
@@ -261,14 +261,14 @@ static void emit_word_of_filler(sj_code_emitter *emitter, uint8_t offset)
 static void emit_overtaken(sj_code_emitter *emitter, uint64_t field, uint8_t bytes, uint64_t target)
 {
     uint64_t *at = &emitter->cold_at;
-    land(emitter, field, *at);
+    set_target(emitter, field, *at);
     emit_word_of_filler(emitter, 0);
     if (bytes > SJ_SHORT_BYTES) {
         EMIT(at, 0x8d, 0x41, SJ_SHORT_BYTES);                      /* lea 4(%rcx), %eax */
         EMIT(at, 0xa9, 0x00, 0xf0, 0x00, 0x00);                    /* test $0xf000, %eax */
         const uint64_t is_alone = emit_forward(emitter, at, 0x84); /* jz */
         emit_word_of_filler(emitter, SJ_SHORT_BYTES);
-        land(emitter, is_alone, *at);
+        set_target(emitter, is_alone, *at);
     }
     EMIT(at, OPCODE_JMP32);
     put_displacement(emitter, at, target);
@@ -304,7 +304,7 @@ static void emit_counted_part(sj_code_emitter *emitter, sj_shared_part shared_pa
     EMIT(at, 0x89, 0x01); /* mov %eax, (%rcx) */
     sj_code_emit_give_back_two(emitter, at);
     EMIT(at, 0xc3); /* ret */
-    land(emitter, is_timed, *at);
+    set_target(emitter, is_timed, *at);
     sj_code_emit_save_third(emitter, at);
     const counted_part part = {.enters = enters, .mark = stack_mark, .timed = *at};
     sj_code_emit_record(emitter, enters, stack_mark);
@@ -346,19 +346,19 @@ static void emit_counted_tail_call_part(sj_code_emitter *emitter)
     const uint64_t is_alone = emit_forward(emitter, at, 0x84); /* jz */
     EMIT(at, 0x89, 0x51, SJ_SHORT_BYTES);                      /* mov %edx, 4(%rcx) */
     sj_code_emit_restore(emitter, at);                         /* the carry flag is clear */
-    land(emitter, is_alone, *at);
+    set_target(emitter, is_alone, *at);
     EMIT(at, 0xf9); /* stc */
     sj_code_emit_restore(emitter, at);
-    land(emitter, sample, emitter->cold_at);
+    set_target(emitter, sample, emitter->cold_at);
     const uint64_t is_found = emit_find_sample(emitter);
     EMIT(&emitter->cold_at, 0x8b, 0x54, 0x24, 0xfc, OPCODE_JMP32); /* mov -4(%rsp), %edx; jmp */
     put_displacement(emitter, &emitter->cold_at, counted);
-    land(emitter, is_found, *at);
-    land(emitter, is_far, *at);
-    land(emitter, is_high, *at);
-    land(emitter, leaves_timed, *at);
-    land(emitter, enters_timed, *at);
-    land(emitter, is_full, *at);
+    set_target(emitter, is_found, *at);
+    set_target(emitter, is_far, *at);
+    set_target(emitter, is_high, *at);
+    set_target(emitter, leaves_timed, *at);
+    set_target(emitter, enters_timed, *at);
+    set_target(emitter, is_full, *at);
     emit_overtaken(emitter, is_overtaken, 2 * SJ_SHORT_BYTES, *at);
     sj_code_emit_tail_call_records(emitter);
 }

@@ -116,8 +116,8 @@ sj_arch_dispatch_entry:
     jmp *TARGET(%r11)
 
 .Lreserve:
-    lea -160 - ROOM(%rsp), %rsp
-    .cfi_adjust_cfa_offset 160 + ROOM
+    lea -160 - RESERVED(%rsp), %rsp
+    .cfi_adjust_cfa_offset 160 + RESERVED
     KEEP %rdi
     KEEP %rsi
     KEEP %r8
@@ -126,7 +126,7 @@ sj_arch_dispatch_entry:
     KEEP %rbp
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
-    lea 208 + ROOM(%rsp), %rdi
+    lea 208 + RESERVED(%rsp), %rdi
     and $-16, %rsp
     call sj_return_slots_reserve
     mov %rbp, %rsp
@@ -137,8 +137,8 @@ sj_arch_dispatch_entry:
     RESTORE_KEPT %r8
     RESTORE_KEPT %rsi
     RESTORE_KEPT %rdi
-    lea 160 + ROOM(%rsp), %rsp
-    .cfi_adjust_cfa_offset -(160 + ROOM)
+    lea 160 + RESERVED(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(160 + RESERVED)
     test %al, %al
     jnz .Lfind
     jmp .Lgo

@@ -10,8 +10,8 @@
  * the space lie the return address and the flags, or the registers that an entry of a dispatched
  * call has saved. */
 enum {
-    SJ_ENTRY_ROOM_DISTANCE = 16 + SJ_NATIVE_REGISTERS * 8,
-    SJ_DISPATCH_ROOM_DISTANCE = 160 + SJ_NATIVE_REGISTERS * 8
+    SJ_ENTRY_SAVED_DISTANCE = 16 + SJ_NATIVE_REGISTERS * 8,
+    SJ_DISPATCH_SAVED_DISTANCE = 160 + SJ_NATIVE_REGISTERS * 8
 };
 
 /* Changes the registers behind the frame of sj_arch_jump_entry to those of the stub where it

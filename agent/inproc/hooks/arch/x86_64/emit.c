@@ -75,8 +75,8 @@ static void emit_receiver(sj_code_emitter *emitter, bool is_second)
     EMIT(at, 0x8b, 0x44, 0x24, 0xf8);              /* mov -8(%rsp), %eax */
     EMIT(at, 0x0d, 0, 0, 0, VALUE_BITS);           /* or $0xc0000000, %eax */
     EMIT(at, 0x89, 0x41, 0x0c);                    /* mov %eax, 12(%rcx) */
-    land(emitter, is_null, *at);
-    land(emitter, is_tagged, *at);
+    set_target(emitter, is_null, *at);
+    set_target(emitter, is_tagged, *at);
 }
 
 typedef enum receiver_kind { RECEIVER_NONE, RECEIVER_FIRST, RECEIVER_SECOND } receiver_kind;
@@ -523,7 +523,7 @@ int32_t sj_arch_find_later_system_call(uint64_t address, uint32_t number)
 int32_t sj_arch_find_inner_call(uint64_t address, bool is_prctl)
 {
     enum { FUNCTION_BYTES = 128 };
-    static const uint8_t loads[2][SJ_RETURN_ROOM_BYTES + 2] = {
+    static const uint8_t loads[2][SJ_RETURN_PATCH_BYTES + 2] = {
         {0x4c, 0x8b, 0x4c, 0x24, 0x08, 0x0f, 0x05},  /* mov 8(%rsp), %r9; syscall */
         {0xb8, 0x9d, 0x00, 0x00, 0x00, 0x0f, 0x05}}; /* mov $157, %eax; syscall */
     const uint8_t *code = (const uint8_t *)(uintptr_t)address;

@@ -21,11 +21,11 @@
     sahf
 .endm
 
-.macro MAKE_ROOM
+.macro RESERVE_STACK
     pushfq
     .cfi_adjust_cfa_offset 8
-    lea -ROOM(%rsp), %rsp
-    .cfi_adjust_cfa_offset ROOM
+    lea -RESERVED(%rsp), %rsp
+    .cfi_adjust_cfa_offset RESERVED
 .endm
 
 /* In: (%rsp) return address, 8(%rsp) tag. Out: %rcx address of the record. Keeps all registers
@@ -35,7 +35,7 @@
     .type sj_arch_slow_entry, @function
 sj_arch_slow_entry:
     .cfi_startproc
-    MAKE_ROOM
+    RESERVE_STACK
     KEEP %rsi
     KEEP %rdi
     KEEP %r8
@@ -45,7 +45,7 @@ sj_arch_slow_entry:
     KEEP %rbp
     mov %rsp, %rbp
     .cfi_def_cfa_register %rbp
-    mov 72 + ROOM(%rbp), %edi
+    mov 72 + RESERVED(%rbp), %edi
     and $-16, %rsp
     cld
     call sj_recorder_slow
@@ -59,8 +59,8 @@ sj_arch_slow_entry:
     RESTORE_KEPT %r8
     RESTORE_KEPT %rdi
     RESTORE_KEPT %rsi
-    lea ROOM(%rsp), %rsp
-    .cfi_adjust_cfa_offset -ROOM
+    lea RESERVED(%rsp), %rsp
+    .cfi_adjust_cfa_offset -RESERVED
     pop %rax
     .cfi_adjust_cfa_offset -8
     GIVE_FLAGS
@@ -91,7 +91,7 @@ sj_arch_slow_entry:
     .type sj_arch_values_entry, @function
 sj_arch_values_entry:
     .cfi_startproc
-    MAKE_ROOM
+    RESERVE_STACK
     KEEP %rax
     KEEP %rcx
     KEEP %rdx
@@ -124,9 +124,9 @@ sj_arch_values_entry:
     movq %xmm7, 120(%rsp)
     mov %rax, 128(%rsp)
     movq $0, 136(%rsp)
-    mov 96 + ROOM(%rbp), %edi
-    mov 104 + ROOM(%rbp), %esi
-    lea 264 + ROOM(%rbp), %rdx
+    mov 96 + RESERVED(%rbp), %edi
+    mov 104 + RESERVED(%rbp), %esi
+    lea 264 + RESERVED(%rbp), %rdx
     mov %rsp, %rcx
     cld
     call sj_recorder_values
@@ -134,12 +134,12 @@ sj_arch_values_entry:
     jnz .Lvalues_changed
 .Lvalues_keep:
     mov %rbp, %rsp
-    mov 80 + ROOM(%rbp), %eax
+    mov 80 + RESERVED(%rbp), %eax
     GIVE_FLAGS
     .cfi_remember_state
     POP_VALUES
-    lea ROOM + 8(%rsp), %rsp
-    .cfi_adjust_cfa_offset -(ROOM + 8)
+    lea RESERVED + 8(%rsp), %rsp
+    .cfi_adjust_cfa_offset -(RESERVED + 8)
     ret
     .cfi_restore_state
 .Lvalues_changed: /* rules set some of sj_value_registers; vectors keep their upper parts */
@@ -168,7 +168,7 @@ sj_arch_values_entry:
     cmp $2, %eax /* SJ_VALUES_RETURN */
     jne .Lvalues_keep
     POP_VALUES
-    lea ROOM + 184(%rsp), %rsp /* points to the address that the function would return to */
+    lea RESERVED + 184(%rsp), %rsp /* points to the address that the function would return to */
     .cfi_def_cfa_offset 8
     ret
     .cfi_endproc

@@ -68,7 +68,7 @@ static void emit_linkage(check *self)
     EMIT(at, 0x48, 0x63, 0x41, 0x02);       /* movslq 2(%rcx), %rax */
     EMIT(at, 0x48, 0x8b, 0x4c, 0x01, 0x06); /* mov 6(%rcx,%rax), %rcx */
     emit_landing(self);
-    land(emitter, is_other, *at);
+    set_target(emitter, is_other, *at);
 }
 
 /* Follows a short jump to an island, and the jump to a stub. */
@@ -81,7 +81,7 @@ static void emit_jumps(check *self)
     EMIT(at, 0x48, 0x0f, 0xbe, 0x41, 0x01); /* movsbq 1(%rcx), %rax */
     EMIT(at, 0x48, 0x8d, 0x4c, 0x01, 0x02); /* lea 2(%rcx,%rax), %rcx */
     emit_page_check(self);
-    land(emitter, is_long, *at);
+    set_target(emitter, is_long, *at);
     EMIT(at, 0x80, 0x39, OPCODE_JMP32);     /* cmpb $jmp, (%rcx) */
     fail_if(self, 0x85);                    /* jne */
     EMIT(at, 0x48, 0x63, 0x41, 0x01);       /* movslq 1(%rcx), %rax */
@@ -102,14 +102,14 @@ static void emit_stub_check(check *self)
     EMIT(at, 0x80, 0x79, 0x08, 0x68);                   /* cmpb $push, 8(%rcx) */
     fail_if(self, 0x85);                                /* jne */
     const uint64_t has_values = emit_forward(emitter, at, 0x84);
-    land(emitter, is_probe, *at);
+    set_target(emitter, is_probe, *at);
     EMIT(at, 0x81, 0x39, 0xc7, 0x44, 0x24, 0xf0); /* cmpl $movl, (%rcx) */
     fail_if(self, 0x85);                          /* jne */
     EMIT(at, 0xf6, 0x41, 0x07, 0xc0);             /* testb $kind, 7(%rcx) */
     fail_if(self, 0x85);                          /* jne */
     EMIT(at, 0x80, 0x79, 0x08, 0xe8);             /* cmpb $call, 8(%rcx) */
     fail_if(self, 0x85);                          /* jne */
-    land(emitter, has_values, *at);
+    set_target(emitter, has_values, *at);
 }
 
 /* Sets the mark to 0. Code behind these checks runs only if the target function is hooked. */
@@ -126,14 +126,14 @@ static void emit_checks(check *self)
     emit_stub_check(self);
 }
 
-static void land_failed(const check *self)
+static void set_failed_targets(const check *self)
 {
     for (unsigned i = 0; i < self->count; i++) {
-        land(self->emitter, self->failed[i], self->emitter->at);
+        set_target(self->emitter, self->failed[i], self->emitter->at);
     }
 }
 
-static void emit_go_on(sj_code_emitter *emitter, sj_shared_part part)
+static void emit_jump_to_part(sj_code_emitter *emitter, sj_shared_part part)
 {
     uint64_t *at = &emitter->at;
     sj_code_emit_give_back(emitter, at);
@@ -147,9 +147,9 @@ void sj_code_emit_counted_jump_leave_part(sj_code_emitter *emitter)
     sj_code_begin_part(emitter, SJ_SHARED_COUNTED_JUMP_LEAVE);
     sj_code_emit_save(emitter);
     emit_checks(&self);
-    emit_go_on(emitter, SJ_SHARED_COUNTED_TAIL_LEAVE);
-    land_failed(&self);
-    emit_go_on(emitter, SJ_SHARED_COUNTED_LEAVE);
+    emit_jump_to_part(emitter, SJ_SHARED_COUNTED_TAIL_LEAVE);
+    set_failed_targets(&self);
+    emit_jump_to_part(emitter, SJ_SHARED_COUNTED_LEAVE);
 }
 
 void sj_code_emit_jump_leave_part(sj_code_emitter *emitter)
@@ -160,7 +160,7 @@ void sj_code_emit_jump_leave_part(sj_code_emitter *emitter)
     sj_code_emit_save(emitter);
     emit_checks(&self);
     EMIT(at, 0xc6, 0x44, 0x24, TARGET_AT, SJ_STACK_TAIL_CALL); /* movb $1, mark */
-    land_failed(&self);
+    set_failed_targets(&self);
     sj_code_emit_record(emitter, false, STORED_MARK);
     sj_code_emit_restore(emitter, at);
 }

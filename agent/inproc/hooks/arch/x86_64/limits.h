@@ -21,7 +21,7 @@ enum {
 };
 
 enum {
-    SJ_RETURN_ROOM_BYTES = 5,
+    SJ_RETURN_PATCH_BYTES = 5,
     SJ_ARCH_JUMP_PATCH = 1, /* SJ_PATCH_JUMP32 */
     SJ_ARCH_NUMBERED_CALL_BYTES = 7
 };

@@ -193,8 +193,8 @@ void sj_code_emit_keep_place(sj_code_emitter *emitter, uint64_t *at)
     EMIT_OWN(at, counting.reach, 0x64, 0x48, 0xc7, 0x04, 0x25); /* movq $0, %fs:reach */
     put_32(at, emitter->measuring, 0);
     EMIT(at, 0xf8); /* clc */
-    land(emitter, is_last, *at);
-    land(emitter, is_elsewhere, *at);
+    set_target(emitter, is_last, *at);
+    set_target(emitter, is_elsewhere, *at);
 }
 
 void sj_code_emit_record(sj_code_emitter *emitter, bool enters, uint8_t mark)

@@ -77,7 +77,7 @@ static void put_address(table_writer *writer, uint64_t address)
     put(writer, &address, sizeof(address));
 }
 
-/* Writes a jump (OP_BRA, OP_SKIP) and returns its end. Pass that to land, which sets the
+/* Writes a jump (OP_BRA, OP_SKIP) and returns its end. Pass that to set_target, which sets the
  * distance. */
 static uint8_t *put_jump(table_writer *writer, uint8_t operation)
 {
@@ -85,7 +85,7 @@ static uint8_t *put_jump(table_writer *writer, uint8_t operation)
     return writer->at;
 }
 
-static void land(uint8_t *jump, const uint8_t *to)
+static void set_target(uint8_t *jump, const uint8_t *to)
 {
     const int16_t distance = (int16_t)(to - jump);
     memcpy(jump - sizeof(distance), &distance, sizeof(distance));
@@ -106,13 +106,13 @@ static void put_search(table_writer *writer)
     PUT(OP_DUP, OP_LIT0 + 1, OP_SHR);                                /* half */
     PUT(OP_DUP, OP_LIT0 + ENTRY_SHIFT, OP_SHL, OP_PICK, 3, OP_PLUS); /* middle */
     PUT(OP_DUP, OP_DEREF_SIZE, 4, OP_PICK, 5, OP_LE);                /* start <= key */
-    uint8_t *take = put_jump(writer, OP_BRA);
+    uint8_t *branch = put_jump(writer, OP_BRA);
     PUT(OP_DROP, OP_MINUS); /* key entry count-half */
-    land(put_jump(writer, OP_SKIP), next);
-    land(take, writer->at);
+    set_target(put_jump(writer, OP_SKIP), next);
+    set_target(branch, writer->at);
     PUT(OP_ROT, OP_MINUS, OP_ROT, OP_SWAP, OP_DROP, OP_SWAP); /* key middle count-half */
-    land(put_jump(writer, OP_SKIP), next);
-    land(found, writer->at);
+    set_target(put_jump(writer, OP_SKIP), next);
+    set_target(found, writer->at);
     PUT(OP_DROP);
 }
 
@@ -163,11 +163,11 @@ static void put_place_expression(table_writer *writer)
     put_address(writer, writer->area + (uint64_t)writer->head.text);
     PUT(OP_PLUS);
     uint8_t *end = put_jump(writer, OP_SKIP);
-    land(called, writer->at);
+    set_target(called, writer->at);
     PUT(OP_DROP);
     put_stack(writer);
     PUT(OP_DEREF);
-    land(end, writer->at);
+    set_target(end, writer->at);
 }
 
 /* Writes an expression, preceded by its length of two bytes. */

@@ -191,7 +191,7 @@ static void apply_and_undo(const char *directory)
     uint8_t before[PAGE];
     sj_hooked_module module = {0};
     sj_link_failure failures[2];
-    sj_hooks_report report = {.failures = failures, .failures_room = 2};
+    sj_hooks_report report = {.failures = failures, .failures_capacity = 2};
     const sj_link_welcome welcome = make_welcome(2, 2, SJ_FULL_DROP_NEW);
     char path[128];
     uint8_t *text = map_code();
