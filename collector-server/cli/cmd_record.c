@@ -591,7 +591,7 @@ const sj_command sj_command_attach = {
 
 const sj_command sj_command_record = {
     .name = "record",
-    .summary = "run a program and record all its calls",
+    .summary = "run a program and record the calls of its own code",
     .usage = "sojourn record [OPTIONS] [--] PROGRAM [ARGUMENTS]",
     .help =
         "Without options the calls of the program and of its own libraries go to a database in\n"

@@ -121,7 +121,7 @@ int sj_policy_set_run(int argc, char **argv)
     }
     int code = sj_options_parse(&set_command, argc, argv, &options, &first);
     if (code < 0 && first + 1 != argc) {
-        code = sj_command_usage_error(&set_command, "name one process by its number");
+        code = sj_command_usage_error(&set_command, "name one process by its number or name");
     }
     if (code < 0) {
         code = sj_policy_draft_finish(options.draft, &policy, &error) == SJ_OK
