@@ -302,7 +302,7 @@ static int run_policy(int argc, char **argv)
 const sj_command sj_command_policy = {
     .name = "policy",
     .summary = "check, show, list and set policies: what is recorded, how, at what cost",
-    .usage = "sojourn policy check|show FILE|NAME | show PID | set [OPTIONS] PID | list",
+    .usage = "sojourn policy check|show FILE|NAME | show PID | set [OPTIONS] PID|NAME | list",
     .help =
         "A policy is one JSON document that says what is recorded. check reads one and says\n"
         "what it means, or where in it the first mistake is; show prints the document; list\n"
