@@ -11,7 +11,7 @@
 typedef struct sj_zombie_coverage {
     int64_t allocations;
     int64_t guarded;
-    int64_t recycled; /* of the guarded ones: freed, and their memory was used again */
+    int64_t recycled; /* guarded allocations that were freed and whose memory was used again */
     int64_t not_sampled;
     int64_t bad_size;
     int64_t no_block;

@@ -58,7 +58,7 @@ static const column_rule rules[] = {
      "(r.parent_path_id & 4294967295))"},
     {NULL, "module_id", "(SELECT new_id FROM moved_modules WHERE old_id = r.module_id)"},
     {NULL, "hook_plan_id", "(SELECT new_id FROM moved_plans WHERE old_id = r.hook_plan_id)"},
-    /* a report of another session gets 0, which is no report's id */
+    /* a report of another session gets 0, which is never the id of a report */
     {NULL, "report_id",
      "coalesce((SELECT new_id FROM temp.moved_reports WHERE old_id = r.report_id), 0)"},
     {NULL, "zombie_id", "(SELECT new_id FROM temp.moved_zombies WHERE old_id = r.zombie_id)"},

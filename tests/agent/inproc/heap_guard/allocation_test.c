@@ -132,7 +132,7 @@ static uint32_t fill(void **blocks, uint32_t limit)
     return allocations;
 }
 
-/* Of 64 blocks the last four are given rarely: on average 1, 4/3, 2 and 4 allocations take one. */
+/* The last four of 64 blocks are given rarely: on average 1, 4/3, 2 and 4 allocations get one. */
 static void the_last_blocks_are_sampled(void **state)
 {
     (void)state;
