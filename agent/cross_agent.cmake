@@ -5,7 +5,7 @@ find_program(AARCH64_GCC aarch64-linux-gnu-gcc REQUIRED)
 set(cross_folder ${CMAKE_CURRENT_BINARY_DIR}/aarch64)
 file(MAKE_DIRECTORY ${cross_folder})
 set(cross_objects)
-foreach(target sj_recorder sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm sj_inproc_heap_guard
+foreach(target sj_recorder sj_inproc_link sj_hooks sj_inproc_objc sj_inproc_mono sj_inproc_jvm sj_inproc_heap_guard
     sj_inproc_objc_zombies sj_inproc_core sj_inproc_launcher)
     get_target_property(sources ${target} SOURCES)
     get_target_property(folder ${target} SOURCE_DIR)

@@ -3,9 +3,11 @@
 #include "agent/daemon/doctor.h"
 #include "agent/daemon/enrolment.h"
 #include "agent/daemon/worker.h"
+#include "proto/base/config_file.h"
 #include "proto/base/units.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +30,8 @@ static int print_help(void)
            "  run [--spool-bytes N] work until SIGTERM; recordings go on without it; all sessions\n"
            "                        that the collector has not taken may have N bytes (default 4 "
            "GiB)\n"
+           "      [--config FILE]   read these options from a file, one a line: NAME = VALUE\n"
+           "      [--print-config]  print the options in that form, and end\n"
            "  set [--name NAME] [--tag KEY=VALUE]...\n"
            "                        change what the device is called; KEY= takes a tag away\n"
            "  doctor [--json]       say what could keep it from working, and what to do\n"
@@ -39,9 +43,15 @@ static int print_help(void)
     return EXIT_SUCCESS;
 }
 
+/* The arguments of `run`: lines of a configuration file, and the command line. */
+static sj_config_file config;
+
 static int usage_error(const char *problem, const char *word)
 {
-    fprintf(stderr, "sojourn-device: %s: %s\nTry \"sojourn-device --help\".\n", word, problem);
+    char place[PATH_MAX];
+    sj_config_file_place(&config, optind - 1, place, sizeof(place));
+    fprintf(stderr, "sojourn-device: %s%s: %s\nTry \"sojourn-device --help\".\n", place, word,
+            problem);
     return EXIT_USAGE;
 }
 
@@ -134,29 +144,52 @@ static int forget(int argc, char **argv)
     return sj_enrolment_forget(argv[1], &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
 }
 
-static int run(int argc, char **argv)
+/* Parses the options of `run`. Returns -1 to continue, else the exit code. */
+static int take_run_options(sj_daemon_options *options)
 {
     static const struct option long_options[] = {{"spool-bytes", required_argument, NULL, 's'},
+                                                 {"config", required_argument, NULL, 'c'},
+                                                 {"print-config", no_argument, NULL, 'p'},
                                                  {NULL, 0, NULL, 0}};
-    sj_daemon_options options = {0};
-    sj_error error = {0};
+    bool is_printed = false;
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1) {
-        if (option != 's') {
-            return usage_error("unknown option or no value", argv[optind - 1]);
-        }
-        if (!sj_size_parse(optarg, &options.spool_bytes)) {
+    while ((option = getopt_long(config.argc, config.argv, "", long_options, NULL)) != -1) {
+        if (option == 'p') {
+            is_printed = true;
+        } else if (option != 's') {
+            return usage_error("unknown option or no value", config.argv[optind - 1]);
+        } else if (!sj_size_parse(optarg, &options->spool_bytes)) {
             return usage_error("not a size as 1048576, 64M or 1G", optarg);
-        }
-        if (options.spool_bytes < LEAST_SPOOL_BYTES) {
+        } else if (options->spool_bytes < LEAST_SPOOL_BYTES) {
             return usage_error("a spool has at least 1048576 bytes", optarg);
         }
     }
-    if (optind != argc) {
-        return usage_error("unexpected argument", argv[optind]);
+    if (optind != config.argc) {
+        return usage_error("unexpected argument", config.argv[optind]);
     }
-    return sj_daemon_run(&options, &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
+    if (is_printed) {
+        sj_config_file_print(&config, long_options, stdout);
+        return EXIT_SUCCESS;
+    }
+    return -1;
+}
+
+static int run(int argc, char **argv)
+{
+    sj_daemon_options options = {0};
+    sj_error error = {0};
+    int code = EXIT_USAGE;
+    if (sj_config_file_read(argc, argv, &config, &error) != SJ_OK) {
+        (void)fail(&error);
+    } else {
+        code = take_run_options(&options);
+    }
+    if (code < 0) {
+        code = sj_daemon_run(&options, &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
+    }
+    sj_config_file_deinit(&config);
+    return code;
 }
 
 static int doctor(int argc, char **argv)

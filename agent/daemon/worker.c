@@ -1,5 +1,7 @@
 #include "agent/daemon/worker.h"
 
+#include "agent/host/own_program.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -15,16 +17,18 @@ enum { LINE_BYTES = 4096 };
 extern char **environ;
 
 /* Starts this program again as a worker, with default signal handlers. */
-static int spawn_worker(pid_t *pid, int input, int output)
+static int spawn_worker(sj_own_program *program, pid_t *pid, int input, int output)
 {
-    static char *arguments[] = {(char *)(uintptr_t) "sojourn-device", (char *)(uintptr_t) "session",
-                                NULL};
+    static char name[] = "sojourn-device";
+    static char command[] = "session";
+    char *arguments[SJ_OWN_ARGUMENTS + 1];
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none;
     sigset_t all;
     sigemptyset(&none);
     sigfillset(&all);
+    sj_own_program_arguments(program, name, command, arguments);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
     posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
@@ -100,6 +104,8 @@ sj_status sj_worker_start(const json_t *task, int timeout_ms, json_t **session, 
     int to[2];
     int from[2];
     pid_t pid = 0;
+    sj_own_program program;
+    SJ_TRY(sj_own_program_find(&program, error));
     if (pipe2(to, O_CLOEXEC) != 0) {
         return sj_fail(error, SJ_EIO, "cannot make a pipe: %s", strerror(errno));
     }
@@ -108,7 +114,7 @@ sj_status sj_worker_start(const json_t *task, int timeout_ms, json_t **session, 
         close(to[1]);
         return sj_fail(error, SJ_EIO, "cannot make a pipe: %s", strerror(errno));
     }
-    const int result = spawn_worker(&pid, to[0], from[1]);
+    const int result = spawn_worker(&program, &pid, to[0], from[1]);
     close(to[0]);
     close(from[1]);
     sj_status status = SJ_OK;

@@ -14,7 +14,7 @@
 #include "agent/direct/direct.h"
 #include "agent/direct/settings.h"
 #include "agent/host/clock.h"
-#include "agent/inproc/core/environment.h"
+#include "agent/inproc/link/environment.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -47,7 +47,7 @@ enum {
 typedef struct direct {
     const sj_direct_settings *settings;
     sj_policy policy;
-    sj_recording *recording;
+    sj_pipeline *pipeline;
     bool is_released;
     uint64_t next_pair_ns;
     uint64_t next_lonely_ns;
@@ -62,11 +62,11 @@ uint64_t sj_direct_wait_ms(const sj_direct_settings *settings)
 
 static sj_status process_joined(void *context, const sj_link_process *process)
 {
-    sj_recording *recording = context;
+    sj_pipeline *pipeline = context;
     if (process->pid == getpid()) {
-        sj_pipeline_set_main_process(recording, process->number);
+        sj_pipeline_set_main_process(pipeline, process->number);
     }
-    return sj_drain_add(sj_pipeline_drain(recording), process->number, process->pid,
+    return sj_drain_add(sj_pipeline_drain(pipeline), process->number, process->pid,
                         process->arena_name);
 }
 
@@ -91,9 +91,9 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
     sj_recording_options options;
     const sj_direct_settings *settings = self->settings;
     SJ_TRY(sj_direct_options(settings, arguments, &self->policy, &options, error));
-    SJ_TRY(sj_pipeline_new(&options, &self->recording, error));
-    SJ_TRY(sj_pipeline_place(self->recording, error));
-    SJ_TRY(sj_pipeline_keep(self->recording, error));
+    SJ_TRY(sj_pipeline_new(&options, &self->pipeline, error));
+    SJ_TRY(sj_pipeline_place(self->pipeline, error));
+    SJ_TRY(sj_pipeline_keep(self->pipeline, error));
     const sj_session_collector collector = {
         .url = settings->url, .token = settings->token[0] != '\0' ? settings->token : NULL};
     const sj_recording_link link = {.collectors = &collector, .collector_count = 1};
@@ -102,8 +102,9 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
                                        .link = &link,
                                        .resend_ms = RESEND_MS,
                                        .threadless = true,
+                                       .context = self->pipeline,
                                        .joined = process_joined};
-    return sj_pipeline_start(self->recording, &means, error);
+    return sj_pipeline_start(self->pipeline, &means, error);
 }
 
 /* Releases the uplink once the agent has completed its start. The collector then gets the
@@ -111,10 +112,10 @@ static sj_status begin(direct *self, char **arguments, sj_error *error)
 static void release(direct *self)
 {
     sj_link_server_counters link;
-    sj_link_server_get_counters(sj_pipeline_link(self->recording), &link);
+    sj_link_server_get_counters(sj_pipeline_link(self->pipeline), &link);
     if (!self->is_released && link.ready != 0) {
         self->is_released = true;
-        sj_uplink_release(sj_pipeline_uplink(self->recording));
+        sj_uplink_release(sj_pipeline_uplink(self->pipeline));
     }
 }
 
@@ -133,9 +134,9 @@ static bool keep_time(direct *self)
     if (now_ns >= self->next_pair_ns) {
         sj_frame_writer_counters counters;
         self->next_pair_ns = now_ns + SJ_CLOCK_PAIR_NS;
-        sj_frame_writer_get_counters(sj_pipeline_frame_writer(self->recording), &counters);
+        sj_frame_writer_get_counters(sj_pipeline_frame_writer(self->pipeline), &counters);
         if (counters.waiting_frames < WAITING_MAX) { /* a full disk must not fill the memory */
-            sj_pipeline_send_clock(self->recording);
+            sj_pipeline_send_clock(self->pipeline);
         }
     }
     if (now_ns < self->next_lonely_ns) {
@@ -147,19 +148,19 @@ static bool keep_time(direct *self)
 
 static void serve(direct *self, const atomic_bool *is_over)
 {
-    sj_recording *recording = self->recording;
+    sj_pipeline *pipeline = self->pipeline;
     const int resting_ms = self->policy.drop_when_full ? SLEEP_MS : RESTING_SLEEP_MS;
     int idle_rounds = 0;
     int sleep_ms = 0;
     while (!atomic_load(is_over) && keep_time(self)) {
         bool busy = false;
-        sj_link_server_step(sj_pipeline_link(recording), sleep_ms);
+        sj_link_server_step(sj_pipeline_link(pipeline), sleep_ms);
         release(self);
-        if (sj_drain_step(sj_pipeline_drain(recording), &busy) != SJ_OK) {
+        if (sj_drain_step(sj_pipeline_drain(pipeline), &busy) != SJ_OK) {
             sj_log(SJ_LOG_ERROR, "drain", "out of memory: the recording ends here");
             return;
         }
-        sj_uplink_step(sj_pipeline_uplink(recording));
+        sj_uplink_step(sj_pipeline_uplink(pipeline));
         idle_rounds = busy ? 0 : idle_rounds + (idle_rounds < RESTING_ROUNDS);
         sleep_ms = idle_rounds == RESTING_ROUNDS ? resting_ms
                    : idle_rounds < SLEEP_MS      ? idle_rounds
@@ -177,19 +178,19 @@ static uint64_t cpu_ns(clockid_t clock)
 /* Writes the rest to the recording's files. Reports a full disk. */
 static void keep(direct *self)
 {
-    sj_recording *recording = self->recording;
-    const size_t waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(recording));
-    (void)sj_pipeline_set_delivered(recording, false);
+    sj_pipeline *pipeline = self->pipeline;
+    const size_t waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(pipeline));
+    (void)sj_pipeline_set_delivered(pipeline, false);
     if (waiting != 0) {
         sj_log(SJ_LOG_WARN, "unwritten", "%zu frames could not be written to %s", waiting,
-               sj_pipeline_spool_directory(recording));
+               sj_pipeline_spool_directory(pipeline));
     }
 }
 
 /* Waits for acknowledgements. The ending program waits for this, or less. */
 static void deliver(direct *self)
 {
-    sj_recording *recording = self->recording;
+    sj_pipeline *pipeline = self->pipeline;
     sj_uplink_status uplink;
     const uint64_t end_ns =
         sj_clock_ns(CLOCK_MONOTONIC) + sj_direct_wait_ms(self->settings) * UINT64_C(1000000);
@@ -197,12 +198,12 @@ static void deliver(direct *self)
     size_t waiting = 1;
     for (uint64_t now_ns = 0; (status == SJ_ETIMEDOUT || waiting != 0) && now_ns < end_ns;
          now_ns = sj_clock_ns(CLOCK_MONOTONIC)) {
-        waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(recording));
-        status = sj_uplink_drain(sj_pipeline_uplink(recording), 100);
+        waiting = sj_frame_writer_retry(sj_pipeline_frame_writer(pipeline));
+        status = sj_uplink_drain(sj_pipeline_uplink(pipeline), 100);
     }
-    sj_uplink_get_status(sj_pipeline_uplink(recording), &uplink);
+    sj_uplink_get_status(sj_pipeline_uplink(pipeline), &uplink);
     const bool is_answered = status == SJ_OK && waiting == 0;
-    const char *set_aside = sj_pipeline_set_delivered(recording, is_answered);
+    const char *set_aside = sj_pipeline_set_delivered(pipeline, is_answered);
     if (set_aside[0] != '\0') {
         sj_log(SJ_LOG_WARN, "refused", "%s does not have %s", self->settings->url, set_aside);
     }
@@ -210,30 +211,30 @@ static void deliver(direct *self)
         sj_log(SJ_LOG_WARN, "undelivered",
                "%s has not taken everything%s%s: the rest is in %s; `sojourn flush` delivers it",
                self->settings->url, uplink.message[0] != '\0' ? ": " : "", uplink.message,
-               sj_pipeline_spool_directory(recording));
+               sj_pipeline_spool_directory(pipeline));
     }
 }
 
 static void finish(direct *self)
 {
-    sj_recording *recording = self->recording;
+    sj_pipeline *pipeline = self->pipeline;
     const sj_process_end end = {.ended_ticks = sj_clock_ticks()};
     sj_link_server_counters link;
-    sj_pipeline_stop_collecting(recording, &link);
+    sj_pipeline_stop_collecting(pipeline, &link);
     if (!self->is_released) {
         return; /* the agent never connected, so the session stays unannounced */
     }
-    sj_pipeline_end_main_process(recording, &end);
-    sj_pipeline_set_traced_cpu(recording,
+    sj_pipeline_end_main_process(pipeline, &end);
+    sj_pipeline_set_traced_cpu(pipeline,
                                cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu_ns(CLOCK_THREAD_CPUTIME_ID));
-    sj_pipeline_summarize(recording, "completed");
-    (void)!sj_pipeline_end_session(recording);
+    sj_pipeline_summarize(pipeline, "completed");
+    (void)!sj_pipeline_end_session(pipeline);
     if (sj_direct_folder(self->settings) != NULL) {
         keep(self);
     } else {
         deliver(self);
     }
-    sj_pipeline_close_spool(recording);
+    sj_pipeline_close_spool(pipeline);
 }
 
 /* Writes to the log with a descriptor of the program's table, which it closes at once. */
@@ -265,14 +266,14 @@ void sj_direct_record(const sj_direct_settings *settings, char **arguments,
     }
     status = begin(&self, arguments, &error);
     if (status == SJ_OK) {
-        announce(sj_pipeline_runtime_directory(self.recording));
+        announce(sj_pipeline_runtime_directory(self.pipeline));
         serve(&self, is_over);
         finish(&self);
     } else {
         sj_log(SJ_LOG_ERROR, "start", "%s (%s is not recorded)", error.text, arguments[0]);
     }
-    if (self.recording != NULL) {
-        sj_pipeline_free(self.recording);
+    if (self.pipeline != NULL) {
+        sj_pipeline_free(self.pipeline);
     }
     sj_policy_free(&self.policy);
 }

@@ -1,6 +1,6 @@
 #include "agent/direct/settings.h"
 
-#include "agent/inproc/core/environment.h"
+#include "agent/inproc/link/environment.h"
 
 #include <stddef.h>
 #include <string.h>

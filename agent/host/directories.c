@@ -1,5 +1,7 @@
 #include "agent/host/directories.h"
 
+#include "agent/host/own_program.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -224,19 +226,13 @@ static sj_status check_agent(const char *path, sj_error *error)
 sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_error *error)
 {
     static const char *const places[] = {"/../lib/sojourn/", "/../lib/", "/"};
-    char self[PATH_MAX];
+    sj_own_program self;
     char candidate[PATH_MAX];
     char real[PATH_MAX];
-    const ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    if (bytes <= 0) {
-        return sj_fail(error, SJ_EIO, "cannot find where sojourn itself is: /proc/self/exe: %s%s",
-                       strerror(errno),
-                       errno == ENOENT ? "; mount /proc first: mount -t proc proc /proc" : "");
-    }
-    self[bytes] = '\0';
-    *strrchr(self, '/') = '\0';
+    SJ_TRY(sj_own_program_find(&self, error));
+    *strrchr(self.path, '/') = '\0';
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-        SJ_TRY(join_path(candidate, sizeof(candidate), error, self, places[i], name));
+        SJ_TRY(join_path(candidate, sizeof(candidate), error, self.path, places[i], name));
         if (realpath(candidate, real) != NULL) {
             SJ_TRY(join_path(path, capacity, error, real, "", ""));
             return check_agent(path, error);
@@ -244,7 +240,7 @@ sj_status sj_library_find(const char *name, char *path, size_t capacity, sj_erro
     }
     return sj_fail(error, SJ_ENOTFOUND,
                    "%s is not in %s/../lib; reinstall Sojourn or name the agent with --agent", name,
-                   self);
+                   self.path);
 }
 
 sj_status sj_agent_find(const char *given, const char *name, char *path, size_t capacity,

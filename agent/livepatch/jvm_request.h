@@ -1,4 +1,4 @@
-/* Requests to the agent in a running JVM (agent/inproc/core/jvm_tasks.h). */
+/* Requests to the agent in a running JVM (agent/inproc/core/runtime_tasks.h). */
 #ifndef SJ_AGENT_LIVEPATCH_JVM_REQUEST_H
 #define SJ_AGENT_LIVEPATCH_JVM_REQUEST_H
 

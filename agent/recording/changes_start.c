@@ -1,13 +1,13 @@
 #include "agent/recording/change_permit.h"
-#include "agent/recording/recording_state.h"
+#include "agent/recording/pipeline_state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-sj_status sj_changes_start(sj_recording *recording, const sj_value_rules *wanted,
+sj_status sj_changes_start(sj_pipeline *pipeline, const sj_value_rules *wanted,
                            sj_value_rules *places, double ns_per_tick, sj_error *error)
 {
-    const sj_recording_options *options = &recording->options;
+    const sj_recording_options *options = &pipeline->options;
     sj_changes_table *table = NULL;
     char program[PATH_MAX] = "";
     char link[64];
@@ -16,8 +16,8 @@ sj_status sj_changes_start(sj_recording *recording, const sj_value_rules *wanted
         return sj_fail(error, SJ_EPERM, "which program would be changed is not known");
     }
     SJ_TRY(sj_change_permit_check(wanted, program, options->asks_user_for_changes, error));
-    SJ_TRY(sj_changes_table_new(recording->runtime_directory, places, program, ns_per_tick, &table,
+    SJ_TRY(sj_changes_table_new(pipeline->runtime_directory, places, program, ns_per_tick, &table,
                                 error));
-    recording->table = table;
+    pipeline->table = table;
     return SJ_OK;
 }

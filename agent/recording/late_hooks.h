@@ -2,13 +2,13 @@
 #ifndef SJ_AGENT_RECORDING_LATE_HOOKS_H
 #define SJ_AGENT_RECORDING_LATE_HOOKS_H
 
-#include "agent/recording/recording_state.h"
+#include "agent/recording/pipeline_state.h"
 
 /* Applies the plans that became available late to the living processes. Does nothing if there is no
  * such plan. A process that refuses is tried again at the next call. Emulated programs are not
  * hooked late.
  *
  * Blocks like sj_transition_process. Called by the recording's thread. */
-void sj_late_hooks_apply(sj_recording *recording);
+void sj_late_hooks_apply(sj_pipeline *pipeline);
 
 #endif

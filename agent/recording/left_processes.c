@@ -30,26 +30,26 @@ static bool contains(const left_list *list, pid_t pid)
 }
 
 /* In an emulator, the agent is not at the place where detaching expects it. */
-static bool is_emulated(const sj_recording *recording)
+static bool is_emulated(const sj_pipeline *pipeline)
 {
-    return recording->options.program->agent != NULL;
+    return pipeline->options.program->agent != NULL;
 }
 
 /* Lists the living processes that joined. With fork-following, also lists forked processes that
  * have not joined yet. A process that is executing another program has no agent for a moment. */
-static void list_living(sj_recording *recording, left_list *list)
+static void list_living(sj_pipeline *pipeline, left_list *list)
 {
     left_list found = {.count = 0};
     left_list joined = {.count = 0};
     list->count = 0;
-    joined.count = sj_registry_list_living(recording->registry, joined.pids, PROCESSES_MAX);
+    joined.count = sj_registry_list_living(pipeline->registry, joined.pids, PROCESSES_MAX);
     for (size_t i = 0; i < joined.count; i++) {
         if (sj_proc_is_alive(joined.pids[i])) {
             list->pids[list->count++] = joined.pids[i];
         }
     }
-    if (!is_emulated(recording) && (recording->options.children & SJ_FOLLOW_FORK) != 0) {
-        found.count = sj_detach_list(&recording->session, found.pids, PROCESSES_MAX);
+    if (!is_emulated(pipeline) && (pipeline->options.children & SJ_FOLLOW_FORK) != 0) {
+        found.count = sj_detach_list(&pipeline->session, found.pids, PROCESSES_MAX);
     }
     for (size_t i = 0; i < found.count && list->count < PROCESSES_MAX; i++) {
         if (!contains(list, found.pids[i])) {
@@ -58,34 +58,34 @@ static void list_living(sj_recording *recording, left_list *list)
     }
 }
 
-bool sj_left_processes_exist(sj_recording *recording)
+bool sj_left_processes_exist(sj_pipeline *pipeline)
 {
     left_list list;
-    list_living(recording, &list);
+    list_living(pipeline, &list);
     return list.count != 0;
 }
 
-void sj_left_processes_note_overwritten(sj_recording *recording, pid_t pid,
+void sj_left_processes_note_overwritten(sj_pipeline *pipeline, pid_t pid,
                                         const sj_detach_process_report *report)
 {
     uint64_t process = 0;
-    if (sj_registry_find_process(recording->registry, pid, &process) == SJ_OK) {
-        (void)!sj_registry_report_overwritten(recording->registry, process, &report->overwritten);
+    if (sj_registry_find_process(pipeline->registry, pid, &process) == SJ_OK) {
+        (void)!sj_registry_report_overwritten(pipeline->registry, process, &report->overwritten);
     }
 }
 
 /* Detaches from a process. Returns true if it still runs and had the agent. */
-static bool detach_process(sj_recording *recording, pid_t pid)
+static bool detach_process(sj_pipeline *pipeline, pid_t pid)
 {
-    sj_recording_summary *summary = &recording->summary;
+    sj_recording_summary *summary = &pipeline->summary;
     sj_detach_process_report report = {0};
     sj_error error = {.text = "its program is emulated"};
     sj_status status = SJ_EUNSUPPORTED;
-    if (!is_emulated(recording)) {
+    if (!is_emulated(pipeline)) {
         sj_tracee_lock(); /* the stack sampler may trace the process */
         status = sj_detach_process(pid, &report, &error);
         sj_tracee_unlock();
-        sj_left_processes_note_overwritten(recording, pid, &report);
+        sj_left_processes_note_overwritten(pipeline, pid, &report);
     }
     if (!sj_proc_is_alive(pid) || (status == SJ_OK && !report.had_agent)) {
         return false;
@@ -107,7 +107,7 @@ static void name(sj_recording_summary *summary, pid_t pid, const sj_proc_status 
     summary->left_processes++;
 }
 
-static void note(sj_recording *recording, pid_t pid, bool is_named)
+static void note(sj_pipeline *pipeline, pid_t pid, bool is_named)
 {
     sj_proc_status facts = {0};
     uint64_t number = 0;
@@ -115,31 +115,31 @@ static void note(sj_recording *recording, pid_t pid, bool is_named)
         facts = (sj_proc_status){0};
     }
     if (is_named) {
-        name(&recording->summary, pid, &facts);
+        name(&pipeline->summary, pid, &facts);
     }
     const sj_process_end end = {.disarm_reason = SJ_DISARM_LEFT};
-    if (sj_registry_find_process(recording->registry, pid, &number) == SJ_OK ||
-        sj_registry_add_process(recording->registry, pid, facts.parent, SJ_OCCASION_FORK,
+    if (sj_registry_find_process(pipeline->registry, pid, &number) == SJ_OK ||
+        sj_registry_add_process(pipeline->registry, pid, facts.parent, SJ_OCCASION_FORK,
                                 sj_clock_ticks(), &number) == SJ_OK) {
-        (void)!sj_registry_end_process(recording->registry, number, &end);
+        (void)!sj_registry_end_process(pipeline->registry, number, &end);
     }
 }
 
 /* Leaves the processes that are not in `left` yet. Returns the number of other processes that may
  * still get an agent. */
-static size_t leave_new(sj_recording *recording, left_list *left, bool are_named)
+static size_t leave_new(sj_pipeline *pipeline, left_list *left, bool are_named)
 {
     left_list list;
     size_t waiting = 0;
-    list_living(recording, &list);
+    list_living(pipeline, &list);
     for (size_t i = 0; i < list.count && left->count < PROCESSES_MAX; i++) {
         const pid_t pid = list.pids[i];
         if (contains(left, pid)) {
             continue;
         }
-        if (detach_process(recording, pid)) {
+        if (detach_process(pipeline, pid)) {
             left->pids[left->count++] = pid;
-            note(recording, pid, are_named);
+            note(pipeline, pid, are_named);
         } else {
             waiting += sj_proc_is_alive(pid);
         }
@@ -147,13 +147,13 @@ static size_t leave_new(sj_recording *recording, left_list *left, bool are_named
     return waiting;
 }
 
-void sj_left_processes_leave(sj_recording *recording, bool are_named)
+void sj_left_processes_leave(sj_pipeline *pipeline, bool are_named)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
     left_list left = {.count = 0};
     for (int pass = 0; pass < PASSES; pass++) {
         const size_t known = left.count;
-        if (leave_new(recording, &left, are_named) == 0 && left.count == known) {
+        if (leave_new(pipeline, &left, are_named) == 0 && left.count == known) {
             break;
         }
         nanosleep(&pause, NULL);

@@ -9,27 +9,29 @@
 #include "agent/link/link_server.h"
 #include "agent/recording/recording.h"
 
+typedef struct sj_pipeline sj_pipeline;
+
 /* Options that differ between the owners. */
 typedef struct sj_pipeline_options {
     const sj_channel_kind *channel;
     const sj_recording_link *link; /* borrowed during the call */
     uint32_t resend_ms;            /* 0: the uplink's default */
-    bool threadless; /* the caller's thread runs the steps of uplink, drain and link */
-    /* See link_server.h. The context is the recording. */
+    bool threadless;     /* the caller's thread runs the steps of uplink, drain and link */
+    bool takes_policies; /* another process may request another policy */
+    void *context;       /* passed to `joined` (link_server.h) */
     sj_status (*joined)(void *context, const sj_link_process *process);
-    sj_status (*policy)(void *context, sj_slice document, int fd);
 } sj_pipeline_options;
 
 /* Period in which a recording sends clock pairs. */
 #define SJ_CLOCK_PAIR_NS UINT64_C(1000000000)
 
-/* sj_pipeline_new allocates a recording without parts. Returns SJ_ENOMEM, SJ_EIO.
+/* sj_pipeline_new allocates a pipeline without parts. Returns SJ_ENOMEM, SJ_EIO.
  *
- * sj_pipeline_free stops the parts and removes their files. It keeps a spool that
+ * sj_pipeline_free stops the parts and removes their files; NULL: nothing. It keeps a spool that
  * sj_pipeline_close_spool has closed. */
-SJ_MUST_CHECK sj_status sj_pipeline_new(const sj_recording_options *options,
-                                        sj_recording **recording, sj_error *error);
-void sj_pipeline_free(sj_recording *recording);
+SJ_MUST_CHECK sj_status sj_pipeline_new(const sj_recording_options *options, sj_pipeline **pipeline,
+                                        sj_error *error);
+void sj_pipeline_free(sj_pipeline *pipeline);
 
 /* sj_pipeline_place sets the recording's start time, session id, device and directories.
  *
@@ -38,13 +40,13 @@ void sj_pipeline_free(sj_recording *recording);
  *
  * sj_pipeline_start starts the parts and sends the start of the session. It reaches the collector
  * once the uplink is released. */
-SJ_MUST_CHECK sj_status sj_pipeline_place(sj_recording *recording, sj_error *error);
-SJ_MUST_CHECK sj_status sj_pipeline_keep(sj_recording *recording, sj_error *error);
-SJ_MUST_CHECK sj_status sj_pipeline_start(sj_recording *recording, const sj_pipeline_options *means,
+SJ_MUST_CHECK sj_status sj_pipeline_place(sj_pipeline *pipeline, sj_error *error);
+SJ_MUST_CHECK sj_status sj_pipeline_keep(sj_pipeline *pipeline, sj_error *error);
+SJ_MUST_CHECK sj_status sj_pipeline_start(sj_pipeline *pipeline, const sj_pipeline_options *means,
                                           sj_error *error);
 
 /* Sends a clock pair: the times of the clock and of the day. */
-void sj_pipeline_send_clock(sj_recording *recording);
+void sj_pipeline_send_clock(sj_pipeline *pipeline);
 
 /* sj_pipeline_summarize fills the summary after the drain has finished. `how` says how the
  * recording ended, and must be a static text.
@@ -52,34 +54,34 @@ void sj_pipeline_send_clock(sj_recording *recording);
  * sj_pipeline_end_session sends the end of the session.
  *
  * sj_pipeline_close_spool stops the uplink, and removes the spool if everything was delivered. */
-void sj_pipeline_summarize(sj_recording *recording, const char *how);
-SJ_MUST_CHECK sj_status sj_pipeline_end_session(sj_recording *recording);
-void sj_pipeline_close_spool(sj_recording *recording);
+void sj_pipeline_summarize(sj_pipeline *pipeline, const char *how);
+SJ_MUST_CHECK sj_status sj_pipeline_end_session(sj_pipeline *pipeline);
+void sj_pipeline_close_spool(sj_pipeline *pipeline);
 
 /* Return the parts of a recording that was started. Borrowed, valid until sj_pipeline_free. */
-sj_drain *sj_pipeline_drain(const sj_recording *recording);
-sj_link_server *sj_pipeline_link(const sj_recording *recording);
-sj_uplink *sj_pipeline_uplink(const sj_recording *recording);
-sj_frame_writer *sj_pipeline_frame_writer(const sj_recording *recording);
+sj_drain *sj_pipeline_drain(const sj_pipeline *pipeline);
+sj_link_server *sj_pipeline_link(const sj_pipeline *pipeline);
+sj_uplink *sj_pipeline_uplink(const sj_pipeline *pipeline);
+sj_frame_writer *sj_pipeline_frame_writer(const sj_pipeline *pipeline);
 
-const char *sj_pipeline_runtime_directory(const sj_recording *recording);
-const char *sj_pipeline_spool_directory(const sj_recording *recording);
+const char *sj_pipeline_runtime_directory(const sj_pipeline *pipeline);
+const char *sj_pipeline_spool_directory(const sj_pipeline *pipeline);
 
 /* Sets the process with which the recording ends. Any thread may call this. */
-void sj_pipeline_set_main_process(sj_recording *recording, uint64_t process);
+void sj_pipeline_set_main_process(sj_pipeline *pipeline, uint64_t process);
 
 /* Finishes the drain, then stops the link. Writes the link's counters to `*link`. Blocks. */
-void sj_pipeline_stop_collecting(sj_recording *recording, sj_link_server_counters *link);
+void sj_pipeline_stop_collecting(sj_pipeline *pipeline, sj_link_server_counters *link);
 
 /* Reports the end of the main process, if it ever joined. */
-void sj_pipeline_end_main_process(sj_recording *recording, const sj_process_end *end);
+void sj_pipeline_end_main_process(sj_pipeline *pipeline, const sj_process_end *end);
 
 /* sj_pipeline_set_traced_cpu stores the CPU time of the recorded program in the summary.
  *
  * sj_pipeline_set_delivered stores whether the collector has `answered` for every frame. The
  * recording is delivered if also no frame was put aside. Returns the sentence about such frames, or
  * "" if there are none. Borrowed from the recording. */
-void sj_pipeline_set_traced_cpu(sj_recording *recording, uint64_t cpu_ns);
-const char *sj_pipeline_set_delivered(sj_recording *recording, bool answered);
+void sj_pipeline_set_traced_cpu(sj_pipeline *pipeline, uint64_t cpu_ns);
+const char *sj_pipeline_set_delivered(sj_pipeline *pipeline, bool answered);
 
 #endif

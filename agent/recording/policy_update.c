@@ -21,7 +21,7 @@
 #include "agent/livepatch/transition.h"
 #include "agent/recording/change_permit.h"
 #include "agent/recording/each_process.h"
-#include "agent/recording/recording_state.h"
+#include "agent/recording/pipeline_state.h"
 #include "agent/session/session_frames.h"
 
 #include <errno.h>
@@ -105,9 +105,9 @@ static sj_status keep_request(sj_policy_changes *changes, sj_slice document, int
     return SJ_OK;
 }
 
-sj_status sj_policy_change_request(sj_recording *recording, sj_slice document, int fd)
+sj_status sj_policy_change_request(sj_pipeline *pipeline, sj_slice document, int fd)
 {
-    sj_policy_changes *changes = &recording->changes;
+    sj_policy_changes *changes = &pipeline->changes;
     pthread_mutex_lock(&changes->mutex);
     const sj_status status = keep_request(changes, document, fd);
     pthread_mutex_unlock(&changes->mutex);
@@ -129,7 +129,7 @@ static void note_text(void *sums, const char *text)
 
 /* Makes all Java methods of a process record again that the budget had muted. In a process that
  * refuses it, they stay muted until another policy is set. */
-static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pid,
+static void unmute_all(const sj_pipeline *pipeline, uint64_t process, pid_t pid,
                        sj_unhooked_set *freed, change_sums *sums)
 {
     uint32_t methods[MUTED_MAX];
@@ -138,12 +138,12 @@ static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pi
     do {
         sj_error error = {0};
         uint64_t stopped_ns = 0;
-        count = sj_registry_find_all_muted(recording->registry, process, methods, MUTED_MAX);
+        count = sj_registry_find_all_muted(pipeline->registry, process, methods, MUTED_MAX);
         if (count != 0) {
             status = sj_mute_functions(pid, methods, count, false, freed, &stopped_ns, &error);
         }
         if (status == SJ_OK) {
-            (void)sj_registry_unmute_found(recording->registry, process, methods, count);
+            (void)sj_registry_unmute_found(pipeline->registry, process, methods, count);
         } else if (kill(pid, 0) == 0) {
             note_problem(sums, error.text);
         }
@@ -152,7 +152,7 @@ static void unmute_all(const sj_recording *recording, uint64_t process, pid_t pi
 
 /* The change that all processes must apply. */
 typedef struct reselection {
-    sj_recording *recording;
+    sj_pipeline *pipeline;
     const sj_function_states *states;
     change_sums *sums;
 } reselection;
@@ -161,24 +161,24 @@ typedef struct reselection {
 static void reselect_one(void *context, pid_t pid)
 {
     const reselection *wanted = context;
-    sj_recording *recording = wanted->recording;
+    sj_pipeline *pipeline = wanted->pipeline;
     change_sums *sums = wanted->sums;
     uint64_t process = 0;
     sj_error error = {0};
     sj_transition_report report;
-    if (sj_registry_find_process(recording->registry, pid, &process) != SJ_OK) {
+    if (sj_registry_find_process(pipeline->registry, pid, &process) != SJ_OK) {
         return;
     }
-    const bool has_methods = !recording->may_count_calls;
+    const bool has_methods = !pipeline->may_count_calls;
     if (has_methods && sj_live_runtimes_are_bound(pid) && sj_mono_select(pid, &error) != SJ_OK &&
         kill(pid, 0) == 0) {
         note_problem(sums, error.text);
     }
     sj_unhooked_set *freed = NULL;
-    (void)!sj_drain_share_freed(recording->drain, process, &freed);
-    const sj_status status = sj_transition_process(recording->registry, process, pid,
-                                                   wanted->states, freed, &report, &error);
-    unmute_all(recording, process, pid, freed, sums);
+    (void)!sj_drain_share_freed(pipeline->drain, process, &freed);
+    const sj_status status = sj_transition_process(pipeline->registry, process, pid, wanted->states,
+                                                   freed, &report, &error);
+    unmute_all(pipeline, process, pid, freed, sums);
     sj_unhooked_set_release(freed);
     if (status != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);
@@ -189,9 +189,9 @@ static void reselect_one(void *context, pid_t pid)
         sj_jvm_select(pid, &is_joined, &error) != SJ_OK && kill(pid, 0) == 0) {
         note_problem(sums, error.text);
     }
-    (void)!sj_drain_catch_up(recording->drain, process);
+    (void)!sj_drain_catch_up(pipeline->drain, process);
     size_t reported = 0;
-    (void)!sj_registry_report_missed(recording->registry, process, report.missed,
+    (void)!sj_registry_report_missed(pipeline->registry, process, report.missed,
                                      report.missed_count, &reported);
     sums->processes++;
     sums->hooked += report.hooked_count;
@@ -247,48 +247,56 @@ static void note_refused(void *context, const char *rule, const char *why)
     note_problem(context, text);
 }
 
+/* Makes the list of the recording's rules if there is none. */
+static sj_status need_values(sj_pipeline *pipeline, sj_error *error)
+{
+    if (pipeline->values != NULL ||
+        (sj_value_rules_new(&pipeline->values) == SJ_OK &&
+         sj_value_rules_redact(pipeline->values, &pipeline->changes.policy->redaction) == SJ_OK)) {
+        return SJ_OK;
+    }
+    return sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
 /* Adds the policy's rules to those of all policies so far, and replaces the selection's rules by
  * the result. */
-static sj_status add_values(sj_recording *recording, sj_selection *selection, change_sums *sums,
+static sj_status add_values(sj_pipeline *pipeline, sj_selection *selection, change_sums *sums,
                             sj_error *error)
 {
     const sj_value_rules *wanted = selection->values;
-    if (recording->values == NULL && wanted != NULL &&
-        sj_value_rules_new(&recording->values) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    if (wanted != NULL) {
+        SJ_TRY(need_values(pipeline, error));
     }
-    if (!sj_value_rules_have_records(wanted, recording->values)) {
+    if (!sj_value_rules_have_records(wanted, pipeline->values)) {
         note_problem(sums, "values: rules of the policy before go on recording to the end");
     }
-    if (recording->values != NULL &&
-        sj_value_rules_add_missing(recording->values, wanted, sums, note_refused) != SJ_OK) {
+    if (pipeline->values != NULL &&
+        sj_value_rules_add_missing(pipeline->values, wanted, sums, note_refused) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sj_value_rules_free(selection->values);
-    selection->values = sj_value_rules_share(recording->values);
-    if (recording->table != NULL) {
-        sj_changes_table_grow(recording->table);
+    selection->values = sj_value_rules_share(pipeline->values);
+    if (pipeline->table != NULL) {
+        sj_changes_table_grow(pipeline->table);
     }
     return SJ_OK;
 }
 
 /* Checks whether this machine allows the policy's rules that change calls. Creates their table if
  * it does not exist yet. */
-static sj_status begin_changes(sj_recording *recording, const sj_policy *policy, sj_error *error)
+static sj_status begin_changes(sj_pipeline *pipeline, const sj_policy *policy, sj_error *error)
 {
     const sj_value_rules *wanted = policy->selection.values;
     if (!sj_value_rules_change(wanted)) {
         return SJ_OK;
     }
-    if (recording->table != NULL) {
-        return sj_change_permit_check(wanted, sj_changes_table_program(recording->table),
-                                      recording->options.asks_user_for_changes, error);
+    if (pipeline->table != NULL) {
+        return sj_change_permit_check(wanted, sj_changes_table_program(pipeline->table),
+                                      pipeline->options.asks_user_for_changes, error);
     }
-    if (recording->values == NULL && sj_value_rules_new(&recording->values) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
-    SJ_TRY(sj_changes_start(recording, wanted, recording->values, recording->ns_per_tick, error));
-    recording->changes.is_unsure = true; /* agents that have joined must open it */
+    SJ_TRY(need_values(pipeline, error));
+    SJ_TRY(sj_changes_start(pipeline, wanted, pipeline->values, pipeline->ns_per_tick, error));
+    pipeline->changes.is_unsure = true; /* agents that have joined must open it */
     return SJ_OK;
 }
 
@@ -298,10 +306,9 @@ static bool same_buffers(const sj_policy *left, const sj_policy *right)
            left->drop_when_full == right->drop_when_full && left->block_ms == right->block_ms;
 }
 
-static void keep_libraries(const sj_recording *recording, sj_selection *selection,
-                           change_sums *sums)
+static void keep_libraries(const sj_pipeline *pipeline, sj_selection *selection, change_sums *sums)
 {
-    if (selection->library_calls && recording->options.attach_pid != 0) {
+    if (selection->library_calls && pipeline->options.attach_pid != 0) {
         note_problem(sums, SJ_POLICY_LIBRARIES_UNBOUND);
         selection->library_calls = false;
     }
@@ -319,9 +326,9 @@ static void keep_budget(sj_policy *policy, change_sums *sums)
 
 /* Reports a policy that watches event loops if the program was started without it: the hooks are
  * set when the program starts. */
-static void note_loops(const sj_recording *recording, const sj_policy *policy, change_sums *sums)
+static void note_loops(const sj_pipeline *pipeline, const sj_policy *policy, change_sums *sums)
 {
-    const sj_recording_options *options = &recording->options;
+    const sj_recording_options *options = &pipeline->options;
     if (sj_policy_watches_loops(policy) &&
         (options->attach_pid != 0 || !sj_policy_watches_loops(options->policy))) {
         note_problem(sums, SJ_POLICY_LOOPS_UNSEEN);
@@ -329,18 +336,18 @@ static void note_loops(const sj_recording *recording, const sj_policy *policy, c
 }
 
 /* Reports settings that contradict whether the processes were started with counted calls. */
-static void note_clock(const sj_recording *recording, sj_policy *policy, change_sums *sums)
+static void note_clock(const sj_pipeline *pipeline, sj_policy *policy, change_sums *sums)
 {
-    if (policy->counts_calls && !recording->may_count_calls) {
+    if (policy->counts_calls && !pipeline->may_count_calls) {
         note_problem(sums, "calls.clock: calls are counted only where recording began so");
     }
-    if (policy->selection.library_calls && recording->may_count_calls) {
+    if (policy->selection.library_calls && pipeline->may_count_calls) {
         note_problem(sums, "modules.library_calls: calls into libraries are not recorded, as "
                            "recording began with \"clock\": \"adaptive\"");
         policy->selection.library_calls = false;
     }
     const char *runtime = sj_selection_names_methods(&policy->selection);
-    if (runtime != NULL && recording->may_count_calls) {
+    if (runtime != NULL && pipeline->may_count_calls) {
         char text[128];
         snprintf(
             text, sizeof(text),
@@ -352,7 +359,7 @@ static void note_clock(const sj_recording *recording, sj_policy *policy, change_
 
 /* Loads the monitor of freed memory into a process, unless it has it. The monitor also counts
  * allocations. */
-static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie_settings *settings,
+static void watch_heap(const sj_pipeline *pipeline, pid_t pid, const sj_zombie_settings *settings,
                        change_sums *sums)
 {
     char text[192];
@@ -363,7 +370,7 @@ static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie
         note_problem(sums, error.text);
     }
     const char *why = status == SJ_OK && settings->counts != 0
-                          ? sj_zombies_not_counted(recording->zombies, pid)
+                          ? sj_zombies_not_counted(pipeline->zombies, pid)
                           : NULL;
     if (why != NULL) {
         snprintf(text, sizeof(text), "memory: what process %d allocates is not counted: %s",
@@ -373,43 +380,43 @@ static void watch_heap(const sj_recording *recording, pid_t pid, const sj_zombie
 }
 
 /* Applies the policy's settings about freed memory to all processes. */
-static void change_zombies(sj_recording *recording, const sj_policy *policy, change_sums *sums)
+static void change_zombies(sj_pipeline *pipeline, const sj_policy *policy, change_sums *sums)
 {
     pid_t living[PROCESSES_MAX];
-    const sj_zombie_settings settings = sj_policy_zombies_of(policy, &recording->session);
+    const sj_zombie_settings settings = sj_policy_zombies_of(policy, &pipeline->session);
     const bool is_wanted =
         settings.one_in != 0 || settings.counts != 0 || settings.objects.is_on != 0;
-    if (recording->zombies == NULL) {
+    if (pipeline->zombies == NULL) {
         if (is_wanted) {
             note_problem(sums, "zombies, memory: the allocator of emulated programs is left alone");
         }
         return;
     }
-    sj_zombies_set(recording->zombies, &settings);
+    sj_zombies_set(pipeline->zombies, &settings);
     const size_t count =
-        is_wanted ? sj_registry_list_living(recording->registry, living, PROCESSES_MAX) : 0;
+        is_wanted ? sj_registry_list_living(pipeline->registry, living, PROCESSES_MAX) : 0;
     for (size_t i = 0; i < count; i++) {
-        watch_heap(recording, living[i], &settings, sums);
+        watch_heap(pipeline, living[i], &settings, sums);
     }
 }
 
 /* Applies `policy`, whose plans are selected, to the drain and the processes. */
-static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_function_rules *rules,
+static sj_status follow(sj_pipeline *pipeline, const sj_policy *policy, sj_function_rules *rules,
                         const sj_function_states *states, change_sums *sums, sj_error *error)
 {
-    const sj_policy *before = recording->changes.policy;
+    const sj_policy *before = pipeline->changes.policy;
     /* Functions that the budget had unhooked are hooked again, too. */
     const bool same_hooks = states->renewed_count == 0 &&
                             sj_selection_same(&before->selection, &policy->selection) &&
-                            before->budget_percent <= 0 && !recording->changes.is_unsure;
-    const sj_status status = sj_drain_set_policy(recording->drain, policy, rules);
+                            before->budget_percent <= 0 && !pipeline->changes.is_unsure;
+    const sj_status status = sj_drain_set_policy(pipeline->drain, policy, rules);
     if (status != SJ_OK) {
         return sj_fail(error, status, "the recording has failed: %s", sj_status_text(status));
     }
     if (!same_hooks) {
-        sj_registry_leave_out_none(recording->registry);
-        reselection wanted = {.recording = recording, .states = states, .sums = sums};
-        sj_each_process(recording->registry, reselect_one, &wanted);
+        sj_registry_leave_out_none(pipeline->registry);
+        reselection wanted = {.pipeline = pipeline, .states = states, .sums = sums};
+        sj_each_process(pipeline->registry, reselect_one, &wanted);
     }
     if (sums->kept != 0) {
         note_problem(sums, "functions: some are still recorded, a thread stands in their hooks");
@@ -421,9 +428,9 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
     }
     const bool is_followed = sums->stale == 0 && sums->failed == 0;
     if (is_followed) {
-        sj_registry_settle_renewed(recording->registry);
+        sj_registry_settle_renewed(pipeline->registry);
     }
-    recording->changes.is_unsure = sums->unsure != 0 || !is_followed;
+    pipeline->changes.is_unsure = sums->unsure != 0 || !is_followed;
     if (sums->unsure != 0) {
         note_problem(sums, "modules.library_calls: a thread waits for another that loads a module; "
                            "what it calls first may stay unrecorded until the next policy");
@@ -435,10 +442,10 @@ static sj_status follow(sj_recording *recording, const sj_policy *policy, sj_fun
 }
 
 /* Replaces the current policy, which is no longer in use. */
-static void adopt(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
+static void adopt(sj_pipeline *pipeline, sj_policy *policy, sj_function_rules *rules,
                   uint64_t ticks, char *not_applied)
 {
-    sj_policy_changes *changes = &recording->changes;
+    sj_policy_changes *changes = &pipeline->changes;
     pthread_mutex_lock(&changes->mutex);
     sj_policy *gone = changes->owned;
     changes->policy = policy;
@@ -448,16 +455,16 @@ static void adopt(sj_recording *recording, sj_policy *policy, sj_function_rules 
     free(changes->not_applied);
     changes->not_applied = not_applied;
     pthread_mutex_unlock(&changes->mutex);
-    sj_function_rules_free(recording->rules);
-    recording->rules = rules;
+    sj_function_rules_free(pipeline->rules);
+    pipeline->rules = rules;
     free_policy(gone);
-    (void)!sj_policy_frame_send(recording->writer, changes->number, policy, ticks,
+    (void)!sj_policy_frame_send(pipeline->writer, changes->number, policy, ticks,
                                 not_applied != NULL ? not_applied : "");
 }
 
-static char *describe(const sj_recording *recording, const change_sums *sums)
+static char *describe(const sj_pipeline *pipeline, const change_sums *sums)
 {
-    const sj_policy_changes *changes = &recording->changes;
+    const sj_policy_changes *changes = &pipeline->changes;
     json_t *reply = json_pack(
         "{s:I, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:O}", "policy", (json_int_t)changes->number,
         "name", changes->policy->name, "mode", sj_policy_mode_text(changes->policy->mode),
@@ -469,10 +476,10 @@ static char *describe(const sj_recording *recording, const change_sums *sums)
     return text;
 }
 
-static sj_status read_policy(const sj_recording *recording, sj_slice document, sj_policy **policy,
+static sj_status read_policy(const sj_pipeline *pipeline, sj_slice document, sj_policy **policy,
                              sj_error *error)
 {
-    const sj_selection *fixed = &recording->options.selection;
+    const sj_selection *fixed = &pipeline->options.selection;
     sj_policy *made = calloc(1, sizeof(*made));
     if (made == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -483,6 +490,12 @@ static sj_status read_policy(const sj_recording *recording, sj_slice document, s
         free(made);
         return status;
     }
+    if (!sj_redaction_same(&made->redaction, &pipeline->changes.policy->redaction)) {
+        free_policy(made);
+        return sj_fail(error, SJ_EINVAL,
+                       "policy: \"redact\" of a recording stays what it was at its start: give the "
+                       "same, or record anew");
+    }
     made->selection.map_file = fixed->map_file;
     sj_selection_set_classes(&made->selection, fixed->runtimes[0].classes.find,
                              fixed->runtimes[0].classes.context);
@@ -491,12 +504,12 @@ static sj_status read_policy(const sj_recording *recording, sj_slice document, s
 }
 
 /* Replaces the rules that change calls, as far as the probes record the values that these need. */
-static void replace_changes(const sj_recording *recording, sj_value_rules *changing,
+static void replace_changes(const sj_pipeline *pipeline, sj_value_rules *changing,
                             change_sums *sums)
 {
     size_t unknown = 0;
-    if (recording->table != NULL) {
-        sj_changes_table_replace(recording->table, changing, &unknown);
+    if (pipeline->table != NULL) {
+        sj_changes_table_replace(pipeline->table, changing, &unknown);
     }
     if (unknown != 0) {
         note_problem(sums,
@@ -507,37 +520,37 @@ static void replace_changes(const sj_recording *recording, sj_value_rules *chang
 
 /* Replaces the current policy by `policy`, and the rules that change calls by those it asks for.
  * Takes ownership of `policy` and `rules`. */
-static sj_status replace(sj_recording *recording, sj_policy *policy, sj_function_rules *rules,
+static sj_status replace(sj_pipeline *pipeline, sj_policy *policy, sj_function_rules *rules,
                          sj_value_rules *changing, change_sums *sums, sj_error *error)
 {
     sj_function_states states = {0};
-    sj_status status = sj_registry_select(recording->registry, &policy->selection, rules, &states);
+    sj_status status = sj_registry_select(pipeline->registry, &policy->selection, rules, &states);
     if (status != SJ_OK) {
-        sj_value_rules_undo(recording->values, &recording->changes.values_before);
+        sj_value_rules_undo(pipeline->values, &pipeline->changes.values_before);
         sj_function_rules_free(rules);
         free_policy(policy);
         sj_function_states_deinit(&states);
         return sj_fail(error, status, "the functions cannot be selected anew: %s",
                        sj_status_text(status));
     }
-    states.asks_agents = recording->changes.is_unsure;
-    replace_changes(recording, changing, sums); /* from here on, nothing refuses the policy */
-    sj_function_rules_keep_unchanging(rules, recording->rules);
-    status = follow(recording, policy, rules, &states, sums, error);
+    states.asks_agents = pipeline->changes.is_unsure;
+    replace_changes(pipeline, changing, sums); /* from here on, nothing refuses the policy */
+    sj_function_rules_keep_unchanging(rules, pipeline->rules);
+    status = follow(pipeline, policy, rules, &states, sums, error);
     sj_function_states_deinit(&states);
     /* From here on all processes obey it. Some began earlier. */
-    adopt(recording, policy, rules, sj_clock_ticks(),
+    adopt(pipeline, policy, rules, sj_clock_ticks(),
           json_array_size(sums->not_applied) != 0 ? json_dumps(sums->not_applied, 0) : NULL);
     return status;
 }
 
 /* Adds the patterns that match no loaded function, for the reply only. Code that is loaded later
  * may match. */
-static void note_unmatched(const sj_recording *recording, change_sums *sums)
+static void note_unmatched(const sj_pipeline *pipeline, change_sums *sums)
 {
     char unmatched[UNMATCHED_BYTES];
     char text[UNMATCHED_BYTES + 64];
-    sj_function_rules_unmatched(recording->rules, unmatched, sizeof(unmatched));
+    sj_function_rules_unmatched(pipeline->rules, unmatched, sizeof(unmatched));
     json_t *list = json_loads(unmatched, 0, NULL);
     size_t index;
     const json_t *pattern;
@@ -551,12 +564,12 @@ static void note_unmatched(const sj_recording *recording, change_sums *sums)
 }
 
 /* Applies a policy document. Writes a description of the result to `*reply` (allocated). */
-static sj_status change(sj_recording *recording, sj_slice document, char **reply, sj_error *error)
+static sj_status change(sj_pipeline *pipeline, sj_slice document, char **reply, sj_error *error)
 {
     char unmatched[UNMATCHED_BYTES];
     sj_policy *policy = NULL;
     sj_function_rules *rules = NULL;
-    SJ_TRY(read_policy(recording, document, &policy, error));
+    SJ_TRY(read_policy(pipeline, document, &policy, error));
     change_sums sums = {.not_applied = json_array()};
     if (sums.not_applied == NULL || sj_function_rules_new(policy, &rules) != SJ_OK) {
         free_policy(policy);
@@ -564,38 +577,38 @@ static sj_status change(sj_recording *recording, sj_slice document, char **reply
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     sj_value_rules *changing = sj_value_rules_share(policy->selection.values);
-    sj_value_rules_remember(recording->values, &recording->changes.values_before);
-    sj_status allowed = begin_changes(recording, policy, error);
+    sj_value_rules_remember(pipeline->values, &pipeline->changes.values_before);
+    sj_status allowed = begin_changes(pipeline, policy, error);
     if (allowed == SJ_OK) {
         /* Now, while the rules in the list are still those of the current policy. */
-        sj_policy_change_settle(recording, unmatched, sizeof(unmatched));
-        allowed = add_values(recording, &policy->selection, &sums, error);
+        sj_policy_change_settle(pipeline, unmatched, sizeof(unmatched));
+        allowed = add_values(pipeline, &policy->selection, &sums, error);
     }
     if (allowed != SJ_OK) {
-        sj_value_rules_undo(recording->values, &recording->changes.values_before);
+        sj_value_rules_undo(pipeline->values, &pipeline->changes.values_before);
         sj_value_rules_free(changing);
         sj_function_rules_free(rules);
         free_policy(policy);
         json_decref(sums.not_applied);
         return allowed;
     }
-    sj_function_rules_set_changes(rules, recording->table);
-    keep_runtimes(&recording->options.selection, &policy->selection, &sums);
-    keep_libraries(recording, &policy->selection, &sums);
+    sj_function_rules_set_changes(rules, pipeline->table);
+    keep_runtimes(&pipeline->options.selection, &policy->selection, &sums);
+    keep_libraries(pipeline, &policy->selection, &sums);
     keep_budget(policy, &sums);
-    note_loops(recording, policy, &sums);
-    note_clock(recording, policy, &sums);
-    change_zombies(recording, policy, &sums);
-    while (!sj_drain_suspend_budget(recording->drain, LOOK_NS)) {
+    note_loops(pipeline, policy, &sums);
+    note_clock(pipeline, policy, &sums);
+    change_zombies(pipeline, policy, &sums);
+    while (!sj_drain_suspend_budget(pipeline->drain, LOOK_NS)) {
         /* the requester waits for the reply */
     }
-    const sj_status status = replace(recording, policy, rules, changing, &sums, error);
+    const sj_status status = replace(pipeline, policy, rules, changing, &sums, error);
     sj_value_rules_free(changing);
-    sj_drain_resume_budget(recording->drain);
+    sj_drain_resume_budget(pipeline->drain);
     if (status == SJ_OK) {
-        note_unmatched(recording, &sums);
-        sj_function_rules_each_untyped(recording->rules, &sums, note_text);
-        *reply = describe(recording, &sums);
+        note_unmatched(pipeline, &sums);
+        sj_function_rules_each_untyped(pipeline->rules, &sums, note_text);
+        *reply = describe(pipeline, &sums);
     }
     json_decref(sums.not_applied);
     return status;
@@ -606,10 +619,10 @@ static void append_text(void *list, const char *text)
     (void)json_array_append_new(list, json_string(text));
 }
 
-void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t capacity)
+void sj_policy_change_settle(sj_pipeline *pipeline, char *unmatched, size_t capacity)
 {
-    const sj_policy_changes *changes = &recording->changes;
-    sj_function_rules_unmatched(recording->rules, unmatched, capacity);
+    const sj_policy_changes *changes = &pipeline->changes;
+    sj_function_rules_unmatched(pipeline->rules, unmatched, capacity);
     json_t *list = json_loads(unmatched, 0, NULL);
     json_t *problems =
         changes->not_applied != NULL ? json_loads(changes->not_applied, 0, NULL) : json_array();
@@ -617,11 +630,11 @@ void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t ca
     if (json_array_size(list) == 0) {
         unmatched[0] = '\0';
     }
-    sj_function_rules_each_unchanging(recording->rules, problems, append_text);
+    sj_function_rules_each_unchanging(pipeline->rules, problems, append_text);
     if (problems != NULL && json_array_extend(problems, list) == 0 &&
         json_array_size(problems) > reported) {
         char *text = json_dumps(problems, 0);
-        (void)!sj_policy_frame_send(recording->writer, changes->number, changes->policy,
+        (void)!sj_policy_frame_send(pipeline->writer, changes->number, changes->policy,
                                     changes->ticks, text != NULL ? text : "");
         free(text);
     }
@@ -629,9 +642,9 @@ void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t ca
     json_decref(problems);
 }
 
-void sj_policy_change_apply(sj_recording *recording)
+void sj_policy_change_apply(sj_pipeline *pipeline)
 {
-    sj_policy_changes *changes = &recording->changes;
+    sj_policy_changes *changes = &pipeline->changes;
     sj_error error = {0};
     char *reply = NULL;
     eventfd_t count;
@@ -643,7 +656,7 @@ void sj_policy_change_apply(sj_recording *recording)
     if (document.data == NULL) {
         return;
     }
-    const sj_status status = change(recording, document, &reply, &error);
+    const sj_status status = change(pipeline, document, &reply, &error);
     pthread_mutex_lock(&changes->mutex);
     free(changes->requested);
     changes->requested = NULL;

@@ -5,7 +5,7 @@
  * recorder reads these signals through a signalfd. So threads that start later do not receive them.
  *
  * sj_recording_run starts the pipeline, lets the child continue, waits, and stops the pipeline. */
-#include "agent/recording/recording_state.h"
+#include "agent/recording/recording.h"
 
 #include "agent/attach/live_runtimes.h"
 #include "agent/attach/preflight.h"
@@ -21,6 +21,7 @@
 #include "agent/recording/late_hooks.h"
 #include "agent/recording/left_processes.h"
 #include "agent/recording/open_calls_at_attach.h"
+#include "agent/recording/pipeline_state.h"
 #include "agent/uplink/nng_channel.h"
 
 #include <errno.h>
@@ -45,6 +46,18 @@ enum {
 
 #define RELIEVE_NS UINT64_C(500000000)
 
+struct sj_recording {
+    sj_pipeline *pipeline;
+    int signals; /* signalfd */
+    sj_launch launch;
+    char agent_path[PATH_MAX];
+    bool is_attached;
+    bool has_program_ended; /* the launched process was reaped, so its pid may be reused */
+    bool is_delivering;     /* the program has ended or was left */
+    atomic_bool is_full;    /* the session has its maximum size, and its processes are left */
+    int interrupts;
+};
+
 static sj_status block_signals(sj_recording *recording, sj_error *error)
 {
     sigset_t set;
@@ -64,7 +77,7 @@ static sj_status block_signals(sj_recording *recording, sj_error *error)
 
 static sj_status prepare_launch(sj_recording *recording, sj_error *error)
 {
-    const sj_recording_options *options = &recording->options;
+    const sj_recording_options *options = &recording->pipeline->options;
     const sj_program *program = options->program;
     const sj_launch_options launch = {.path = program->path,
                                       .emulator =
@@ -72,46 +85,47 @@ static sj_status prepare_launch(sj_recording *recording, sj_error *error)
                                       .sysroot = program->sysroot,
                                       .arguments = options->arguments,
                                       .agent_path = recording->agent_path,
-                                      .runtime_directory = recording->runtime_directory};
+                                      .runtime_directory = recording->pipeline->runtime_directory};
     return sj_launch_prepare(&launch, &recording->launch, error);
 }
 
 /* Starts to plan the program early, because the program will soon request its plan. */
 static void plan_ahead(sj_recording *recording)
 {
-    const sj_selection *selection = &recording->options.selection;
-    const sj_program *program = recording->options.program;
-    if (recording->cache_directory[0] == '\0' || program->emulator[0] != '\0' ||
+    const sj_selection *selection = &recording->pipeline->options.selection;
+    const sj_program *program = recording->pipeline->options.program;
+    if (recording->pipeline->cache_directory[0] == '\0' || program->emulator[0] != '\0' ||
         !sj_selection_wants_module(selection, program->binary, true)) {
         return;
     }
     const sj_planner_options options = {.module_path = program->binary,
                                         .map_file = selection->map_file,
-                                        .cache_directory = recording->cache_directory,
+                                        .cache_directory = recording->pipeline->cache_directory,
                                         .with_receivers = true,
                                         .library_calls = selection->library_calls,
                                         .threads = sj_plan_threads()};
     /* on failure, the program's request plans it */
-    (void)!sj_plan_ahead_start(&options, &recording->ahead);
+    (void)!sj_plan_ahead_start(&options, &recording->pipeline->ahead);
 }
 
 static sj_status prepare(sj_recording *recording, sj_error *error)
 {
-    const sj_recording_options *options = &recording->options;
+    const sj_recording_options *options = &recording->pipeline->options;
     const char *emulated = options->program != NULL ? options->program->agent : NULL;
     if (emulated != NULL) {
         sj_clock_follow_emulator();
     }
     SJ_TRY(sj_agent_find(options->agent_path, emulated, recording->agent_path, PATH_MAX, error));
     if (options->attach_pid != 0) {
-        recording->options.selection.library_calls = false; /* SJ_POLICY_LIBRARIES_UNBOUND */
+        recording->pipeline->options.selection.library_calls =
+            false; /* SJ_POLICY_LIBRARIES_UNBOUND */
         SJ_TRY(sj_preflight_check(options->attach_pid, recording->agent_path, error));
     }
-    SJ_TRY(sj_pipeline_place(recording, error));
+    SJ_TRY(sj_pipeline_place(recording->pipeline, error));
     if (options->attach_pid == 0) {
         SJ_TRY(prepare_launch(recording, error));
     }
-    SJ_TRY(sj_pipeline_keep(recording, error));
+    SJ_TRY(sj_pipeline_keep(recording->pipeline, error));
     SJ_TRY(block_signals(recording, error));
     if (options->attach_pid == 0) { /* after the fork, which requires a single thread */
         plan_ahead(recording);
@@ -122,9 +136,16 @@ static sj_status prepare(sj_recording *recording, sj_error *error)
 sj_status sj_recording_prepare(const sj_recording_options *options, sj_recording **recording,
                                sj_error *error)
 {
-    sj_recording *made = NULL;
-    SJ_TRY(sj_pipeline_new(options, &made, error));
-    const sj_status status = prepare(made, error);
+    sj_recording *made = calloc(1, sizeof(*made));
+    if (made == NULL) {
+        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    }
+    made->signals = -1;
+    made->launch = (sj_launch){.pid = -1, .go = -1, .failed = -1};
+    sj_status status = sj_pipeline_new(options, &made->pipeline, error);
+    if (status == SJ_OK) {
+        status = prepare(made, error);
+    }
     if (status != SJ_OK) {
         sj_recording_free(made);
         return status;
@@ -135,7 +156,7 @@ sj_status sj_recording_prepare(const sj_recording_options *options, sj_recording
 
 const sj_session_id *sj_recording_session(const sj_recording *recording)
 {
-    return &recording->session;
+    return &recording->pipeline->session;
 }
 
 static sj_status process_joined(void *context, const sj_link_process *process)
@@ -144,44 +165,43 @@ static sj_status process_joined(void *context, const sj_link_process *process)
     if (atomic_load(&recording->is_full)) {
         const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
                                     .disarm_reason = SJ_DISARM_LEFT};
-        (void)!sj_registry_end_process(recording->registry, process->number, &end);
+        (void)!sj_registry_end_process(recording->pipeline->registry, process->number, &end);
         return SJ_EFULL;
     }
-    if (process->pid == recording->launch.pid || process->pid == recording->options.attach_pid) {
-        atomic_store(&recording->main_process, process->number);
-    } else if (recording->options.attach_pid != 0) {
+    if (process->pid == recording->launch.pid ||
+        process->pid == recording->pipeline->options.attach_pid) {
+        atomic_store(&recording->pipeline->main_process, process->number);
+    } else if (recording->pipeline->options.attach_pid != 0) {
         const sj_status status = sj_attach_commit_forked(process->pid, NULL);
         if (status != SJ_OK) {
             /* Its pid may also be that of another process, in another container. */
             const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
                                         .disarm_reason = SJ_DISARM_NO_RECORDER};
-            (void)!sj_registry_end_process(recording->registry, process->number, &end);
+            (void)!sj_registry_end_process(recording->pipeline->registry, process->number, &end);
             return status;
         }
     }
-    if (recording->zombies != NULL) {
-        sj_zombies_join(recording->zombies, process->number, process->pid, process->arena_name);
+    if (recording->pipeline->zombies != NULL) {
+        sj_zombies_join(recording->pipeline->zombies, process->number, process->pid,
+                        process->arena_name);
     }
-    return sj_drain_add(recording->drain, process->number, process->pid, process->arena_name);
-}
-
-static sj_status policy_from_outside(void *context, sj_slice document, int fd)
-{
-    return sj_policy_change_request(context, document, fd);
+    return sj_drain_add(recording->pipeline->drain, process->number, process->pid,
+                        process->arena_name);
 }
 
 static void report_progress(sj_recording *recording, sj_recording_phase phase)
 {
     sj_recording_progress progress = {.phase = phase};
-    if (recording->options.progress == NULL) {
+    if (recording->pipeline->options.progress == NULL) {
         return;
     }
-    progress.elapsed_ns = sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
-    sj_drain_get_counters(recording->drain, &progress.drain);
-    sj_frame_writer_get_counters(recording->writer, &progress.writer);
-    sj_spool_get_counters(recording->spool, &progress.spool);
-    sj_uplink_get_status(recording->uplink, &progress.uplink);
-    recording->options.progress(recording->options.context, &progress);
+    progress.elapsed_ns =
+        sj_clock_ns(CLOCK_MONOTONIC) - recording->pipeline->start_clock.monotonic_ns;
+    sj_drain_get_counters(recording->pipeline->drain, &progress.drain);
+    sj_frame_writer_get_counters(recording->pipeline->writer, &progress.writer);
+    sj_spool_get_counters(recording->pipeline->spool, &progress.spool);
+    sj_uplink_get_status(recording->pipeline->uplink, &progress.uplink);
+    recording->pipeline->options.progress(recording->pipeline->options.context, &progress);
 }
 
 /* Forwards signals that reached only the recorder. Signals of the terminal reach the whole process
@@ -191,7 +211,7 @@ static void handle_signals(sj_recording *recording)
     struct signalfd_siginfo info;
     while (read(recording->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
         const bool from_terminal = info.ssi_code == SI_KERNEL;
-        if (recording->options.attach_pid != 0 || recording->has_program_ended ||
+        if (recording->pipeline->options.attach_pid != 0 || recording->has_program_ended ||
             recording->is_delivering) {
             /* The recorder does not end an attached process: any signal means leaving it. After the
              * program's end its pid may be reused, so a signal means to stop waiting. */
@@ -219,11 +239,11 @@ static bool reap(sj_recording *recording, int pidfd)
         return false;
     }
     const pid_t got =
-        wait4(recording->launch.pid, &recording->summary.wait_status, WNOHANG, &usage);
-    if (got != recording->launch.pid || WIFSTOPPED(recording->summary.wait_status)) {
+        wait4(recording->launch.pid, &recording->pipeline->summary.wait_status, WNOHANG, &usage);
+    if (got != recording->launch.pid || WIFSTOPPED(recording->pipeline->summary.wait_status)) {
         return false;
     }
-    recording->summary.traced_cpu_ns =
+    recording->pipeline->summary.traced_cpu_ns =
         UINT64_C(1000000000) * (uint64_t)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
         UINT64_C(1000) * (uint64_t)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
     return true;
@@ -233,7 +253,7 @@ static bool reap(sj_recording *recording, int pidfd)
 static void wait_for_something(const sj_recording *recording, int pidfd, int timeout_ms)
 {
     struct pollfd polled[] = {{.fd = recording->signals, .events = POLLIN},
-                              {.fd = recording->changes.wake, .events = POLLIN},
+                              {.fd = recording->pipeline->changes.wake, .events = POLLIN},
                               {.fd = pidfd, .events = POLLIN}};
     (void)poll(polled, sizeof(polled) / sizeof(polled[0]), timeout_ms);
 }
@@ -245,11 +265,11 @@ static void relieve_memory(sj_recording *recording, uint64_t *next_ns)
     enum { IDLE_MOST = 64 };
     pid_t idle[IDLE_MOST];
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
-    if (recording->zombies == NULL || now_ns < *next_ns) {
+    if (recording->pipeline->zombies == NULL || now_ns < *next_ns) {
         return;
     }
     *next_ns = now_ns + RELIEVE_NS;
-    const size_t count = sj_zombies_relieve(recording->zombies, idle, IDLE_MOST);
+    const size_t count = sj_zombies_relieve(recording->pipeline->zombies, idle, IDLE_MOST);
     for (size_t i = 0; i < count; i++) {
         sj_error error = {0};
         (void)!sj_heap_shrink(idle[i], &error); /* on failure, at the next call */
@@ -270,7 +290,7 @@ static rounds begin_rounds(void)
 /* Stops the changes of the overhead budget. */
 static void rest_budget(sj_recording *recording)
 {
-    while (!sj_drain_suspend_budget(recording->drain, TICK_MS * UINT64_C(1000000))) {
+    while (!sj_drain_suspend_budget(recording->pipeline->drain, TICK_MS * UINT64_C(1000000))) {
         report_progress(recording, SJ_PHASE_WAITING_FOR_BUDGET);
     }
 }
@@ -279,19 +299,19 @@ static void rest_budget(sj_recording *recording)
  * an emulated program they stay, and their records count as lost. */
 static void leave_full(sj_recording *recording)
 {
-    const sj_program *program = recording->options.program;
+    const sj_program *program = recording->pipeline->options.program;
     sj_frame_writer_counters counters;
-    sj_frame_writer_get_counters(recording->writer, &counters);
+    sj_frame_writer_get_counters(recording->pipeline->writer, &counters);
     if (!counters.reached_max_bytes || atomic_load(&recording->is_full) ||
         (program != NULL && program->agent != NULL)) {
         return;
     }
     atomic_store(&recording->is_full, true);
-    recording->summary.full_after_ns =
-        sj_clock_ns(CLOCK_MONOTONIC) - recording->start_clock.monotonic_ns;
-    if (recording->options.attach_pid == 0) {
+    recording->pipeline->summary.full_after_ns =
+        sj_clock_ns(CLOCK_MONOTONIC) - recording->pipeline->start_clock.monotonic_ns;
+    if (recording->pipeline->options.attach_pid == 0) {
         rest_budget(recording);
-        sj_left_processes_leave(recording, false);
+        sj_left_processes_leave(recording->pipeline, false);
     }
 }
 
@@ -300,11 +320,13 @@ static void make_round(sj_recording *recording, rounds *due)
 {
     if (sj_clock_ns(CLOCK_MONOTONIC) >= due->next_pair_ns) {
         due->next_pair_ns += SJ_CLOCK_PAIR_NS;
-        sj_pipeline_send_clock(recording);
+        sj_pipeline_send_clock(recording->pipeline);
     }
     relieve_memory(recording, &due->next_relief_ns);
     leave_full(recording);
-    sj_late_hooks_apply(recording);
+    if (!atomic_load(&recording->is_full)) {
+        sj_late_hooks_apply(recording->pipeline);
+    }
     report_progress(recording, SJ_PHASE_RECORDING);
 }
 
@@ -315,9 +337,9 @@ static void wait_for_program(sj_recording *recording)
     while (!reap(recording, pidfd)) {
         wait_for_something(recording, pidfd, TICK_MS);
         handle_signals(recording);
-        sj_policy_change_apply(recording);
+        sj_policy_change_apply(recording->pipeline);
         if (recording->interrupts >= 2) {
-            recording->summary.program_left = !reap(recording, pidfd);
+            recording->pipeline->summary.program_left = !reap(recording, pidfd);
             break;
         }
         make_round(recording, &due);
@@ -325,13 +347,13 @@ static void wait_for_program(sj_recording *recording)
     if (pidfd >= 0) {
         close(pidfd);
     }
-    recording->has_program_ended = !recording->summary.program_left;
+    recording->has_program_ended = !recording->pipeline->summary.program_left;
 }
 
 static bool do_other_programs_run(sj_recording *recording)
 {
     sj_drain_counters counters;
-    sj_drain_get_counters(recording->drain, &counters);
+    sj_drain_get_counters(recording->pipeline->drain, &counters);
     return counters.other_programs != 0;
 }
 
@@ -340,19 +362,19 @@ static bool do_other_programs_run(sj_recording *recording)
  * recorded count, too. */
 static bool do_others_exist(sj_recording *recording)
 {
-    if (sj_left_processes_exist(recording)) {
+    if (sj_left_processes_exist(recording->pipeline)) {
         return true;
     }
     wait_for_something(recording, -1, LAST_LOOK_MS);
-    return sj_left_processes_exist(recording) ||
-           (recording->options.until_all_end && do_other_programs_run(recording));
+    return sj_left_processes_exist(recording->pipeline) ||
+           (recording->pipeline->options.until_all_end && do_other_programs_run(recording));
 }
 
 /* Records the other processes of a program whose first process has ended. Waits until they end, or
  * only as long as processes need that are about to end or join. */
 static void wait_for_others(sj_recording *recording)
 {
-    const bool until_all_end = recording->options.until_all_end;
+    const bool until_all_end = recording->pipeline->options.until_all_end;
     const uint64_t end_ns = sj_clock_ns(CLOCK_MONOTONIC) + LAST_MS * UINT64_C(1000000);
     const int interrupts = recording->interrupts;
     rounds due = begin_rounds();
@@ -360,7 +382,7 @@ static void wait_for_others(sj_recording *recording)
            (until_all_end || sj_clock_ns(CLOCK_MONOTONIC) < end_ns) && do_others_exist(recording)) {
         wait_for_something(recording, -1, until_all_end ? TICK_MS : LAST_TICK_MS);
         handle_signals(recording);
-        sj_policy_change_apply(recording);
+        sj_policy_change_apply(recording->pipeline);
         make_round(recording, &due);
     }
 }
@@ -370,9 +392,10 @@ static void detach_processes(sj_recording *recording)
 {
     enum { PROCESSES_MAX = 1024 };
     pid_t pids[PROCESSES_MAX];
-    sj_recording_summary *summary = &recording->summary;
+    sj_recording_summary *summary = &recording->pipeline->summary;
     rest_budget(recording);
-    const size_t count = sj_registry_list_living(recording->registry, pids, PROCESSES_MAX);
+    const size_t count =
+        sj_registry_list_living(recording->pipeline->registry, pids, PROCESSES_MAX);
     for (size_t i = 0; i < count; i++) {
         sj_detach_process_report report;
         sj_error error = {0};
@@ -383,8 +406,8 @@ static void detach_processes(sj_recording *recording)
             snprintf(summary->detach_problem, sizeof(summary->detach_problem), "%.250s",
                      error.text);
         }
-        sj_left_processes_note_overwritten(recording, pids[i], &report);
-        if (pids[i] == recording->options.attach_pid) {
+        sj_left_processes_note_overwritten(recording->pipeline, pids[i], &report);
+        if (pids[i] == recording->pipeline->options.attach_pid) {
             summary->detach = report;
             summary->replaced =
                 recording->is_attached && !report.had_agent && sj_detach_is_replaced(pids[i]);
@@ -394,7 +417,7 @@ static void detach_processes(sj_recording *recording)
     }
     uint64_t left_bytes;
     sj_tracee_lock();
-    (void)sj_detach_orphans(&recording->session, pids, count, &left_bytes);
+    (void)sj_detach_orphans(&recording->pipeline->session, pids, count, &left_bytes);
     sj_tracee_unlock();
     summary->detach.left_bytes += left_bytes;
 }
@@ -402,64 +425,66 @@ static void detach_processes(sj_recording *recording)
 /* Ends the recording of the processes that outlive the program. */
 static void leave_others(sj_recording *recording)
 {
-    if (!recording->summary.program_left) {
+    if (!recording->pipeline->summary.program_left) {
         wait_for_others(recording);
     }
-    if (sj_left_processes_exist(recording)) {
+    if (sj_left_processes_exist(recording->pipeline)) {
         rest_budget(recording);
-        sj_left_processes_leave(recording, true);
+        sj_left_processes_leave(recording->pipeline, true);
     }
 }
 
 /* True if the policy keeps freed objects, or freed blocks for a delayed free. */
 static bool is_keeping_freed(const sj_recording *recording)
 {
-    if (recording->zombies == NULL) {
+    if (recording->pipeline->zombies == NULL) {
         return false;
     }
     const sj_zombie_settings settings =
-        sj_policy_zombies_of(recording->options.policy, &recording->session);
+        sj_policy_zombies_of(recording->pipeline->options.policy, &recording->pipeline->session);
     return settings.objects.is_on != 0 || (settings.one_in != 0 && settings.delayed_kib != 0);
 }
 
 static sj_status join_process(sj_recording *recording, sj_error *error)
 {
     sj_attach *attach = NULL;
-    const pid_t pid = recording->options.attach_pid;
-    sj_drain_hold(recording->drain, pid);
+    const pid_t pid = recording->pipeline->options.attach_pid;
+    sj_drain_hold(recording->pipeline->drain, pid);
     sj_tracee_lock();
-    sj_status status =
-        sj_attach_begin(pid, recording->agent_path, recording->runtime_directory, &attach, error);
+    sj_status status = sj_attach_begin(pid, recording->agent_path,
+                                       recording->pipeline->runtime_directory, &attach, error);
     const uint64_t ticks = sj_clock_ticks();
     /* Without dispatch, bind before the commit: whenever the process is recorded, its methods
      * then are, too. With dispatch, bind after it, because dispatch leads to hooks. */
-    const bool dispatches = sj_selection_dispatch_bits(&recording->options.selection) != 0;
+    const bool dispatches =
+        sj_selection_dispatch_bits(&recording->pipeline->options.selection) != 0;
     /* Methods are not bound if calls are counted; the registry reports that. */
-    if (status == SJ_OK && !dispatches && !recording->may_count_calls &&
+    if (status == SJ_OK && !dispatches && !recording->pipeline->may_count_calls &&
         sj_live_runtimes_are_bound(pid)) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {
-        status = sj_attach_commit(attach, &recording->summary.attach, error);
+        status = sj_attach_commit(attach, &recording->pipeline->summary.attach, error);
     }
     if (status == SJ_OK && dispatches) {
         status = sj_attach_bind(attach, error);
     }
     if (status == SJ_OK) {
         recording->is_attached = true;
-        recording->summary.open_calls =
-            sj_open_calls_at_attach(attach, pid, atomic_load(&recording->main_process),
-                                    recording->registry, recording->drain, ticks);
+        recording->pipeline->summary.open_calls = sj_open_calls_at_attach(
+            attach, pid, atomic_load(&recording->pipeline->main_process),
+            recording->pipeline->registry, recording->pipeline->drain, ticks);
     }
     sj_attach_free(attach);
     sj_tracee_unlock();
     if (status == SJ_OK && is_keeping_freed(recording)) {
         status = sj_heap_watch(pid, false, error);
     }
-    if (status == SJ_OK && !recording->may_count_calls && sj_live_runtimes_are_joined(pid)) {
+    if (status == SJ_OK && !recording->pipeline->may_count_calls &&
+        sj_live_runtimes_are_joined(pid)) {
         bool is_joined = false;
         status = sj_jvm_join(pid, &is_joined, error);
-        recording->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
+        recording->pipeline->summary.jvm_unjoined = !is_joined && status != SJ_ECLOSED;
         /* the process has ended, and was recorded */
         status = status == SJ_ECLOSED ? SJ_OK : status;
     }
@@ -482,22 +507,22 @@ static uint64_t cpu_ns_of(pid_t pid)
  * value remains. */
 static void note_cpu_since(sj_recording *recording, uint64_t cpu_ns)
 {
-    const uint64_t spent_ns = cpu_ns_of(recording->options.attach_pid);
+    const uint64_t spent_ns = cpu_ns_of(recording->pipeline->options.attach_pid);
     if (spent_ns > cpu_ns) {
-        recording->summary.traced_cpu_ns = spent_ns - cpu_ns;
+        recording->pipeline->summary.traced_cpu_ns = spent_ns - cpu_ns;
     }
 }
 
 /* Records an attached process until it ends, a signal arrives or the time is up. */
 static void wait_for_process(sj_recording *recording)
 {
-    const pid_t pid = recording->options.attach_pid;
+    const pid_t pid = recording->pipeline->options.attach_pid;
     const int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-    const uint64_t duration_ns = recording->options.duration_ms * UINT64_C(1000000);
+    const uint64_t duration_ns = recording->pipeline->options.duration_ms * UINT64_C(1000000);
     const uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     rounds due = begin_rounds();
     const uint64_t cpu_ns = cpu_ns_of(pid);
-    recording->summary.program_left = true;
+    recording->pipeline->summary.program_left = true;
     while (recording->interrupts == 0 && !atomic_load(&recording->is_full)) {
         note_cpu_since(recording, cpu_ns);
         const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -511,15 +536,15 @@ static void wait_for_process(sj_recording *recording)
         }
         wait_for_something(recording, pidfd, (int)wait_ms);
         if (pidfd >= 0 ? has_ended(pidfd) : kill(pid, 0) != 0) {
-            recording->summary.program_left = false;
+            recording->pipeline->summary.program_left = false;
             break;
         }
-        recording->summary.replaced = sj_detach_is_replaced(pid);
-        if (recording->summary.replaced) {
+        recording->pipeline->summary.replaced = sj_detach_is_replaced(pid);
+        if (recording->pipeline->summary.replaced) {
             break;
         }
         handle_signals(recording);
-        sj_policy_change_apply(recording);
+        sj_policy_change_apply(recording->pipeline);
         make_round(recording, &due);
     }
     if (pidfd >= 0) {
@@ -557,29 +582,29 @@ static const char *describe_end(const sj_recording_summary *summary)
 static void stop_components(sj_recording *recording)
 {
     sj_link_server_counters link;
-    sj_pipeline_stop_collecting(recording, &link);
-    recording->summary.agent_reported = link.ready != 0;
-    if (!recording->summary.program_left && !recording->is_attached) {
+    sj_pipeline_stop_collecting(recording->pipeline, &link);
+    recording->pipeline->summary.agent_reported = link.ready != 0;
+    if (!recording->pipeline->summary.program_left && !recording->is_attached) {
         const sj_process_end end = {.ended_ticks = sj_clock_ticks(),
                                     .has_status = true,
-                                    .wait_status = recording->summary.wait_status};
-        sj_pipeline_end_main_process(recording, &end);
+                                    .wait_status = recording->pipeline->summary.wait_status};
+        sj_pipeline_end_main_process(recording->pipeline, &end);
     }
 }
 
 /* Waits for acknowledgements and reports the progress. Another Ctrl-C ends the wait. */
 static void deliver(sj_recording *recording, const sj_recording_link *link)
 {
-    sj_recording_summary *summary = &recording->summary;
+    sj_recording_summary *summary = &recording->pipeline->summary;
     uint64_t start_ns = sj_clock_ns(CLOCK_MONOTONIC);
     uint64_t acknowledged = 0;
     bool is_answered = false;
     sj_uplink_status uplink;
     recording->is_delivering = true;
     for (;;) {
-        const size_t waiting = sj_frame_writer_retry(recording->writer);
-        const sj_status status = sj_uplink_drain(recording->uplink, TICK_MS);
-        sj_uplink_get_status(recording->uplink, &uplink);
+        const size_t waiting = sj_frame_writer_retry(recording->pipeline->writer);
+        const sj_status status = sj_uplink_drain(recording->pipeline->uplink, TICK_MS);
+        sj_uplink_get_status(recording->pipeline->uplink, &uplink);
         if (link->waits_from_last && uplink.acknowledged_frames != acknowledged) {
             start_ns = sj_clock_ns(CLOCK_MONOTONIC);
             acknowledged = uplink.acknowledged_frames;
@@ -595,12 +620,12 @@ static void deliver(sj_recording *recording, const sj_recording_link *link)
             status == SJ_EPERM || (link->wait_ms >= 0 && waited_ms >= link->wait_ms);
         if (recording->interrupts > interrupts ||
             (is_over && (waiting == 0 || !link->stays_for_spool ||
-                         access(recording->spool_directory, F_OK) != 0))) {
+                         access(recording->pipeline->spool_directory, F_OK) != 0))) {
             break;
         }
         report_progress(recording, SJ_PHASE_WAITING_FOR_COLLECTOR);
     }
-    (void)sj_pipeline_set_delivered(recording, is_answered);
+    (void)sj_pipeline_set_delivered(recording->pipeline, is_answered);
     if (!is_answered) {
         snprintf(summary->undelivered_reason, sizeof(summary->undelivered_reason), "%s",
                  uplink.message);
@@ -613,32 +638,33 @@ sj_status sj_recording_run(sj_recording *recording, const sj_recording_link *lin
     *exec_errno = 0;
     const sj_pipeline_options means = {.channel = &sj_channel_nng,
                                        .link = link,
-                                       .joined = process_joined,
-                                       .policy = policy_from_outside};
-    SJ_TRY(sj_pipeline_start(recording, &means, error));
-    if (recording->options.attach_pid != 0) {
+                                       .takes_policies = true,
+                                       .context = recording,
+                                       .joined = process_joined};
+    SJ_TRY(sj_pipeline_start(recording->pipeline, &means, error));
+    if (recording->pipeline->options.attach_pid != 0) {
         SJ_TRY(join_process(recording, error));
         /* not earlier: the collector must not get a session that failed */
-        sj_uplink_release(recording->uplink);
+        sj_uplink_release(recording->pipeline->uplink);
         wait_for_process(recording);
     } else {
         if (sj_launch_go(&recording->launch, exec_errno) != SJ_OK) {
-            return sj_fail(error, SJ_EIO, "%s: %s", recording->options.program->path,
+            return sj_fail(error, SJ_EIO, "%s: %s", recording->pipeline->options.program->path,
                            strerror(*exec_errno));
         }
-        sj_uplink_release(recording->uplink);
+        sj_uplink_release(recording->pipeline->uplink);
         wait_for_program(recording);
         leave_others(recording);
     }
     stop_components(recording);
-    sj_pipeline_summarize(recording, describe_end(&recording->summary));
-    (void)!sj_pipeline_end_session(recording);
+    sj_pipeline_summarize(recording->pipeline, describe_end(&recording->pipeline->summary));
+    (void)!sj_pipeline_end_session(recording->pipeline);
     deliver(recording, link);
-    sj_pipeline_close_spool(recording);
+    sj_pipeline_close_spool(recording->pipeline);
     /* This process is the recorder: its CPU time includes planning, encoding, storing and
      * sending. */
-    recording->summary.cost.recorder_cpu_ns = sj_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    *summary = recording->summary;
+    recording->pipeline->summary.cost.recorder_cpu_ns = sj_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    *summary = recording->pipeline->summary;
     return SJ_OK;
 }
 
@@ -651,5 +677,6 @@ void sj_recording_free(sj_recording *recording)
     if (recording->signals >= 0) {
         close(recording->signals);
     }
-    sj_pipeline_free(recording);
+    sj_pipeline_free(recording->pipeline);
+    free(recording);
 }

@@ -118,7 +118,8 @@ static int export_part(export_request *request, const sj_exporter *exporter, sql
     const sj_call_part part = {.session_id = session_id,
                                .selection = request->choice.selection,
                                .functions = request->choice.functions,
-                               .levels = request->max_depth + 1};
+                               .levels =
+                                   request->max_depth < INT64_MAX ? request->max_depth + 1 : 0};
     int code;
     if (exporter->is_whole && sj_call_part_is_limited(&part)) {
         code = sj_command_usage_error(&sj_command_export,

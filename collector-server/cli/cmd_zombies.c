@@ -3,6 +3,7 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/zombie_coverage.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/shipped_queries.h"
 #include "collector-server/store/database.h"
@@ -55,80 +56,72 @@ static int fail_sql(sqlite3 *database)
     return sj_command_error(&sj_command_zombies, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
 }
 
-/* Warns if no session was recorded with --zombies. */
-static void warn_not_asked(sqlite3 *database)
+static sj_status warn_not_asked(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM zombie_accounts)"
-                           " AND NOT EXISTS (SELECT 1 FROM zombies)",
-                           -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
-        fputs("sojourn zombies: warning: no session was recorded with --zombies, so nothing could "
-              "be found\n",
-              stderr);
-    }
-    sqlite3_finalize(statement);
+    (void)context;
+    (void)row;
+    fputs("sojourn zombies: warning: no session was recorded with --zombies, so nothing could "
+          "be found\n",
+          stderr);
+    return SJ_OK;
 }
 
 /* Prints which processes were not watched. For these, an empty list does not mean that they have no
  * errors. */
-static void warn_unwatched(sqlite3 *database)
+static sj_status warn_unwatched(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT count(*), not_watched FROM zombie_accounts"
-                           " WHERE not_watched <> '' GROUP BY not_watched",
-                           -1, &statement, NULL) != SQLITE_OK) {
-        return;
-    }
     clean_text reason;
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const long long count = sqlite3_column_int64(statement, 0);
-        fprintf(stderr, "sojourn zombies: warning: %lld %s not watched: %s\n", count,
-                count == 1 ? "process was" : "processes were", clean(statement, 1, &reason));
-    }
-    sqlite3_finalize(statement);
+    const long long count = sqlite3_column_int64(row, 0);
+    (void)context;
+    fprintf(stderr, "sojourn zombies: warning: %lld %s not watched: %s\n", count,
+            count == 1 ? "process was" : "processes were", clean(row, 1, &reason));
+    return SJ_OK;
 }
 
 /* Prints for which processes the kernel did not report all memory pressure. */
-static void warn_unseen(sqlite3 *database)
+static sj_status warn_unseen(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT count(*), pressure_unseen FROM zombie_accounts"
-                           " WHERE pressure_unseen <> '' GROUP BY pressure_unseen",
-                           -1, &statement, NULL) != SQLITE_OK) {
-        return;
-    }
     clean_text unseen;
-    while (sqlite3_step(statement) == SQLITE_ROW) {
-        const long long count = sqlite3_column_int64(statement, 0);
-        fprintf(stderr,
-                "sojourn zombies: warning: of %lld process%s the kernel did not say all about "
-                "memory pressure: %s\n",
-                count, count == 1 ? "" : "es", clean(statement, 1, &unseen));
-    }
-    sqlite3_finalize(statement);
+    const long long count = sqlite3_column_int64(row, 0);
+    (void)context;
+    fprintf(stderr,
+            "sojourn zombies: warning: of %lld process%s the kernel did not say all about "
+            "memory pressure: %s\n",
+            count, count == 1 ? "" : "es", clean(row, 1, &unseen));
+    return SJ_OK;
 }
 
-/* Says that the list is empty because nothing was found. An empty table alone could have another
- * reason. */
-static void tell_none(sqlite3 *database, bool all)
+/* Prints which share of the heap was watched. An error in the rest is not found. */
+static void print_coverage(sqlite3 *database, const char *found)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT count(*), count(*) FILTER (WHERE state <> 'resolved')"
-                           " FROM zombie_findings HAVING EXISTS (SELECT 1 FROM zombie_accounts)",
-                           -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
-        if (sqlite3_column_int64(statement, 0) == 0) {
-            fputs("sojourn zombies: no use of freed memory was found\n", stderr);
-        } else if (!all && sqlite3_column_int64(statement, 1) == 0) {
-            fputs("sojourn zombies: all that was found is resolved; --all lists it\n", stderr);
-        }
+    char text[SJ_ZOMBIE_COVERAGE_BYTES];
+    sj_zombie_coverage coverage;
+    const bool is_known = sj_zombie_coverage_read(database, 0, &coverage);
+    fprintf(stderr, "sojourn zombies: %s%s\n", found,
+            is_known ? sj_zombie_coverage_text(&coverage, text) : "nothing was watched");
+}
+
+/* Says how much was watched, and that nothing was found if the list is empty: an empty table alone
+ * could have another reason. */
+static sj_status tell_none(void *lists_all, sqlite3_stmt *row)
+{
+    const sj_zombies_counts_row counts = sj_read_zombies_counts(row);
+    const bool is_none = counts.all_findings == 0;
+    print_coverage(sqlite3_db_handle(row), is_none ? "no use of freed memory was found; " : "");
+    if (!is_none && !*(const bool *)lists_all && counts.open_findings == 0) {
+        fputs("sojourn zombies: all that was found is resolved; --all lists it\n", stderr);
     }
-    sqlite3_finalize(statement);
+    return SJ_OK;
+}
+
+/* Prints what the list alone does not tell. */
+static sj_status print_warnings(sqlite3 *database, bool *lists_all)
+{
+    const sj_sql_binds none = {0};
+    SJ_TRY(sj_sql_each(database, sj_zombies_counts_sql, none, tell_none, lists_all, NULL));
+    SJ_TRY(sj_sql_each(database, sj_zombies_not_asked_sql, none, warn_not_asked, NULL, NULL));
+    SJ_TRY(sj_sql_each(database, sj_zombies_unwatched_sql, none, warn_unwatched, NULL, NULL));
+    return sj_sql_each(database, sj_zombies_unseen_sql, none, warn_unseen, NULL, NULL);
 }
 
 static int run_list(zombies_request *request)
@@ -146,10 +139,9 @@ static int run_list(zombies_request *request)
     } else {
         sqlite3_bind_int(statement, 1, request->all);
         exit_code = sj_query_print(&sj_command_zombies, &request->query, statement);
-        tell_none(database, request->all);
-        warn_not_asked(database);
-        warn_unwatched(database);
-        warn_unseen(database);
+        if (print_warnings(database, &request->all) != SJ_OK) {
+            exit_code = fail_sql(database);
+        }
     }
     sqlite3_close(database);
     return exit_code;
@@ -162,29 +154,34 @@ static bool parse_id(const char *text, int64_t *id)
     return end != text && *end == '\0' && *id > 0;
 }
 
-static void print_stack(sqlite3 *database, int64_t report, const char *stack, const char *heading)
+/* A heading that is printed before the first row. */
+typedef struct row_heading {
+    const char *heading;
+    int rows;
+} row_heading;
+
+static sj_status print_frame(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT tid, depth, function, module, offset FROM zombie_frames"
-                           " WHERE report_id = ?1 AND stack = ?2 ORDER BY depth",
-                           -1, &statement, NULL) != SQLITE_OK) {
-        return;
-    }
-    sqlite3_bind_int64(statement, 1, report);
-    sqlite3_bind_text(statement, 2, stack, -1, SQLITE_STATIC);
+    row_heading *view = context;
     clean_text name;
     clean_text module;
-    for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
-        const char *function = clean(statement, 2, &name);
-        if (row == 0) {
-            printf("\n%s by thread %lld\n", heading, (long long)sqlite3_column_int64(statement, 0));
-        }
-        printf("  #%-2d %s  %s+0x%" PRIx64 "\n", sqlite3_column_int(statement, 1),
-               function[0] != '\0' ? function : "(unnamed)", clean(statement, 3, &module),
-               (uint64_t)sqlite3_column_int64(statement, 4));
+    const char *function = clean(row, 2, &name);
+    if (view->rows++ == 0) {
+        printf("\n%s by thread %lld\n", view->heading, (long long)sqlite3_column_int64(row, 0));
     }
-    sqlite3_finalize(statement);
+    printf("  #%-2d %s  %s+0x%" PRIx64 "\n", sqlite3_column_int(row, 1),
+           function[0] != '\0' ? function : "(unnamed)", clean(row, 3, &module),
+           (uint64_t)sqlite3_column_int64(row, 4));
+    return SJ_OK;
+}
+
+static sj_status print_stack(sqlite3 *database, int64_t report, const char *stack,
+                             const char *heading)
+{
+    row_heading view = {.heading = heading};
+    const sj_zombies_frames_binds binds = {.report_id = report, .stack = stack};
+    return sj_sql_each(database, sj_zombies_frames_sql, sj_bind_zombies_frames(&binds), print_frame,
+                       &view, NULL);
 }
 
 static void print_block(sqlite3_stmt *row, const char *access)
@@ -196,54 +193,41 @@ static void print_block(sqlite3_stmt *row, const char *access)
            (long long)sqlite3_column_int64(row, 8));
 }
 
-/* Prints the instance variables and ancestors of a freed object from the report. */
-static void print_object(sqlite3 *database, int64_t report)
+static sj_status print_part(void *verb, sqlite3_stmt *row)
 {
-    static const char *const lists[][2] = {{"ancestors", "inherits from"}, {"values", "had"}};
-    sqlite3_stmt *statement = NULL;
     clean_text value;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT e.value FROM reports r, json_each(r.payload, '$.' || ?2) e"
-                           " WHERE r.report_id = ?1",
-                           -1, &statement, NULL) != SQLITE_OK) {
-        return;
-    }
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-        sqlite3_reset(statement);
-        sqlite3_bind_int64(statement, 1, report);
-        sqlite3_bind_text(statement, 2, lists[i][0], -1, SQLITE_STATIC);
-        while (sqlite3_step(statement) == SQLITE_ROW) {
-            printf("%s %s\n", lists[i][1], clean(statement, 0, &value));
-        }
-    }
-    sqlite3_finalize(statement);
+    printf("%s %s\n", (const char *)verb, clean(row, 0, &value));
+    return SJ_OK;
 }
 
-/* Prints the events. For each event, prints the innermost function of the program; zombie_frames
- * has the whole stack. */
-static void print_history(sqlite3 *database, int64_t report)
+/* Prints the instance variables and ancestors of a freed object from the report. */
+static sj_status print_object(sqlite3 *database, int64_t report)
 {
-    sqlite3_stmt *statement = NULL;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT number, event, owners, tid, function, partner FROM zombie_events"
-                           " WHERE report_id = ?1 ORDER BY number",
-                           -1, &statement, NULL) != SQLITE_OK) {
-        return;
+    static char *const lists[][2] = {{"ancestors", "inherits from"}, {"values", "had"}};
+    sj_status status = SJ_OK;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]) && status == SJ_OK; i++) {
+        const sj_zombies_object_binds binds = {.list = lists[i][0], .report_id = report};
+        status = sj_sql_each(database, sj_zombies_object_sql, sj_bind_zombies_object(&binds),
+                             print_part, lists[i][1], NULL);
     }
-    sqlite3_bind_int64(statement, 1, report);
+    return status;
+}
+
+/* Prints an event with the innermost function of the program; zombie_frames has the whole stack. */
+static sj_status print_event(void *context, sqlite3_stmt *row)
+{
+    row_heading *view = context;
     clean_text event;
     clean_text function;
-    for (int row = 0; sqlite3_step(statement) == SQLITE_ROW; row++) {
-        char partner[32] = "no partner";
-        if (sqlite3_column_type(statement, 5) != SQLITE_NULL) {
-            snprintf(partner, sizeof(partner), "partner #%d", sqlite3_column_int(statement, 5));
-        }
-        printf("%s  #%-2d %-11s  owners %lld  %-11s  thread %lld  %s\n",
-               row == 0 ? "\nhistory\n" : "", sqlite3_column_int(statement, 0),
-               clean(statement, 1, &event), (long long)sqlite3_column_int64(statement, 2), partner,
-               (long long)sqlite3_column_int64(statement, 3), clean(statement, 4, &function));
+    char partner[32] = "no partner";
+    if (sqlite3_column_type(row, 5) != SQLITE_NULL) {
+        snprintf(partner, sizeof(partner), "partner #%d", sqlite3_column_int(row, 5));
     }
-    sqlite3_finalize(statement);
+    printf("%s  #%-2d %-11s  owners %lld  %-11s  thread %lld  %s\n",
+           view->rows++ == 0 ? view->heading : "", sqlite3_column_int(row, 0),
+           clean(row, 1, &event), (long long)sqlite3_column_int64(row, 2), partner,
+           (long long)sqlite3_column_int64(row, 3), clean(row, 4, &function));
+    return SJ_OK;
 }
 
 /* Prints a row of zombie_calls. `moment` is the moment of the row before. */
@@ -285,7 +269,7 @@ static void print_calls(sqlite3 *database, const char *zombie)
 }
 
 /* Prints the finding and its last report; the row contains both. */
-static void print_finding(sqlite3 *database, sqlite3_stmt *row)
+static sj_status print_finding(sqlite3 *database, sqlite3_stmt *row)
 {
     clean_text texts[6];
     const char *access = clean(row, 5, &texts[0]);
@@ -312,11 +296,13 @@ static void print_finding(sqlite3 *database, sqlite3_stmt *row)
         printf("note: %s\n", note);
     }
     const int64_t report = sqlite3_column_int64(row, 3);
-    print_object(database, report);
-    print_stack(database, report, "use", "used");
-    print_stack(database, report, "free", "freed");
-    print_stack(database, report, "allocation", "allocated");
-    print_history(database, report);
+    row_heading history = {.heading = "\nhistory\n"};
+    SJ_TRY(print_object(database, report));
+    SJ_TRY(print_stack(database, report, "use", "used"));
+    SJ_TRY(print_stack(database, report, "free", "freed"));
+    SJ_TRY(print_stack(database, report, "allocation", "allocated"));
+    return sj_sql_each(database, sj_zombies_history_sql, SJ_SQL_INTS(report), print_event, &history,
+                       NULL);
 }
 
 static int run_show(zombies_request *request)
@@ -336,7 +322,9 @@ static int run_show(zombies_request *request)
     } else {
         sqlite3_bind_int64(statement, 1, id);
         if (sqlite3_step(statement) == SQLITE_ROW) {
-            print_finding(database, statement);
+            if (print_finding(database, statement) != SJ_OK) {
+                exit_code = fail_sql(database);
+            }
             print_calls(database, request->words[0]);
         } else {
             exit_code = sj_command_error(&sj_command_zombies, SJ_EXIT_NOT_FOUND,

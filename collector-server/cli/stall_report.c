@@ -17,30 +17,6 @@
 /* Columns of a stall, in the order of both queries. */
 enum { SESSION, NAME, WAITED, MOMENT, DUMP, THREAD, REPORT, REALTIME, UTC };
 
-static const char threads_sql[] =
-    "SELECT thread_id, number, tid, name FROM threads WHERE session_id = ?1"
-    " AND started_ns <= ?3 ORDER BY number <> ?2, number";
-
-static const char open_sql[] =
-    "SELECT f.name, ?2 - c.start_ns, c.duration_ns, c.depth FROM calls c"
-    " JOIN functions f USING (function_id) WHERE c.session_id = ?3 AND c.thread_id = ?1"
-    " AND c.start_ns <= ?2 AND (c.end_ns IS NULL OR c.end_ns > ?2) ORDER BY c.depth";
-
-static const char stacks_sql[] =
-    "SELECT t.value ->> 'name', t.value ->> 'state', t.value ->> 'waits_for',"
-    " t.value ->> 'held_by', t.value -> 'holds', t.value -> 'frames'"
-    " FROM reports r, json_each(r.payload, '$.threads') t WHERE r.report_id = ?1 ORDER BY t.key";
-
-static const char pauses_sql[] =
-    "SELECT count(*), coalesce(sum(p.value ->> 'ns'), 0), coalesce(max(p.value ->> 'ns'), 0)"
-    " FROM reports r, json_each(r.payload, '$.pauses') p WHERE r.report_id = ?1";
-
-static const char stops_sql[] =
-    "SELECT payload ->> '$.safepoints.count', payload ->> '$.safepoints.ms' FROM reports"
-    " WHERE report_id = ?1";
-
-static const char list_sql[] = "SELECT value FROM json_each(?1)";
-
 static const char *text_of(sqlite3_stmt *row, int column)
 {
     const char *text = (const char *)sqlite3_column_text(row, column);
@@ -62,139 +38,113 @@ static int indentation(int64_t depth)
     return depth < 0 ? 0 : depth < MOST / 2 ? 2 * (int)depth : MOST;
 }
 
-static sj_status prepare(sqlite3 *database, const char *sql, sqlite3_stmt **statement)
-{
-    return sqlite3_prepare_v2(database, sql, -1, statement, NULL) == SQLITE_OK ? SJ_OK : SJ_EIO;
-}
+/* Shared by the readers of rows below. */
+typedef struct stall_view {
+    sqlite3 *database;
+    int64_t session;
+    int64_t stalled; /* the number of the thread that was late */
+    int64_t moment;
+    uint64_t rows;
+    json_t *stalls;
+} stall_view;
 
-static sj_status finish(sqlite3_stmt *statement)
+static sj_status print_open_call(void *context, sqlite3_stmt *row)
 {
-    return sqlite3_finalize(statement) == SQLITE_OK ? SJ_OK : SJ_EIO;
-}
-
-/* Prints the calls that were open in a thread, outermost first, with their time up to the moment
- * and their whole time. */
-static sj_status print_open_calls(sqlite3 *database, int64_t session, int64_t thread_id,
-                                  int64_t moment)
-{
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(database, open_sql, &row));
-    sqlite3_bind_int64(row, 1, thread_id);
-    sqlite3_bind_int64(row, 2, moment);
-    sqlite3_bind_int64(row, 3, session);
-    bool is_any = false;
+    const sj_stall_open_calls_row call = sj_read_stall_open_calls(row);
     char text[SJ_DURATION_TEXT_BYTES];
-    while (sqlite3_step(row) == SQLITE_ROW) {
-        printf("    %13s ", sj_format_duration(sqlite3_column_int64(row, 1), text));
-        if (sqlite3_column_type(row, 2) == SQLITE_NULL) {
-            printf("%14s", "not ended");
-        } else {
-            printf("of %11s", sj_format_duration(sqlite3_column_int64(row, 2), text));
-        }
-        printf("  %*s", indentation(sqlite3_column_int64(row, 3)), "");
-        print_text("", row, 0, "\n");
-        is_any = true;
+    printf("    %13s ", sj_format_duration(call.until_then_ns, text));
+    if (call.has_duration_ns) {
+        printf("of %11s", sj_format_duration(call.duration_ns, text));
+    } else {
+        printf("%14s", "not ended");
     }
-    if (!is_any) {
-        printf("    no call of it is recorded then\n");
-    }
-    return finish(row);
+    printf("  %*s", indentation(call.depth), "");
+    print_text("", row, 0, "\n");
+    ++*(uint64_t *)context;
+    return SJ_OK;
 }
 
-static sj_status print_threads(sqlite3 *database, sqlite3_stmt *stall, int64_t session)
+/* Prints a thread with the calls that were open in it, outermost first, with their time up to the
+ * moment and their whole time. */
+static sj_status print_thread(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(database, threads_sql, &row));
-    sqlite3_bind_int64(row, 1, session);
-    sqlite3_bind_int64(row, 2, sqlite3_column_int64(stall, THREAD));
-    sqlite3_bind_int64(row, 3, sqlite3_column_int64(stall, MOMENT));
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        const bool is_stalled = sqlite3_column_int64(row, 1) == sqlite3_column_int64(stall, THREAD);
-        print_text(is_stalled ? "  stalled thread " : "  thread ", row, 3, "");
-        printf(" (%" PRId64 "), open calls with their time until then:\n",
-               (int64_t)sqlite3_column_int64(row, 2));
-        status = print_open_calls(database, session, sqlite3_column_int64(row, 0),
-                                  sqlite3_column_int64(stall, MOMENT));
-    }
-    const sj_status ended = finish(row);
-    return status != SJ_OK ? status : ended;
+    const stall_view *view = context;
+    const sj_stall_threads_row thread = sj_read_stall_threads(row);
+    const sj_stall_open_calls_binds binds = {
+        .moment_ns = view->moment, .session_id = view->session, .thread_id = thread.thread_id};
+    uint64_t calls = 0;
+    print_text(thread.number == view->stalled ? "  stalled thread " : "  thread ", row, 3, "");
+    printf(" (%" PRId64 "), open calls with their time until then:\n", thread.tid);
+    SJ_TRY(sj_sql_each(view->database, sj_stall_open_calls_sql, sj_bind_stall_open_calls(&binds),
+                       print_open_call, &calls, NULL));
+    printf("%s", calls == 0 ? "    no call of it is recorded then\n" : "");
+    return SJ_OK;
+}
+
+static sj_status print_item(void *context, sqlite3_stmt *row)
+{
+    print_text(context, row, 0, "\n");
+    return SJ_OK;
 }
 
 static sj_status print_list(sqlite3 *database, const char *json, const char *before)
 {
-    sqlite3_stmt *row = NULL;
-    if (json[0] == '\0') {
-        return SJ_OK;
-    }
-    SJ_TRY(prepare(database, list_sql, &row));
-    sqlite3_bind_text(row, 1, json, -1, SQLITE_STATIC);
-    while (sqlite3_step(row) == SQLITE_ROW) {
-        print_text(before, row, 0, "\n");
-    }
-    return finish(row);
+    return json[0] == '\0' ? SJ_OK
+                           : sj_sql_each(database, sj_stall_list_sql,
+                                         sj_bind_stall_list(&(sj_stall_list_binds){.json = json}),
+                                         print_item, (void *)(uintptr_t)before, NULL);
 }
 
-static sj_status print_stacks(sqlite3 *database, int64_t report)
+static sj_status print_stack(void *database, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(database, stacks_sql, &row));
-    sqlite3_bind_int64(row, 1, report);
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(row) == SQLITE_ROW) {
-        print_text("  Java thread ", row, 0, ": ");
-        print_text("", row, 1, "");
-        if (text_of(row, 2)[0] != '\0') {
-            print_text(", waits for ", row, 2, "");
-        }
-        if (text_of(row, 3)[0] != '\0') {
-            print_text(", which ", row, 3, " holds");
-        }
-        printf("\n");
-        status = print_list(database, text_of(row, 4), "    holds ");
-        if (status == SJ_OK) {
-            status = print_list(database, text_of(row, 5), "    at ");
-        }
+    print_text("  Java thread ", row, 0, ": ");
+    print_text("", row, 1, "");
+    if (text_of(row, 2)[0] != '\0') {
+        print_text(", waits for ", row, 2, "");
     }
-    const sj_status ended = finish(row);
-    return status != SJ_OK ? status : ended;
+    if (text_of(row, 3)[0] != '\0') {
+        print_text(", which ", row, 3, " holds");
+    }
+    printf("\n");
+    SJ_TRY(print_list(database, text_of(row, 4), "    holds "));
+    return print_list(database, text_of(row, 5), "    at ");
 }
 
-static sj_status print_pauses(sqlite3 *database, int64_t report)
+static sj_status print_pauses(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
     char sum[SJ_DURATION_TEXT_BYTES];
     char longest[SJ_DURATION_TEXT_BYTES];
-    SJ_TRY(prepare(database, pauses_sql, &row));
-    sqlite3_bind_int64(row, 1, report);
-    if (sqlite3_step(row) == SQLITE_ROW) {
-        printf("  pauses of the garbage collector meanwhile: %" PRId64 ", %s together, the"
-               " longest %s\n",
-               (int64_t)sqlite3_column_int64(row, 0),
-               sj_format_duration(sqlite3_column_int64(row, 1), sum),
-               sj_format_duration(sqlite3_column_int64(row, 2), longest));
-    }
-    return finish(row);
+    (void)context;
+    printf("  pauses of the garbage collector meanwhile: %" PRId64 ", %s together, the"
+           " longest %s\n",
+           (int64_t)sqlite3_column_int64(row, 0),
+           sj_format_duration(sqlite3_column_int64(row, 1), sum),
+           sj_format_duration(sqlite3_column_int64(row, 2), longest));
+    return SJ_OK;
 }
 
-static sj_status print_stops(sqlite3 *database, int64_t report)
+static sj_status print_safepoints(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *row = NULL;
-    SJ_TRY(prepare(database, stops_sql, &row));
-    sqlite3_bind_int64(row, 1, report);
-    if (sqlite3_step(row) == SQLITE_ROW && sqlite3_column_type(row, 0) != SQLITE_NULL) {
-        printf("  safepoints (all threads of the JVM stopped), those included: %" PRId64
-               ", %" PRId64 " ms together\n",
-               (int64_t)sqlite3_column_int64(row, 0), (int64_t)sqlite3_column_int64(row, 1));
-    }
-    return finish(row);
+    (void)context;
+    printf("  safepoints (all threads of the JVM stopped), those included: %" PRId64 ", %" PRId64
+           " ms together\n",
+           (int64_t)sqlite3_column_int64(row, 0), (int64_t)sqlite3_column_int64(row, 1));
+    return SJ_OK;
 }
 
-static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
+static sj_status print_stall(void *context, sqlite3_stmt *stall)
 {
+    stall_view *view = context;
     char waited[SJ_DURATION_TEXT_BYTES];
     const bool is_dumped = sqlite3_column_type(stall, DUMP) != SQLITE_NULL;
     const int64_t session = sqlite3_column_int64(stall, is_dumped ? DUMP : SESSION);
+    const sj_stall_threads_binds threads = {.session_id = session,
+                                            .moment_ns = sqlite3_column_int64(stall, MOMENT),
+                                            .stalled_number = sqlite3_column_int64(stall, THREAD)};
+    view->session = session;
+    view->moment = threads.moment_ns;
+    view->stalled = threads.stalled_number;
+    printf("%s", view->rows++ != 0 ? "\n" : "");
     printf("%s UTC, session %" PRId64 ": ", text_of(stall, UTC),
            (int64_t)sqlite3_column_int64(stall, SESSION));
     print_text("\"", stall, NAME, "\" late");
@@ -203,46 +153,43 @@ static sj_status print_stall(sqlite3 *database, sqlite3_stmt *stall)
         printf("; what was recorded around it is session %" PRId64, session);
     }
     printf("\n");
-    SJ_TRY(print_threads(database, stall, session));
+    SJ_TRY(sj_sql_each(view->database, sj_stall_threads_sql, sj_bind_stall_threads(&threads),
+                       print_thread, view, NULL));
     if (sqlite3_column_type(stall, REPORT) == SQLITE_NULL) {
         return SJ_OK;
     }
-    SJ_TRY(print_stacks(database, sqlite3_column_int64(stall, REPORT)));
-    SJ_TRY(print_pauses(database, sqlite3_column_int64(stall, REPORT)));
-    return print_stops(database, sqlite3_column_int64(stall, REPORT));
+    const sj_sql_binds report = SJ_SQL_INTS(sqlite3_column_int64(stall, REPORT));
+    SJ_TRY(sj_sql_each(view->database, sj_stall_stacks_sql, report, print_stack, view->database,
+                       NULL));
+    SJ_TRY(sj_sql_each(view->database, sj_stall_pauses_sql, report, print_pauses, NULL, NULL));
+    return sj_sql_each(view->database, sj_stall_safepoints_sql, report, print_safepoints, NULL,
+                       NULL);
 }
 
-static sj_status print_all(sqlite3 *database, const char *sql, uint64_t *count)
+static sj_status each_stall(stall_view *view, sj_sql_row_reader *read_stall)
 {
-    sqlite3_stmt *stall = NULL;
-    SJ_TRY(prepare(database, sql, &stall));
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(stall) == SQLITE_ROW) {
-        printf("%s", *count != 0 ? "\n" : "");
-        status = print_stall(database, stall);
-        ++*count;
-    }
-    const sj_status ended = finish(stall);
-    return status != SJ_OK ? status : ended;
+    const sj_sql_binds none = {0};
+    SJ_TRY(sj_sql_each(view->database, sj_stall_report_reported_sql, none, read_stall, view, NULL));
+    return sj_sql_each(view->database, sj_stall_report_fired_sql, none, read_stall, view, NULL);
 }
 
 sj_status sj_stall_report_print(sqlite3 *database)
 {
-    uint64_t count = 0;
-    SJ_TRY(print_all(database, sj_stall_report_reported_sql, &count));
-    SJ_TRY(print_all(database, sj_stall_report_fired_sql, &count));
-    if (count == 0) {
-        printf("no thread was late\n");
-    }
+    stall_view view = {.database = database};
+    SJ_TRY(each_stall(&view, print_stall));
+    printf("%s", view.rows == 0 ? "no thread was late\n" : "");
     return SJ_OK;
 }
 
-static sj_status add_stall(sqlite3 *database, sqlite3_stmt *stall, json_t *stalls)
+static sj_status add_stall(void *context, sqlite3_stmt *stall)
 {
+    const stall_view *view = context;
     sqlite3_stmt *row = NULL;
     const int calls = sqlite3_column_type(stall, DUMP) != SQLITE_NULL ? DUMP : SESSION;
     const int columns[] = {calls, THREAD, MOMENT, REPORT, SESSION, NAME, WAITED, REALTIME};
-    SJ_TRY(prepare(database, sj_stall_report_json_sql, &row));
+    if (sqlite3_prepare_v2(view->database, sj_stall_report_json_sql, -1, &row, NULL) != SQLITE_OK) {
+        return SJ_EIO;
+    }
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
         sqlite3_bind_value(row, (int)i + 1, sqlite3_column_value(stall, columns[i]));
     }
@@ -250,31 +197,17 @@ static sj_status add_stall(sqlite3 *database, sqlite3_stmt *stall, json_t *stall
     if (sqlite3_step(row) == SQLITE_ROW) {
         json_t *made = sj_json_clean_load(text_of(row, 0));
         status = made != NULL ? SJ_OK : SJ_ENOMEM;
-        json_array_append_new(stalls, made);
+        json_array_append_new(view->stalls, made);
     }
-    const sj_status ended = finish(row);
-    return status != SJ_OK ? status : ended;
-}
-
-static sj_status add_all(sqlite3 *database, const char *sql, json_t *stalls)
-{
-    sqlite3_stmt *stall = NULL;
-    SJ_TRY(prepare(database, sql, &stall));
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(stall) == SQLITE_ROW) {
-        status = add_stall(database, stall, stalls);
-    }
-    const sj_status ended = finish(stall);
-    return status != SJ_OK ? status : ended;
+    sqlite3_finalize(row);
+    return status;
 }
 
 sj_status sj_stall_report_json(sqlite3 *database, json_t **stalls)
 {
     *stalls = json_array();
-    sj_status status = add_all(database, sj_stall_report_reported_sql, *stalls);
-    if (status == SJ_OK) {
-        status = add_all(database, sj_stall_report_fired_sql, *stalls);
-    }
+    stall_view view = {.database = database, .stalls = *stalls};
+    const sj_status status = each_stall(&view, add_stall);
     if (status != SJ_OK) {
         json_decref(*stalls);
         *stalls = NULL;

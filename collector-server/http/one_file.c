@@ -174,4 +174,9 @@ static sj_status write_session(sqlite3 *database, const sj_call_part *part, FILE
 }
 
 const sj_exporter sj_exporter_html = {
-    .name = "html", .summary = "one HTML page that opens without a server", .write = write_session};
+    .name = "html",
+    .endings = ".html",
+    .summary = "one HTML page that opens without a server",
+    .is_whole = true,
+    .write = write_session,
+};

@@ -51,59 +51,45 @@ static sj_status fail_sql(sqlite3 *database, sj_error *error)
                    "cannot check the session: %s", sqlite3_errmsg(database));
 }
 
-/* Checks the digest of a module's functions against their names from the device. */
-static sj_status check_digest(sqlite3 *database, int64_t session_id, sqlite3_stmt *modules,
-                              sqlite3_stmt *functions, sj_error *error)
+typedef struct check_run {
+    sqlite3 *database;
+    int64_t session_id;
+    sj_block_checker *blocks;
+    sj_progress_work work;
+    sj_error *error;
+} check_run;
+
+static sj_status add_function(void *digest, sqlite3_stmt *row)
 {
+    const sj_session_check_functions_row function = sj_read_session_check_functions(row);
+    sj_store_digest_function(digest, function.offset, (uint32_t)function.size_bytes,
+                             function.symbol != NULL ? function.symbol : "");
+    return SJ_OK;
+}
+
+/* Checks the digest of a module's functions against their names from the device. */
+static sj_status check_digest(void *context, sqlite3_stmt *row)
+{
+    const check_run *run = context;
+    const sj_session_check_digests_row module = sj_read_session_check_digests(row);
     uint64_t digest[2] = SJ_FUNCTIONS_DIGEST_BEGIN;
-    int step;
-    sqlite3_bind_int64(functions, 1, sqlite3_column_int64(modules, 0));
-    while ((step = sqlite3_step(functions)) == SQLITE_ROW) {
-        const char *symbol = (const char *)sqlite3_column_text(functions, 2);
-        sj_store_digest_function(digest, (uint64_t)sqlite3_column_int64(functions, 0),
-                                 (uint32_t)sqlite3_column_int64(functions, 1),
-                                 symbol != NULL ? symbol : "");
-    }
-    sqlite3_reset(functions);
-    if (step != SQLITE_DONE) {
-        return fail_sql(database, error);
-    }
-    return memcmp(sqlite3_column_blob(modules, 1), digest, sizeof(digest)) == 0
+    SJ_TRY(sj_sql_each(run->database, sj_session_check_functions_sql, SJ_SQL_INTS(module.module_id),
+                       add_function, digest, run->error));
+    return memcmp(module.functions_digest.data, digest, sizeof(digest)) == 0
                ? SJ_OK
-               : sj_fail(error, SJ_EINVAL,
+               : sj_fail(run->error, SJ_EINVAL,
                          "session %lld contradicts itself: the functions of a module are not those "
                          "that it is known by",
-                         (long long)session_id);
+                         (long long)run->session_id);
 }
 
 /* Checks the digests of modules, because later recordings of a program find its module by the
- * digest. A digest of another length is never searched for. */
+ * digest. */
 static sj_status check_digests(sqlite3 *database, int64_t session_id, sj_error *error)
 {
-    sqlite3_stmt *modules = NULL;
-    sqlite3_stmt *functions = NULL;
-    sj_status status = SJ_OK;
-    int step = SQLITE_ERROR;
-    if (sqlite3_prepare_v2(database,
-                           "SELECT module_id, functions_digest FROM source.modules WHERE module_id"
-                           " IN (SELECT module_id FROM source.session_modules WHERE session_id ="
-                           " ?1) AND length(CAST(functions_digest AS BLOB)) = 16",
-                           -1, &modules, NULL) == SQLITE_OK &&
-        sqlite3_prepare_v2(database,
-                           "SELECT offset, size_bytes, iif(source = 'symbol_file', '', symbol)"
-                           " FROM source.functions WHERE module_id = ?1 ORDER BY function_id",
-                           -1, &functions, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(modules, 1, session_id);
-        while (status == SJ_OK && (step = sqlite3_step(modules)) == SQLITE_ROW) {
-            status = check_digest(database, session_id, modules, functions, error);
-        }
-    }
-    if (status == SJ_OK && step != SQLITE_DONE) {
-        status = fail_sql(database, error);
-    }
-    sqlite3_finalize(modules);
-    sqlite3_finalize(functions);
-    return status;
+    check_run run = {.database = database, .session_id = session_id, .error = error};
+    return sj_sql_each(database, sj_session_check_digests_sql, SJ_SQL_INTS(session_id),
+                       check_digest, &run, error);
 }
 
 /* Tables with numbers that are added up. */
@@ -181,47 +167,34 @@ static sj_status check_numbers(sqlite3 *database, int64_t session_id, const char
     return status;
 }
 
-static sj_status check_block(sj_block_checker *checker, int64_t session_id, int64_t block_id,
-                             sj_error *error)
+static sj_status check_block(void *context, sqlite3_stmt *row)
 {
+    const check_run *run = context;
+    const int64_t block_id = sqlite3_column_int64(row, 0);
     sj_block_verdict verdict;
-    const sj_status status = sj_block_checker_check(checker, block_id, &verdict);
+    const sj_status status = sj_block_checker_check(run->blocks, block_id, &verdict);
     if (status != SJ_OK) {
-        return sj_fail(error, status, "block %lld cannot be checked: %s", (long long)block_id,
+        return sj_fail(run->error, status, "block %lld cannot be checked: %s", (long long)block_id,
                        sj_status_text(status));
     }
+    sj_progress_step(run->work);
     return verdict.fault == NULL || !verdict.has_bytes
                ? SJ_OK
-               : sj_fail(error, SJ_EINVAL,
+               : sj_fail(run->error, SJ_EINVAL,
                          "session %lld contradicts itself: block %lld is unsound: %s (\"sojourn "
                          "verify\" marks such blocks there; marked ones are copied as they are)",
-                         (long long)session_id, (long long)block_id, verdict.fault);
+                         (long long)run->session_id, (long long)block_id, verdict.fault);
 }
 
-/* Checks the bytes of the blocks that queries read: the unmarked ones. */
+/* Checks the bytes of the blocks that queries read. */
 static sj_status check_blocks(sqlite3 *database, int64_t session_id, sj_progress_work work,
                               sj_error *error)
 {
-    sqlite3_stmt *blocks = NULL;
-    sj_block_checker *checker = NULL;
-    int step = SQLITE_ERROR;
-    sj_status status = sj_block_checker_new(database, "source", &checker, error);
-    if (status == SJ_OK &&
-        sqlite3_prepare_v2(database,
-                           "SELECT block_id FROM source.streams JOIN source.blocks USING"
-                           " (stream_id) WHERE session_id = ?1 AND quarantined IS NULL",
-                           -1, &blocks, NULL) == SQLITE_OK) {
-        sqlite3_bind_int64(blocks, 1, session_id);
-        while (status == SJ_OK && (step = sqlite3_step(blocks)) == SQLITE_ROW) {
-            status = check_block(checker, session_id, sqlite3_column_int64(blocks, 0), error);
-            sj_progress_step(work);
-        }
-    }
-    if (status == SJ_OK && step != SQLITE_DONE) {
-        status = fail_sql(database, error);
-    }
-    sqlite3_finalize(blocks);
-    sj_block_checker_free(checker);
+    check_run run = {.session_id = session_id, .work = work, .error = error};
+    SJ_TRY(sj_block_checker_new(database, "source", &run.blocks, error));
+    const sj_status status = sj_sql_each(database, sj_session_check_blocks_sql,
+                                         SJ_SQL_INTS(session_id), check_block, &run, error);
+    sj_block_checker_free(run.blocks);
     return status;
 }
 

@@ -3,7 +3,7 @@
  * The source is attached. Functions, modules and plans are matched by their identity. Every other
  * id is shifted by an offset, so that references between rows stay valid. The names of columns tell
  * which ids they hold, as everywhere in the schema. So tables of later migrations are copied, too:
- * any table with a session_id or a stream_id belongs to a session. */
+ * any table with a session_id, a stream_id or a report_id belongs to a session. */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/maintenance/session_check.h"
@@ -58,8 +58,19 @@ static const column_rule rules[] = {
      "(r.parent_path_id & 4294967295))"},
     {NULL, "module_id", "(SELECT new_id FROM moved_modules WHERE old_id = r.module_id)"},
     {NULL, "hook_plan_id", "(SELECT new_id FROM moved_plans WHERE old_id = r.hook_plan_id)"},
+    /* a report of another session gets 0, which is no report's id */
+    {NULL, "report_id",
+     "coalesce((SELECT new_id FROM temp.moved_reports WHERE old_id = r.report_id), 0)"},
+    {NULL, "zombie_id", "(SELECT new_id FROM temp.moved_zombies WHERE old_id = r.zombie_id)"},
     {"blocks", "storage", "'inline'"},
     {"blocks", "data", "block_bytes(r.storage, r.data)"},
+};
+
+/* A table's column that says to which session a row belongs, and the condition on it. */
+static const char *const owners[][2] = {
+    {"session_id", "session_id = (SELECT id FROM temp.wanted)"},
+    {"stream_id", "stream_id IN (SELECT old_id FROM temp.moved_streams)"},
+    {"report_id", "report_id IN (SELECT old_id FROM temp.moved_reports)"},
 };
 
 static const char *const function_columns[] = {"function_id", "caller_function_id",
@@ -128,6 +139,10 @@ static sj_status prepare_ids(session_copy *copy)
         run_made(copy, "ids", sqlite3_mprintf(sj_session_copy_moved_sql, (long long)copy->from)));
     SJ_TRY(run_made(copy, "streams",
                     sqlite3_mprintf(sj_session_copy_streams_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "reports",
+                    sqlite3_mprintf(sj_session_copy_reports_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "findings",
+                    sqlite3_mprintf(sj_session_copy_zombies_sql, (long long)copy->from)));
     static const char clocks_sql[] =
         "INSERT OR IGNORE INTO main.device_clocks SELECT m.device_id, c.boot_id, c.boottime_ns, "
         "c.offset_ns, c.uncertainty_ns FROM temp.moved AS m CROSS JOIN source.sessions AS s JOIN "
@@ -172,38 +187,54 @@ static bool append_value(sqlite3_str *values, const char *table, const char *col
     return true;
 }
 
-/* Copies the rows of one table that belong to the session, by session_id or stream_id. */
-static sj_status copy_table(const session_copy *copy, const char *table, bool by_session)
+/* The columns of a copied table, and their values. */
+typedef struct column_lists {
+    const char *table;
+    sqlite3_str *names, *values; /* each begins with ", " */
+} column_lists;
+
+static sj_status add_column(void *context, sqlite3_stmt *row)
 {
-    sqlite3_stmt *columns = NULL;
-    if (sqlite3_prepare_v2(copy->target,
-                           "SELECT name, pk = 1 AND type = 'INTEGER' AND (SELECT sum(pk > 0) FROM "
-                           "pragma_table_info(?1)) = 1 FROM pragma_table_info(?1)",
-                           -1, &columns, NULL) != SQLITE_OK) {
-        return fail_sql(copy, table);
+    const column_lists *lists = context;
+    const sj_session_copy_columns_row column = sj_read_session_copy_columns(row);
+    if (append_value(lists->values, lists->table, column.name, column.is_only_key != 0)) {
+        sqlite3_str_appendf(lists->names, ", \"%w\"", column.name);
     }
-    sqlite3_bind_text(columns, 1, table, -1, SQLITE_STATIC);
-    sqlite3_str *names = sqlite3_str_new(NULL);
-    sqlite3_str *values = sqlite3_str_new(NULL);
-    while (sqlite3_step(columns) == SQLITE_ROW) {
-        const char *column = (const char *)sqlite3_column_text(columns, 0);
-        if (append_value(values, table, column, sqlite3_column_int(columns, 1) != 0)) {
-            sqlite3_str_appendf(names, ", \"%w\"", column);
-        }
+    return SJ_OK;
+}
+
+/* Returns the condition on the rows that belong to the session. */
+static const char *rows_by(const char *owner)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof(owners) / sizeof(owners[0]) && strcmp(owners[i][0], owner) != 0) {
+        ++i;
     }
-    sqlite3_finalize(columns);
-    char *name_list = sqlite3_str_finish(names);
-    char *value_list = sqlite3_str_finish(values);
-    sj_status status = SJ_ENOMEM;
-    if (name_list != NULL && value_list != NULL) {
+    return owners[i][1];
+}
+
+/* Copies the rows of one table that belong to the session. */
+static sj_status copy_table(void *context, sqlite3_stmt *row)
+{
+    const session_copy *copy = context;
+    const char *table = (const char *)sqlite3_column_text(row, 0);
+    const char *rows = rows_by((const char *)sqlite3_column_text(row, 1));
+    column_lists lists = {table, sqlite3_str_new(NULL), sqlite3_str_new(NULL)};
+    sj_status status =
+        sj_sql_each(copy->target, sj_session_copy_columns_sql,
+                    sj_bind_session_copy_columns(&(sj_session_copy_columns_binds){.table = table}),
+                    add_column, &lists, copy->error);
+    char *name_list = sqlite3_str_finish(lists.names);
+    char *value_list = sqlite3_str_finish(lists.values);
+    if (status == SJ_OK && (name_list == NULL || value_list == NULL)) {
+        status = SJ_ENOMEM;
+    }
+    if (status == SJ_OK) {
         status = run_made(
             copy, table,
             sqlite3_mprintf("INSERT INTO main.\"%w\"(%s) SELECT %s FROM temp.moved AS m CROSS JOIN "
                             "source.\"%w\" AS r WHERE r.%s",
-                            table, name_list + 2, value_list + 2, table,
-                            by_session ? "session_id = (SELECT id FROM temp.wanted)"
-                                       : "stream_id IN (SELECT stream_id FROM source.streams WHERE "
-                                         "session_id = (SELECT id FROM temp.wanted))"));
+                            table, name_list + 2, value_list + 2, table, rows));
     }
     sqlite3_free(name_list);
     sqlite3_free(value_list);
@@ -213,18 +244,8 @@ static sj_status copy_table(const session_copy *copy, const char *table, bool by
 /* Copies all tables of a session, in the order of their references. */
 static sj_status copy_tables(const session_copy *copy)
 {
-    sqlite3_stmt *tables = NULL;
-    if (sqlite3_prepare_v2(copy->target, sj_session_copy_tables_sql, -1, &tables, NULL) !=
-        SQLITE_OK) {
-        return fail_sql(copy, "tables");
-    }
-    sj_status status = SJ_OK;
-    while (status == SJ_OK && sqlite3_step(tables) == SQLITE_ROW) {
-        status = copy_table(copy, (const char *)sqlite3_column_text(tables, 0),
-                            sqlite3_column_int(tables, 1) != 0);
-    }
-    sqlite3_finalize(tables);
-    return status;
+    return sj_sql_each(copy->target, sj_session_copy_tables_sql, (sj_sql_binds){0}, copy_table,
+                       (void *)(uintptr_t)copy, copy->error);
 }
 
 /* Fails unless the session is in the source, and not yet in the target. */
@@ -337,11 +358,7 @@ static sj_status copy_attached(session_copy *copy)
     if (status != SJ_OK) {
         sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
     }
-    sqlite3_exec(copy->target,
-                 "DROP TABLE IF EXISTS temp.moved; DROP TABLE IF EXISTS temp.moved_streams; DROP "
-                 "TABLE IF EXISTS temp.moved_modules;"
-                 "DROP TABLE IF EXISTS temp.moved_plans; DROP TABLE IF EXISTS temp.wanted",
-                 NULL, NULL, NULL);
+    sqlite3_exec(copy->target, sj_session_copy_drop_sql, NULL, NULL, NULL);
     return status;
 }
 

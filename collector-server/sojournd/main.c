@@ -13,6 +13,7 @@
 #include "collector-server/sojournd/disk_watch.h"
 #include "collector-server/sojournd/retainer.h"
 #include "collector-server/store/store.h"
+#include "proto/base/config_file.h"
 #include "proto/base/log.h"
 #include "proto/base/units.h"
 
@@ -48,6 +49,7 @@ typedef struct server_options {
     unsigned lost_after_s;
     const char *tls; /* directory of certificate.pem and key.pem; NULL: beside the database */
     bool is_open;    /* devices that never enrolled may send sessions */
+    bool is_config_printed;     /* print the options as a configuration file, and end */
     sj_forward_options forward; /* forwards sessions, unless its `url` is NULL */
 } server_options;
 
@@ -80,6 +82,9 @@ static void print_help(void)
         "  --forward-password FILE   the first line is the password there\n"
         "  --forward-ca FILE certificates that https:// trusts (PEM)\n"
         "  --forward-tables NAME,...   only these tables, as call_paths,marks (default: all)\n"
+        "  --config FILE     read options from a file, one a line: NAME = VALUE; those of the\n"
+        "                    command line come after them\n"
+        "  --print-config    print all options in that form, and end\n"
         "  --help            this text\n"
         "  --version         the version\n\n"
         "Examples:\n"
@@ -89,9 +94,14 @@ static void print_help(void)
         default_url, default_database);
 }
 
+/* All arguments: lines of a configuration file, and the command line. */
+static sj_config_file config;
+
 static int usage_error(const char *problem, const char *argument)
 {
-    fprintf(stderr, "sojournd: %s: %s\nTry \"sojournd --help\".\n", argument, problem);
+    char place[PATH_MAX];
+    sj_config_file_place(&config, optind - 1, place, sizeof(place));
+    fprintf(stderr, "sojournd: %s%s: %s\nTry \"sojournd --help\".\n", place, argument, problem);
     return SJ_EXIT_USAGE;
 }
 
@@ -175,6 +185,9 @@ static int parse_option(server_options *options, int option, const char *word)
     case 'T':
         options->forward.tables = optarg;
         return -1;
+    case 'p':
+        options->is_config_printed = true;
+        return -1;
     case 'h':
         print_help();
         return SJ_EXIT_OK;
@@ -186,40 +199,49 @@ static int parse_option(server_options *options, int option, const char *word)
     }
 }
 
-static int parse_options(int argc, char **argv, server_options *options)
+static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
+                                             {"database", required_argument, NULL, 'd'},
+                                             {"http", required_argument, NULL, 'w'},
+                                             {"max-bytes", required_argument, NULL, 'm'},
+                                             {"reserve-bytes", required_argument, NULL, 'f'},
+                                             {"retain", required_argument, NULL, 'r'},
+                                             {"retain-every", required_argument, NULL, 'e'},
+                                             {"lost-after", required_argument, NULL, 'L'},
+                                             {"tls", required_argument, NULL, 't'},
+                                             {"open", no_argument, NULL, 'o'},
+                                             {"forward", required_argument, NULL, 'F'},
+                                             {"forward-db", required_argument, NULL, 'D'},
+                                             {"forward-user", required_argument, NULL, 'U'},
+                                             {"forward-password", required_argument, NULL, 'P'},
+                                             {"forward-ca", required_argument, NULL, 'C'},
+                                             {"forward-tables", required_argument, NULL, 'T'},
+                                             {"config", required_argument, NULL, 'c'},
+                                             {"print-config", no_argument, NULL, 'p'},
+                                             {"help", no_argument, NULL, 'h'},
+                                             {"version", no_argument, NULL, 'v'},
+                                             {NULL, 0, NULL, 0}};
+
+/* Parses the arguments, of which the first ones may be lines of a configuration file. Returns -1 to
+ * continue, else the exit code. */
+static int parse_options(server_options *options)
 {
-    static const struct option long_options[] = {{"listen", required_argument, NULL, 'l'},
-                                                 {"database", required_argument, NULL, 'd'},
-                                                 {"http", required_argument, NULL, 'w'},
-                                                 {"max-bytes", required_argument, NULL, 'm'},
-                                                 {"reserve-bytes", required_argument, NULL, 'f'},
-                                                 {"retain", required_argument, NULL, 'r'},
-                                                 {"retain-every", required_argument, NULL, 'e'},
-                                                 {"lost-after", required_argument, NULL, 'L'},
-                                                 {"tls", required_argument, NULL, 't'},
-                                                 {"open", no_argument, NULL, 'o'},
-                                                 {"forward", required_argument, NULL, 'F'},
-                                                 {"forward-db", required_argument, NULL, 'D'},
-                                                 {"forward-user", required_argument, NULL, 'U'},
-                                                 {"forward-password", required_argument, NULL, 'P'},
-                                                 {"forward-ca", required_argument, NULL, 'C'},
-                                                 {"forward-tables", required_argument, NULL, 'T'},
-                                                 {"help", no_argument, NULL, 'h'},
-                                                 {"version", no_argument, NULL, 'v'},
-                                                 {NULL, 0, NULL, 0}};
     int option;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-        const int code = parse_option(options, option, argv[optind - 1]);
+    while ((option = getopt_long(config.argc, config.argv, ":", long_options, NULL)) != -1) {
+        const int code = parse_option(options, option, config.argv[optind - 1]);
         if (code >= 0) {
             return code;
         }
     }
-    if (optind != argc) {
-        return usage_error("unexpected argument", argv[optind]);
+    if (optind != config.argc) {
+        return usage_error("unexpected argument", config.argv[optind]);
     }
     if (options->url_count == 0) {
         options->urls[options->url_count++] = default_url;
+    }
+    if (options->is_config_printed) {
+        sj_config_file_print(&config, long_options, stdout);
+        return SJ_EXIT_OK;
     }
     return -1;
 }
@@ -519,18 +541,10 @@ static int serve(const server_options *options, const sigset_t *signals)
     return status == SJ_OK ? SJ_EXIT_OK : SJ_EXIT_FAILED;
 }
 
-int main(int argc, char **argv)
+/* Collects until a signal. Returns the exit code. */
+static int run(const server_options *options)
 {
-    server_options options = {.database = default_database,
-                              .retain_period_s = 60,
-                              .lost_after_s = 86400,
-                              .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sigset_t signals;
-    sj_question_worker_main(argc, argv);
-    const int code = parse_options(argc, argv, &options);
-    if (code >= 0) {
-        return code;
-    }
     sj_log_open("sojournd");
     /* Blocked before any thread starts, so that only this thread handles these signals. */
     sigemptyset(&signals);
@@ -541,5 +555,26 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* a file at its size limit is handled like a full disk */
     /* Only the collector's user may read the files, whatever the shell's umask is. */
     umask(0077);
-    return serve(&options, &signals);
+    return serve(options, &signals);
+}
+
+int main(int argc, char **argv)
+{
+    server_options options = {.database = default_database,
+                              .retain_period_s = 60,
+                              .lost_after_s = 86400,
+                              .reserve_bytes = DEFAULT_RESERVE_BYTES};
+    sj_error error = {0};
+    sj_question_worker_main(argc, argv);
+    if (sj_config_file_read(argc, argv, &config, &error) != SJ_OK) {
+        fprintf(stderr, "sojournd: %s\n", error.text);
+        sj_config_file_deinit(&config);
+        return SJ_EXIT_USAGE;
+    }
+    int code = parse_options(&options);
+    if (code < 0) {
+        code = run(&options);
+    }
+    sj_config_file_deinit(&config);
+    return code;
 }

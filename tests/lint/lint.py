@@ -123,7 +123,7 @@ FLOORS = """
     proto/wire proto/block
     proto/callgraph agent/abi
     agent/inproc/recorder
-    agent/inproc/hooks
+    agent/inproc/link agent/inproc/hooks
     agent/inproc/objc agent/inproc/mono agent/inproc/jvm agent/inproc/heap_guard
     agent/inproc/objc_zombies
     agent/inproc/core
@@ -224,6 +224,7 @@ ONLY_TEXT = {
     "tests/system/fleet/direct.py": "an address that is refused",
     "tests/system/fleet/questions.py": "a statement that is refused",
     "tests/system/fleet/units.py": "inside of a machine with its own network and folders",
+    "tests/system/packages/device_folder.py": "inside of a root with its own network and folders",
     "tests/system/packages/package_life.py": "inside of a root with its own network and folders",
 }
 
@@ -430,13 +431,13 @@ def check_plain(_build):
 FORK_HANDLERS = ("before_fork", "after_fork_in_parent", "after_fork_in_child")
 ENTERED_ANYWHERE = ("handle_fault", "sj_allocation_handler", "sj_free_handler", "sj_delayed_free_entry",
                     "sj_buffer_call", "sj_faults_sigaction", "sj_faults_sigmask",
-                    "free_object", "register_method")  # called through "free_object" and "registers" below
+                    "free_object", "register_method", "sj_modules_is_excluded")  # called through the variables below
 # Functions that assembly calls while the thread holds the loader's lock.
 LOADERS = ("sj_modules_on_loader_event", "sj_agent_on_initialisation")
 # Functions that assembly calls for managed code, which does not hold any lock of the C library.
 RUNTIMES = ("sj_mono_on_enter",)
 # Variables that hold a function which the program itself was calling, or a function of the lists above.
-VARIABLES = {"original", "real", "real_dispose", "free_object", "registers"}
+VARIABLES = {"original", "real", "real_dispose", "free_object", "registers", "is_excluded"}
 LOCK_FREE = {"memcpy", "memmove", "memset", "memcmp", "strlen", "strnlen", "strcmp", "strncmp", "strchr",
              "strrchr", "strstr", "getauxval"}
 

@@ -14,7 +14,7 @@ ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", ".."))
 MAX_WORDS = 25
 # The components whose sentences were rewritten. lint.plain checks these.
 REWRITTEN = ("agent/abi", "agent/assembler", "agent/attach", "agent/daemon", "agent/direct", "agent/drain",
-             "agent/host", "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm",
+             "agent/host", "agent/inproc/core", "agent/inproc/heap_guard", "agent/inproc/hooks", "agent/inproc/jvm", "agent/inproc/link",
              "agent/inproc/mono", "agent/inproc/objc", "agent/inproc/objc_zombies", "agent/inproc/recorder",
              "agent/java", "agent/launch", "agent/link", "agent/livepatch", "agent/modes", "agent/objfile",
              "agent/planner", "agent/policy", "agent/ptrace", "agent/recording", "agent/registry", "agent/runtimes",

@@ -6,7 +6,6 @@
 #include "agent/inproc/core/agent.h"
 
 #include "agent/inproc/core/api_trampolines.h"
-#include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/exec.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/filters.h"
@@ -22,6 +21,7 @@
 #include "agent/inproc/hooks/hooks.h"
 #include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/jvm/jvm.h"
+#include "agent/inproc/link/conversation.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
 #include "agent/inproc/recorder/changes.h"
 #include "agent/inproc/recorder/readable.h"

@@ -18,16 +18,16 @@
 #include "agent/abi/link.h"
 #include "agent/inproc/core/exec_check.h"
 #include "agent/inproc/core/gates.h"
-#include "agent/inproc/core/link_client.h"
 #include "agent/inproc/core/modules.h"
 #include "agent/inproc/core/recorder_peer.h"
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/libc_calls.h"
+#include "agent/inproc/link/link_client.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -13,10 +13,10 @@
 #include "agent/inproc/core/find_object.h"
 
 #include "agent/abi/agent_state.h"
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/hooks/unwind_describe.h"
 
-#include <dlfcn.h>
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>

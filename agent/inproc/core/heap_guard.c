@@ -1,6 +1,6 @@
 /* The monitor of freed memory (agent/inproc/heap_guard). */
-#include "agent/inproc/core/conversation.h"
 #include "agent/inproc/core/monitor.h"
+#include "agent/inproc/link/conversation.h"
 
 #include "agent/abi/agent_state.h"
 #include "agent/inproc/heap_guard/heap_guard.h"

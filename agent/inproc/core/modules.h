@@ -5,7 +5,7 @@
 
 #include "agent/abi/agent_state.h"
 #include "agent/abi/overwritten.h"
-#include "agent/inproc/core/link_client.h"
+#include "agent/inproc/link/link_client.h"
 
 #include <link.h>
 #include <stdbool.h>

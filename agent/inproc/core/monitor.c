@@ -39,9 +39,9 @@ void sj_monitors_choose(uint32_t runtimes)
     chosen_bits = runtimes;
 }
 
-bool sj_monitors_are_chosen(uint32_t runtimes)
+uint32_t sj_monitors_chosen(void)
 {
-    return (chosen_bits & runtimes) == runtimes;
+    return chosen_bits;
 }
 
 /* Starts a monitor. `binding` is set before the start, because a tracer may come while references

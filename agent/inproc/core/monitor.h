@@ -51,8 +51,8 @@ void sj_monitors_rejoin(uint32_t runtimes);
 /* Sets the monitors of this session. */
 void sj_monitors_choose(uint32_t runtimes);
 
-/* True if the recorder requested all of these monitors (sj_link_runtime bits). */
-bool sj_monitors_are_chosen(uint32_t runtimes);
+/* Returns the monitors of this session (sj_link_runtime bits). */
+uint32_t sj_monitors_chosen(void);
 
 /* Starts the chosen monitors. In an attached process, starts only those that can stop. Sets the
  * state's `binding` while one of these runs. */

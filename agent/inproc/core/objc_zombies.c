@@ -7,7 +7,7 @@
 static bool start_keeping(void)
 {
     const bool is_started =
-        sj_objc_zombies_start(!sj_monitors_are_chosen(SJ_LINK_RUNTIME_OBJC_DISPATCH));
+        sj_objc_zombies_start((sj_monitors_chosen() & SJ_LINK_RUNTIME_OBJC_DISPATCH) == 0);
     sojourn_agent_state.has_objects = is_started ? 1 : 0;
     return is_started;
 }

@@ -1,6 +1,6 @@
 #include "agent/inproc/core/recorder_peer.h"
 
-#include "agent/inproc/core/environment.h"
+#include "agent/inproc/link/environment.h"
 
 bool sj_recorder_peer_meet(char **arguments, char **environment, char *runtime,
                            size_t runtime_bytes)

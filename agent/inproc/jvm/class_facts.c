@@ -57,7 +57,7 @@ static void read_lineage(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_li
 
 bool sj_class_is_by_lineage(void)
 {
-    return (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
+    return (sj_jvm.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
 }
 
 bool sj_class_is_prepared(jvmtiEnv *jvmti, jclass class)

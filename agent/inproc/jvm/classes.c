@@ -100,7 +100,7 @@ uint64_t sj_jvm_class_key(const char *name, size_t bytes, uint64_t loader, bool 
 bool sj_jvm_is_asked_for(const char *name, jobject loader, const sj_jvm_class *class)
 {
     return (!(loader == NULL || class->is_system) ||
-            (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM) != 0) &&
+            (sj_jvm.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM) != 0) &&
            !is_needed_by_probes(name);
 }
 
@@ -141,7 +141,7 @@ static void rewrite(const char *name, jobject loader, sj_jvm_class *class, jint 
     /* Report these first: this loader may have the number of a collected one. */
     sj_jvm_report_collected_loaders();
     sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
-    const bool has_reply = sj_jvm.options.rewrite(class, &rewritten);
+    const bool has_reply = sj_jvm_rewrite_class(class, &rewritten);
     const uint64_t key = sj_jvm_class_key(name, strlen(name), class->loader, class->is_system);
     const bool is_marked =
         sj_class_marks_set(key, has_reply ? rewritten.selection : SJ_CLASS_UNASKED);

@@ -57,7 +57,7 @@ static void ask_recorder(jobject loader, const char *name, sj_jvm_class *class,
         return;
     }
     sj_jvm_report_collected_loaders();
-    if (!sj_jvm.options.rewrite(class, &reply)) {
+    if (!sj_jvm_rewrite_class(class, &reply)) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     } else if (reply.size != 0) {
         read_class(&reply, probed);
@@ -122,10 +122,10 @@ static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jb
                             jsize size, jobject domain, jboolean initialize, jint flags,
                             jobject data)
 {
-    atomic_fetch_add(&sj_jvm.options.agent_state->calling_out, 1);
+    atomic_fetch_add(&sojourn_agent_state.calling_out, 1);
     const jclass defined =
         define_counted(env, host, name, bytes, size, domain, initialize, flags, data);
-    atomic_fetch_sub(&sj_jvm.options.agent_state->calling_out, 1);
+    atomic_fetch_sub(&sojourn_agent_state.calling_out, 1);
     return defined;
 }
 

@@ -87,7 +87,7 @@ static void list_methods(jvmtiEnv *jvmti, jclass class, const char *signature,
         described->listing = SJ_CLASS_FIXED;
         described->bytes = list.bytes;
         described->size = list.used;
-        if (sj_jvm.options.rewrite(described, &reply) && reply.size != 0) {
+        if (sj_jvm_rewrite_class(described, &reply) && reply.size != 0) {
             (void)sj_sys_close(reply.file);
         }
     }

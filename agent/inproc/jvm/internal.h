@@ -4,8 +4,10 @@
 
 #include "agent/inproc/jvm/jvm.h"
 
+#include "agent/abi/agent_state.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/lasting.h"
+#include "agent/inproc/jvm/questions.h"
 
 #include <jvmti.h>
 #include <stdatomic.h>
@@ -13,7 +15,8 @@
 #define SJ_JVM_PROBE_CLASS "java/sojourn/Probe"
 
 typedef struct sj_jvm_state {
-    sj_jvm_options options;
+    uint32_t runtimes;  /* sj_link_runtime bits of the policy. */
+    bool is_wanted;     /* True if a policy has asked for Java methods. */
     jvmtiEnv *jvmti;    /* NULL: no JVM has loaded us. */
     jobject app_loader; /* Global references; NULL: unknown. */
     jobject platform_loader;
@@ -28,7 +31,9 @@ typedef struct sj_jvm_state {
     _Atomic uint32_t linked_wrappers;
     _Atomic uint32_t plain_wrappers;
     _Atomic uint32_t is_unknown;
-    uint32_t least_function; /* The value of sj_jvm_least_function. */
+    /* First function id of this recording. Smaller ids belong to an earlier one, whose hidden
+     * classes keep their probes. */
+    uint32_t least_function;
 } sj_jvm_state;
 
 extern sj_jvm_state sj_jvm __attribute__((visibility("hidden")));

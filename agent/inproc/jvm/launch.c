@@ -9,10 +9,10 @@
 #include "agent/inproc/hooks/arch.h"
 #include "agent/inproc/hooks/definition.h"
 #include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <string.h>
 
@@ -46,7 +46,7 @@ static bool name_agent(void)
 static bool has_tracer(void)
 {
     Dl_info info;
-    return (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_TRACER) != 0 &&
+    return (sj_jvm.runtimes & SJ_LINK_RUNTIME_JVM_TRACER) != 0 &&
            dladdr((const void *)(uintptr_t)hooked, &info) != 0 && info.dli_fname[0] == '/' &&
            strlen(info.dli_fname) < PATH_BYTES &&
            sj_tracer_start(info.dli_fname, (uint64_t)(uintptr_t)info.dli_fbase);

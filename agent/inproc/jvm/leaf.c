@@ -92,8 +92,8 @@ static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
 {
     if (stubs == NULL) {
         stubs = sj_near_map(entry, entry + sizeof(uint64_t), PAGE);
-        sj_jvm.options.agent_state->leaf_stubs_bytes = PAGE;
-        sj_jvm.options.agent_state->leaf_stubs = (uint64_t)(uintptr_t)stubs;
+        sojourn_agent_state.leaf_stubs_bytes = PAGE;
+        sojourn_agent_state.leaf_stubs = (uint64_t)(uintptr_t)stubs;
     }
     if (stubs == NULL || wrapper_count == STUBS) {
         return 0;
@@ -103,7 +103,7 @@ static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
     if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return 0;
     }
-    sj_arch_leaf_emit(stub, kind, sj_jvm.options.agent_state->muted_functions, entry);
+    sj_arch_leaf_emit(stub, kind, sojourn_agent_state.muted_functions, entry);
     if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_EXEC) != 0) {
         return 0;
     }
@@ -125,7 +125,7 @@ void sj_jvm_leaf_deinit(void)
 {
     if (stubs != NULL && are_unreachable) {
         (void)sj_sys_unmap(stubs, PAGE);
-        sj_jvm.options.agent_state->leaf_stubs = 0;
+        sojourn_agent_state.leaf_stubs = 0;
     }
     stubs = NULL;
     wrapper_count = 0;

@@ -6,6 +6,7 @@
 #include "agent/inproc/jvm/lines.h"
 
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/link/conversation.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "agent/inproc/recorder/sys.h"
 
@@ -59,8 +60,7 @@ void sj_jvm_report_lines(void)
 {
     _Atomic uint64_t *slots = atomic_load(&table);
     uint32_t count = 0;
-    if (slots == NULL || sj_jvm.options.lines == NULL || !sj_recorder_is_armed() ||
-        !sj_recorder_may_call()) {
+    if (slots == NULL || !sj_recorder_is_armed() || !sj_recorder_may_call()) {
         return;
     }
     for (uint32_t i = 0; i < SLOTS; i++) {
@@ -71,9 +71,9 @@ void sj_jvm_report_lines(void)
             words[count++] = (uint32_t)((key - 1) & UINT16_MAX);
         }
         if (count == AT_ONCE * LINE_WORDS) {
-            sj_jvm.options.lines(words, count, false);
+            sj_conversation_report_lines(words, count, false);
             count = 0;
         }
     }
-    sj_jvm.options.lines(words, count, atomic_load(&used) < FULL);
+    sj_conversation_report_lines(words, count, atomic_load(&used) < FULL);
 }

@@ -88,10 +88,10 @@ static void open_probes(void)
 /* Gives probes to classes that are defined from now on. */
 static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
-    sj_muted_init(sj_jvm.options.agent_state);
+    sj_muted_init(&sojourn_agent_state);
     /* Hidden classes of earlier agents keep their probes. */
     sj_jvm.least_function = (uint32_t)lasting->kept;
-    sj_muted_add_below(sj_jvm.options.agent_state, sj_jvm.least_function);
+    sj_muted_add_below(&sojourn_agent_state, sj_jvm.least_function);
     sj_virtual_threads_init(env);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_define_values(env) || !sj_jvm_define_commands(jvmti, env)) {
@@ -112,8 +112,7 @@ static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
 
 static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
 {
-    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !has_lasting() ||
-        !sj_class_marks_init()) {
+    if (!sj_recorder_is_armed() || !sj_jvm.is_wanted || !has_lasting() || !sj_class_marks_init()) {
         return false;
     }
     jvmtiEnv *jvmti = open_jvmti(vm);
@@ -203,7 +202,7 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_count_threads(env);
     sj_jvm_report_collected_loaders();
     sj_jvm_report_lines();
-    sj_jvm.options.runtimes =
+    sj_jvm.runtimes =
         /* Includes system classes, so that every class with probes is found. */
         SJ_LINK_RUNTIME_JVM_SYSTEM;
     sj_tracer_stop();
@@ -229,7 +228,7 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
 static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
-        sj_jvm.options.report(moment, figures);
+        sj_jvm_report(moment, figures);
     }
 }
 
@@ -237,8 +236,8 @@ static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
  * that are not wanted any longer lose their probes. */
 static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
 {
-    const uint32_t wanted = sj_jvm.options.get_runtimes();
-    sj_jvm.options.runtimes = wanted | (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM);
+    const uint32_t wanted = sj_jvm_ask_runtimes();
+    sj_jvm.runtimes = wanted | (sj_jvm.runtimes & SJ_LINK_RUNTIME_JVM_SYSTEM);
     if (sj_tracer_is_on()) {
         sj_tracer_add_all(sj_jvm.jvmti, env, figures);
     } else {
@@ -246,7 +245,7 @@ static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
         sj_hidden_before_list(sj_jvm.jvmti, env, figures);
         sj_retransform_chosen(sj_jvm.jvmti, env, false, figures);
     }
-    sj_jvm.options.runtimes = wanted;
+    sj_jvm.runtimes = wanted;
 }
 
 /* Does the task. Returns the new value of the agent state's `jvm`. */
@@ -290,7 +289,7 @@ static void *run_task(void *unused)
         state = do_task(vm, env);
         (void)(*vm)->DetachCurrentThread(vm);
     }
-    atomic_store(&sj_jvm.options.agent_state->jvm, state);
+    atomic_store(&sojourn_agent_state.jvm, state);
     return unused;
 }
 
@@ -317,25 +316,25 @@ static bool start_thread(void)
 
 void sj_jvm_start_task(sj_jvm_task wanted)
 {
-    if (sj_jvm.options.agent_state == NULL) {
+    if (!sj_jvm.is_wanted) {
         return; /* No JVM was ever joined. */
     }
-    const uint32_t before = atomic_load(&sj_jvm.options.agent_state->jvm);
+    const uint32_t before = atomic_load(&sojourn_agent_state.jvm);
     if (before == SJ_AGENT_JVM_BUSY || before == SJ_AGENT_JVM_SELECTING) {
         return;
     }
-    atomic_store(&sj_jvm.options.agent_state->jvm,
+    atomic_store(&sojourn_agent_state.jvm,
                  wanted == SJ_JVM_SELECT ? SJ_AGENT_JVM_SELECTING : SJ_AGENT_JVM_BUSY);
     task = wanted;
     if (!start_thread()) {
-        atomic_store(&sj_jvm.options.agent_state->jvm,
+        atomic_store(&sojourn_agent_state.jvm,
                      before == SJ_AGENT_JVM_AWAITED ? SJ_AGENT_JVM_NONE : before);
     }
 }
 
 static bool is_busy(void)
 {
-    const uint32_t state = atomic_load(&sj_jvm.options.agent_state->jvm);
+    const uint32_t state = atomic_load(&sojourn_agent_state.jvm);
     return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
 }
 
@@ -351,7 +350,7 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
     (void)vm;
     (void)options;
     (void)reserved;
-    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || sj_jvm.options.rewrite == NULL) {
+    if (!sj_recorder_is_armed() || !sj_recorder_may_call() || !sj_jvm.is_wanted) {
         return JNI_ERR; /* There is no recorder, or its policy asks for no Java methods. */
     }
     sj_jvm_start_task(SJ_JVM_ATTACH);
@@ -359,25 +358,24 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
         (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
     }
     /* If the task takes longer it continues, and the report "joined" says when it is done. */
-    return is_busy() || atomic_load(&sj_jvm.options.agent_state->jvm) == SJ_AGENT_JVM_JOINED
-               ? JNI_OK
-               : JNI_ERR;
+    return is_busy() || atomic_load(&sojourn_agent_state.jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK
+                                                                                     : JNI_ERR;
 }
 
 void sj_jvm_after_fork(void)
 {
     sj_jvm_pauses_after_fork();
-    if (sj_jvm.options.agent_state != NULL) {
+    if (sj_jvm.is_wanted) {
         atomic_store(&sj_jvm.enabled, 0);
-        atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_NONE);
+        atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_NONE);
     }
 }
 
 void sj_jvm_deinit(void)
 {
     sj_jvm_leaf_deinit();
-    if (sj_jvm.options.agent_state != NULL && sj_jvm.options.agent_state->leaf_stubs == 0) {
-        sj_muted_deinit(sj_jvm.options.agent_state); /* Else a stub may still read it. */
+    if (sj_jvm.is_wanted && sojourn_agent_state.leaf_stubs == 0) {
+        sj_muted_deinit(&sojourn_agent_state); /* Else a stub may still read it. */
     }
     sj_tracer_deinit();
     sj_class_marks_deinit();

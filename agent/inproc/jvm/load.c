@@ -28,7 +28,7 @@ void sj_jvm_enable(jvmtiEnv *jvmti, jvmtiEvent event)
 
 void sj_jvm_enable_lineage(jvmtiEnv *jvmti)
 {
-    const bool is_asked = (sj_jvm.options.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
+    const bool is_asked = (sj_jvm.runtimes & SJ_LINK_RUNTIME_JVM_LINEAGE) != 0;
     (void)(*jvmti)->SetEventNotificationMode(jvmti, is_asked ? JVMTI_ENABLE : JVMTI_DISABLE,
                                              JVMTI_EVENT_CLASS_PREPARE, NULL);
 }
@@ -36,7 +36,7 @@ void sj_jvm_enable_lineage(jvmtiEnv *jvmti)
 /* Gives probes to classes that are defined from now on. */
 static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
-    sj_muted_init(sj_jvm.options.agent_state);
+    sj_muted_init(&sojourn_agent_state);
     sj_virtual_threads_init(env);
     const jclass probe_class = sj_jvm_define_probes(env);
     if (probe_class == NULL || !sj_jvm_register_probes(env, probe_class, NULL, 0) ||
@@ -75,7 +75,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
         sj_jvm_enable_lineage(jvmti);
         sj_hidden_start();
     }
-    atomic_store(&sj_jvm.options.agent_state->jvm, SJ_AGENT_JVM_JOINED);
+    atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_JOINED);
 }
 
 static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
@@ -87,7 +87,7 @@ static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
     sj_jvm_report_collected_loaders();
     sj_jvm_report_lines();
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
-        sj_jvm.options.report(SJ_JVM_ENDED, &none);
+        sj_jvm_report(SJ_JVM_ENDED, &none);
     }
 }
 
@@ -155,7 +155,7 @@ bool sj_jvm_set_callbacks(jvmtiEnv *jvmti, sj_lasting *lasting)
 static void join_vm(JavaVM *vm)
 {
     jvmtiEnv *jvmti = NULL;
-    if (!sj_recorder_is_armed() || sj_jvm.options.rewrite == NULL || !sj_class_marks_init() ||
+    if (!sj_recorder_is_armed() || !sj_jvm.is_wanted || !sj_class_marks_init() ||
         (*vm)->GetEnv(vm, (void **)&jvmti, JVMTI_VERSION_11) != JNI_OK) {
         return;
     }
@@ -179,29 +179,14 @@ SJ_EXPORTED JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *options, void 
     return JNI_OK;
 }
 
-void sj_jvm_set_options(const sj_jvm_options *options)
+void sj_jvm_set_runtimes(uint32_t runtimes)
 {
-    sj_jvm.options = *options;
+    sj_jvm.runtimes = runtimes;
+    sj_jvm.is_wanted = true;
 }
 
-void sj_jvm_start(const sj_jvm_options *options)
+void sj_jvm_start(uint32_t runtimes)
 {
-    sj_jvm_set_options(options);
+    sj_jvm_set_runtimes(runtimes);
     sj_jvm_watch_for_launch();
-}
-
-uint32_t sj_jvm_least_function(void)
-{
-    return sj_jvm.least_function;
-}
-
-void sj_jvm_get_counters(sj_jvm_counters *counters)
-{
-    *counters = (sj_jvm_counters){.classes = atomic_load(&sj_jvm.classes),
-                                  .unanswered = atomic_load(&sj_jvm.unanswered),
-                                  .linked_wrappers = atomic_load(&sj_jvm.linked_wrappers),
-                                  .plain_wrappers = atomic_load(&sj_jvm.plain_wrappers),
-                                  .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0,
-                                  .is_traced = sj_jvm.is_traced,
-                                  .virtual_calls = sj_virtual_threads_calls()};
 }

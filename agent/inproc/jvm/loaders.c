@@ -44,8 +44,7 @@ void sj_jvm_report_collected_loaders(void)
 {
     uint64_t numbers[CAPACITY];
     uint32_t count = 0;
-    if (atomic_load(&collected_count) == 0 || sj_jvm.options.unloaded == NULL ||
-        !sj_recorder_is_armed() || !sj_recorder_may_call()) {
+    if (atomic_load(&collected_count) == 0 || !sj_recorder_is_armed() || !sj_recorder_may_call()) {
         return;
     }
     for (uint32_t i = 0; i < CAPACITY; i++) {
@@ -56,6 +55,6 @@ void sj_jvm_report_collected_loaders(void)
         }
     }
     if (count != 0) {
-        sj_jvm.options.unloaded(numbers, count);
+        sj_jvm_report_unloaded(numbers, count);
     }
 }

@@ -14,7 +14,7 @@ static inline void record(JNIEnv *env, sj_record_kind kind, jint function, uint6
         if (kind == SJ_RECORD_ENTER) {
             sj_virtual_threads_count();
         }
-    } else if (!sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function)) {
+    } else if (!sj_muted_has(&sojourn_agent_state, (uint32_t)function)) {
         const uint64_t ticks = sj_arch_ticks();
         const uint32_t tag = sj_record_make_tag(kind, (uint32_t)function);
         sj_jvm_put_record(sj_recorder_reserve(tag), ticks, tag, stack);

@@ -79,7 +79,7 @@ static void finish_question(class_batch *batch, class_question *question)
 {
     memset(question->chosen, 0, sizeof(question->chosen));
     if (question->count != 0 &&
-        sj_jvm.options.choose(question->loaded, question->count, question->chosen)) {
+        sj_jvm_choose_classes(question->loaded, question->count, question->chosen)) {
         batch->figures->examined += question->count;
         for (uint32_t i = 0; i < question->count; i++) {
             if (question->chosen[i] != 0) {
@@ -178,7 +178,7 @@ void JNICALL sj_jvm_on_prepare(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jcl
         return;
     }
     if (sj_class_facts_read(jvmti, env, class, &facts, &loaded) &&
-        sj_jvm.options.choose(&loaded, 1, &chosen) && chosen != 0) {
+        sj_jvm_choose_classes(&loaded, 1, &chosen) && chosen != 0) {
         (void)(*jvmti)->RetransformClasses(jvmti, 1, &class);
     }
     sj_class_facts_free(jvmti, &facts);

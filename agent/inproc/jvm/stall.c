@@ -31,12 +31,6 @@ static sj_owner_lock opening;
 /* The stops when this thread posted its last heartbeat. */
 static __thread sj_jvm_stops stops_before __attribute__((tls_model("initial-exec")));
 static __thread bool knows_stops __attribute__((tls_model("initial-exec")));
-static void (*report_stall)(const sj_jvm_stall *stall);
-
-void sj_jvm_set_stall_reporter(void (*report)(const sj_jvm_stall *stall))
-{
-    report_stall = report;
-}
 
 static uint64_t now_ns(void)
 {
@@ -201,8 +195,8 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
     char tail[(PAUSES / 2 + 4) * PAUSE_TEXT_BYTES];
     sj_value_text text = {0};
     (void)class;
-    if (report_stall == NULL || age_ns < 0 || json == NULL || !sj_recorder_is_armed() ||
-        !sj_recorder_may_call() || !sj_jvm_begin_use()) {
+    if (age_ns < 0 || json == NULL || !sj_recorder_is_armed() || !sj_recorder_may_call() ||
+        !sj_jvm_begin_use()) {
         return;
     }
     const bool is_text = sj_jvm_describe_string(env, name, &text);
@@ -221,6 +215,6 @@ void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_n
         .age_ns = (uint64_t)age_ns,
         .parts = {head, tail},
         .part_bytes = {(uint32_t)strlen(head), write_pauses(env, tail, (uint64_t)age_ns)}};
-    report_stall(&stall);
+    sj_jvm_report_stall(&stall);
     (*env)->ReleaseStringUTFChars(env, json, head);
 }

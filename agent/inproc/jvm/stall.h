@@ -15,10 +15,6 @@ typedef struct sj_jvm_stall {
     uint32_t part_bytes[2];
 } sj_jvm_stall;
 
-/* Sets the function that reports stalls. A thread of the program calls it in native state, so it
- * may wait. */
-void sj_jvm_set_stall_reporter(void (*report)(const sj_jvm_stall *stall));
-
 /* Stops noting pauses of the collector. */
 void sj_jvm_stop_pauses(void);
 

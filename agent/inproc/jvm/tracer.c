@@ -69,7 +69,7 @@ static bool redirect(uint64_t address, uint32_t place, uint64_t target)
 bool sj_tracer_start(const char *path, uint64_t bias)
 {
     sj_link_tracer_found found;
-    if (is_on || !sj_key_table_init(&methods) || !sj_jvm.options.find_tracer(path, &found)) {
+    if (is_on || !sj_key_table_init(&methods) || !sj_jvm_ask_tracer(path, &found)) {
         return is_on;
     }
     lasting = sj_lasting_new(LASTING_MAGIC, FUNCTIONS);
@@ -132,7 +132,7 @@ static bool ask_recorder(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_cl
     class->listing = SJ_CLASS_TRACED;
     class->bytes = list.bytes;
     class->size = list.used;
-    if (!is_listed || !sj_jvm.options.rewrite(class, &reply)) {
+    if (!is_listed || !sj_jvm_rewrite_class(class, &reply)) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     }
     const bool is_wanted = reply.size != 0 && reply.size == (uint32_t)count;
@@ -151,7 +151,7 @@ static void send_lineage(const sj_jvm_loaded *loaded)
 {
     uint8_t is_other = 0;
     if (sj_class_is_by_lineage()) {
-        (void)sj_jvm.options.choose(loaded, 1, &is_other);
+        (void)sj_jvm_choose_classes(loaded, 1, &is_other);
     }
 }
 

@@ -34,7 +34,7 @@ static __thread due_changes due_here __attribute__((tls_model("initial-exec")));
 static bool records(JNIEnv *env, jint function)
 {
     return sj_recorder_is_armed() && !sj_virtual_threads_run_here(env) &&
-           !sj_muted_has(sj_jvm.options.agent_state, (uint32_t)function);
+           !sj_muted_has(&sojourn_agent_state, (uint32_t)function);
 }
 
 static void begin(jint what)

@@ -46,29 +46,8 @@ static uint32_t reply_count;
 static char paths[PATHS_BYTES];
 static uint32_t paths_used;
 static _Atomic uint32_t named_count;
-static const sj_mono_registrar *current_registrar;
 
 _Atomic uint32_t sj_mono_assembly_count;
-
-void sj_mono_runtime_is_up(void)
-{
-    current_registrar->runtime_is_up();
-}
-
-void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last)
-{
-    current_registrar->add_lines(words, count, is_last);
-}
-
-void sj_mono_plan_code(const sj_mono_code *code)
-{
-    current_registrar->plan_code(code);
-}
-
-void sj_mono_set_registrar(const sj_mono_registrar *registrar)
-{
-    current_registrar = registrar;
-}
 
 static const image_entry *find_image(const void *image)
 {
@@ -203,8 +182,8 @@ static void free_reply(const sj_mono_assembly *reply)
 
 static bool ask_recorder(const image_question *question, sj_mono_assembly *reply)
 {
-    return current_registrar->add_assembly(question->path, question->id, question->id_bytes,
-                                           question->is_main, reply);
+    return sj_mono_ask_assembly(question->path, question->id, question->id_bytes, question->is_main,
+                                reply);
 }
 
 /* Asks about a new image. Returns NULL if the recorder did not reply, or if the table is full. */
@@ -395,8 +374,7 @@ static uint32_t name_method(void *method, void *image)
     if (atomic_load(&known->identity) == identity) {
         return known->function;
     }
-    if (atomic_load(&named_count) >= NAMED_MAX ||
-        !current_registrar->add_method(container, name, &function)) {
+    if (atomic_load(&named_count) >= NAMED_MAX || !sj_mono_ask_method(container, name, &function)) {
         atomic_fetch_add(&sj_mono_refused, 1);
         return 0;
     }

@@ -12,6 +12,71 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* The recorder's reply about an assembly. */
+typedef struct sj_mono_assembly {
+    uint32_t first_function; /* Function of token 1. 0: the assembly is not recorded. */
+    uint32_t count;          /* Number of tokens. */
+    uint32_t value_count;    /* Number of methods that record values. */
+    /* One bit for each token, then the sj_link_method_values. The memory has
+     * sj_mono_assembly_bytes; the receiver unmaps it. */
+    uint8_t *wanted;
+    bool is_unreadable; /* No file lists its methods, so each is named by itself. */
+    bool has_lines; /* True if the assembly has to report which instructions of its methods ran. */
+} sj_mono_assembly;
+
+/* Returns the size of the memory that `wanted` points to. */
+static inline size_t sj_mono_assembly_bytes(uint32_t count, uint32_t value_count)
+{
+    return (count + 31) / 32 * 4 + value_count * sizeof(sj_link_method_values);
+}
+
+/* Code of functions, by rising address. */
+typedef struct sj_mono_code {
+    sj_link_code head;
+    const sj_link_code_function *functions;
+    /* A memory file with all of the code, as `head` says. -1: there is none, and the bytes can be
+     * read at their addresses. */
+    int file;
+    /* True if a thread may be running the code: then hooks are prepared for a tracer, else they are
+     * made at once. */
+    bool runs;
+    uint8_t *marks; /* One byte for each function; set to 1 if the function was hooked. */
+} sj_mono_code;
+
+/* Registers with the runtime of the process. May be called again after sj_mono_stop. With
+ * `is_attached` the agent will be unloaded, so what the runtime keeps of it stays valid
+ * (hooks/lasting.h). Returns SJ_ENOTFOUND if there is no runtime, or if it lacks a function that is
+ * needed. Returns SJ_ENOMEM if out of memory. One thread at a time. */
+SJ_MUST_CHECK sj_status sj_mono_start(bool is_attached);
+
+/* True if the process has a runtime that sj_mono_start cannot use. Writes what it lacks, and how it
+ * reports methods that it compiles. Runs no code of the program. */
+bool sj_mono_find_lacking(sj_link_no_methods *lacking);
+
+/* Hooks in place the code of the first 12,000 wanted methods that are compiled from now on. Methods
+ * that cannot be hooked are listed. Callbacks record all others. */
+void sj_mono_prefer_in_place(void);
+
+/* Calls `start` once, before the runtime of a module that was just loaded initialises itself. May
+ * be called for each module, under the loader's lock, until sj_mono_start succeeds. */
+void sj_mono_watch_for_launch(void (*start)(void));
+
+/* Makes the runtime count which instructions of methods run, and report them before it shuts down.
+ * The runtime then reads symbol files and shows lines in stack traces. Call it after sj_mono_start
+ * of a launched program and before its main. Do not call it if the runtime already reads symbol
+ * files: that would end the program by an assertion. Returns false if the runtime refuses. */
+bool sj_mono_count_lines(void);
+
+/* Prepares hooks of all methods that the runtime of an attached process has compiled without calls
+ * of ours. Call it once after sj_mono_start. Returns false, and does nothing, if the calling thread
+ * does not belong to the runtime. */
+bool sj_mono_plan_compiled(void);
+
+/* Asks about all assemblies again and follows the replies. Methods that are not wanted now are not
+ * recorded any longer. Hooks of methods that are wanted now and were compiled are prepared. May be
+ * called often, after sj_mono_start. Returns false as sj_mono_plan_compiled does. */
+bool sj_mono_reselect(void);
+
 /* Callbacks of the runtime, in the order in which they are registered. The filter is last, so that
  * the methods that it chooses have callbacks to call. */
 enum {
@@ -203,8 +268,33 @@ void sj_mono_mute_unwanted(void);
  * Returns NULL if the image was known before, or has no file. */
 const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path);
 
-/* Asks for a plan by the registrar's function. */
+/* Asks the recorder about an assembly. Returns false if it did not reply; then the caller asks
+ * again the next time. Blocking. */
+bool sj_mono_ask_assembly(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
+                          sj_mono_assembly *assembly);
+
+/* Asks about a method that no file lists. Writes 0 to `*function` if it is not recorded. Returns
+ * false as sj_mono_ask_assembly does. Blocking. */
+bool sj_mono_ask_method(const char *container, const char *name, uint32_t *function);
+
+/* sj_mono_plan_code asks for a plan of the code of functions and has it hooked. sj_mono_set_hook
+ * sets the function that hooks it. Blocking. */
 void sj_mono_plan_code(const sj_mono_code *code);
+void sj_mono_set_hook(sj_mono_hook *hook_generated);
+
+/* sj_mono_set_compile_again sets an environment variable of the program, before main: the runtime
+ * reads its options when it starts. sj_mono_restore_environment, called after that, restores it in
+ * the C library's list, which may have moved meanwhile. */
+void sj_mono_set_compile_again(void);
+void sj_mono_restore_environment(void);
+
+/* Makes the runtime count lines, if it can. Call it before main. */
+void sj_mono_start_lines(bool is_launched);
+
+/* Why lines are not counted. 0: they are, or the recorder has not asked. sj_mono_report_no_lines
+ * reports the reason once. Blocking. */
+extern sj_no_lines sj_mono_no_lines;
+void sj_mono_report_no_lines(void);
 
 /* sj_mono_hook_code hooks the code of functions in place and marks their methods as hooked;
  * `methods` may be NULL. Functions are by rising address. `marks` has `count` zeroed bytes. `runs`
@@ -388,12 +478,8 @@ void sj_mono_describe_class(sj_value_text *text, void *class);
 /* Forgets the image of an assembly that is being unloaded. */
 void sj_mono_forget_image(const void *image);
 
-void sj_mono_runtime_is_up(void);
-void sj_mono_add_lines(const uint32_t *words, uint32_t count, bool is_last);
-
 /* Returns the runtime's handle of us; NULL before sj_mono_start. */
 void *sj_mono_profiler(void);
-void sj_mono_set_registrar(const sj_mono_registrar *registrar);
 
 /* Protects the tables of this folder. Only slow paths take it. */
 extern sj_owner_lock sj_mono_lock;

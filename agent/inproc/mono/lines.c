@@ -5,6 +5,7 @@
  * root domain have counters, because they live until the runtime shuts down. */
 #include "agent/inproc/mono/internal.h"
 
+#include "agent/inproc/link/conversation.h"
 #include "agent/inproc/recorder/recorder.h"
 
 /* Indexed by the method's place in sj_mono_methods. */
@@ -46,7 +47,7 @@ static void add_instruction(void *ours, const sj_mono_coverage *data)
         return;
     }
     if (word_count == SJ_LINK_LINES_WORDS) {
-        sj_mono_add_lines(words, word_count, false);
+        sj_conversation_report_lines(words, word_count, false);
         word_count = 0;
         begin_method();
     }
@@ -66,7 +67,7 @@ static void on_shutdown(void *ours)
             continue;
         }
         if (word_count + 3 > SJ_LINK_LINES_WORDS) {
-            sj_mono_add_lines(words, word_count, false);
+            sj_conversation_report_lines(words, word_count, false);
             word_count = 0;
         }
         begin_method();
@@ -74,7 +75,7 @@ static void on_shutdown(void *ours)
             sj_mono_profiler(), (void *)(uintptr_t)atomic_load(&sj_mono_methods[i].method),
             add_instruction);
     }
-    sj_mono_add_lines(words, word_count, true);
+    sj_conversation_report_lines(words, word_count, true);
 }
 
 bool sj_mono_count_lines(void)

@@ -12,94 +12,35 @@
 #ifndef SJ_AGENT_INPROC_MONO_MONO_H
 #define SJ_AGENT_INPROC_MONO_MONO_H
 
-#include "agent/abi/link.h"
+#include "agent/inproc/link/link_client.h"
 #include "proto/base/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* The recorder's reply about an assembly. */
-typedef struct sj_mono_assembly {
-    uint32_t first_function; /* Function of token 1. 0: the assembly is not recorded. */
-    uint32_t count;          /* Number of tokens. */
-    uint32_t value_count;    /* Number of methods that record values. */
-    /* One bit for each token, then the sj_link_method_values. The memory has
-     * sj_mono_assembly_bytes; the receiver unmaps it. */
-    uint8_t *wanted;
-    bool is_unreadable; /* No file lists its methods, so each is named by itself. */
-    bool has_lines; /* True if the assembly has to report which instructions of its methods ran. */
-} sj_mono_assembly;
+/* Writes the hooks of generated code between two addresses, by the plan in the recorder's latest
+ * reply, and reports the result. If threads may run the code (`runs`), it only prepares them. Sets
+ * marks[i] to 1 if function i is hooked. Returns errors of the link, or SJ_ELIMIT. */
+typedef sj_status sj_mono_hook(sj_link *link, uint64_t low, uint64_t high, bool runs,
+                               uint8_t *marks);
 
-/* Returns the size of the memory that `wanted` points to. */
-static inline size_t sj_mono_assembly_bytes(uint32_t count, uint32_t value_count)
-{
-    return (count + 31) / 32 * 4 + value_count * sizeof(sj_link_method_values);
-}
+/* Starts to record methods, with `runtimes` of the recorder's policy (sj_link_runtime bits). Makes
+ * Mono compile methods again in a launched program if wanted ones may have been compiled ahead of
+ * time. May be called again after sj_mono_stop. Returns false if the process has no runtime that
+ * can be used. One thread at a time. */
+bool sj_mono_monitor_start(uint32_t runtimes, sj_mono_hook *hook);
 
-/* Code of functions, by rising address. */
-typedef struct sj_mono_code {
-    sj_link_code head;
-    const sj_link_code_function *functions;
-    /* A memory file with all of the code, as `head` says. -1: there is none, and the bytes can be
-     * read at their addresses. */
-    int file;
-    /* True if a thread may be running the code: then hooks are prepared for a tracer, else they are
-     * made at once. */
-    bool runs;
-    uint8_t *marks; /* One byte for each function; set to 1 if the function was hooked. */
-} sj_mono_code;
+/* Call it when modules were loaded, under the loader's lock. A program may open the runtime later:
+ * calls `start` once, before the runtime of a module that was just loaded initialises itself. */
+void sj_mono_monitor_on_modules(void (*start)(void));
 
-/* Functions that ask the recorder. Threads of the program call them while they compile a method. */
-typedef struct sj_mono_registrar {
-    /* Returns false if the recorder could not be asked; then the caller asks again the next time.
-     */
-    bool (*add_assembly)(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
-                         sj_mono_assembly *assembly);
-    /* Asks about a method that no file lists. Writes 0 to `*function` if it is not recorded.
-     * Returns false as add_assembly does. */
-    bool (*add_method)(const char *container, const char *name, uint32_t *function);
-    /* Asks for a plan of the code of functions. */
-    void (*plan_code)(const sj_mono_code *code);
-    /* The runtime has read its options. */
-    void (*runtime_is_up)(void);
-    /* Receives which instructions ran, in the words of an sj_link_lines. */
-    void (*add_lines)(const uint32_t *words, uint32_t count, bool is_last);
-} sj_mono_registrar;
+/* Wanted methods may have been compiled ahead of time. Call it before sj_mono_monitor_start. */
+void sj_mono_want_precompiled(void);
 
-/* Registers with the runtime of the process. May be called again after sj_mono_stop. With
- * `is_attached` the agent will be unloaded, so what the runtime keeps of it stays valid
- * (hooks/lasting.h). Returns SJ_ENOTFOUND if there is no runtime, or if it lacks a function that is
- * needed. Returns SJ_ENOMEM if out of memory. One thread at a time. */
-SJ_MUST_CHECK sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached);
-
-/* True if the process has a runtime that sj_mono_start cannot use. Writes what it lacks, and how it
- * reports methods that it compiles. Runs no code of the program. */
-bool sj_mono_find_lacking(sj_link_no_methods *lacking);
-
-/* Hooks in place the code of the first 12,000 wanted methods that are compiled from now on. Methods
- * that cannot be hooked are listed. Callbacks record all others. */
-void sj_mono_prefer_in_place(void);
-
-/* Calls `start` once, before the runtime of a module that was just loaded initialises itself. May
- * be called for each module, under the loader's lock, until sj_mono_start succeeds. */
-void sj_mono_watch_for_launch(void (*start)(void));
-
-/* Makes the runtime count which instructions of methods run, and report them before it shuts down.
- * The runtime then reads symbol files and shows lines in stack traces. Call it after sj_mono_start
- * of a launched program and before its main. Do not call it if the runtime already reads symbol
- * files: that would end the program by an assertion. Returns false if the runtime refuses. */
-bool sj_mono_count_lines(void);
-
-/* Prepares hooks of all methods that the runtime of an attached process has compiled without calls
- * of ours. Call it once after sj_mono_start. Returns false, and does nothing, if the calling thread
- * does not belong to the runtime. */
-bool sj_mono_plan_compiled(void);
-
-/* Asks about all assemblies again and follows the replies. Methods that are not wanted now are not
- * recorded any longer. Hooks of methods that are wanted now and were compiled are prepared. May be
- * called often, after sj_mono_start. Returns false as sj_mono_plan_compiled does. */
-bool sj_mono_reselect(void);
+/* Applies a new policy of the recorder. Prepares hooks, which the tracer writes. If
+ * agent_state.bind_again is set afterwards, the tracer retries on another thread. */
+void sj_mono_monitor_select(void);
 
 /* Stops the runtime from calling us. Threads may still be in our code. One thread at a time. */
 void sj_mono_stop(void);

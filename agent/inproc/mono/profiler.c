@@ -280,7 +280,8 @@ static void on_assembly_loaded(void *ours, void *assembly)
 static void on_initialized(void *ours)
 {
     (void)ours;
-    sj_mono_runtime_is_up();
+    sj_mono_restore_environment();
+    sj_mono_report_no_lines();
 }
 
 static void on_code_buffer(void *ours, const void *code, uint64_t bytes, int32_t type,
@@ -363,7 +364,7 @@ bool sj_mono_is_registered(void)
     return profiler != NULL;
 }
 
-sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
+sj_status sj_mono_start(bool is_attached)
 {
     if (sj_mono_find_api() != NULL) {
         return SJ_ENOTFOUND;
@@ -374,7 +375,6 @@ sj_status sj_mono_start(const sj_mono_registrar *registrar, bool is_attached)
     if (is_attached && !has_lasting()) {
         return SJ_ENOMEM;
     }
-    sj_mono_set_registrar(registrar);
     create_profiler(is_attached);
     asks_at_entry = is_attached;
     prefers_in_place = prefers_in_place || is_attached;

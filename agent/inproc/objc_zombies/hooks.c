@@ -8,9 +8,9 @@
 #include "agent/inproc/objc_zombies/internal.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
 
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/hooks/rebind.h"
 
-#include <dlfcn.h>
 #include <string.h>
 
 enum { ROOTS = 2, REBINDINGS = 3, ATTEMPTS = 8 };

@@ -6,9 +6,8 @@
  * shared one. Every class without a table would then run that method. */
 #include "agent/inproc/objc_zombies/internal.h"
 
+#include "agent/inproc/hooks/libc_calls.h"
 #include "agent/inproc/hooks/rebind.h"
-
-#include <dlfcn.h>
 
 sj_gcc_runtime sj_objc_gcc;
 

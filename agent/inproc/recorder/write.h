@@ -1,4 +1,4 @@
-/* Writes records of the calling thread, for code outside the probes of hooks/. */
+/* Writes records of the calling thread, for code outside of the probes that hooks/ emits. */
 #ifndef SJ_AGENT_INPROC_RECORDER_WRITE_H
 #define SJ_AGENT_INPROC_RECORDER_WRITE_H
 

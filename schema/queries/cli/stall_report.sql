@@ -41,3 +41,46 @@ SELECT json_object('session_id', ?5, 'watch', ?6, 'waited_ns', ?7, 'moment_ns', 
     JOIN functions f USING (function_id) WHERE c.session_id = ?1 AND c.thread_id = t.thread_id
     AND c.start_ns <= ?3 AND (c.end_ns IS NULL OR c.end_ns > ?3) ORDER BY c.depth))) AS each FROM threads t
     WHERE t.session_id = ?1 AND t.started_ns <= ?3 ORDER BY t.number <> ?2, t.number)))
+
+-- name: stall_threads
+-- row: thread_id, number, tid, name text
+SELECT thread_id, number, tid, name
+FROM threads
+WHERE session_id = :session_id
+AND started_ns <= :moment_ns
+ORDER BY number <> :stalled_number, number
+
+-- name: stall_open_calls
+-- row: function text, until_then_ns, duration_ns optional, depth
+SELECT f.name, :moment_ns - c.start_ns, c.duration_ns, c.depth
+FROM calls c
+JOIN functions f USING (function_id)
+WHERE c.session_id = :session_id
+AND c.thread_id = :thread_id
+AND c.start_ns <= :moment_ns
+AND (c.end_ns IS NULL OR c.end_ns > :moment_ns)
+ORDER BY c.depth
+
+-- name: stall_stacks
+SELECT t.value ->> 'name', t.value ->> 'state', t.value ->> 'waits_for', t.value ->> 'held_by',
+    t.value -> 'holds', t.value -> 'frames'
+FROM reports r, json_each(r.payload, '$.threads') t
+WHERE r.report_id = ?1
+ORDER BY t.key
+
+-- name: stall_pauses
+SELECT count(*), coalesce(sum(p.value ->> 'ns'), 0), coalesce(max(p.value ->> 'ns'), 0)
+FROM reports r, json_each(r.payload, '$.pauses') p
+WHERE r.report_id = ?1
+
+-- name: stall_safepoints
+-- Selects nothing if the report does not tell of safepoints.
+SELECT payload ->> '$.safepoints.count' AS safepoints, payload ->> '$.safepoints.ms'
+FROM reports
+WHERE report_id = ?1
+AND safepoints IS NOT NULL
+
+-- name: stall_list
+-- bind: json text
+SELECT value
+FROM json_each(:json)

@@ -21,3 +21,55 @@ JOIN zombie_reports r USING (zombie_id)
 WHERE z.zombie_id = ?1
 ORDER BY r.report_id DESC
 LIMIT 1
+
+-- name: zombie_coverage
+SELECT total(c.allocations), total(c.guarded), total(c.recycled), total(c.not_sampled), total(c.bad_size),
+    total(c.no_block), total(c.over_memory), total(c.refused), total(a.delayed), total(a.kept),
+    total(a.not_kept)
+FROM zombie_accounts a
+LEFT JOIN zombie_coverage c ON c.session_id = a.session_id AND c.process_number IS a.process_number
+WHERE ?1 IN (0, a.session_id)
+
+-- name: zombies_not_asked
+-- Selects a row if no session was recorded with --zombies.
+SELECT 1
+WHERE NOT EXISTS (SELECT 1 FROM zombie_accounts)
+AND NOT EXISTS (SELECT 1 FROM zombies)
+
+-- name: zombies_unwatched
+SELECT count(*), not_watched
+FROM zombie_accounts
+WHERE not_watched <> ''
+GROUP BY not_watched
+
+-- name: zombies_unseen
+SELECT count(*), pressure_unseen
+FROM zombie_accounts
+WHERE pressure_unseen <> ''
+GROUP BY pressure_unseen
+
+-- name: zombies_counts
+-- row: all_findings, open_findings
+SELECT count(*), count(*) FILTER (WHERE state <> 'resolved')
+FROM zombie_findings
+HAVING EXISTS (SELECT 1 FROM zombie_accounts)
+
+-- name: zombies_frames
+-- bind: stack text
+SELECT tid, depth, function, module, offset
+FROM zombie_frames
+WHERE report_id = :report_id
+AND stack = :stack
+ORDER BY depth
+
+-- name: zombies_object
+-- bind: list text
+SELECT e.value
+FROM reports r, json_each(r.payload, '$.' || :list) e
+WHERE r.report_id = :report_id
+
+-- name: zombies_history
+SELECT number, event, owners, tid, function, partner
+FROM zombie_events
+WHERE report_id = ?1
+ORDER BY number

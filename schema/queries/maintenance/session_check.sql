@@ -80,3 +80,26 @@ FROM source.sessions AS s, (SELECT count(*) AS blocks, total(b.quarantined IS NU
 WHERE s.session_id = ?1
 AND s.aggregates_valid_before_block IS NULL
 AND (s.stored_blocks, s.stored_calls - p.calls) NOT IN (VALUES (t.blocks, t.calls), (t.sound, t.sound_calls))
+
+-- name: session_check_digests
+-- Selects modules whose digest later recordings can search for: those of this length.
+-- row: module_id, functions_digest blob
+SELECT module_id, functions_digest
+FROM source.modules
+WHERE module_id IN (SELECT module_id FROM source.session_modules WHERE session_id = ?1)
+AND length(CAST(functions_digest AS BLOB)) = 16
+
+-- name: session_check_functions
+-- row: offset count, size_bytes, symbol text
+SELECT offset, size_bytes, iif(source = 'symbol_file', '', symbol)
+FROM source.functions
+WHERE module_id = ?1
+ORDER BY function_id
+
+-- name: session_check_blocks
+-- Selects the blocks that queries read: the unmarked ones.
+SELECT block_id
+FROM source.streams
+JOIN source.blocks USING (stream_id)
+WHERE session_id = ?1
+AND quarantined IS NULL

@@ -133,10 +133,16 @@ def exported_parts(sojourn, database, calls):
     thread = below[0]["thread"]
     on_thread = [row for row in everything if row["thread"] == thread]
     for options, chosen in (([], everything), (["--mark", "twice"], twice), (["--function", "s_thread_work"], below),
-                            (["--depth", "1"], shallow), (["--thread", str(thread)], on_thread)):
+                            (["--depth", "1"], shallow), (["--depth", str(2**63 - 1)], everything), (["--thread", str(thread)], on_thread)):
         export_agrees(sojourn, database, options, chosen)
     done = sojourn.run(["export", "--format", "callgrind", "--mark", "twice", database], capture_output=True, text=True)
     check(done.returncode == 2 and "whole sessions" in done.stderr, f"a part as callgrind: {done}")
+    page = sojourn.path("part.html")
+    done = sojourn.run(["export", "-o", page, "--depth", "1", database], capture_output=True, text=True)
+    check(done.returncode == 2 and "html is made of the sums of whole sessions" in done.stderr, f"a part as a page: {done}")
+    done = sojourn.run(["export", "-o", page, database], capture_output=True, text=True)
+    with open(page, "rb") as file:
+        check(done.returncode == 0 and file.read(15).lower() == b"<!doctype html>", f"the name of a page: {done}")
 
 
 def parts(sojourn, database, calls):

@@ -2,7 +2,7 @@
 """The life of the Debian packages in a fresh root: install, README's first command, a collector and an enrolled device,
 remove, purge. The root has the packages that ours depend on, and no others beside the minimal system.
 
-package_life.py BUILD_FOLDER SOURCE_FOLDER; exits with 77 if debootstrap, root or namespaces are not available.
+package_life.py BUILD_FOLDER PACKAGES_FOLDER; exits with 77 if debootstrap, root or namespaces are not available.
 """
 import glob
 import json
@@ -16,23 +16,12 @@ from fresh_root import Root, cached_root, enter_namespaces
 from sojourn_testing import check, main, wait_for
 
 MIRROR = "http://deb.debian.org/debian"
-OURS = ("sojourn", "sojourn-agent", "sojourn-collector", "sojourn-dev", "sojourn-device")
+OURS = ("python3-sojourn", "sojourn", "sojourn-agent", "sojourn-collector", "sojourn-dev", "sojourn-device")
 DATABASE = "/var/lib/sojourn-collector/lab.db"
 COLLECTOR = "tls+tcp://127.0.0.1:7655"
-PACKAGES = os.path.abspath("packages")
 PERL = ("perl", "-e", "my %count; for my $n (1 .. 300) { $count{chr 97 + $n * 7 % 26}++ } print scalar(keys %count)")
 # Apt, dpkg and the loader write these for any package.
 BOOKKEEPING = re.compile(r"/(var/lib/(dpkg|apt)|var/cache/(apt|debconf|ldconfig)|var/log|etc/ld\.so\.cache|srv|root|tmp)(/|$)")
-
-
-def make_packages(build, source):
-    made = subprocess.run([os.path.join(source, "package"), "--build", build, "--output", PACKAGES],
-                          capture_output=True, text=True, check=False)
-    check(made.returncode == 0, f"./package: {made.stdout}{made.stderr}")
-    files = sorted(glob.glob(f"{PACKAGES}/*.deb"))
-    names = sorted(os.path.basename(file).split("_")[0] for file in files)
-    check(names == sorted(OURS), f"packages: {names}")
-    return files
 
 
 def dependencies(files):
@@ -40,8 +29,22 @@ def dependencies(files):
     names = set()
     for file in files:
         field = subprocess.run(["dpkg-deb", "-f", file, "Depends"], check=True, capture_output=True, text=True).stdout
-        names |= {word.split()[0] for word in field.split(",") if word.strip()}
+        names |= {word.split()[0].split(":")[0] for word in field.split(",") if word.strip()}
     return sorted(names - set(OURS) - {"libc6"})
+
+
+def parts_are_listed(folder, files):
+    """The SPDX document lists all dependencies, the dashboard's packages, and the checksum of each file."""
+    with open(glob.glob(f"{folder}/*.spdx.json")[0], encoding="utf-8") as file:
+        document = json.load(file)
+    names = {package["name"] for package in document["packages"]}
+    missing = {*dependencies(files), "libc6", "preact", "uplot", *map(os.path.basename, files)} - names
+    check(not missing, f"the SPDX document lacks {missing}")
+    check("playwright-core" not in names, "the SPDX document has a tool of the tests")
+    known = {package["SPDXID"] for package in document["packages"]} | {"SPDXRef-DOCUMENT"}
+    for relation in document["relationships"]:
+        check({relation["spdxElementId"], relation["relatedSpdxElement"]} <= known, f"unknown: {relation}")
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=True)
 
 
 def everything_resolves(root):
@@ -62,21 +65,32 @@ def first_command(root):
     printed = root.run("sojourn", "record", "-o", "/srv/run.db", "--", *PERL)
     check("lost       nothing" in printed or "26" in printed, f"record: {printed}")
     tree = root.run("sojourn", "tree", "--depth", "6", "/srv/run.db")
+    read = "import sojourn; print(len(list(sojourn.open('/srv/run.db').calls(function='perl_*', limit=10))))"
+    check(int(root.run("python3", "-c", read)) > 0, "the Python package reads no call")
     check("perl_run" in tree and "Perl_runops_standard" in tree, f"tree: {tree}")
 
 
-def device_is_enrolled(root):
+def started_by(root, unit):
+    """Returns the command of a unit, which reads the configuration file of its package."""
+    with open(f"{root.path}/lib/systemd/system/{unit}.service", encoding="utf-8") as file:
+        command = re.search(r"^ExecStart=(.*)$", file.read(), re.M)[1].split()
+    check("--config" in command, f"{unit} is started by {command}")
+    root.run(*command, "--print-config")
+    return command
+
+
+def device_is_enrolled(sojourn, root):
     """The collector and the device run as their units start them, and a launched program's session arrives."""
     for folder in ("sojourn-collector", "sojourn"):
         os.makedirs(f"{root.path}/var/lib/{folder}", mode=0o700, exist_ok=True)
-    collector = root.start("sojournd", "--listen", COLLECTOR, "--database", DATABASE, log="sojournd.log")
-    wait_for("the collector", lambda: "collecting into" in open("sojournd.log", encoding="utf-8").read())
+    collector = root.start(*started_by(root, "sojournd"), log=sojourn.path("sojournd.log"))
+    wait_for("the collector", lambda: "collecting into" in open(sojourn.path("sojournd.log"), encoding="utf-8").read())
     root.run("sojourn", "device", "--database", DATABASE, "--collector", COLLECTOR, "invite", "/srv/invitation")
     printed = root.run("sojourn-device-install", "--token-file", "/srv/invitation", "--name", "unit")
     check("Installed in" not in printed, "the script replaced files of the package")
     check(not os.path.exists(f"{root.path}/etc/systemd/system/sojourn-device.service"), "a second unit")
-    device = root.start("env", "XDG_STATE_HOME=/var/lib", "XDG_CACHE_HOME=/var/cache", "sojourn-device", "run",
-                        log="sojourn-device.log")
+    device = root.start("env", "XDG_STATE_HOME=/var/lib", "XDG_CACHE_HOME=/var/cache",
+                        *started_by(root, "sojourn-device"), log=sojourn.path("sojourn-device.log"))
     root.run("sojourn", "device", "--database", DATABASE, "unit", "launch", "/usr/bin/perl", "-e", "1")
     question = "SELECT state AS s FROM sessions WHERE stored_calls > 100"
     wait_for("the session of the launched program", lambda: "completed" in root.run(
@@ -98,20 +112,23 @@ def leaves_nothing(root, before):
     check(not gone, f"a purge removed what was there before: {gone}")
 
 
-def test(_sojourn, arguments):
+def test(sojourn, arguments):
+    files = glob.glob(f"{arguments[0]}/*.deb")
     if not os.environ.get("SJ_INSIDE_NAMESPACES"):
-        files = make_packages(os.path.abspath(sys.argv[1]), arguments[0])
+        names = sorted(os.path.basename(file).split("_")[0] for file in files)
+        check(names == sorted(OURS), f"packages: {names}")
+        parts_are_listed(arguments[0], files)
         os.environ["SJ_BASE_ROOT"] = cached_root("bookworm", "bookworm", MIRROR, dependencies(files))
     enter_namespaces()
-    root = Root(os.environ["SJ_BASE_ROOT"], os.path.abspath("mounted"))
+    root = Root(os.environ["SJ_BASE_ROOT"], os.path.abspath("mounted-life"))
     before = root.files()
     os.mkdir(f"{root.path}/srv/packages")
-    for file in glob.glob(f"{PACKAGES}/*.deb"):
+    for file in files:
         root.put(file, "/srv/packages")
     root.run("sh", "-c", "apt-get -q -y install /srv/packages/*.deb")
     everything_resolves(root)
     first_command(root)
-    device_is_enrolled(root)
+    device_is_enrolled(sojourn, root)
     leaves_nothing(root, before)
 
 

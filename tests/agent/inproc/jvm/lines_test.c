@@ -3,12 +3,11 @@
 #include "agent/inproc/jvm/lines.h"
 
 #include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/link/conversation.h"
 #include "agent/inproc/recorder/recorder.h"
 #include "tests/support/check.h"
 
 enum { CAPACITY = (1 << 18) / 4 * 3, FUNCTIONS = 8, WORDS = 3 };
-
-sj_jvm_state sj_jvm;
 
 static bool is_armed;
 static uint32_t reported;
@@ -26,7 +25,7 @@ bool sj_recorder_may_call(void)
     return true;
 }
 
-static void count_lines(const uint32_t *words, uint32_t count, bool is_last)
+void sj_conversation_report_lines(const uint32_t *words, uint32_t count, bool is_last)
 {
     for (uint32_t i = 0; i < count; i += WORDS) {
         const bool is_valid = words[i] < FUNCTIONS && words[i + 1] == 1 && words[i + 2] < 1 << 16;
@@ -54,7 +53,6 @@ static void run_lines(uint32_t first, uint32_t end)
 static void lines_are_complete_until_the_table_is_full(void **state)
 {
     (void)state;
-    sj_jvm.options.lines = count_lines;
     run_lines(0, 10); /* The program is not recorded yet. */
     is_armed = true;
     report();

@@ -1,19 +1,12 @@
-/* The monitor of Java methods: asks the recorder to put probes into the classes that a JVM in the
- * process defines. */
-#include "agent/inproc/jvm/jvm.h"
+#include "agent/inproc/jvm/questions.h"
 
-#include "agent/inproc/core/conversation.h"
-#include "agent/inproc/core/jvm_stall.h"
-#include "agent/inproc/core/jvm_tasks.h"
-#include "agent/inproc/core/monitor.h"
-#include "agent/inproc/core/mono_lines.h"
-#include "agent/inproc/recorder/recorder.h"
+#include "agent/inproc/jvm/internal.h"
+#include "agent/inproc/jvm/virtual_threads.h"
+#include "agent/inproc/link/conversation.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <linux/memfd.h>
 #include <string.h>
-
-#define SJ_EXPORTED __attribute__((visibility("default")))
 
 static bool write_file(int file, const uint8_t *bytes, uint32_t size)
 {
@@ -65,7 +58,7 @@ static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
                                  .class_bytes = class->size,
                                  .loader_bytes = (uint32_t)strlen(class->loader_name),
                                  .host_bytes = class->host_bytes,
-                                 .least_function = sj_jvm_least_function()};
+                                 .least_function = sj_jvm.least_function};
     SJ_TRY(sj_conversation_open_again(link));
     uint8_t *payload = sj_link_payload(link);
     uint32_t bytes = append(payload, 0, &asked, sizeof(asked));
@@ -80,7 +73,7 @@ static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
     return SJ_OK;
 }
 
-static bool rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten)
+bool sj_jvm_rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten)
 {
     sj_link link = {.socket = -1};
     sj_status status = SJ_ELIMIT;
@@ -124,7 +117,7 @@ static sj_status ask_tracer(sj_link *link, void *context)
     return SJ_OK;
 }
 
-static bool find_tracer(const char *path, sj_link_tracer_found *found)
+bool sj_jvm_ask_tracer(const char *path, sj_link_tracer_found *found)
 {
     tracer_question question = {.path = path, .found = found};
     return sj_conversation_ask(ask_tracer, &question);
@@ -187,7 +180,7 @@ static sj_status ask_chosen(sj_link *link, const sj_jvm_loaded *classes, uint32_
     return sj_conversation_finish(link);
 }
 
-static bool choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen)
+bool sj_jvm_choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen)
 {
     sj_link link = {.socket = -1};
     sj_status status = SJ_EPERM;
@@ -199,8 +192,7 @@ static bool choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t
     return status == SJ_OK;
 }
 
-/* Asks the recorder what it wants now. */
-static uint32_t get_runtimes(void)
+uint32_t sj_jvm_ask_runtimes(void)
 {
     sj_link link = {.socket = -1};
     uint32_t runtimes = 0;
@@ -217,30 +209,28 @@ static uint32_t get_runtimes(void)
 
 static sj_status send_state(sj_link *link, sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
-    sj_jvm_counters counters;
-    sj_jvm_get_counters(&counters);
     const sj_link_jvm_state state = {.moment = moment,
-                                     .classes = counters.classes,
-                                     .unanswered = counters.unanswered,
-                                     .leaf_stubs = counters.linked_wrappers,
-                                     .wrappers = counters.plain_wrappers,
-                                     .is_unknown = counters.is_unknown ? 1 : 0,
+                                     .classes = atomic_load(&sj_jvm.classes),
+                                     .unanswered = atomic_load(&sj_jvm.unanswered),
+                                     .leaf_stubs = atomic_load(&sj_jvm.linked_wrappers),
+                                     .wrappers = atomic_load(&sj_jvm.plain_wrappers),
+                                     .is_unknown = atomic_load(&sj_jvm.is_unknown) != 0 ? 1 : 0,
                                      .examined = figures->examined,
                                      .retransformed = figures->retransformed,
                                      .refused = figures->refused,
                                      .batches = figures->batches,
-                                     .is_traced = counters.is_traced ? 1 : 0,
+                                     .is_traced = sj_jvm.is_traced ? 1 : 0,
                                      .fixed = figures->fixed,
                                      .total_ns = figures->total_ns,
                                      .longest_ns = figures->longest_ns,
-                                     .virtual_calls = counters.virtual_calls};
+                                     .virtual_calls = sj_virtual_threads_calls()};
     SJ_TRY(sj_conversation_open_again(link));
     memcpy(sj_link_payload(link), &state, sizeof(state));
     SJ_TRY(sj_link_send(link, SJ_LINK_JVM_STATE, sizeof(state)));
     return sj_conversation_finish(link);
 }
 
-static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
+void sj_jvm_report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     sj_link link = {.socket = -1};
     if (sj_conversation_begin()) {
@@ -261,7 +251,7 @@ static sj_status send_unloaded(sj_link *link, const uint64_t *loaders, uint32_t 
     return sj_conversation_finish(link);
 }
 
-static void report_unloaded(const uint64_t *loaders, uint32_t count)
+void sj_jvm_report_unloaded(const uint64_t *loaders, uint32_t count)
 {
     sj_link link = {.socket = -1};
     if (sj_conversation_begin()) {
@@ -271,64 +261,47 @@ static void report_unloaded(const uint64_t *loaders, uint32_t count)
     }
 }
 
-static void set_options(sj_jvm_options *options)
+static bool write_report(int file, const sj_jvm_stall *stall)
 {
-    static const uint32_t bits[] = {SJ_LINK_RUNTIME_JVM_SYSTEM, SJ_LINK_RUNTIME_JVM_LINEAGE,
-                                    SJ_LINK_RUNTIME_JVM_TRACER};
-    *options = (sj_jvm_options){.agent_state = &sojourn_agent_state,
-                                .rewrite = rewrite_class,
-                                .find_tracer = find_tracer,
-                                .choose = choose_classes,
-                                .report = report,
-                                .unloaded = report_unloaded,
-                                .lines = sj_mono_lines_send,
-                                .get_runtimes = get_runtimes};
-    for (size_t i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
-        options->runtimes |= sj_monitors_are_chosen(bits[i]) ? bits[i] : 0;
+    uint64_t at = 0;
+    for (uint32_t part = 0; part < 2; part++) {
+        for (uint32_t done = 0; done < stall->part_bytes[part];) {
+            const long put = SJ_SYS(SYS_pwrite64, file, stall->parts[part] + done,
+                                    stall->part_bytes[part] - done, at, 0, 0);
+            if (put <= 0) {
+                return false;
+            }
+            done += (uint32_t)put;
+            at += (uint64_t)put;
+        }
     }
-    sj_jvm_set_stall_reporter(sj_report_stall);
-}
-
-static bool start_jvm(void)
-{
-    sj_jvm_options options;
-    set_options(&options);
-    sj_jvm_start(&options);
     return true;
 }
 
-const sj_monitor sj_monitor_jvm = {.bit = SJ_LINK_RUNTIME_JVM,
-                                   .name = "Java methods",
-                                   .start = start_jvm,
-                                   .on_modules = sj_jvm_watch_for_launch,
-                                   .after_fork = sj_jvm_after_fork};
-
-/* A seccomp filter might end the program if a thread is started. */
-static bool may_start_thread(void)
+static sj_status send_stall(sj_link *link, const sj_jvm_stall *stall, int file)
 {
-    return sj_recorder_is_armed() && sj_recorder_may_call();
+    const sj_link_stall message = {.waited_ns = stall->age_ns,
+                                   .report_bytes = stall->part_bytes[0] + stall->part_bytes[1],
+                                   .name_bytes = stall->name_bytes};
+    SJ_TRY(sj_conversation_open_again(link));
+    memcpy(sj_link_payload(link), &message, sizeof(message));
+    memcpy(sj_link_payload(link) + sizeof(message), stall->name, stall->name_bytes);
+    SJ_TRY(sj_link_send_file(link, SJ_LINK_STALL, (uint32_t)sizeof(message) + stall->name_bytes,
+                             file));
+    return sj_conversation_finish(link);
 }
 
-SJ_EXPORTED void sojourn_agent_join_jvm(void)
+void sj_jvm_report_stall(const sj_jvm_stall *stall)
 {
-    sj_jvm_options options;
-    if (may_start_thread()) {
-        set_options(&options);
-        sj_jvm_set_options(&options);
-        sj_jvm_start_task(SJ_JVM_ATTACH);
-    } else {
-        atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_NONE);
+    sj_link link = {.socket = -1};
+    const long file = SJ_SYS(SYS_memfd_create, "sojourn-stall", MFD_CLOEXEC, 0, 0, 0, 0);
+    if (file < 0) {
+        return;
     }
-}
-
-SJ_EXPORTED void sojourn_agent_select_jvm(void)
-{
-    if (may_start_thread()) {
-        sj_jvm_start_task(SJ_JVM_SELECT);
+    if (write_report((int)file, stall) && sj_conversation_begin()) {
+        (void)!send_stall(&link, stall, (int)file); /* It fails if the recorder is gone. */
+        sj_link_close(&link);
+        sj_conversation_end();
     }
-}
-
-SJ_EXPORTED void sojourn_agent_leave_jvm(void)
-{
-    sj_jvm_start_task(SJ_JVM_DETACH);
+    (void)sj_sys_close((int)file);
 }

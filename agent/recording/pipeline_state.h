@@ -1,12 +1,11 @@
-/* The state of a recording. Only the files of this component that build and run a recording use it.
+/* The state of a pipeline. Only the files of this component that build and run a recording use it.
  * Other components use pipeline.h. */
-#ifndef SJ_AGENT_RECORDING_RECORDING_STATE_H
-#define SJ_AGENT_RECORDING_RECORDING_STATE_H
+#ifndef SJ_AGENT_RECORDING_PIPELINE_STATE_H
+#define SJ_AGENT_RECORDING_PIPELINE_STATE_H
 
 #include "agent/host/clock.h"
 #include "agent/host/device.h"
 #include "agent/host/directories.h"
-#include "agent/launch/launch.h"
 #include "agent/recording/pipeline.h"
 #include "agent/session/journal.h"
 #include "agent/zombies/zombies.h"
@@ -32,8 +31,10 @@ typedef struct sj_policy_changes {
     sj_value_rules_past values_before;
 } sj_policy_changes;
 
-struct sj_recording {
+struct sj_pipeline {
     sj_recording_options options;
+    void *owner; /* passed to `joined` */
+    sj_status (*joined)(void *owner, const sj_link_process *process);
     bool may_count_calls; /* agents were started with the ability to count calls */
     sj_session_id session;
     char session_text[SJ_SESSION_TEXT_BYTES];
@@ -43,19 +44,12 @@ struct sj_recording {
     char cache_directory[PATH_MAX];
     int destination;
     sj_journal journal;
-    int signals; /* signalfd */
-    sj_launch launch;
-    char agent_path[PATH_MAX];
-    bool is_attached;
     sj_device device;
     sj_clock_pair start_clock;
     sj_clock_rate rate;
     double ns_per_tick;
     sj_spool *spool;
     bool is_spool_closed; /* the spool was delivered and removed, or is kept for a later delivery */
-    bool has_program_ended; /* the launched process was reaped, so its pid may be reused */
-    bool is_delivering;     /* the program has ended or was left */
-    atomic_bool is_full;    /* the session has its maximum size, and its processes are left */
     sj_uplink *uplink;
     sj_function_log *function_log; /* NULL: none */
     sj_frame_writer *writer;
@@ -71,14 +65,13 @@ struct sj_recording {
     sj_zombies *zombies;             /* NULL: freed memory is not watched */
     sj_policy_changes changes;
     _Atomic uint64_t main_process; /* number of the program that the launched pid currently runs */
-    int interrupts;
     sj_recording_summary summary;
 };
 
 /* Creates the table of rules that change calls, if this machine allows such rules of `wanted`. Its
  * places are those of `places`, which the table shares. Returns SJ_EPERM if the machine does not
  * allow them; the message says why. Also returns SJ_EIO, SJ_ENOMEM. */
-SJ_MUST_CHECK sj_status sj_changes_start(sj_recording *recording, const sj_value_rules *wanted,
+SJ_MUST_CHECK sj_status sj_changes_start(sj_pipeline *pipeline, const sj_value_rules *wanted,
                                          sj_value_rules *places, double ns_per_tick,
                                          sj_error *error);
 
@@ -92,16 +85,15 @@ void sj_policy_changes_deinit(sj_policy_changes *changes);
  * carried out. Returns SJ_EAGAIN if another request is still being carried out. Returns
  * SJ_EUNSUPPORTED if this recording has no policy. Also returns SJ_ENOMEM. Any thread may call
  * this. */
-SJ_MUST_CHECK sj_status sj_policy_change_request(sj_recording *recording, sj_slice document,
-                                                 int fd);
+SJ_MUST_CHECK sj_status sj_policy_change_request(sj_pipeline *pipeline, sj_slice document, int fd);
 
 /* Reports to the collector which parts of the current policy were not applied. The report includes
  * the rules that cannot change calls and the names that match nothing so far. Writes those names to
  * `unmatched` as a JSON list, or "". Called by the recording's thread. */
-void sj_policy_change_settle(sj_recording *recording, char *unmatched, size_t capacity);
+void sj_policy_change_settle(sj_pipeline *pipeline, char *unmatched, size_t capacity);
 
 /* Carries out the requested policy change, if there is one. Called by the recording's thread.
  * Blocks. */
-void sj_policy_change_apply(sj_recording *recording);
+void sj_policy_change_apply(sj_pipeline *pipeline);
 
 #endif

@@ -1,8 +1,8 @@
-#include "agent/inproc/core/mono_lines.h"
+/* Decides whether the runtime can count lines of methods that run. */
+#include "agent/inproc/mono/internal.h"
 
-#include "agent/inproc/core/conversation.h"
-#include "agent/inproc/core/environment.h"
-#include "agent/inproc/mono/mono.h"
+#include "agent/inproc/link/conversation.h"
+#include "agent/inproc/link/environment.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <fcntl.h>
@@ -62,44 +62,11 @@ static bool is_embedded(void)
     return true;
 }
 
-sj_no_lines sj_mono_lines_start(void)
+void sj_mono_start_lines(bool is_launched)
 {
-    return is_embedded()           ? SJ_NO_LINES_EMBEDDED
-           : is_debugged()         ? SJ_NO_LINES_DEBUGGED
-           : sj_mono_count_lines() ? 0
-                                   : SJ_NO_LINES_REFUSED;
-}
-
-static sj_status report_why_not(sj_link *link, void *context)
-{
-    const sj_link_no_lines message = {.reason = *(const uint32_t *)context};
-    memcpy(sj_link_payload(link), &message, sizeof(message));
-    return sj_link_send(link, SJ_LINK_NO_LINES, sizeof(message));
-}
-
-void sj_mono_lines_report_why_not(sj_no_lines reason)
-{
-    uint32_t number = reason;
-    (void)sj_conversation_ask(report_why_not, &number);
-}
-
-typedef struct ran_lines {
-    const uint32_t *words;
-    sj_link_lines message;
-} ran_lines;
-
-static sj_status report_lines(sj_link *link, void *context)
-{
-    const ran_lines *lines = context;
-    const uint32_t bytes = lines->message.word_count * (uint32_t)sizeof(uint32_t);
-    memcpy(sj_link_payload(link), &lines->message, sizeof(lines->message));
-    memcpy(sj_link_payload(link) + sizeof(lines->message), lines->words, bytes);
-    return sj_link_send(link, SJ_LINK_LINES, (uint32_t)sizeof(lines->message) + bytes);
-}
-
-void sj_mono_lines_send(const uint32_t *words, uint32_t count, bool is_last)
-{
-    ran_lines lines = {.words = words,
-                       .message = {.word_count = count, .is_last = is_last ? 1 : 0}};
-    (void)sj_conversation_ask(report_lines, &lines);
+    sj_mono_no_lines = !is_launched            ? SJ_NO_LINES_ATTACHED
+                       : is_embedded()         ? SJ_NO_LINES_EMBEDDED
+                       : is_debugged()         ? SJ_NO_LINES_DEBUGGED
+                       : sj_mono_count_lines() ? 0
+                                               : SJ_NO_LINES_REFUSED;
 }

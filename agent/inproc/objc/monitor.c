@@ -1,16 +1,16 @@
-/* The monitors of Objective-C. The first records messages where they are dispatched, and asks the
- * recorder for a function of the session for each new method. The second reports code that the
- * program puts into methods, with the method's name. */
+/* The monitors of Objective-C: ask the recorder for a function of the session for each new method,
+ * and report code that the program puts into methods. */
+#include "agent/inproc/objc/monitor.h"
+
 #include "agent/abi/agent_state.h"
-#include "agent/inproc/core/conversation.h"
-#include "agent/inproc/core/modules.h"
-#include "agent/inproc/core/monitor.h"
-#include "agent/inproc/hooks/hooks.h"
+#include "agent/inproc/link/conversation.h"
 #include "agent/inproc/objc/dispatch.h"
 #include "agent/inproc/objc/replaced_methods.h"
 #include "agent/inproc/recorder/recorder.h"
 
 #include <string.h>
+
+static sj_objc_is_excluded *is_excluded;
 
 _Static_assert(SJ_OBJC_NAME_BYTES + SJ_OBJC_LINEAGE_BYTES + sizeof(sj_link_packet) +
                        sizeof(sj_link_methods) + 1 + sizeof(uint64_t) <=
@@ -33,7 +33,7 @@ static sj_status ask_for_function(sj_link *link, const sj_objc_report *method, u
     memcpy(at, method->name, method->name_bytes);
     at += method->name_bytes;
     /* A message to a method of an excluded module is excluded, too. */
-    *at++ = sj_modules_is_excluded(method->code) ? 1 : 0;
+    *at++ = is_excluded(method->code) ? 1 : 0;
     memcpy(at, &method->code, sizeof(method->code));
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS, bytes));
     SJ_TRY(sj_link_receive(link));
@@ -68,30 +68,22 @@ static bool register_method(const sj_objc_report *method, uint32_t *function)
     return status == SJ_OK;
 }
 
-/* Without a runtime there is nothing to do. If out of memory, messages are not recorded. */
-static bool start_dispatch(void)
+bool sj_objc_monitor_start_dispatch(sj_objc_is_excluded *excluded)
 {
+    is_excluded = excluded;
     if (sojourn_agent_state.kept_stubs != 0) {
         sj_objc_stubs_adopt(sojourn_agent_state.kept_stubs);
     }
     return sj_objc_dispatch_start(register_method) == SJ_OK;
 }
 
-static void stop_dispatch(void)
+void sj_objc_monitor_stop_dispatch(void)
 {
     sj_objc_counters counters;
     sj_objc_dispatch_stop();
     sj_objc_get_counters(&counters);
     sojourn_agent_state.message_stubs = counters.stubs;
 }
-
-const sj_monitor sj_monitor_objc = {.bit = SJ_LINK_RUNTIME_OBJC_DISPATCH,
-                                    .name = "Objective-C dispatch",
-                                    .prepare = sj_hooks_expect_dispatch,
-                                    .start = start_dispatch,
-                                    .after_fork = sj_objc_dispatch_after_fork,
-                                    .stop = stop_dispatch,
-                                    .has_thunk = true};
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_replaced_methods) +
                        SJ_OBJC_REPLACED_TOGETHER * (SJ_OBJC_NAME_BYTES + sizeof(uint64_t)) <=
@@ -133,15 +125,11 @@ static void report_replaced(const sj_objc_replaced_method *changes, uint32_t cou
 
 static bool is_recorded(uint64_t code)
 {
-    return !sj_modules_is_excluded(code);
+    return !is_excluded(code);
 }
 
-static bool start_replaced(void)
+bool sj_objc_monitor_start_replaced(sj_objc_is_excluded *excluded)
 {
+    is_excluded = excluded;
     return sj_objc_replaced_start(report_replaced, is_recorded) == SJ_OK;
 }
-
-const sj_monitor sj_monitor_objc_replaced = {.bit = SJ_LINK_RUNTIME_OBJC_REPLACED,
-                                             .name = "replaced Objective-C methods",
-                                             .start = start_replaced,
-                                             .stop = sj_objc_replaced_stop};

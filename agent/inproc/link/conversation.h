@@ -1,9 +1,9 @@
-/* The agent's state and its conversations with the recorder. A process has one conversation at a
- * time, each over its own link. This is the lowest layer of core/. */
-#ifndef SJ_AGENT_INPROC_CORE_CONVERSATION_H
-#define SJ_AGENT_INPROC_CORE_CONVERSATION_H
+/* Conversations with the recorder. A process has one conversation at a time, each over its own
+ * link. */
+#ifndef SJ_AGENT_INPROC_LINK_CONVERSATION_H
+#define SJ_AGENT_INPROC_LINK_CONVERSATION_H
 
-#include "agent/inproc/core/link_client.h"
+#include "agent/inproc/link/link_client.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,16 +46,20 @@ SJ_MUST_CHECK sj_status sj_conversation_finish(sj_link *link);
  * false if there was no reply. Blocking. */
 bool sj_conversation_ask(sj_status (*ask_one)(sj_link *link, void *question), void *question);
 
-/* A question that is sent before the recorder is known to listen. `receive_reply` gets the link
- * with the reply. */
+/* A question that is sent before the recorder is known to listen. `take` gets the link with the
+ * reply. */
 typedef struct sj_conversation_question {
     sj_status (*send)(sj_link *link, const void *context);
-    sj_status (*receive_reply)(sj_link *link, const void *context);
+    sj_status (*take)(sj_link *link, const void *context);
     const void *context;
 } sj_conversation_question;
 
 /* Like sj_conversation_ask, without sj_conversation_finish: the recorder receives nothing after its
  * reply. The thread sleeps half as often. */
 bool sj_conversation_ask_at_once(const sj_conversation_question *question);
+
+/* Reports lines of methods that ran, as words of an sj_link_lines. Does nothing without a recorder.
+ * Blocking. */
+void sj_conversation_report_lines(const uint32_t *words, uint32_t count, bool is_last);
 
 #endif

@@ -1,4 +1,4 @@
-#include "agent/inproc/core/link_client.h"
+#include "agent/inproc/link/link_client.h"
 
 #include "agent/inproc/recorder/sys.h"
 

@@ -1,7 +1,7 @@
 /* The agent's end of the link: one conversation at a time, raw system calls, and a deadline for
  * every reply. After sj_link_close no descriptor is open. */
-#ifndef SJ_AGENT_INPROC_CORE_LINK_CLIENT_H
-#define SJ_AGENT_INPROC_CORE_LINK_CLIENT_H
+#ifndef SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
+#define SJ_AGENT_INPROC_LINK_LINK_CLIENT_H
 
 #include "agent/abi/link.h"
 #include "proto/base/status.h"

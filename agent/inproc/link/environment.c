@@ -1,4 +1,4 @@
-#include "agent/inproc/core/environment.h"
+#include "agent/inproc/link/environment.h"
 
 #include "agent/abi/link.h"
 

@@ -1,17 +1,11 @@
-#include "agent/inproc/core/conversation.h"
+#include "agent/inproc/link/conversation.h"
 
 #include "agent/abi/agent_state.h"
-#include "agent/inproc/hooks/stub_areas.h"
 #include "agent/inproc/recorder/sys.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
-
-__attribute__((visibility("default")))
-sj_agent_state sojourn_agent_state = {.magic = SJ_AGENT_STATE_MAGIC,
-                                      .version = SJ_AGENT_STATE_VERSION,
-                                      .stub_ranges = (uint64_t)(uintptr_t)&sj_stub_areas};
 
 char **sj_program_environment;
 
@@ -134,7 +128,7 @@ static sj_status talk_at_once(sj_link *link, const sj_conversation_question *que
     SJ_TRY(question->send(link, question->context));
     SJ_TRY(be_welcomed(link, &welcome));
     SJ_TRY(sj_link_receive(link));
-    return question->receive_reply(link, question->context);
+    return question->take(link, question->context);
 }
 
 bool sj_conversation_ask_at_once(const sj_conversation_question *question)
@@ -147,4 +141,25 @@ bool sj_conversation_ask_at_once(const sj_conversation_question *question)
     sj_link_close(&link);
     sj_conversation_end();
     return status == SJ_OK;
+}
+
+typedef struct lines_report {
+    const uint32_t *words;
+    sj_link_lines message;
+} lines_report;
+
+static sj_status send_lines(sj_link *link, void *context)
+{
+    const lines_report *lines = context;
+    const uint32_t bytes = lines->message.word_count * (uint32_t)sizeof(uint32_t);
+    memcpy(sj_link_payload(link), &lines->message, sizeof(lines->message));
+    memcpy(sj_link_payload(link) + sizeof(lines->message), lines->words, bytes);
+    return sj_link_send(link, SJ_LINK_LINES, (uint32_t)sizeof(lines->message) + bytes);
+}
+
+void sj_conversation_report_lines(const uint32_t *words, uint32_t count, bool is_last)
+{
+    lines_report lines = {.words = words,
+                          .message = {.word_count = count, .is_last = is_last ? 1 : 0}};
+    (void)sj_conversation_ask(send_lines, &lines);
 }

@@ -1,6 +1,6 @@
 /* The environment of a launched program, with the entries that the launcher added for the agent. */
-#ifndef SJ_AGENT_INPROC_CORE_ENVIRONMENT_H
-#define SJ_AGENT_INPROC_CORE_ENVIRONMENT_H
+#ifndef SJ_AGENT_INPROC_LINK_ENVIRONMENT_H
+#define SJ_AGENT_INPROC_LINK_ENVIRONMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

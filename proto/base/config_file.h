@@ -1,0 +1,47 @@
+/* Configuration files of the daemons. A file has the program's long options, one a line, without
+ * the dashes:
+ *
+ *     # the addresses for devices
+ *     listen = tls+tcp://0.0.0.0:7655
+ *     open
+ *
+ * A program parses the lines of the file like arguments that come before those of the command line.
+ * So an option of the command line wins, and options that can be repeated add up. */
+#ifndef SJ_PROTO_BASE_CONFIG_FILE_H
+#define SJ_PROTO_BASE_CONFIG_FILE_H
+
+#include "proto/base/error.h"
+
+#include <getopt.h>
+#include <stddef.h>
+#include <stdio.h>
+
+enum { SJ_CONFIG_MAX_BYTES = 1 << 16 };
+
+typedef struct sj_config_file {
+    int argc;
+    char **argv; /* Ends with NULL. argv[0], the file's options, then the given arguments. */
+    const char *path;
+    size_t *lines; /* The line of argv[i + 1]; of `count` arguments. */
+    size_t count;
+    char *text;
+} sj_config_file;
+
+/* Finds `--config FILE` or `--config=FILE` in `argv`, reads that file, and makes the arguments with
+ * both. Without --config they are those of `argv`. `argv` must live as long as `config`. Call
+ * sj_config_file_deinit, also after an error. Errors name file and line: SJ_EIO (not readable),
+ * SJ_EINVAL (not an option, or --config without a file), SJ_ELIMIT (more than
+ * SJ_CONFIG_MAX_BYTES), SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_config_file_read(int argc, char **argv, sj_config_file *config,
+                                            sj_error *error);
+void sj_config_file_deinit(sj_config_file *config);
+
+/* Writes "FILE:LINE: " into `text` if argv[index] is a line of the file, else "". */
+void sj_config_file_place(const sj_config_file *config, int index, char *text, size_t capacity);
+
+/* Prints all given options as a configuration file, in their order. Names of `options` that were
+ * not given follow as comments. --config, --print-config, --help and --version are left out. Uses
+ * getopt_long, so it is not thread-safe. */
+void sj_config_file_print(const sj_config_file *config, const struct option *options, FILE *output);
+
+#endif
