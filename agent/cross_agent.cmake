@@ -10,16 +10,15 @@ foreach(target sj_recorder sj_inproc_link sj_hooks sj_inproc_objc sj_inproc_mono
     get_target_property(sources ${target} SOURCES)
     get_target_property(folder ${target} SOURCE_DIR)
     get_filename_component(component ${folder} NAME)
-    list(TRANSFORM sources REPLACE "arch/x86_64/" "arch/aarch64/")
-    foreach(source ${sources})
-        if(source MATCHES "^arch/" AND NOT EXISTS ${folder}/${source})
-            string(REGEX REPLACE "[.]c$" ".S" source ${source}) # C for x86-64, assembly for AArch64
-        endif()
-        get_filename_component(path ${folder}/${source} ABSOLUTE)
+    set(machine_sources ${sources})
+    list(FILTER machine_sources INCLUDE REGEX "^arch/")
+    list(FILTER sources EXCLUDE REGEX "^arch/")
+    if(machine_sources) # a component without such sources may share another one's folder
+        sj_arch_sources(machine_sources ${folder} aarch64)
+    endif()
+    foreach(source ${sources} ${machine_sources})
+        get_filename_component(path ${source} ABSOLUTE BASE_DIR ${folder})
         get_filename_component(name ${source} NAME)
-        if(source MATCHES "^arch/" AND NOT EXISTS ${path})
-            continue() # AArch64 has no such part: a single file has all of it
-        endif()
         set(object ${cross_folder}/${component}-${name}.o)
         add_custom_command(OUTPUT ${object}
             COMMAND ${AARCH64_GCC} -std=c17 -D_GNU_SOURCE -DSJ_VERSION="${PROJECT_VERSION}"

@@ -82,13 +82,13 @@ static bool has_interrupted_context(const quiescence_check *check, const sj_stac
 /* Scans a stack that could not be unwound to its end. Returns true if a word may be a return
  * address into fork, or into a signal frame that interrupted the agent. Stale words of earlier
  * calls count, too. */
-static bool may_hide(const quiescence_check *check, uint64_t low)
+static bool may_hide(const quiescence_check *check, const sj_stack_copy *copy)
 {
+    const uint64_t low = copy->low & ~UINT64_C(7);
     static uint64_t words[(COPY_BYTES + SJ_SIGNAL_FRAME_BYTES) / sizeof(uint64_t)];
     sj_remote_range stack;
     bool grows;
     bool found = sj_remote_mapping_find(check->target->pid, low, &stack, &grows) != SJ_OK;
-    low &= ~UINT64_C(7);
     for (uint64_t at = low; !found && at < stack.high && at - low < STACK_MAX_BYTES;
          at += COPY_BYTES) {
         const size_t bytes =
@@ -97,7 +97,8 @@ static bool may_hide(const quiescence_check *check, uint64_t low)
         for (size_t i = 0; i * sizeof(words[0]) < bytes && i < COPY_WORDS && !found; i++) {
             const size_t offset = i * sizeof(words[0]);
             found = is_interrupted(check, &words[i], bytes - offset, at + offset) ||
-                    (check->places != NULL && sj_remote_is_in(&check->places->fork, words[i]));
+                    (check->places != NULL &&
+                     sj_remote_is_in(&check->places->fork, words[i] & ~copy->state.signature_bits));
         }
     }
     return found;
@@ -143,7 +144,7 @@ static bool is_outside(const quiescence_check *check, pid_t tid)
                   !sj_remote_is_in(&check->exceptions, frames[i].pc);
     }
     if (outside && !sj_unwinder_came_to_end(check->unwinder)) {
-        outside = !may_hide(check, copy.low);
+        outside = !may_hide(check, &copy);
     }
     sj_stack_copy_deinit(&copy);
     return outside;

@@ -3,6 +3,7 @@
 #ifndef SJ_AGENT_PTRACE_ARCH_H
 #define SJ_AGENT_PTRACE_ARCH_H
 
+#include "agent/abi/machine.h"
 #include "agent/ptrace/tracee.h"
 
 #include <stdint.h>
@@ -12,8 +13,10 @@ typedef struct sj_registers {
     uint64_t sp;
     bool in_syscall; /* the thread is stopped inside a system call, which continues or restarts */
     int64_t syscall;
-    uint64_t argument;      /* first argument of the system call */
-    uint64_t registers[32]; /* indexed by DWARF number, as the unwinder expects */
+    uint64_t argument;       /* first argument of the system call; 0: unknown */
+    uint64_t signature_bits; /* bits that sign a return address on a stack; 0: there are none */
+    uint64_t registers[32]; /* indexed by DWARF number, as the unwinder expects. If pc has a number,
+                               it is also here. */
     uint32_t register_count;
 } sj_registers;
 
@@ -25,7 +28,7 @@ SJ_MUST_CHECK sj_status sj_registers_set_pc(pid_t tid, uint64_t pc);
 
 /* Bytes of a jump that reaches every stub. A shorter jump leads to an island near by, which holds a
  * long jump. */
-enum { SJ_LONG_JUMP_BYTES = 5 };
+enum { SJ_LONG_JUMP_BYTES = SJ_MACHINE_LONG_JUMP_BYTES };
 
 /* Stores in `*to` where the patch `bytes` at `address` jumps to. Returns false if the bytes are not
  * a jump of the kinds that hooks/ writes. */
@@ -43,7 +46,7 @@ typedef struct sj_signal_returns {
 } sj_signal_returns;
 
 /* Bytes of a stack that sj_signal_is_frame reads. */
-enum { SJ_SIGNAL_FRAME_BYTES = 200 };
+enum { SJ_SIGNAL_FRAME_BYTES = SJ_MACHINE_SIGNAL_FRAME_BYTES };
 
 /* True if `bytes`, copied from a stack, begin with the return address of a signal handler, followed
  * by the interrupted context. A restorer that `returns` does not name is recognised by that
@@ -79,9 +82,10 @@ typedef struct sj_inferior_call {
 } sj_inferior_call;
 
 /* Makes a stopped thread call a function and waits until the function has returned. The thread is
- * then stopped where it was before. A system call that it was in is restarted. The thread handles
- * no signal during the call. Needs SJ_CALL_STACK_BYTES of stack. SJ_ECLOSED: the process ended.
- * SJ_EIO: the function crashed, and the thread is back where it was. SJ_ETIMEDOUT. */
+ * then stopped where it was before. A system call that it was in is restarted. On AArch64, a
+ * wait for a period begins again with its whole period. The thread handles no signal during the
+ * call. Needs SJ_CALL_STACK_BYTES of stack. SJ_ECLOSED: the process ended. SJ_EIO: the function
+ * crashed, and the thread is back where it was. SJ_ETIMEDOUT. */
 enum { SJ_CALL_STACK_BYTES = 96 * 1024 };
 
 SJ_MUST_CHECK sj_status sj_inferior_call_run(sj_tracee *target, size_t thread,

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RETURN_ADDRESS_BYTES = sizeof(uint64_t), DWARF_SP = 7, DWARF_PC = 16 };
+enum { DWARF_SP = SJ_MACHINE_DWARF_SP, PUSHED_BYTES = SJ_MACHINE_CALL_PUSHES * 8 };
 
 /* Limit for the stubs on one stack. Each stub was interrupted by a signal. */
 enum { STUBS_MAX = 64 };
@@ -81,7 +81,12 @@ static bool read_bytes(void *context, uint64_t address, void *bytes, uint32_t co
 static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *context)
 {
     (void)dwfl;
-    return read_bytes(context, address, word, sizeof(*word));
+    const sj_unwinder *unwinder = context;
+    /* A saved return address may be signed. A register with another content has none of these bits,
+     * if the unwinding needs it: it is an address of the program. */
+    const bool is_read = read_bytes(context, address, word, sizeof(*word));
+    *word = is_read ? *word & ~unwinder->copy->state.signature_bits : 0;
+    return is_read;
 }
 
 static bool set_registers(Dwfl_Thread *thread, void *context)
@@ -92,7 +97,11 @@ static bool set_registers(Dwfl_Thread *thread, void *context)
     for (uint32_t i = 0; i < state->register_count; i++) {
         registers[i] = state->registers[i];
     }
-    return dwfl_thread_state_registers(thread, 0, state->register_count, registers);
+    if (!dwfl_thread_state_registers(thread, 0, state->register_count, registers)) {
+        return false;
+    }
+    dwfl_thread_state_register_pc(thread, state->pc);
+    return true;
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_thread,
@@ -184,12 +193,11 @@ void sj_stack_copy_deinit(sj_stack_copy *copy)
  * A register that elfutils does not know becomes 0; the program's unwind tables do not need it. */
 static void keep_registers(sj_unwinder *unwinder, Dwfl_Frame *state, uint64_t pc, bool is_behind)
 {
-    sj_registers kept = {.register_count = unwinder->registers.register_count};
+    sj_registers kept = {.pc = pc, .register_count = unwinder->registers.register_count};
     for (uint32_t i = 0; i < kept.register_count; i++) {
         Dwarf_Word value = 0;
         kept.registers[i] = dwfl_frame_reg(state, i, &value) == 0 ? value : 0;
     }
-    kept.registers[DWARF_PC] = pc;
     unwinder->registers = kept;
     unwinder->is_in_stub = true;
     unwinder->is_stub_behind = is_behind;
@@ -211,10 +219,10 @@ static int add_frame(Dwfl_Frame *state, void *context)
         keep_registers(unwinder, state, pc, !is_activation);
         return DWARF_CB_ABORT;
     }
-    /* A caller's stack pointer lies directly above the callee's return address. */
+    /* If calls push the return address, the caller's stack pointer lies directly above it. */
     if (dwfl_frame_reg(state, DWARF_SP, &stack) == 0 && !unwinder->is_first &&
         unwinder->count != 0) {
-        unwinder->frames[unwinder->count - 1].stack = stack - RETURN_ADDRESS_BYTES;
+        unwinder->frames[unwinder->count - 1].stack = stack - PUSHED_BYTES;
     }
     if (unwinder->stubs == NULL || !sj_remote_is_in(&unwinder->stubs->agent, at)) {
         const bool is_behind = unwinder->is_first && unwinder->is_behind;
@@ -232,8 +240,9 @@ static bool leave_stub(sj_unwinder *unwinder)
 {
     unwinder->count = unwinder->is_stub_behind ? unwinder->interrupted : unwinder->count;
     uint64_t *registers = unwinder->registers.registers;
-    sj_stub_state state = {.pc = registers[DWARF_PC],
+    sj_stub_state state = {.pc = unwinder->registers.pc,
                            .sp = registers[DWARF_SP],
+                           .link = registers[SJ_MACHINE_DWARF_LINK],
                            .is_behind = unwinder->is_stub_behind};
     const sj_remote_range *area =
         sj_remote_stubs_find(unwinder->stubs, state.pc - (state.is_behind ? 1 : 0));
@@ -242,7 +251,8 @@ static bool leave_stub(sj_unwinder *unwinder)
         return false;
     }
     /* elfutils treats the first pc as the next instruction to run, not as a return address. */
-    registers[DWARF_PC] = state.pc - (state.is_behind ? 1 : 0);
+    unwinder->registers.pc = state.pc - (state.is_behind ? 1 : 0);
+    registers[SJ_MACHINE_DWARF_LINK] = state.link;
     registers[DWARF_SP] = state.sp;
     unwinder->is_behind = state.is_behind;
     return true;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STACK_POINTER = 7, FRAMES_MAX = 128 };
+enum { STACK_POINTER = 7, PROGRAM_COUNTER = 16, FRAMES_MAX = 128 };
 
 sj_status sj_stack_walk_prepare(const sj_zombie_module *modules, size_t count,
                                 sj_unwinder **unwinder)
@@ -32,6 +32,7 @@ size_t sj_stack_walk(sj_unwinder *unwinder, const sj_zombie_trace *trace, const 
                           .bytes = (uint8_t *)(uintptr_t)stack};
     copy.state.register_count = SJ_ZOMBIE_REGISTERS;
     memcpy(copy.state.registers, trace->registers, sizeof(trace->registers));
+    copy.state.pc = trace->registers[PROGRAM_COUNTER];
     const size_t most = capacity < FRAMES_MAX ? capacity : FRAMES_MAX;
     const size_t found = sj_unwinder_walk(unwinder, &copy, native, most);
     size_t count = 0;

@@ -11,7 +11,7 @@ import sys
 
 MOST_PICTURE_BYTES = 200 * 1024
 MOST_LINES_OF_RESULTS = 400
-FOLDERS = (".", "docs", "tests/bench")
+FOLDERS = (".", "docs", "agent", "tests/bench")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 

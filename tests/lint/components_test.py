@@ -16,14 +16,14 @@ import reach
 
 
 class Components(unittest.TestCase):
-    def check(self, files):
+    def check(self, files, check=lint.check_components):
         with tempfile.TemporaryDirectory() as root:
             for name, text in files.items():
                 os.makedirs(os.path.dirname(os.path.join(root, name)), exist_ok=True)
                 with open(os.path.join(root, name), "w", encoding="utf-8") as file:
                     file.write(text)
             with self.assertRaises(SystemExit) as ended:
-                lint.check_components(None, root=root)
+                check(None, root=root)
             return ended.exception.code
 
     def test_downwards_is_allowed(self):
@@ -63,6 +63,12 @@ class Components(unittest.TestCase):
         text = "#if defined(__aarch64__)\n#endif\n"
         self.assertEqual(0, self.check({"agent/planner/arch/aarch64/machine.c": text}))
         self.assertEqual(1, self.check({"agent/planner/machine.c": text}))
+
+    def test_lists_of_sources_name_no_machine(self):
+        self.assertEqual(0, self.check({"agent/planner/CMakeLists.txt": "sj_arch_sources(found . *)\n"},
+                                       lint.check_machines))
+        self.assertEqual(1, self.check({"agent/planner/CMakeLists.txt": "sj_library(a arch/aarch64/a.c)\n"},
+                                       lint.check_machines))
 
     def test_unknown_component_is_refused(self):
         self.assertEqual(1, self.check({"agent/shed/shed.c": ""}))

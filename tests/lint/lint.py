@@ -151,6 +151,7 @@ FLOORS = """
 """
 # Names of machines. Only the agent's arch folders, and the header that chooses one of them, may use these.
 MACHINE = re.compile(r"__x86_64__|__aarch64__|\bEM_(X86_64|AARCH64)\b|\bR_(X86_64|AARCH64)_")
+ARCH_FOLDER = re.compile(r"\barch/(x86_64|aarch64)/")
 INSIDE = ("agent/inproc/", "agent/abi/", "agent/include/", "proto/base/", "proto/block/value.h")
 
 
@@ -265,6 +266,16 @@ def check_statements(_build):
                 texts[name] = file.read()
     fail([problem for name, text in texts.items() if not name.startswith(statements.PENDING)
           for problem in statements.statement_problems(name, text)] + statements.definition_problems(texts))
+
+
+def check_machines(_build, root=ROOT):
+    """Checks that no list of sources names the folder of a machine: agent/arch.cmake chooses it."""
+    problems = []
+    for name in tracked("CMakeLists.txt", ".cmake", root=root):
+        with open(os.path.join(root, name), encoding="utf-8") as file:
+            problems += [f"{name}:{number}: names the folder of a machine: use sj_arch_sources"
+                         for number, line in enumerate(file, 1) if ARCH_FOLDER.search(line)]
+    fail(problems)
 
 
 def check_components(_build, root=ROOT):

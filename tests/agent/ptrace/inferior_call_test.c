@@ -84,7 +84,11 @@ static uint32_t count_below_stack(const sj_tracee *target, pid_t tid, uint64_t w
     sj_stack_copy_deinit(&copy);
     assert_int_equal(sj_tracee_read(target, sp - sizeof(words), words, sizeof(words)), SJ_OK);
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        count += words[i] == wanted;
+        const sj_signal_returns returns = {.of_library = wanted};
+        /* Where calls push no return address, a frame is recognised by its content. */
+        count += SJ_MACHINE_CALL_PUSHES ? words[i] == wanted
+                                        : sj_signal_is_frame(&returns, (const uint8_t *)&words[i],
+                                                             sizeof(words) - i * sizeof(words[0]));
     }
     return count;
 }
