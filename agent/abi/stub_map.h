@@ -21,7 +21,7 @@ enum {
     SJ_STUB_STACK_WORD = 8,
     SJ_STUB_STACK_LEAST = -8,
     SJ_STUB_STACK_MOST = 8 * ((1 << SJ_STUB_STACK_BITS) - 2),
-    /* x86-64 stubs touch the stack this far below before they call the slow path. */
+    /* Stubs touch the stack this far below before they call the slow path, */
     SJ_STUB_TOUCHED_BYTES = 2304,
     /* and this far before they record values; less than a page */
     SJ_STUB_VALUES_TOUCHED_BYTES = 3584,

@@ -17,7 +17,7 @@
 #define SJ_ZOMBIES_MAGIC UINT64_C(0x534549424d4f5a53) /* "SZOMBIES" */
 
 enum {
-    SJ_ZOMBIES_VERSION = 7,
+    SJ_ZOMBIES_VERSION = 8,
     SJ_ZOMBIE_REPORTS = 64,
     SJ_ZOMBIE_MODULES = 512,
     SJ_ZOMBIE_PATH_BYTES = 240,
@@ -199,6 +199,9 @@ typedef struct sj_zombie_guard {
 typedef struct sj_zombie_settings {
     uint32_t one_in; /* On average one allocation in so many gets a guarded block. 1: all do. */
     uint32_t slots;  /* Most blocks that are watched at once, including freed ones. */
+    /* Freed blocks that wait before the oldest one's slot is reused although others were never
+     * used. 0: all slots are used first. */
+    uint32_t freed_slots;
     uint32_t stack_bytes; /* Bytes of the stack of each allocation and free that are kept. */
     uint32_t on_use;      /* An sj_zombie_on_use. */
     uint32_t reports_per_minute;
@@ -212,7 +215,6 @@ typedef struct sj_zombie_settings {
     /* Share of the program's CPU time; 0: no limit. Only the recorder reads it. */
     uint32_t budget_per_mille;
     uint32_t counts; /* 1: what threads allocate and free is counted. */
-    uint32_t reserved;
     sj_zombie_guard guard;
     sj_zombie_objects objects;
 } sj_zombie_settings;
@@ -299,6 +301,12 @@ typedef struct sj_zombie_counters {
     _Atomic uint64_t emptied;      /* Freed blocks whose content was dropped to save memory. */
     _Atomic uint64_t refused_size; /* Allocations that were too large. */
     _Atomic uint64_t refused_full; /* Allocations for which no slot was free. */
+    /* Allocations that would have exceeded settings.memory_kib. */
+    _Atomic uint64_t refused_limit;
+    /* Allocations that sampling left out: an estimate without bias, because each sampled one counts
+     * for as many as the sampling distance is on average. If the policy names blocks, they are
+     * counted, up to 63 less for each thread. */
+    _Atomic uint64_t not_sampled;
     /* Allocations for which the kernel refused to open or close pages. */
     _Atomic uint64_t refused_memory;
     _Atomic uint64_t uses; /* Uses that were found, reported or not. */

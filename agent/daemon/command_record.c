@@ -26,10 +26,11 @@ static sj_status find_app(const char *name, json_t **app, sj_error *error)
         }
     }
     json_decref(apps);
-    return *app != NULL
-               ? SJ_OK
-               : sj_fail(error, SJ_ENOTFOUND,
-                         "the catalogue has no app \"%s\"; the command `apps` lists it", name);
+    return *app != NULL ? SJ_OK
+                        : sj_fail(error, SJ_ENOTFOUND,
+                                  "this device has no app \"%s\"; add it to apps.json there (man 8 "
+                                  "sojourn-device)",
+                                  name);
 }
 
 /* Selects the policy. The command's own precedes the collector's, which precedes the

@@ -2,7 +2,9 @@
 # Installs Sojourn on a device and enrols it in a collector, in one step:
 #
 #   sojourn-device-install --token-file phone7.invitation [--name NAME] [--tag KEY=VALUE]...
-#                          [--collector URL] [--root DIR]
+#                          [--collector URL] [--also] [--root DIR]
+#
+# With --also the collector becomes a further one of a device that is enrolled in another.
 #
 # The files are those beside this script. With --root they go into the image of a device instead of
 # this machine, and nothing is started. Everything can be done again; an enrolled device stays as it
@@ -22,7 +24,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 while [ $# -gt 0 ]; do
     case $1 in
     --help)
-        sed -n '2,11s/^# \{0,1\}//p' "$0"
+        sed -n '2,13s/^# \{0,1\}//p' "$0"
         exit 0
         ;;
     --root | --token-file | --name | --tag | --collector)
@@ -35,6 +37,11 @@ $2
 " ;;
         esac
         shift 2
+        ;;
+    --also)
+        enrol_options="${enrol_options-}$1
+"
+        shift
         ;;
     *) fail "$1: unknown option; try --help" ;;
     esac
@@ -87,7 +94,13 @@ if [ -n "$root" ]; then
     echo "It starts with the image: the unit sojourn-device.service is enabled."
 elif [ -d /run/systemd/system ]; then
     systemctl daemon-reload
-    systemctl enable --now sojourn-device.service
+    systemctl enable sojourn-device.service
+    # A daemon that runs reads its collectors when it starts.
+    if [ -n "$token_file" ]; then
+        systemctl restart sojourn-device.service
+    else
+        systemctl start sojourn-device.service
+    fi
 else
     echo "systemd does not run here; start it with:"
     echo "  XDG_STATE_HOME=/var/lib XDG_CACHE_HOME=/var/cache /usr/bin/sojourn-device run"

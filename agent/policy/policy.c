@@ -144,6 +144,11 @@ static const sj_policy_key buffer_keys[] = {
     {"when_full", SJ_KEY_WORD, SJ_MEMBER(sj_policy, drop_when_full), SJ_WORDS(full_words)},
     {"block_ms", SJ_KEY_NUMBER, SJ_MEMBER(sj_policy, block_ms), .least = 1, .most = 10000}};
 
+static const sj_policy_key redact_keys[] = {
+    {"values", SJ_PATTERNS(sj_redaction, values, value_count)},
+    {"paths", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_redaction, paths)},
+    {"command_lines", SJ_KEY_BOOLEAN, SJ_MEMBER(sj_redaction, command_lines)}};
+
 static const char *const unmatched_words[] = {"refuse", "allow"};
 static const char *const begin_words[] = {"at_once", "triggered"};
 static const sj_policy_key document_keys[] = {
@@ -166,7 +171,8 @@ static const sj_policy_key document_keys[] = {
     {"flight", SJ_KEY_OBJECT, SJ_KEYS(flight_keys)},
     {"triggers", SJ_KEY_CUSTOM, .parse = sj_policy_read_triggers},
     {"buffer", SJ_KEY_OBJECT, SJ_KEYS(buffer_keys)},
-    {"zombies", SJ_KEY_CUSTOM, .parse = sj_policy_read_zombies}};
+    {"zombies", SJ_KEY_CUSTOM, .parse = sj_policy_read_zombies},
+    {"redact", SJ_KEY_OBJECT, SJ_MEMBER(sj_policy, redaction), SJ_KEYS(redact_keys)}};
 
 static sj_status read_document(sj_policy_reader *reader, json_t *root);
 
@@ -370,10 +376,8 @@ static void set_defaults(sj_policy *policy)
         .flight_before_ns = UINT64_C(10000000000),
         .flight_after_ns = UINT64_C(1000000000),
         .flight_bytes = UINT64_C(64) << 20,
-        .zombies = {.slots = 4096,
-                    .stack_bytes = 2048,
+        .zombies = {.stack_bytes = 2048,
                     .reports_per_minute = 60,
-                    .memory_kib = 64 << 10,
                     .objects = {.stack_bytes = 512, .queue_objects = 20000, .queue_kib = 16 << 10}},
         .zombie_sessions_percent = 100};
 }
@@ -399,6 +403,11 @@ sj_status sj_policy_parse(const char *text, size_t size, const char *origin, sj_
     json_decref(root);
     if (status == SJ_OK) {
         status = check_whole(&reader);
+    }
+    if (status == SJ_OK && policy->selection.values != NULL) {
+        status = sj_value_rules_redact(policy->selection.values, &policy->redaction) == SJ_OK
+                     ? SJ_OK
+                     : sj_fail(error, SJ_ENOMEM, "out of memory");
     }
     if (status == SJ_OK) {
         policy->document = strndup(text, size);
@@ -435,6 +444,7 @@ void sj_policy_free(sj_policy *policy)
     sj_selection_free(&policy->selection);
     free_patterns(policy->threads, SJ_POLICY_THREADS);
     free_patterns(policy->timed, SJ_POLICY_TIMED);
+    free_patterns(policy->redaction.values, SJ_REDACTED_FUNCTIONS);
     for (size_t i = 0; i < SJ_POLICY_SAMPLED; i++) {
         sj_pattern_free(&policy->sampled[i].function);
     }

@@ -5,6 +5,7 @@
 
 #include "agent/abi/zombies.h"
 #include "agent/policy/pattern.h"
+#include "agent/policy/redaction.h"
 #include "agent/policy/selection.h"
 
 #include <stdint.h>
@@ -104,6 +105,7 @@ typedef struct sj_policy {
     uint32_t block_ms;                /* maximum wait for a free buffer; 0: the default */
     sj_zombie_settings zombies;       /* one_in 0: uses of freed memory are not watched */
     uint32_t zombie_sessions_percent; /* percentage of sessions that watch */
+    sj_redaction redaction;
 } sj_policy;
 
 /* Parses a document. `origin` (a file name, "flags") starts the error message: "ORIGIN:LINE:COLUMN:

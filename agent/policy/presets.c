@@ -48,7 +48,7 @@ static const char *const documents[] = {
     "while there is room, others are freed later, objects are kept with their history\",\n"
     "  \"mode\": \"profile\",\n"
     "  \"zombies\": {\n"
-    "    \"heap\": {\"one_in\": 1, \"blocks\": 16000, \"stack_bytes\": 1024, \"delayed_free\": "
+    "    \"heap\": {\"one_in\": 1, \"stack_bytes\": 1024, \"delayed_free\": "
     "true, "
     "\"vtables\": true},\n"
     "    \"objc\": {\"history\": true}\n"

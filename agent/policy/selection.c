@@ -147,6 +147,31 @@ bool sj_selection_wants_module(const sj_selection *selection, const char *path, 
     return is_program || selection->all_libraries || !(is_main || sj_is_system_library(path));
 }
 
+/* True for libraries that every program may use, whichever package they come from. */
+static bool is_foundation(const char *name)
+{
+    static const char *const names[] = {"libstdc++", "libgcc_s", "libm.so", "libm-", "libdl.so",
+                                        "librt.so",  "libgtk",   "libgdk",  "libQt", "libresolv"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (starts_with(name, names[i])) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < SJ_RUNTIMES; i++) {
+        if (sj_runtime_has_file(sj_runtimes[i], name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool sj_selection_allows_own_library(const sj_selection *selection, const char *path)
+{
+    return selection->module_count == 0 && !is_untouchable(path) &&
+           !is_foundation(file_name(path)) && !is_precompiled(path) &&
+           !names_file(selection->modules_excluded, selection->modules_excluded_count, path);
+}
+
 bool sj_selection_wants_function(void *context, const char *name, uint64_t offset,
                                  uint32_t size_bytes)
 {

@@ -1,7 +1,8 @@
 /* Selection: the modules and functions of a program that are recorded.
  *
- * By default these are the program itself and its own libraries (outside system directories). The
- * loader, libc and Sojourn's agent are never recorded. Immutable once filled; thread-safe. */
+ * By default these are the program itself and its own libraries: those outside system directories,
+ * and those that the registry knows to be the program's (registry/own_libraries.h). The loader,
+ * libc and Sojourn's agent are never recorded. Immutable once filled; thread-safe. */
 #ifndef SJ_AGENT_POLICY_SELECTION_H
 #define SJ_AGENT_POLICY_SELECTION_H
 
@@ -59,6 +60,11 @@ void sj_selection_free(sj_selection *selection);
 
 /* True if a module is recorded, by its path. */
 bool sj_selection_wants_module(const sj_selection *selection, const char *path, bool is_main);
+
+/* True if a system library is recorded in case it is the program's own. The caller decides that.
+ * Never true for the C and C++ libraries, toolkits, runtimes with methods of their own, and
+ * modules that the policy excludes or does not name. */
+bool sj_selection_allows_own_library(const sj_selection *selection, const char *path);
 
 /* True if two selections want the same modules; the same of everything. Both ignore the map
  * file. */

@@ -38,6 +38,9 @@ static bool has_capacity(const sj_value_rules *rules, size_t rule, size_t manage
     const char *pattern = rules->items[rule].function.text;
     const sj_rule_set named = sj_value_rules_match(rules, pattern);
     uint8_t places[SJ_PLACES_PER_FUNCTION];
+    if (!sj_rule_set_has(&named, rule)) {
+        return true; /* the policy redacts it */
+    }
     if (is_method(pattern)) {
         const sj_rule_set managed = sj_value_rules_of_managed(rules, &named);
         const sj_rule_set within =

@@ -51,7 +51,23 @@ void sj_value_rules_free(sj_value_rules *rules)
             sj_pattern_free(&rules->items[i].conditions[j].text);
         }
     }
+    for (size_t i = 0; i < rules->redacted_count; i++) {
+        sj_pattern_free(&rules->redacted[i]);
+    }
     free(rules);
+}
+
+sj_status sj_value_rules_redact(sj_value_rules *rules, const sj_redaction *redaction)
+{
+    sj_error ignored; /* the patterns are valid */
+    while (rules->redacted_count < redaction->value_count) {
+        const char *text = redaction->values[rules->redacted_count].text;
+        if (sj_pattern_make(text, &rules->redacted[rules->redacted_count], &ignored) != SJ_OK) {
+            return SJ_ENOMEM;
+        }
+        rules->redacted_count++;
+    }
+    return SJ_OK;
 }
 
 static bool same_text(const char *left, const char *right)
@@ -133,7 +149,7 @@ bool sj_value_rules_ask_types(const sj_value_rules *rules)
     return false;
 }
 
-sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
+sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol)
 {
     sj_rule_set matched = {0};
     const char *import = strchr(symbol, '!'); /* library!function: calls into a library */
@@ -144,6 +160,35 @@ sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol
         if (is_of_import == (import != NULL) && !atomic_load(&rules->items[i].is_withdrawn) &&
             sj_pattern_matches_symbol(function, named)) {
             sj_rule_set_add(&matched, i);
+        }
+    }
+    return matched;
+}
+
+/* True if a rule needs a text of the program, or lets debug data choose what it reads. */
+static bool reads_text(const sj_value_rule *rule)
+{
+    bool reads = rule->is_typed || sj_value_is_text(sj_value_kind_of(rule->descriptor)) ||
+                 sj_value_is_text(sj_value_kind_of(rule->stored));
+    for (size_t i = 0; i < rule->condition_count; i++) {
+        const sj_value_condition *condition = &rule->conditions[i];
+        reads = reads || (condition->subject == SJ_CONDITION_VALUE &&
+                          sj_value_is_text(sj_value_kind_of(condition->descriptor)));
+    }
+    return reads;
+}
+
+sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol)
+{
+    sj_rule_set matched = sj_value_rules_named(rules, symbol);
+    if (sj_rule_set_is_empty(&matched) ||
+        !sj_redaction_names(rules->redacted, rules->redacted_count, symbol)) {
+        return matched;
+    }
+    const sj_rule_set named = matched;
+    SJ_EACH_RULE (i, &named) {
+        if (reads_text(&rules->items[i])) {
+            sj_rule_set_remove(&matched, i);
         }
     }
     return matched;

@@ -8,6 +8,7 @@
 #include "agent/objfile/function_types.h"
 #include "agent/policy/long_double.h"
 #include "agent/policy/pattern.h"
+#include "agent/policy/redaction.h"
 #include "agent/policy/value_conditions.h"
 #include "proto/block/block.h"
 
@@ -61,6 +62,9 @@ typedef struct sj_value_rules {
     _Atomic size_t count; /* an added rule is complete before it counts */
     sj_value_rule items[SJ_VALUE_RULES];
     const char *names[SJ_VALUE_RULES]; /* names of the items */
+    /* functions of which no rule reads a text; set before the first function is matched */
+    sj_pattern redacted[SJ_REDACTED_FUNCTIONS];
+    size_t redacted_count;
     /* For typed rules: what debug data say of functions, by id; mapped lazily. NULL: there is no
      * typed rule. */
     _Atomic(sj_typed_function *) *_Atomic typed;
@@ -70,6 +74,8 @@ typedef struct sj_value_rules {
     _Atomic uint32_t missing[SJ_VALUE_RULES];
     _Atomic uint8_t split[SJ_VALUE_RULES];    /* sj_split_state of the modules of those functions */
     _Atomic uint32_t crowded[SJ_VALUE_RULES]; /* functions without capacity for the rule's value */
+    /* the rule records nothing of some functions, whose texts are redacted */
+    _Atomic bool is_redacted[SJ_VALUE_RULES];
     /* Typed rules: functions whose positions other rules have already defined otherwise. */
     _Atomic uint32_t settled[SJ_VALUE_RULES];
     /* Recorded functions that calls into libraries reach, whose results the rule does not
@@ -130,7 +136,15 @@ bool sj_value_rules_change(const sj_value_rules *rules);
 /* True if one of the rules is typed; NULL is the empty list. */
 bool sj_value_rules_ask_types(const sj_value_rules *rules);
 
-/* Returns the rules about a function. */
+/* Copies the functions whose texts a policy leaves out. Call it before the list is in use.
+ * SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_value_rules_redact(sj_value_rules *rules, const sj_redaction *redaction);
+
+/* Returns the rules that name a function. */
+sj_rule_set sj_value_rules_named(const sj_value_rules *rules, const char *symbol);
+
+/* Returns the rules that a function obeys: those that name it. If its texts are redacted, rules
+ * that would read a text are not among them, nor rules that let debug data choose the values. */
 sj_rule_set sj_value_rules_match(const sj_value_rules *rules, const char *symbol);
 
 /* Returns the matched rules that methods of managed runtimes can obey. Excludes rules of

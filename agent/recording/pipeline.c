@@ -260,13 +260,16 @@ static sj_status start_drain(sj_pipeline *pipeline, bool threadless, sj_error *e
         sj_metadata_store_new(pipeline->runtime_directory, &pipeline->control) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "cannot write to %s", pipeline->runtime_directory);
     }
+    const unsigned redaction = policy != NULL ? sj_redaction_bits(&policy->redaction) : 0;
+    pipeline->journal.data->redaction = redaction; /* recovery reads it */
     const sj_frame_writer_options writer = {.session = pipeline->session,
                                             .spool = pipeline->spool,
                                             .uplink = pipeline->uplink,
                                             .journal = &pipeline->journal,
                                             .control_store = pipeline->control,
                                             .function_log = pipeline->function_log,
-                                            .max_bytes = pipeline->options.max_bytes};
+                                            .max_bytes = pipeline->options.max_bytes,
+                                            .redaction = redaction};
     if (sj_frame_writer_new(&writer, &pipeline->writer) != SJ_OK ||
         sj_class_table_new(&pipeline->classes) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
@@ -420,7 +423,7 @@ static sj_status announce_session(sj_pipeline *pipeline, sj_error *error)
         .name = pipeline->options.name,
         .command = command,
         .mode = sj_policy_mode_text(policy != NULL ? policy->mode : SJ_POLICY_TRACE),
-        .policy_version = policy != NULL ? policy->version : 0,
+        .policy = policy,
         .clock = pipeline->start_clock,
         .rate = pipeline->rate,
         .time_step = sj_drain_time_step(pipeline->drain)};

@@ -247,15 +247,25 @@ static void note_refused(void *context, const char *rule, const char *why)
     note_problem(context, text);
 }
 
+/* Makes the list of the recording's rules if there is none. */
+static sj_status need_values(sj_pipeline *pipeline, sj_error *error)
+{
+    if (pipeline->values != NULL ||
+        (sj_value_rules_new(&pipeline->values) == SJ_OK &&
+         sj_value_rules_redact(pipeline->values, &pipeline->changes.policy->redaction) == SJ_OK)) {
+        return SJ_OK;
+    }
+    return sj_fail(error, SJ_ENOMEM, "out of memory");
+}
+
 /* Adds the policy's rules to those of all policies so far, and replaces the selection's rules by
  * the result. */
 static sj_status add_values(sj_pipeline *pipeline, sj_selection *selection, change_sums *sums,
                             sj_error *error)
 {
     const sj_value_rules *wanted = selection->values;
-    if (pipeline->values == NULL && wanted != NULL &&
-        sj_value_rules_new(&pipeline->values) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
+    if (wanted != NULL) {
+        SJ_TRY(need_values(pipeline, error));
     }
     if (!sj_value_rules_have_records(wanted, pipeline->values)) {
         note_problem(sums, "values: rules of the policy before go on recording to the end");
@@ -284,9 +294,7 @@ static sj_status begin_changes(sj_pipeline *pipeline, const sj_policy *policy, s
         return sj_change_permit_check(wanted, sj_changes_table_program(pipeline->table),
                                       pipeline->options.asks_user_for_changes, error);
     }
-    if (pipeline->values == NULL && sj_value_rules_new(&pipeline->values) != SJ_OK) {
-        return sj_fail(error, SJ_ENOMEM, "out of memory");
-    }
+    SJ_TRY(need_values(pipeline, error));
     SJ_TRY(sj_changes_start(pipeline, wanted, pipeline->values, pipeline->ns_per_tick, error));
     pipeline->changes.is_unsure = true; /* agents that have joined must open it */
     return SJ_OK;
@@ -481,6 +489,12 @@ static sj_status read_policy(const sj_pipeline *pipeline, sj_slice document, sj_
     if (status != SJ_OK) {
         free(made);
         return status;
+    }
+    if (!sj_redaction_same(&made->redaction, &pipeline->changes.policy->redaction)) {
+        free_policy(made);
+        return sj_fail(error, SJ_EINVAL,
+                       "policy: \"redact\" of a recording stays what it was at its start: give the "
+                       "same, or record anew");
     }
     made->selection.map_file = fixed->map_file;
     sj_selection_set_classes(&made->selection, fixed->runtimes[0].classes.find,

@@ -129,7 +129,8 @@ static sj_status open_pipeline(recovery_state *recovery, const sj_recovery_claim
     SJ_TRY(sj_spool_open(&spool, &recovery->spool, error));
     const sj_frame_writer_options writer = {.session = recovery->journal.data->session,
                                             .spool = recovery->spool,
-                                            .journal = &recovery->journal};
+                                            .journal = &recovery->journal,
+                                            .redaction = recovery->journal.data->redaction};
     if (sj_frame_writer_new(&writer, &recovery->writer) != SJ_OK) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }

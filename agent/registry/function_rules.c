@@ -156,6 +156,20 @@ static bool is_quiet(const sj_value_rules *values, const sj_rule_set *matched,
     return is_quiet;
 }
 
+/* Notes the rules that name a function, and that do not apply to it because its texts are
+ * redacted. */
+static void note_named(sj_function_rules *rules, const char *symbol, const sj_rule_set *applied)
+{
+    sj_value_rules *all = rules->policy->selection.values;
+    const sj_rule_set named = sj_value_rules_named(all, symbol);
+    sj_rule_set_add_all(&rules->matched_values, &named);
+    SJ_EACH_RULE (i, &named) {
+        if (!sj_rule_set_has(applied, i)) {
+            atomic_store(&all->is_redacted[i], true);
+        }
+    }
+}
+
 /* Notes the rules about values of a function, if there are any. */
 static void name_values(sj_function_rules *rules, uint32_t function, const char *symbol,
                         sj_link_language language)
@@ -164,6 +178,7 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     sj_function_rule *rule = &rules->functions[function];
     const sj_ruled_values values = {.values = sj_value_rules_match(all, symbol),
                                     .called_from = sj_value_rules_called_from(all, symbol)};
+    note_named(rules, symbol, &values.values);
     if (rule->values == 0 && sj_rule_set_is_empty(&values.values) &&
         sj_rule_set_is_empty(&values.called_from)) {
         return;
@@ -175,7 +190,6 @@ static void name_values(sj_function_rules *rules, uint32_t function, const char 
     rules->value_count = place > rules->value_count ? place : rules->value_count;
     rules->values[place] = values;
     rule->values = place;
-    sj_rule_set_add_all(&rules->matched_values, &values.values);
     if (rules->changes != NULL) {
         const sj_rule_set changing = changing_of(rules, &values.values, language);
         sj_changes_table_add(rules->changes, function, &changing, &values.called_from,
@@ -251,6 +265,12 @@ static void visit_untyped(const sj_value_rules *values, size_t rule, void *conte
                           void (*visit)(void *context, const char *text))
 {
     char text[SJ_UNCHANGING_BYTES];
+    if (atomic_load(&values->is_redacted[rule])) {
+        snprintf(text, sizeof(text),
+                 "rule '%s': it records nothing of functions whose texts the policy redacts",
+                 values->items[rule].name);
+        visit(context, text);
+    }
     const uint32_t crowded = atomic_load(&values->crowded[rule]);
     if (crowded != 0) {
         snprintf(text, sizeof(text),

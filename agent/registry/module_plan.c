@@ -383,15 +383,14 @@ static bool have_come_late(const sj_value_rules *rules)
     return rules != NULL && rules->count != 0 && rules->items[rules->count - 1].came_late;
 }
 
-sj_status sj_module_plan_add_values(const sj_module_plan_options *options, sj_plan *plan,
-                                    uint8_t *marks, uint32_t *count)
+sj_status sj_module_plan_add_values(const sj_module_plan_options *options, bool wants_module,
+                                    sj_plan *plan, uint8_t *marks, uint32_t *count)
 {
     function_choice choice = {.selection = options->selection,
                               .path = options->path,
                               .found = options->types,
                               .pid = options->pid,
-                              .wants_module = sj_selection_wants_module(
-                                  options->selection, options->path, options->is_main)};
+                              .wants_module = wants_module};
     *count = 0;
     if (!have_come_late(options->selection->values)) {
         return SJ_OK;

@@ -59,6 +59,7 @@ typedef enum sj_renewal {
  * now, or that a rule newly names as a caller, and counts them. Blocking: reads debug data if a
  * rule newly asks for types. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_module_plan_add_values(const sj_module_plan_options *options,
-                                                  sj_plan *plan, uint8_t *marks, uint32_t *count);
+                                                  bool wants_module, sj_plan *plan, uint8_t *marks,
+                                                  uint32_t *count);
 
 #endif

@@ -66,6 +66,21 @@ static pid_t pid_of(const sj_registry *registry, uint64_t process)
     return process - 1 < registry->process_count ? registry->processes[process - 1].pid : 0;
 }
 
+bool sj_registry_wants_module(sj_registry *registry, const sj_selection *selection,
+                              uint64_t process, const char *path, bool is_main)
+{
+    if (sj_selection_wants_module(selection, path, is_main)) {
+        return true;
+    }
+    if (is_main || process - 1 >= registry->process_count ||
+        !sj_selection_allows_own_library(selection, path)) {
+        return false;
+    }
+    const char *program = registry->processes[process - 1].executable;
+    return !sj_selection_is_launcher(program) &&
+           sj_own_libraries_has(&registry->own_libraries, program, path);
+}
+
 sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
                                    const sj_link_module *module, const char *path)
 {
@@ -73,7 +88,8 @@ sj_status sj_registry_read_classes(sj_registry *registry, uint64_t process,
     const sj_selection *selection = registry->options.selection;
     const bool is_needed =
         registry->options.classes != NULL && sj_selection_needs_classes(selection) &&
-        (path == NULL || sj_selection_wants_module(selection, path, module->is_main != 0));
+        (path == NULL ||
+         sj_registry_wants_module(registry, selection, process, path, module->is_main != 0));
     const pid_t pid = pid_of(registry, process);
     pthread_mutex_unlock(&registry->mutex);
     return is_needed ? sj_class_table_read_process(registry->options.classes, process, pid,
@@ -314,8 +330,8 @@ sj_status sj_registry_plan_locked(sj_registry *registry, const sj_plan_request *
         sj_function_rules_module(registry->options.rules, request->path);
     }
     SJ_TRY(sj_registry_report_uncounted(registry, request));
-    if (!sj_selection_wants_module(registry->options.selection, request->path,
-                                   request->module->is_main != 0)) {
+    if (!sj_registry_wants_module(registry, registry->options.selection, request->process,
+                                  request->path, request->module->is_main != 0)) {
         return SJ_EUNSUPPORTED;
     }
     sj_registry_module *entry = find_module(registry, request->module, request->path, false);
@@ -333,7 +349,8 @@ sj_status sj_registry_plan_imports_locked(sj_registry *registry, const sj_plan_r
     const sj_selection *selection = registry->options.selection;
     const sj_registry_module *whole = find_module(registry, request->module, request->path, false);
     if (!selection->library_calls || whole == NULL || whole->has_imports ||
-        !sj_selection_wants_module(selection, request->path, request->module->is_main != 0)) {
+        !sj_registry_wants_module(registry, selection, request->process, request->path,
+                                  request->module->is_main != 0)) {
         return SJ_EUNSUPPORTED;
     }
     sj_registry_module *entry = find_module(registry, request->module, request->path, true);

@@ -18,6 +18,9 @@ sj_status sj_registry_new(const sj_registry_options *options, sj_registry **regi
     }
     made->options = *options;
     made->next_function = 1;
+    /* The database describes this machine's files, not those below a sysroot. */
+    made->own_libraries.database =
+        options->sysroot == NULL || options->sysroot[0] == '\0' ? "/var/lib/dpkg" : NULL;
     pthread_mutex_init(&made->mutex, NULL);
     *registry = made;
     return SJ_OK;
@@ -30,6 +33,7 @@ void sj_registry_free(sj_registry *registry)
     }
     pthread_mutex_destroy(&registry->mutex);
     sj_late_plans_deinit(&registry->late_plans);
+    sj_own_libraries_deinit(&registry->own_libraries);
     for (size_t i = 0; i < registry->process_count; i++) {
         free(registry->processes[i].mappings.items);
     }

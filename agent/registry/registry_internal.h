@@ -6,6 +6,7 @@
 #include "agent/registry/method_categories.h"
 #include "agent/registry/method_code.h"
 #include "agent/registry/method_names.h"
+#include "agent/registry/own_libraries.h"
 #include "agent/registry/registry.h"
 #include "agent/registry/replaced_methods.h"
 #include "agent/registry/source_lines.h"
@@ -147,6 +148,7 @@ struct sj_registry {
     sj_renamed_function *renamed;
     _Atomic size_t renamed_count;
     size_t renamed_capacity;
+    sj_own_libraries own_libraries;
     sj_registry_counters counters;
     uint64_t reviewed; /* process that may ask for more functions; 0: none */
     /* [renewed_count] sj_renewal bits that not all processes have applied; owned */
@@ -160,6 +162,12 @@ struct sj_registry {
  * one. */
 const char *sj_registry_find_file(const sj_registry *registry, const char *path,
                                   char in_root[PATH_MAX]);
+
+/* True if a module of a process is recorded under a selection, by its path: the selection wants it,
+ * or it is a library of the process's own program. May read dpkg's database. The caller holds the
+ * mutex. */
+bool sj_registry_wants_module(sj_registry *registry, const sj_selection *selection,
+                              uint64_t process, const char *path, bool is_main);
 
 /* Adds the types of a module's functions, from debug data, to the rules by which values are
  * recorded, and reports them. Types that were known before stay. SJ_ENOMEM, SJ_EIO. */

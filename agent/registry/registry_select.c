@@ -69,6 +69,21 @@ static pid_t find_living(const sj_registry *registry, const sj_registry_module *
     return 0;
 }
 
+/* True if the selection wants a module in one of its living processes. */
+static bool wants_entry(sj_registry *registry, const sj_selection *selection,
+                        const sj_registry_module *entry)
+{
+    const uint32_t number = (uint32_t)(entry - registry->modules) + 1;
+    for (size_t i = 0; i < registry->living_count; i++) {
+        const uint64_t process = registry->living[i].number;
+        if (sj_registry_has_mapping(registry, process, number) &&
+            sj_registry_wants_module(registry, selection, process, entry->path, entry->is_main)) {
+            return true;
+        }
+    }
+    return sj_selection_wants_module(selection, entry->path, entry->is_main);
+}
+
 /* Counts for new rules by number or signature the functions that have types. The values that such
  * rules record there have no names. */
 static void count_settled(const sj_registry_module *entry, const sj_plan_header *plan,
@@ -106,12 +121,11 @@ static sj_status select_module(sj_registry *registry, sj_registry_module *entry,
         sj_function_rules_module(rules, entry->path);
     }
     SJ_TRY(sj_plan_map(entry->plan_path, &plan));
-    sj_status status = sj_module_plan_select(
-        &choice, sj_selection_wants_module(selection, entry->path, entry->is_main), &plan,
-        &changed);
+    const bool is_wanted = wants_entry(registry, selection, entry);
+    sj_status status = sj_module_plan_select(&choice, is_wanted, &plan, &changed);
     if (status == SJ_OK) {
-        status = sj_module_plan_add_values(&choice, &plan, states->renewed + entry->first_function,
-                                           &renewed);
+        status = sj_module_plan_add_values(&choice, is_wanted, &plan,
+                                           states->renewed + entry->first_function, &renewed);
         states->renewed_count += renewed;
     }
     if (status == SJ_OK) {

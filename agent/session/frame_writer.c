@@ -1,5 +1,8 @@
 #include "agent/session/frame_writer.h"
 
+#include "agent/policy/redaction.h"
+#include "agent/session/redacted_frames.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -337,9 +340,16 @@ static sj_status send_locked(sj_frame_writer *writer, sj_frame_type type,
 sj_status sj_frame_writer_send(sj_frame_writer *writer, sj_frame_type type,
                                const ProtobufCMessage *message, sj_slice payload)
 {
-    pthread_mutex_lock(&writer->mutex);
-    const sj_status status = send_locked(writer, type, message, payload);
-    pthread_mutex_unlock(&writer->mutex);
+    sj_redacted_message redacted;
+    const ProtobufCMessage *sent = NULL;
+    sj_status status =
+        sj_redacted_message_make(&redacted, writer->options.redaction, type, message, &sent);
+    if (status == SJ_OK) {
+        pthread_mutex_lock(&writer->mutex);
+        status = send_locked(writer, type, sent, payload);
+        pthread_mutex_unlock(&writer->mutex);
+    }
+    sj_redacted_message_deinit(&redacted);
     return status;
 }
 
@@ -480,7 +490,7 @@ static sj_status append_report(sj_frame_writer *writer, const Sojourn__Report *r
     return SJ_OK;
 }
 
-sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *report)
+static sj_status send_report(sj_frame_writer *writer, const sj_report *report)
 {
     if (report->json_bytes > SJ_REPORT_MAX_BYTES) {
         return SJ_ELIMIT;
@@ -503,6 +513,21 @@ sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *repor
         writer->counters.refused_reports++;
     }
     pthread_mutex_unlock(&writer->mutex);
+    return status;
+}
+
+sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *report)
+{
+    char *json = NULL;
+    sj_report redacted = *report;
+    if ((writer->options.redaction & SJ_REDACT_PATHS) == 0) {
+        return send_report(writer, report);
+    }
+    SJ_TRY(sj_redacted_json(report->json, report->json_bytes, &json));
+    redacted.json = json;
+    redacted.json_bytes = strlen(json);
+    const sj_status status = send_report(writer, &redacted);
+    free(json);
     return status;
 }
 
@@ -689,6 +714,11 @@ void sj_frame_writer_get_counters(sj_frame_writer *writer, sj_frame_writer_count
 sj_function_log *sj_frame_writer_function_log(const sj_frame_writer *writer)
 {
     return writer->options.function_log;
+}
+
+const char *sj_frame_writer_path(const sj_frame_writer *writer, const char *path)
+{
+    return (writer->options.redaction & SJ_REDACT_PATHS) != 0 ? sj_redacted_path(path) : path;
 }
 
 const sj_session_id *sj_frame_writer_session(const sj_frame_writer *writer)

@@ -26,6 +26,7 @@ typedef struct sj_frame_writer_options {
     sj_metadata_store *control_store;
     sj_function_log *function_log; /* gets names and blocks; borrowed; NULL: none */
     uint64_t max_bytes;            /* limit of the session's block bytes; 0: none */
+    unsigned redaction;            /* bits of what frames leave out (agent/policy/redaction.h) */
 } sj_frame_writer_options;
 
 /* Sums over all appended frames. */
@@ -60,7 +61,8 @@ uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer);
 uint64_t sj_frame_writer_next_block(sj_frame_writer *writer);
 void sj_frame_writer_free(sj_frame_writer *writer);
 
-/* Appends a metadata frame with `message` as header. Packs the message at once and keeps nothing.
+/* Appends a metadata frame with `message` as header, without what the session redacts. Packs the
+ * message at once and keeps nothing.
  * Returns SJ_ENOMEM, SJ_ELIMIT if the message is too long, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_frame_writer_send(sj_frame_writer *writer, sj_frame_type type,
                                              const ProtobufCMessage *message, sj_slice payload);
@@ -104,10 +106,10 @@ typedef struct sj_report {
     size_t json_bytes;   /* at most SJ_REPORT_MAX_BYTES */
 } sj_report;
 
-/* Sends a monitor's finding and numbers it. Returns SJ_ELIMIT if the payload is longer than
- * SJ_REPORT_MAX_BYTES, SJ_EINVAL if a name is empty or too long, or SJ_EIO. Returns SJ_EFULL if the
- * spool is full: the report is dropped and counted (refused_reports), and its number is missing in
- * the store. */
+/* Sends a monitor's finding, without paths if the session redacts them, and numbers it. Returns
+ * SJ_ELIMIT if the payload is longer than SJ_REPORT_MAX_BYTES, SJ_EINVAL if a name is empty or too
+ * long, or SJ_EIO. Returns SJ_EFULL if the spool is full: the report is dropped and counted
+ * (refused_reports), and its number is missing in the store. */
 SJ_MUST_CHECK sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *report);
 
 /* Keeps a metadata frame for child sessions that another recorder has sent. */
@@ -153,6 +155,9 @@ size_t sj_frame_writer_retry(sj_frame_writer *writer);
 void sj_frame_writer_get_counters(sj_frame_writer *writer, sj_frame_writer_counters *counters);
 /* Returns the writer's log; NULL: none. */
 sj_function_log *sj_frame_writer_function_log(const sj_frame_writer *writer);
+
+/* Returns a path as the session stores it: `path` or its file name. */
+const char *sj_frame_writer_path(const sj_frame_writer *writer, const char *path);
 
 const sj_session_id *sj_frame_writer_session(const sj_frame_writer *writer);
 

@@ -15,7 +15,7 @@
 #include <sys/types.h>
 
 enum {
-    SJ_JOURNAL_VERSION = 2,
+    SJ_JOURNAL_VERSION = 3,
     SJ_JOURNAL_PENDING = 2,
     SJ_JOURNAL_PROCESSES = 2048,
     SJ_JOURNAL_NAME_BYTES = 64
@@ -48,7 +48,9 @@ typedef struct sj_journal_process {
 typedef struct sj_journal_data {
     uint64_t magic;
     uint32_t version;
-    uint32_t mode; /* sj_policy_mode */
+    uint32_t mode;      /* sj_policy_mode */
+    uint32_t redaction; /* bits of what frames leave out (agent/policy/redaction.h) */
+    uint32_t unused;
     sj_session_id session;
     double ns_per_tick; /* 0: not known yet; the session's first frame follows */
     _Atomic uint64_t next_thread;

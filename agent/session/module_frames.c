@@ -83,7 +83,7 @@ static void name_functions(sj_frame_writer *writer, const module_part *part,
     sj_function_log *log = sj_frame_writer_function_log(writer);
     for (uint32_t i = 0; log != NULL && i < part->count; i++) {
         sj_function_log_name(log, part->first_function + part->first + i, entries[i].name,
-                             part->path, entries[i].offset);
+                             sj_frame_writer_path(writer, part->path), entries[i].offset);
     }
 }
 

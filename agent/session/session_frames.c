@@ -1,6 +1,7 @@
 #include "agent/session/session_frames.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { PPM_A_PERCENT = 10000 };
 
@@ -15,7 +16,15 @@ sj_status sj_session_frame_send(sj_frame_writer *writer, const sj_session_start 
 {
     Sojourn__Session message = SOJOURN__SESSION__INIT;
     char precision[64];
-    char *tags[] = {precision};
+    char redacted[SJ_REDACTION_TEXT_BYTES + 16] = "redacted=";
+    char redacted_by[SJ_POLICY_NAME_BYTES + 16];
+    char *tags[] = {precision, redacted, redacted_by};
+    const sj_policy *policy = start->policy;
+    const size_t named = strlen(redacted);
+    if (policy != NULL) {
+        sj_redaction_describe(&policy->redaction, redacted + named);
+        snprintf(redacted_by, sizeof(redacted_by), "redacted_by=%s", policy->name);
+    }
     snprintf(precision, sizeof(precision), "clock_rate_uncertainty_ppm=%.3f",
              start->rate.uncertainty_ppm);
     message.session_id = sj_frame_writer_session_bytes(writer);
@@ -24,14 +33,14 @@ sj_status sj_session_frame_send(sj_frame_writer *writer, const sj_session_start 
     message.name = borrow(start->name);
     message.command = borrow(start->command);
     message.mode = borrow(start->mode);
-    message.policy_version = start->policy_version;
+    message.policy_version = policy != NULL ? policy->version : 0;
     message.started_realtime_ns = start->clock.realtime_ns;
     message.started_ticks = start->clock.ticks;
     message.tick_ns_numerator = start->rate.numerator;
     message.tick_ns_denominator = start->rate.denominator;
     message.clock_step = start->time_step;
     message.clock_name = borrow(sj_clock_name());
-    message.n_tags = 1;
+    message.n_tags = redacted[named] != '\0' ? 3 : 1;
     message.tags = tags;
     return sj_frame_writer_send(writer, SJ_FRAME_SESSION, &message.base, no_payload);
 }

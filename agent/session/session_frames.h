@@ -10,10 +10,10 @@
 
 typedef struct sj_session_start {
     const sj_device *device;
-    const char *name;    /* label; "": none */
-    const char *command; /* command line of the program */
-    const char *mode;    /* trace, profile, flight */
-    uint32_t policy_version;
+    const char *name;        /* label; "": none */
+    const char *command;     /* command line of the program */
+    const char *mode;        /* trace, profile, flight */
+    const sj_policy *policy; /* NULL: none */
     sj_clock_pair clock;
     sj_clock_rate rate;
     uint32_t time_step; /* ticks; times of calls are multiples of it, if known */

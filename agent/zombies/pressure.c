@@ -74,14 +74,13 @@ static bool read_number(const char *root, const char *group, const char *name, u
     return sscanf(text, "%lu", number) == 1; /* "max": no limit */
 }
 
-/* Checks the second version of control groups, whose line begins with "0::". */
-static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
+/* Reads limit and use of the process's group in the second version of control groups, whose line
+ * begins with "0::". Returns false if the group has no limit, or one of them cannot be read. */
+static bool read_group(const char *root, pid_t pid, uint64_t *most, uint64_t *now, uint32_t *unseen)
 {
     char path[PATH_MAX];
     char text[TEXT_BYTES];
     snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-    uint64_t most = 0;
-    uint64_t now = 0;
     if (!read_text(root, path, text)) {
         const bool is_gone = errno == ENOENT || errno == ESRCH; /* The process has ended. */
         *unseen |= is_gone ? 0 : SJ_PRESSURE_NO_GROUP;
@@ -94,9 +93,15 @@ static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
     }
     char group[TEXT_BYTES];
     snprintf(group, sizeof(group), "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
-    return read_number(root, group, "memory.max", &most, unseen) &&
-           read_number(root, group, "memory.current", &now, unseen) &&
-           now > most - most / GROUP_PARTS;
+    return read_number(root, group, "memory.max", most, unseen) &&
+           read_number(root, group, "memory.current", now, unseen);
+}
+
+static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
+{
+    uint64_t most = 0;
+    uint64_t now = 0;
+    return read_group(root, pid, &most, &now, unseen) && now > most - most / GROUP_PARTS;
 }
 
 /* Finds a limit in /proc/PID/limits. Returns false if there is none. */
@@ -106,27 +111,80 @@ static bool find_limit(const char *text, const char *name, uint64_t *bytes)
     return at != NULL && sscanf(at + strlen(name), "%lu", bytes) == 1;
 }
 
-/* True if the next allocation of the process may fail: by its limit of addresses, or of writable
- * memory. */
+enum { PROCESS_LIMITS = 2 };
+
+typedef struct used_limit {
+    uint64_t most; /* UINT64_MAX: no limit */
+    uint64_t used;
+} used_limit;
+
+/* Reads the limits of addresses and of writable memory. */
+static void read_process_limits(const char *root, pid_t pid, used_limit limits[PROCESS_LIMITS])
+{
+    static const char *const names[][2] = {{"Max address space", "VmSize:"},
+                                           {"Max data size", "VmData:"}};
+    char path[PATH_MAX];
+    char limits_text[TEXT_BYTES];
+    char status[TEXT_BYTES];
+    snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
+    const bool has_limits = read_text(root, path, limits_text);
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    const bool is_known = has_limits && read_text(root, path, status);
+    for (int i = 0; i < PROCESS_LIMITS; i++) {
+        uint64_t most = 0;
+        uint64_t kib = 0;
+        limits[i] = (used_limit){.most = UINT64_MAX};
+        if (is_known && find_limit(limits_text, names[i][0], &most) &&
+            find_number(status, names[i][1], &kib)) {
+            limits[i] = (used_limit){.most = most, .used = kib * 1024};
+        }
+    }
+}
+
+/* True if the next allocation of the process may fail. */
 static bool is_process_full(const char *root, pid_t pid)
 {
-    char path[PATH_MAX];
-    char limits[TEXT_BYTES];
-    char status[TEXT_BYTES];
-    uint64_t most = 0;
+    used_limit limits[PROCESS_LIMITS];
+    read_process_limits(root, pid, limits);
+    bool is_full = false;
+    for (int i = 0; i < PROCESS_LIMITS; i++) {
+        is_full = is_full || limits[i].used > limits[i].most - limits[i].most / GROUP_PARTS;
+    }
+    return is_full;
+}
+
+static uint64_t least_of(uint64_t bytes, uint64_t most, uint64_t used)
+{
+    const uint64_t left = used < most ? most - used : 0;
+    return left < bytes ? left : bytes;
+}
+
+uint64_t sj_pressure_free_bytes(const char *root, pid_t pid)
+{
+    char text[TEXT_BYTES] = "";
+    used_limit limits[PROCESS_LIMITS];
+    uint64_t bytes = UINT64_MAX;
     uint64_t kib = 0;
-    snprintf(path, sizeof(path), "/proc/%d/limits", (int)pid);
-    if (!read_text(root, path, limits)) {
-        return false;
+    uint64_t most = 0;
+    uint64_t now = 0;
+    uint32_t unseen = 0;
+    if (read_text(root, "/proc/meminfo", text) && find_number(text, "MemAvailable:", &kib)) {
+        bytes = kib * 1024;
     }
-    snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    if (!read_text(root, path, status)) {
-        return false;
+    if (find_number(text, "CommitLimit:", &most) && find_number(text, "Committed_AS:", &now) &&
+        read_text(root, "/proc/sys/vm/overcommit_memory", text) && text[0] == '2') {
+        bytes = least_of(bytes, most * 1024, now * 1024);
     }
-    return (find_limit(limits, "Max address space", &most) &&
-            find_number(status, "VmSize:", &kib) && kib * 1024 > most - most / GROUP_PARTS) ||
-           (find_limit(limits, "Max data size", &most) && find_number(status, "VmData:", &kib) &&
-            kib * 1024 > most - most / GROUP_PARTS);
+    if (read_group(root, pid, &most, &now, &unseen)) {
+        bytes = least_of(bytes, most, now);
+    }
+    read_process_limits(root, pid, limits);
+    for (int i = 0; i < PROCESS_LIMITS; i++) {
+        if (limits[i].most != UINT64_MAX) {
+            bytes = least_of(bytes, limits[i].most, limits[i].used);
+        }
+    }
+    return bytes;
 }
 
 bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen)

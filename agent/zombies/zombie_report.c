@@ -400,13 +400,14 @@ char *sj_zombie_account_json(const sj_zombie_region *region, uint32_t refusal,
 {
     const sj_zombie_counters *counters = &region->counters;
     json_t *object = json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "not_watched",
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "not_watched",
         not_watched(region, refusal), "one_in", (json_int_t)region->settings.one_in, "guarded",
         counter(&counters->guarded), "released", counter(&counters->released), "evicted",
         counter(&counters->evicted), "emptied", counter(&counters->emptied), "refused_size",
         counter(&counters->refused_size), "refused_full", counter(&counters->refused_full),
-        "refused_memory", counter(&counters->refused_memory), "uses", counter(&counters->uses),
-        "suppressed", counter(&counters->suppressed));
+        "refused_limit", counter(&counters->refused_limit), "not_sampled",
+        counter(&counters->not_sampled), "refused_memory", counter(&counters->refused_memory),
+        "uses", counter(&counters->uses), "suppressed", counter(&counters->suppressed));
     add_delayed(object, counters);
     (void)json_object_set_new(
         object, "one_in_most",

@@ -11,6 +11,7 @@
 #include "agent/zombies/heap_entries.h"
 #include "agent/zombies/pressure.h"
 #include "agent/zombies/zombie_budget.h"
+#include "agent/zombies/zombie_capacity.h"
 #include "agent/zombies/zombie_report.h"
 
 #include <fcntl.h>
@@ -223,6 +224,7 @@ static void fill_region(sj_zombies *zombies, pid_t pid, sj_zombie_region *region
     region->version = SJ_ZOMBIES_VERSION;
     fill_plan(zombies, pid, region);
     region->settings = zombies->options.settings;
+    sj_zombie_capacity_choose(&region->settings, sj_pressure_free_bytes("", pid));
     sj_guard_sites_add_mapped(region, region->settings.guard.callers, pid);
     atomic_store(&region->refusal, SJ_ZOMBIE_NOT_STARTED);
     atomic_store(&region->objects_refusal, SJ_ZOMBIE_NOT_STARTED);

@@ -1,6 +1,7 @@
 #include "agent/attach/detach_request.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
+#include "collector-server/cli/process_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,7 +62,8 @@ static int detach_process(pid_t pid, const detach_options *options)
 
 static int run_detach(int argc, char **argv)
 {
-    char *end = NULL;
+    sj_error error = {0};
+    pid_t pid = 0;
     detach_options options = {0};
     int first = 0;
     const int code = sj_options_parse(&sj_command_detach, argc, argv, &options, &first);
@@ -69,14 +71,12 @@ static int run_detach(int argc, char **argv)
         return code;
     }
     if (first + 1 != argc) {
-        return sj_command_usage_error(&sj_command_detach, "name one process by its number");
+        return sj_command_usage_error(&sj_command_detach, "name one process by its number or name");
     }
-    const long pid = strtol(argv[first], &end, 10);
-    if (*end != '\0' || pid <= 0 || pid > INT32_MAX) {
-        return sj_command_usage_error(&sj_command_detach, "\"%s\" is no number of a process",
-                                      argv[first]);
+    if (sj_process_find(argv[first], &pid, &error) != SJ_OK) {
+        return sj_process_refuse(&sj_command_detach, &error);
     }
-    return detach_process((pid_t)pid, &options);
+    return detach_process(pid, &options);
 }
 
 static const sj_option detach_table[] = {{.name = "json",
@@ -88,7 +88,7 @@ static const sj_option detach_table[] = {{.name = "json",
 const sj_command sj_command_detach = {
     .name = "detach",
     .summary = "end the recording of a process and remove all hooks from it",
-    .usage = "sojourn detach [--json] PID",
+    .usage = "sojourn detach [--json] PID|NAME",
     .help =
         "A recording that is under way is ended as Ctrl-C in `sojourn attach` ends it. When its\n"
         "recorder was killed, what it left in the process is cleaned up: every byte of code is\n"

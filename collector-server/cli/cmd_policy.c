@@ -186,6 +186,18 @@ static void print_values(const sj_value_rules *rules)
     }
 }
 
+static void print_redaction(const sj_redaction *redaction)
+{
+    const unsigned bits = sj_redaction_bits(redaction);
+    print_patterns("redacted", redaction->values, redaction->value_count);
+    if ((bits & SJ_REDACT_PATHS) != 0) {
+        printf("  %-10s %s\n", "redacted", "folders of paths");
+    }
+    if ((bits & SJ_REDACT_COMMAND_LINES) != 0) {
+        printf("  %-10s %s\n", "redacted", "command lines");
+    }
+}
+
 static void print_policy(const char *name, const sj_policy *policy)
 {
     printf("%s: policy \"%s\", version %" PRIu32 "\n  %-10s %s\n", name, policy->name,
@@ -198,6 +210,7 @@ static void print_policy(const char *name, const sj_policy *policy)
     }
     print_filters(policy);
     print_values(policy->selection.values);
+    print_redaction(&policy->redaction);
     if (policy->mode == SJ_POLICY_PROFILE) {
         print_duration("interval", policy->profile_interval_ns);
     }
@@ -289,7 +302,7 @@ static int run_policy(int argc, char **argv)
 const sj_command sj_command_policy = {
     .name = "policy",
     .summary = "check, show, list and set policies: what is recorded, how, at what cost",
-    .usage = "sojourn policy check|show FILE|NAME | show PID | set [OPTIONS] PID | list",
+    .usage = "sojourn policy check|show FILE|NAME | show PID | set [OPTIONS] PID|NAME | list",
     .help =
         "A policy is one JSON document that says what is recorded. check reads one and says\n"
         "what it means, or where in it the first mistake is; show prints the document; list\n"

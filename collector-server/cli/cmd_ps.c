@@ -3,14 +3,15 @@
 #include "agent/host/directories.h"
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
+#include "collector-server/cli/process_list.h"
 #include "collector-server/cli/terminal.h"
-#include "proto/base/array.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { SHOWN_COMMAND_BYTES = 60 };
 
 typedef struct ps_options {
     bool all;      /* processes of all users, including those that cannot be attached to */
@@ -48,61 +49,51 @@ static bool describe_process(pid_t pid, const ps_options *options, char *text, s
     return !options->recorded && (can || options->all);
 }
 
-static int compare_pids(const void *left, const void *right)
-{
-    return *(const pid_t *)left - *(const pid_t *)right;
-}
-
-static size_t list_pids(pid_t **pids)
-{
-    size_t count = 0;
-    size_t capacity = 0;
-    DIR *folder = opendir("/proc");
-    *pids = NULL;
-    for (struct dirent *entry = folder != NULL ? readdir(folder) : NULL; entry != NULL;
-         entry = readdir(folder)) {
-        const pid_t pid = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (pid > 0 && sj_array_reserve(pids, &capacity, count, 1, sizeof(**pids)) == SJ_OK) {
-            (*pids)[count++] = pid;
-        }
-    }
-    if (folder != NULL) {
-        closedir(folder);
-    }
-    if (count != 0) {
-        qsort(*pids, count, sizeof(**pids), compare_pids);
-    }
-    return count;
-}
-
 static json_t *describe_as_json(pid_t pid, const sj_proc_status *facts, const char *state)
 {
-    return json_pack("{sI so sI so}", "pid", (json_int_t)pid, "name",
-                     sj_json_clean_string(facts->name), "threads", (json_int_t)facts->threads,
-                     "state", sj_json_clean_string(state));
+    char user[SJ_USER_NAME_BYTES];
+    char command[SJ_COMMAND_LINE_BYTES];
+    sj_process_user(facts->user, user);
+    sj_process_command(pid, command);
+    return json_pack("{sI so so sI so so}", "pid", (json_int_t)pid, "user",
+                     sj_json_clean_string(user), "name", sj_json_clean_string(facts->name),
+                     "threads", (json_int_t)facts->threads, "state", sj_json_clean_string(state),
+                     "command", sj_json_clean_string(command));
+}
+
+/* Prints one line. "..." shows that the command line is longer. */
+static void print_process(pid_t pid, const sj_proc_status *facts, const char *state)
+{
+    char user[SJ_USER_NAME_BYTES];
+    char command[SJ_COMMAND_LINE_BYTES];
+    sj_process_user(facts->user, user);
+    sj_process_command(pid, command);
+    printf("%7d  %-8s  %-16s  %7u  %s%s%.*s%s\n", (int)pid, user, facts->name, facts->threads,
+           state, command[0] != '\0' ? ": " : "", SHOWN_COMMAND_BYTES, command,
+           strlen(command) > SHOWN_COMMAND_BYTES ? "..." : "");
 }
 
 /* Appends the processes to `list`, or prints them if `list` is NULL. */
 static void list_processes(const ps_options *options, json_t *list)
 {
     pid_t *pids = NULL;
-    const size_t count = list_pids(&pids);
+    const size_t count = sj_process_list(&pids);
     if (list == NULL) {
-        printf("%7s  %-16s  %7s  %s\n", "pid", "name", "threads", "state");
+        printf("%7s  %-8s  %-16s  %7s  %s\n", "pid", "user", "name", "threads",
+               "state: command line");
     }
     for (size_t i = 0; i < count; i++) {
         sj_proc_status facts;
         char text[SJ_ERROR_TEXT_BYTES];
         if (pids[i] == getpid() || sj_proc_status_read(pids[i], &facts) != SJ_OK ||
-            (facts.user != geteuid() && !options->all && geteuid() != 0) ||
-            (facts.is_kernel && !options->all) ||
+            (facts.user != geteuid() && !options->all && geteuid() != 0) || facts.is_kernel ||
             !describe_process(pids[i], options, text, sizeof(text))) {
             continue;
         }
         if (list != NULL) {
             json_array_append_new(list, describe_as_json(pids[i], &facts, text));
         } else {
-            printf("%7d  %-16s  %7u  %s\n", (int)pids[i], facts.name, facts.threads, text);
+            print_process(pids[i], &facts, text);
         }
     }
     free(pids);

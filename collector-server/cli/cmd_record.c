@@ -10,6 +10,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/embedded.h"
 #include "collector-server/cli/policy_options.h"
+#include "collector-server/cli/process_list.h"
 #include "collector-server/cli/record_options.h"
 #include "collector-server/cli/report_text.h"
 #include "collector-server/cli/signature_check.h"
@@ -497,15 +498,17 @@ static int attach_recording(sj_record_values *options)
     char name[64];
     char binary[PATH_MAX];
     sj_error error = {0};
-    uint64_t pid = 0;
+    pid_t pid = 0;
     sj_proc_status facts;
     const char *text = options->recording.arguments[0];
-    if (sj_option_number("", text, INT32_MAX, &pid, NULL) != SJ_OK || pid == 0 ||
-        options->recording.arguments[1] != NULL) {
-        return sj_command_usage_error(command, "attach to one process, by its number");
+    if (options->recording.arguments[1] != NULL) {
+        return sj_command_usage_error(command, "attach to one process, by its number or name");
     }
-    options->recording.attach_pid = (pid_t)pid;
-    if (find_binary((pid_t)pid, binary)) {
+    if (sj_process_find(text, &pid, &error) != SJ_OK) {
+        return sj_process_refuse(command, &error);
+    }
+    options->recording.attach_pid = pid;
+    if (find_binary(pid, binary)) {
         if (check_map(options, binary, &error) != SJ_OK) {
             return sj_command_error(command, failure_code(), "%s", error.text);
         }
@@ -514,7 +517,7 @@ static int attach_recording(sj_record_values *options)
     sj_value_capacity_each_crowded(options->policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
                                    note_crowded);
     snprintf(name, sizeof(name), "%s", text);
-    if (sj_proc_status_read((pid_t)pid, &facts) == SJ_OK) {
+    if (sj_proc_status_read(pid, &facts) == SJ_OK) {
         snprintf(name, sizeof(name), "%s", facts.name);
         for (char *at = name; *at != '\0'; at++) {
             *at = *at == '/' || *at == ' ' ? '_' : *at;
@@ -563,7 +566,7 @@ static int run_attach(int argc, char **argv)
 const sj_command sj_command_attach = {
     .name = "attach",
     .summary = "record all calls of a running process, and restore it",
-    .usage = "sojourn attach [OPTIONS] PID",
+    .usage = "sojourn attach [OPTIONS] PID|NAME",
     .help =
         "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"
         "and at the end. Ctrl-C, or `sojourn detach PID`, ends the recording and removes "
@@ -582,13 +585,13 @@ const sj_command sj_command_attach = {
         "\n"
         "Examples:\n"
         "  sojourn attach 4711 --profile --for 30s --map app.map\n"
-        "  sojourn attach -o run.db --exclude '*_unlock' 4711\n",
+        "  sojourn attach -o run.db --exclude '*_unlock' nginx\n",
     .run = run_attach,
 };
 
 const sj_command sj_command_record = {
     .name = "record",
-    .summary = "run a program and record all its calls",
+    .summary = "run a program and record the calls of its own code",
     .usage = "sojourn record [OPTIONS] [--] PROGRAM [ARGUMENTS]",
     .help =
         "Without options the calls of the program and of its own libraries go to a database in\n"

@@ -3,6 +3,7 @@
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/query_command.h"
+#include "collector-server/cli/zombie_coverage.h"
 #include "collector-server/query/query.h"
 #include "collector-server/query/shipped_queries.h"
 #include "collector-server/store/database.h"
@@ -90,14 +91,24 @@ static sj_status warn_unseen(void *context, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Says that the list is empty because nothing was found. An empty table alone could have another
- * reason. */
+/* Prints which share of the heap was watched. An error in the rest is not found. */
+static void print_coverage(sqlite3 *database, const char *found)
+{
+    char text[SJ_ZOMBIE_COVERAGE_BYTES];
+    sj_zombie_coverage coverage;
+    const bool is_known = sj_zombie_coverage_read(database, 0, &coverage);
+    fprintf(stderr, "sojourn zombies: %s%s\n", found,
+            is_known ? sj_zombie_coverage_text(&coverage, text) : "nothing was watched");
+}
+
+/* Says how much was watched, and that nothing was found if the list is empty: an empty table alone
+ * could have another reason. */
 static sj_status tell_none(void *lists_all, sqlite3_stmt *row)
 {
     const sj_zombies_counts_row counts = sj_read_zombies_counts(row);
-    if (counts.all_findings == 0) {
-        fputs("sojourn zombies: no use of freed memory was found\n", stderr);
-    } else if (!*(const bool *)lists_all && counts.open_findings == 0) {
+    const bool is_none = counts.all_findings == 0;
+    print_coverage(sqlite3_db_handle(row), is_none ? "no use of freed memory was found; " : "");
+    if (!is_none && !*(const bool *)lists_all && counts.open_findings == 0) {
         fputs("sojourn zombies: all that was found is resolved; --all lists it\n", stderr);
     }
     return SJ_OK;

@@ -30,6 +30,12 @@ static void print_zombies(FILE *file, const sj_session_highlights *highlights, c
             (unsigned long long)highlights->zombie_reports, path);
 }
 
+static void print_coverage(FILE *file, const sj_session_highlights *highlights)
+{
+    char text[SJ_ZOMBIE_COVERAGE_BYTES];
+    fprintf(file, "  memory     %s\n", sj_zombie_coverage_text(&highlights->coverage, text));
+}
+
 static void print_functions(FILE *file, const sj_session_highlights *highlights, uint32_t lines)
 {
     char name[SJ_FUNCTION_NAME_BYTES];
@@ -69,12 +75,16 @@ void sj_highlights_print(FILE *file, const sj_session_highlights *highlights, bo
     const char *word = shell_word(path, quoted, sizeof(quoted));
     const bool shows_crash = crashed && highlights->crash_signal != 0;
     const bool shows_zombies = highlights->zombie_reports != 0 && word != NULL;
-    const uint32_t others = (uint32_t)shows_crash + (uint32_t)shows_zombies + (word != NULL);
+    const uint32_t others = (uint32_t)shows_crash + (uint32_t)shows_zombies +
+                            (uint32_t)highlights->was_watched + (word != NULL);
     if (shows_crash) {
         print_crash(file, highlights);
     }
     if (shows_zombies) {
         print_zombies(file, highlights, word);
+    }
+    if (highlights->was_watched) {
+        print_coverage(file, highlights);
     }
     print_functions(file, highlights, lines > others ? lines - others : 0);
     if (word != NULL) {

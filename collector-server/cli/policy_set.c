@@ -5,6 +5,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/json_output.h"
 #include "collector-server/cli/policy_options.h"
+#include "collector-server/cli/process_list.h"
 #include "collector-server/query/query.h"
 #include "proto/base/units.h"
 
@@ -44,12 +45,10 @@ static const sj_command set_command = {
 static sj_status find_session(const char *pid_text, char session[SJ_SESSION_TEXT_BYTES],
                               sj_error *error)
 {
-    uint64_t pid = 0;
+    pid_t pid = 0;
     sj_recorded recorded;
-    if (sj_option_number("", pid_text, INT32_MAX, &pid, NULL) != SJ_OK || pid == 0) {
-        return sj_fail(error, SJ_EINVAL, "\"%s\" is no number of a process", pid_text);
-    }
-    SJ_TRY(sj_detach_find((pid_t)pid, &recorded, error));
+    SJ_TRY(sj_process_find(pid_text, &pid, error));
+    SJ_TRY(sj_detach_find(pid, &recorded, error));
     if (recorded.recorder == 0 && !recorded.is_silent) {
         return sj_fail(error, SJ_ENOTFOUND,
                        "process %d is not being recorded; `sojourn ps --recorded` lists those that "
@@ -122,7 +121,7 @@ int sj_policy_set_run(int argc, char **argv)
     }
     int code = sj_options_parse(&set_command, argc, argv, &options, &first);
     if (code < 0 && first + 1 != argc) {
-        code = sj_command_usage_error(&set_command, "name one process by its number");
+        code = sj_command_usage_error(&set_command, "name one process by its number or name");
     }
     if (code < 0) {
         code = sj_policy_draft_finish(options.draft, &policy, &error) == SJ_OK

@@ -81,4 +81,5 @@ void sj_session_highlights_read(sqlite3 *database, int64_t session_id,
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
         read_rows(database, parts[i].sql, session_id, parts[i].most, parts[i].read, highlights);
     }
+    highlights->was_watched = sj_zombie_coverage_read(database, session_id, &highlights->coverage);
 }

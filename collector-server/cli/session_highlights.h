@@ -3,6 +3,7 @@
 #ifndef SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 #define SJ_COLLECTOR_SERVER_CLI_SESSION_HIGHLIGHTS_H
 
+#include "collector-server/cli/zombie_coverage.h"
 #include "proto/base/ids.h"
 
 #include <sqlite3.h>
@@ -28,6 +29,8 @@ typedef struct sj_session_highlights {
     uint32_t frame_count;
     uint64_t deeper_frames;  /* number of callers that do not fit into `frames` */
     uint64_t zombie_reports; /* uses of freed memory, reported in this session */
+    bool was_watched;        /* freed memory was watched: `coverage` says how much of it */
+    sj_zombie_coverage coverage;
 } sj_session_highlights;
 
 /* Reads the highlights. Members that cannot be read stay 0. The frames are those of the thread of

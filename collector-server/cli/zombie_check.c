@@ -2,6 +2,7 @@
 
 #include "collector-server/cli/function_name.h"
 #include "collector-server/cli/json_output.h"
+#include "collector-server/cli/zombie_coverage.h"
 #include "proto/base/units.h"
 
 #include <stdio.h>
@@ -35,8 +36,9 @@ static bool attach_baseline(sqlite3 *database, const char *baseline)
     return is_fine;
 }
 
-static void print_text(const json_t *findings)
+static void print_text(const json_t *findings, const sj_zombie_coverage *coverage)
 {
+    char text[SJ_ZOMBIE_COVERAGE_BYTES];
     size_t index;
     json_t *finding;
     json_array_foreach(findings, index, finding)
@@ -48,7 +50,15 @@ static void print_text(const json_t *findings)
                sj_function_name_fit(json_string_value(json_object_get(finding, "used_in")), 0,
                                     used_in));
     }
-    printf("%s of freed memory\n", SJ_COUNTED(json_array_size(findings), "new finding"));
+    printf("%s of freed memory; %s\n", SJ_COUNTED(json_array_size(findings), "new finding"),
+           sj_zombie_coverage_text(coverage, text));
+}
+
+static json_t *coverage_json(const sj_zombie_coverage *coverage)
+{
+    return json_pack("{sI sI sf}", "allocations", (json_int_t)coverage->allocations, "guarded",
+                     (json_int_t)coverage->guarded, "guarded_percent",
+                     sj_zombie_coverage_percent(coverage));
 }
 
 static sj_status read_findings(sqlite3_stmt *statement, json_t *findings)
@@ -68,6 +78,7 @@ int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *ba
                     bool as_json)
 {
     sqlite3_stmt *statement = NULL;
+    sj_zombie_coverage coverage;
     if (!was_watched(database)) {
         return sj_command_error(command, SJ_EXIT_FAILED,
                                 "no process was watched: record with --zombies");
@@ -88,15 +99,16 @@ int sj_zombie_check(const sj_command *command, sqlite3 *database, const char *ba
         json_decref(findings);
         return fail(command, database);
     }
+    (void)sj_zombie_coverage_read(database, 0, &coverage);
     const int code = json_array_size(findings) != 0 ? SJ_EXIT_DIFFERS : SJ_EXIT_OK;
     if (!as_json) {
-        print_text(findings);
+        print_text(findings, &coverage);
         json_decref(findings);
         return code;
     }
-    const int written =
-        sj_json_output(command, json_pack("{ss so}", "verdict",
-                                          code == SJ_EXIT_OK ? "no_new_findings" : "new_findings",
-                                          "findings", findings));
+    const int written = sj_json_output(
+        command,
+        json_pack("{ss so so}", "verdict", code == SJ_EXIT_OK ? "no_new_findings" : "new_findings",
+                  "findings", findings, "coverage", coverage_json(&coverage)));
     return written != SJ_EXIT_OK ? written : code;
 }

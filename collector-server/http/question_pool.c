@@ -296,9 +296,21 @@ sj_status sj_question_pool_ask(sj_question_pool *pool, const json_t *question,
     return status;
 }
 
+/* True if this process was started as a worker. Workers have their name as argv[0]. */
+static bool is_worker(void)
+{
+    return strcmp(program_invocation_name, SJ_QUESTION_WORKER) == 0;
+}
+
 sj_status sj_question_pool_new(const char *path, const sj_question_limits *limits,
                                sj_question_pool **pool, sj_error *error)
 {
+    if (is_worker()) {
+        /* Otherwise such a program would start itself again and again. */
+        return sj_fail(error, SJ_EPERM,
+                       "a process for questions cannot start further ones: main() must begin with "
+                       "sj_question_worker_main");
+    }
     sj_question_pool *made = calloc(1, sizeof(*made));
     if (made == NULL || (made->path = strdup(path)) == NULL) {
         free(made);

@@ -3,7 +3,7 @@
  * The source is attached. Functions, modules and plans are matched by their identity. Every other
  * id is shifted by an offset, so that references between rows stay valid. The names of columns tell
  * which ids they hold, as everywhere in the schema. So tables of later migrations are copied, too:
- * any table with a session_id or a stream_id belongs to a session. */
+ * any table with a session_id, a stream_id or a report_id belongs to a session. */
 #include "collector-server/maintenance/session_copy.h"
 
 #include "collector-server/maintenance/session_check.h"
@@ -58,8 +58,19 @@ static const column_rule rules[] = {
      "(r.parent_path_id & 4294967295))"},
     {NULL, "module_id", "(SELECT new_id FROM moved_modules WHERE old_id = r.module_id)"},
     {NULL, "hook_plan_id", "(SELECT new_id FROM moved_plans WHERE old_id = r.hook_plan_id)"},
+    /* a report of another session gets 0, which is no report's id */
+    {NULL, "report_id",
+     "coalesce((SELECT new_id FROM temp.moved_reports WHERE old_id = r.report_id), 0)"},
+    {NULL, "zombie_id", "(SELECT new_id FROM temp.moved_zombies WHERE old_id = r.zombie_id)"},
     {"blocks", "storage", "'inline'"},
     {"blocks", "data", "block_bytes(r.storage, r.data)"},
+};
+
+/* A table's column that says to which session a row belongs, and the condition on it. */
+static const char *const owners[][2] = {
+    {"session_id", "session_id = (SELECT id FROM temp.wanted)"},
+    {"stream_id", "stream_id IN (SELECT old_id FROM temp.moved_streams)"},
+    {"report_id", "report_id IN (SELECT old_id FROM temp.moved_reports)"},
 };
 
 static const char *const function_columns[] = {"function_id", "caller_function_id",
@@ -128,6 +139,10 @@ static sj_status prepare_ids(session_copy *copy)
         run_made(copy, "ids", sqlite3_mprintf(sj_session_copy_moved_sql, (long long)copy->from)));
     SJ_TRY(run_made(copy, "streams",
                     sqlite3_mprintf(sj_session_copy_streams_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "reports",
+                    sqlite3_mprintf(sj_session_copy_reports_sql, (long long)copy->from)));
+    SJ_TRY(run_made(copy, "findings",
+                    sqlite3_mprintf(sj_session_copy_zombies_sql, (long long)copy->from)));
     static const char clocks_sql[] =
         "INSERT OR IGNORE INTO main.device_clocks SELECT m.device_id, c.boot_id, c.boottime_ns, "
         "c.offset_ns, c.uncertainty_ns FROM temp.moved AS m CROSS JOIN source.sessions AS s JOIN "
@@ -188,12 +203,22 @@ static sj_status add_column(void *context, sqlite3_stmt *row)
     return SJ_OK;
 }
 
-/* Copies the rows of one table that belong to the session, by session_id or stream_id. */
+/* Returns the condition on the rows that belong to the session. */
+static const char *rows_by(const char *owner)
+{
+    size_t i = 0;
+    while (i + 1 < sizeof(owners) / sizeof(owners[0]) && strcmp(owners[i][0], owner) != 0) {
+        ++i;
+    }
+    return owners[i][1];
+}
+
+/* Copies the rows of one table that belong to the session. */
 static sj_status copy_table(void *context, sqlite3_stmt *row)
 {
     const session_copy *copy = context;
     const char *table = (const char *)sqlite3_column_text(row, 0);
-    const bool by_session = sqlite3_column_int(row, 1) != 0;
+    const char *rows = rows_by((const char *)sqlite3_column_text(row, 1));
     column_lists lists = {table, sqlite3_str_new(NULL), sqlite3_str_new(NULL)};
     sj_status status =
         sj_sql_each(copy->target, sj_session_copy_columns_sql,
@@ -209,10 +234,7 @@ static sj_status copy_table(void *context, sqlite3_stmt *row)
             copy, table,
             sqlite3_mprintf("INSERT INTO main.\"%w\"(%s) SELECT %s FROM temp.moved AS m CROSS JOIN "
                             "source.\"%w\" AS r WHERE r.%s",
-                            table, name_list + 2, value_list + 2, table,
-                            by_session ? "session_id = (SELECT id FROM temp.wanted)"
-                                       : "stream_id IN (SELECT stream_id FROM source.streams WHERE "
-                                         "session_id = (SELECT id FROM temp.wanted))"));
+                            table, name_list + 2, value_list + 2, table, rows));
     }
     sqlite3_free(name_list);
     sqlite3_free(value_list);
@@ -336,11 +358,7 @@ static sj_status copy_attached(session_copy *copy)
     if (status != SJ_OK) {
         sqlite3_exec(copy->target, "ROLLBACK", NULL, NULL, NULL);
     }
-    sqlite3_exec(copy->target,
-                 "DROP TABLE IF EXISTS temp.moved; DROP TABLE IF EXISTS temp.moved_streams; DROP "
-                 "TABLE IF EXISTS temp.moved_modules;"
-                 "DROP TABLE IF EXISTS temp.moved_plans; DROP TABLE IF EXISTS temp.wanted",
-                 NULL, NULL, NULL);
+    sqlite3_exec(copy->target, sj_session_copy_drop_sql, NULL, NULL, NULL);
     return status;
 }
 

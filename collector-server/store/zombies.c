@@ -205,6 +205,8 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
         .evicted = number_of(account, "evicted"),
         .refused_size = number_of(account, "refused_size"),
         .refused_full = number_of(account, "refused_full"),
+        .refused_limit = number_of(account, "refused_limit"),
+        .not_sampled = number_of(account, "not_sampled"),
         .refused_memory = number_of(account, "refused_memory"), .uses = number_of(account, "uses"),
         .suppressed = number_of(account, "suppressed"), .kept = number_of(account, "kept"),
         .kept_full = number_of(account, "kept_full"), .kept_old = number_of(account, "kept_old"),

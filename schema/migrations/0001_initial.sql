@@ -1557,9 +1557,34 @@ CREATE TABLE zombie_accounts (
     -- group`; empty: it said all.
     pressure_unseen TEXT NOT NULL DEFAULT '',
     -- One free in so many was delayed when the overhead budget let least be.
-    delayed_one_in_most INTEGER NOT NULL DEFAULT 0
+    delayed_one_in_most INTEGER NOT NULL DEFAULT 0,
+    -- The blocks' pages had as much memory as the policy allows.
+    refused_limit INTEGER NOT NULL DEFAULT 0,
+    -- Allocations that sampling left out, an estimate.
+    not_sampled INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX zombie_accounts_by_session ON zombie_accounts (session_id);
+
+-- A view: how many heap blocks of a process were watched, and why others were not.
+--
+-- - session_id INTEGER: The session (`sessions`).
+-- - process_number INTEGER: The process (`processes.number`).
+-- - allocations INTEGER: The sum of guarded, not_sampled, bad_size, no_block, over_memory and
+--   refused.
+-- - guarded INTEGER: Allocations whose uses after the free, overflows and wrong frees are found.
+-- - recycled INTEGER: Of them: freed, and their memory was used again; later uses are not found.
+-- - not_sampled INTEGER: Allocations that sampling left out, an estimate.
+-- - bad_size INTEGER: Allocations of more than 16 KiB, or of 0 bytes.
+-- - no_block INTEGER: Allocations that found all `blocks` of the policy in use.
+-- - over_memory INTEGER: Allocations that would have exceeded the policy's `memory`.
+-- - refused INTEGER: Allocations for which the kernel refused pages.
+CREATE VIEW zombie_coverage AS
+SELECT session_id, process_number,
+    guarded + not_sampled + refused_size + refused_full + refused_limit + refused_memory AS allocations,
+    guarded, evicted AS recycled, not_sampled, refused_size AS bad_size, refused_full AS no_block,
+    refused_limit AS over_memory, refused_memory AS refused
+FROM zombie_accounts
+WHERE guarded + not_sampled + refused_size + refused_full + refused_limit + refused_memory <> 0;
 
 -- ## Calls kept by filters
 

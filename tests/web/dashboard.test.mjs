@@ -275,7 +275,7 @@ test("? shows the keys and Escape hides them", async () => {
     const page = await openPage("/");
     await page.locator("table.sessions").waitFor();
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
+    await page.getByRole("dialog", { name: "Keys and gestures" }).waitFor();
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "hidden" });
     await page.context().close();

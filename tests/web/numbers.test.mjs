@@ -272,6 +272,12 @@ test("findings: the list, the state, and the history of the object", async () =>
         row.state, row.kind.replaceAll("_", " "), [row.class, row.selector].filter(Boolean).join(" ") || "–", row.used_in || "–",
         row.freed_in || "–", row.allocated_in || "–", count(row.reports), count(row.sessions), count(row.devices),
     ]);
+    const { percent } = format;
+    const watched = await checkPanel(page, "Heap blocks that were watched, latest sessions first", (row) => [
+        row.command, count(row.allocations), count(row.guarded), percent(row.guarded, row.allocations), count(row.not_sampled),
+        count(row.no_block), count(row.over_memory), count(row.bad_size), count(row.refused), count(row.recycled),
+    ]);
+    assert.ok(watched.length > 0);
     const history = await checkPanel(page, "History of the object, in order", (row) => [row.event, count(row.owners), row.function || "–", row.tid]);
     assert.deepEqual(history.map((row) => row.slice(0, 3)), [["allocation", "1", "make_block"], ["retain", "2", "use_block"], ["release", "1", "–"]]);
     await page.close();

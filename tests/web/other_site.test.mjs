@@ -158,7 +158,10 @@ test("a tab asks for the token, and hands it to others", async () => {
         await page.getByRole("button", { name: "Sign in" }).click();
     };
     await page.goto(base);
+    await page.getByRole("button", { name: "Sign in" }).waitFor();
+    assert.equal(await page.getByRole("alert").count(), 0); // no token was given yet
     await signIn("guess");
+    await page.getByRole("alert").getByText("The server refused this token").waitFor();
     await comesTo(() => page.getByLabel("The token of this server").inputValue(), ""); // the token was refused, so the page asks again
     await signIn(token);
     await page.getByRole("link", { name: "secret-42" }).waitFor();

@@ -220,7 +220,7 @@ test("a thread that is pinned is drawn, if it was not chosen too; hidden, it is 
     await page.close();
 });
 
-test("W S A D, wheel and drag move, zoom and select; the address keeps it all", async () => {
+test("keys, wheel and drag move, zoom and select without focus; the address keeps it all", async () => {
     const { count, duration } = format;
     const [span] = await sql(
         `SELECT min(first_enter_ns) AS "from", max(last_leave_ns) + 1 AS "to" FROM streams WHERE session_id = ${VALUED}`,
@@ -232,18 +232,29 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     const shown = async (from, to) => {
         await page.waitForURL((url) => url.searchParams.get("to") === String(to) && url.searchParams.get("from") === String(from));
     };
-    await timeline.focus();
-    await page.keyboard.press("w");
+    await page.keyboard.press("w"); // without focus
     const half = [Math.round(span.from + length / 4), Math.round(span.from + length / 4) + Math.round(length / 2)];
     await shown(...half);
-    await page.keyboard.press("Home");
+    await page.keyboard.press("ArrowLeft");
+    const earlier = Math.round(half[0] - (half[1] - half[0]) / 4);
+    await shown(earlier, earlier + half[1] - half[0]);
+    await page.keyboard.press("f");
     await page.waitForURL((url) => !url.searchParams.has("from"));
+    await page.keyboard.press("?");
+    const help = page.getByRole("dialog", { name: "Keys and gestures" });
+    await help.getByText("Shift drag, drag on the ruler").waitFor();
+    await page.keyboard.press("w"); // belongs to the dialog
+    await page.keyboard.press("Escape");
+    await help.waitFor({ state: "hidden" });
+    assert.equal(new URL(page.url()).searchParams.has("from"), false);
     await page.waitForFunction(() => !document.querySelector("canvas.stale"));
     const box = await page.locator(".timeline canvas").boundingBox();
+    await page.keyboard.down("Shift");
     await page.mouse.move(box.x + box.width * 0.01, box.y + 50);
     await page.mouse.down();
     await page.mouse.move(box.x + box.width * 0.99, box.y + 60, { steps: 4 });
     await page.mouse.up();
+    await page.keyboard.up("Shift");
     await page.waitForURL(/area=\d+-\d+/);
     const rows = await checkPanel(page, "Calls that began in the selection", (row) => [
         row.name,
@@ -264,10 +275,129 @@ test("W S A D, wheel and drag move, zoom and select; the address keeps it all", 
     await page.waitForURL((url) => !url.searchParams.has("area"));
     await page.getByRole("region", { name: "Calls that began in the selection" }).waitFor({ state: "detached" });
     await page.locator(".timeline canvas").hover({ position: { x: 400, y: 50 } }); // the page may have scrolled
-    await page.keyboard.down("Control");
     await page.mouse.wheel(0, -100);
-    await page.keyboard.up("Control");
     await page.waitForURL(/from=\d+&to=\d+/);
+    await page.close();
+});
+
+const windowOf = (page) => page.locator(".timeline").evaluate(({ dataset }) => [Number(dataset.from), Number(dataset.to)]);
+const lengthOf = async (page) => windowOf(page).then(([from, to]) => to - from);
+
+// Returns the place of the canvas once it lies in the window of the browser.
+async function placeOf(page) {
+    await drawn(page);
+    const canvas = page.locator(".timeline canvas");
+    await canvas.scrollIntoViewIfNeeded();
+    return canvas.boundingBox();
+}
+
+// Opens the timeline on a call and a short time after it. Returns a point on its bar, too.
+async function openOn(call, options = {}) {
+    const [from, to] = [call.start_ns, call.start_ns + Math.round(1.2 * call.duration_ns)];
+    const page = await openPage(`/sessions/${VALUED}?view=timeline&from=${from}&to=${to}`, options);
+    const box = await placeOf(page);
+    return { page, from, to, box, x: box.x + box.width / 2, y: box.y + 34 + 20 + 2 * 18 + 8 };
+}
+
+test("hovering shows the call beside the pointer, and draws nothing else again", async () => {
+    const { duration } = format;
+    const call = await slowCall(VALUED);
+    const { page, x, y, box } = await openOn(call);
+    await page.evaluate(() => {
+        window.drawings = 0;
+        const { putImageData } = CanvasRenderingContext2D.prototype;
+        CanvasRenderingContext2D.prototype.putImageData = function (...given) {
+            window.drawings++;
+            return putImageData.apply(this, given);
+        };
+    });
+    await page.mouse.move(x, y);
+    const tip = page.getByRole("tooltip");
+    await tip.waitFor();
+    const [cost] = await sql(`SELECT cpu_ns, cpu_self_ns FROM call_costs WHERE call_id = ${call.call_id}`);
+    const facts = () => tip.locator("dl").evaluate((list) =>
+        Object.fromEntries([...list.querySelectorAll("dt")].map((term) => [term.textContent, [...term.nextElementSibling.childNodes].map((part) => part.textContent).join(term.textContent === "Called by" ? " < " : "")])));
+    await comesTo(facts, {
+        Duration: duration(call.duration_ns),
+        Self: duration(call.self_ns),
+        "CPU time": `${duration(cost.cpu_ns)}, ${duration(cost.cpu_self_ns)} of it itself`,
+        Waited: duration(Math.max(0, call.duration_ns - cost.cpu_ns)),
+        number: "77",
+        result: String((await sql(`SELECT value FROM arguments WHERE call_id = ${call.call_id} AND position = 0`))[0].value),
+        "Called by": "load_file < main",
+    });
+    assert.equal(await tip.locator("strong").textContent(), "parse_line");
+    const place = await tip.boundingBox();
+    assert.ok(Math.min(Math.abs(place.x - x), Math.abs(place.x + place.width - x)) <= 20, `the pointer is at ${x}, the tooltip at ${place.x}`);
+    for (let step = 0; step < 60; step++) {
+        await page.mouse.move(box.x + 20 + (step * (box.width - 40)) / 60, y + 18 * (step % 3));
+    }
+    await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+    assert.equal(await page.evaluate(() => window.drawings), 0);
+    await page.keyboard.press("d"); // a move draws: the counter counts
+    await comesTo(() => page.evaluate(() => window.drawings > 0), true);
+    await tip.waitFor({ state: "detached" });
+    await page.close();
+});
+
+test("a click selects and leaves the window, a double click zooms in, a drag moves it", async () => {
+    const call = await slowCall(VALUED);
+    const { page, from, to, x, y } = await openOn(call);
+    await page.mouse.click(x, y);
+    await page.waitForURL(new RegExp(`call=${call.call_id}`));
+    assert.deepEqual(await windowOf(page), [from, to]);
+    await page.keyboard.press("r");
+    await page.waitForURL((url) => url.searchParams.get("area") === `${call.start_ns}-${call.start_ns + call.duration_ns + 1}`);
+    await page.keyboard.press("Escape");
+    await page.waitForURL((url) => !url.searchParams.has("area") && !url.searchParams.has("call"));
+    const { y: top } = await placeOf(page); // chips above it and panels below it have gone
+    await page.mouse.move(x, top + 60);
+    await page.mouse.down();
+    await page.mouse.move(x - 60, top + 60, { steps: 3 });
+    await page.mouse.up();
+    await comesTo(async () => (await windowOf(page))[0] > from && (await lengthOf(page)) === to - from, true);
+    await page.mouse.dblclick(x - 60, top + 60);
+    await comesTo(async () => (await lengthOf(page)) <= (to - from) / 2 + 1, true);
+    await page.close();
+});
+
+test("a click on a bar of many calls selects the first of them, and does not zoom", async () => {
+    const [{ stream }] = await sql(`SELECT s.stream_id AS stream FROM streams s JOIN threads t USING (thread_id)
+        WHERE s.session_id = ${VALUED} AND t.is_main`);
+    const page = await openPage("/");
+    const answered = page.waitForResponse((response) => response.url().includes(`/calls?stream=${stream}&`));
+    await page.goto(new URL(`/sessions/${VALUED}?view=timeline`, base).href);
+    const { rows } = await (await answered).json();
+    const merged = rows.filter((row) => row[8] > 1).sort((one, other) => other[4] - other[3] - (one[4] - one[3]))[0];
+    const box = await placeOf(page);
+    const all = await windowOf(page);
+    const middle = (merged[3] + merged[4]) / 2;
+    const [x, y] = [box.x + ((middle - all[0]) / (all[1] - all[0])) * box.width, box.y + 34 + 20 + 18 * merged[2] + 8];
+    await page.mouse.move(x, y);
+    await page.getByRole("tooltip").getByText(`${merged[8]} calls at depth ${merged[2]}`).waitFor();
+    await page.mouse.click(x, y);
+    await page.waitForURL(new RegExp(`call=${merged[0]}`));
+    await page.getByRole("region", { name: "Selected call" }).waitFor();
+    assert.deepEqual(await windowOf(page), all);
+    await page.close();
+});
+
+test("two fingers zoom, one finger moves", async () => {
+    const call = await slowCall(VALUED);
+    const { page, from, to, x, y } = await openOn(call, { hasTouch: true });
+    const touch = await page.context().newCDPSession(page);
+    const send = (type, ...places) => touch.send("Input.dispatchTouchEvent", { type, touchPoints: places.map((place, id) => ({ x: place, y, id })) });
+    await send("touchStart", x - 50, x + 50);
+    await send("touchMove", x - 60, x + 60);
+    await send("touchMove", x - 100, x + 100);
+    await send("touchEnd");
+    await comesTo(async () => Math.abs((await lengthOf(page)) / (to - from) - 1 / 2) < 0.02, true);
+    const [begin] = await windowOf(page);
+    await send("touchStart", x);
+    await send("touchMove", x - 40);
+    await send("touchMove", x - 120);
+    await send("touchEnd");
+    await comesTo(async () => (await windowOf(page))[0] > begin && Math.abs((await lengthOf(page)) / (to - from) - 1 / 2) < 0.02, true);
     await page.close();
 });
 

@@ -1,4 +1,4 @@
-// Keys that work on every page. Tables and trees handle and explain their own keys.
+// Keys that work on every page, and keys of one page that need no focus. Tables and trees handle and explain their own keys.
 import { navigate, route, setParameters } from "./router";
 import { helpOpen, paletteOpen, setTheme, theme } from "./store";
 
@@ -16,7 +16,13 @@ export const bindings: readonly KeyBinding[] = [
     { keys: "g s", does: "go to the list of sessions", where: "Everywhere" },
     { keys: "t", does: "switch between light, dark and automatic colours", where: "Everywhere" },
     { keys: "1 2 3 4 5 6 7", does: "functions, call tree, overview, missing, timeline, flame graph, live", where: "Session" },
-    { keys: "W S A D, Home", does: "zoom, move, show all", where: "Timeline" },
+    { keys: "W S, wheel, two fingers", does: "zoom in and out", where: "Timeline" },
+    { keys: "A D, ← →, drag", does: "move in time", where: "Timeline" },
+    { keys: "↑ ↓, drag, Shift wheel", does: "scroll the threads", where: "Timeline" },
+    { keys: "F, Home", does: "show the selected call or time, or everything", where: "Timeline" },
+    { keys: "R", does: "select the time of the selected call, or of the window", where: "Timeline" },
+    { keys: "Shift drag, drag on the ruler", does: "select a time", where: "Timeline" },
+    { keys: "click, double click", does: "select a call, zoom to it", where: "Timeline" },
     { keys: "Esc", does: "clear the selected time and call", where: "Timeline" },
     { keys: "↓ ↑ ← →", does: "widest callee, caller, neighbours", where: "Flame graph" },
     { keys: "g q, g f, g c, g v, g z", does: "go to SQL, fleet, compare, coverage, findings", where: "Everywhere" },
@@ -40,8 +46,29 @@ const places: Record<string, string> = {
 };
 let leader = "";
 
+// Returns true if it has handled the key.
+type KeyHandler = (event: KeyboardEvent) => boolean;
+let pageKeys: KeyHandler | null = null;
+
+// Gives the visible page keys of its own. Returns a function that takes them away again.
+export function takeKeys(handler: KeyHandler): () => void {
+    pageKeys = handler;
+    return () => {
+        pageKeys = pageKeys === handler ? null : pageKeys;
+    };
+}
+
 function isTyping(target: EventTarget | null): boolean {
-    return target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement;
+    return (
+        target instanceof HTMLInputElement ||
+        target instanceof HTMLTextAreaElement ||
+        target instanceof HTMLSelectElement ||
+        (target instanceof HTMLElement && target.isContentEditable)
+    );
+}
+
+function isInDialog(): boolean {
+    return helpOpen.value || paletteOpen.value || document.querySelector("dialog[open]") !== null;
 }
 
 function focusSearch(): boolean {
@@ -76,6 +103,10 @@ export function handleKey(event: KeyboardEvent): void {
         return;
     }
     if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) {
+        return;
+    }
+    if (leader === "" && !event.defaultPrevented && !isInDialog() && pageKeys?.(event)) {
+        event.preventDefault();
         return;
     }
     const key = leader + event.key;

@@ -11,11 +11,15 @@ export const isTokenKnown = signal(token.value !== "");
 // True if the server refused this tab's token, or expects one and this tab has none.
 export const isRefused = signal(false);
 
+// True if the server refused a token that this tab had shown.
+export const isTokenWrong = signal(false);
+
 export function signIn(text: string): void {
     sessionStorage.setItem("token", text);
     token.value = text;
     isTokenKnown.value = true;
     isRefused.value = false;
+    isTokenWrong.value = false;
 }
 
 // Forgets a token that the server refused, unless it has been replaced since.
@@ -23,6 +27,7 @@ export function refuse(shown: string): void {
     if (shown === token.value) {
         sessionStorage.removeItem("token");
         token.value = "";
+        isTokenWrong.value ||= shown !== "";
         isRefused.value = true;
     }
 }

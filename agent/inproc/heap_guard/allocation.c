@@ -75,6 +75,26 @@ static uint64_t one_in_now(const sj_zombie_region *region)
  * checked. */
 static __thread int64_t distance_while_checking __attribute__((tls_model("initial-exec")));
 
+/* Counts what sampling left out: a sampled allocation stands for `one_in`, itself included. Nothing
+ * has to be kept for each thread, which may end at any time. */
+static void count_left_out(uint64_t one_in)
+{
+    if (one_in > 1) {
+        sj_objects_count(not_sampled, one_in - 1);
+    }
+}
+
+/* Counts an allocation that was checked and is not guarded. */
+static void count_unnamed(void)
+{
+    enum { AT_ONCE = 64 };
+    static __thread uint32_t unnamed __attribute__((tls_model("initial-exec")));
+    if (++unnamed == AT_ONCE) {
+        sj_objects_count(not_sampled, unnamed);
+        unnamed = 0;
+    }
+}
+
 /* Used while the policy has every allocation checked. */
 static bool is_named_or_sampled(const sj_zombie_region *region, size_t bytes, uint64_t site)
 {
@@ -83,10 +103,11 @@ static bool is_named_or_sampled(const sj_zombie_region *region, size_t bytes, ui
     if (distance_while_checking == 0) {
         distance_while_checking = next_distance(one_in);
     }
-    if (--distance_while_checking == 0) {
+    if (--distance_while_checking == 0 || sj_guard_wants(region, bytes, site)) {
         return true;
     }
-    return sj_guard_wants(region, bytes, site);
+    count_unnamed();
+    return false;
 }
 
 /* True if the current allocation is to be guarded. At a thread's first allocation, draws its first
@@ -111,15 +132,18 @@ static bool is_sampled(size_t bytes, uint64_t site)
         return is_named_or_sampled(region, bytes, site);
     }
     sj_sampling_countdown = one_in == 1 ? 1 : next_distance(one_in);
-    if (!is_first || one_in == 1) {
-        return true;
+    if (is_first && one_in != 1) {
+        if (--sj_sampling_countdown != 0) {
+            return false;
+        }
+        sj_sampling_countdown = next_distance(one_in); /* The first distance was 1. */
     }
-    if (--sj_sampling_countdown ==
-        0) { /* The distance was 1, so the first allocation is guarded. */
-        sj_sampling_countdown = next_distance(one_in);
-        return true;
+    count_left_out(one_in);
+    if (sj_pool_spares_blocks((uint32_t)next_random())) {
+        sj_objects_count(refused_full, 1);
+        return false;
     }
-    return false;
+    return true;
 }
 
 static bool is_alignment(size_t alignment)

@@ -91,6 +91,11 @@ void sj_pool_resume(void);
  * back. The caller has stopped all other threads. */
 void sj_pool_detach(void);
 
+/* True if a sampled allocation is to be left out, because almost all blocks are in use: the fewer
+ * are left, the rarer an allocation gets one. So later allocations have a chance, too, and freed
+ * blocks stay watched for a while. `random` is uniformly distributed. */
+bool sj_pool_spares_blocks(uint32_t random);
+
 /* Returns a zeroed block for functions of `families`, or NULL, which is counted. `alignment` is a
  * power of two, at least SJ_POOL_ALIGNMENT. Async-signal-safe. */
 void *sj_pool_allocate(size_t bytes, size_t alignment, uint32_t families);

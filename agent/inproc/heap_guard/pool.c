@@ -144,10 +144,35 @@ static void queue_slot(const sj_pool_slot *slot)
                                          index_of(slot) + 1);
 }
 
-/* First uses each slot once, then reuses them in the order of the frees. */
+/* True if so many freed blocks wait that the oldest one's slot is reused before others are touched:
+ * a program with few live blocks then needs few pages for their records. */
+static bool has_enough_freed(const sj_pool *pool)
+{
+    const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
+    const uint32_t wanted = region != NULL ? region->settings.freed_slots : 0;
+    return wanted != 0 && atomic_load(&pool->tail) - atomic_load(&pool->head) > wanted;
+}
+
+bool sj_pool_spares_blocks(uint32_t random)
+{
+    const uint32_t live = atomic_load(&sj_residue_now->shared.live);
+    const uint32_t slots = sj_heap_pool.slots;
+    const uint32_t last = slots / 16;
+    const uint32_t left = live < slots ? slots - live : 0;
+    return left < last && random % last >= left;
+}
+
+/* Reuses slots in the order of the frees, after each was used once or enough freed blocks wait. */
 static sj_pool_slot *claim_slot(void)
 {
     sj_pool *pool = &sj_heap_pool;
+    if (has_enough_freed(pool)) {
+        sj_pool_slot *oldest = claim_freed_slot();
+        if (oldest != NULL) {
+            COUNT(evicted);
+            return oldest;
+        }
+    }
     uint32_t fresh = atomic_load(&pool->fresh);
     while (fresh < pool->slots) {
         if (atomic_compare_exchange_strong(&pool->fresh, &fresh, fresh + 1)) {
@@ -345,7 +370,11 @@ static void *place_in_free_slot(size_t bytes, size_t alignment, uint32_t familie
                                 const sj_zombie_trace *here)
 {
     const uint64_t pages = (bytes + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);
-    sj_pool_slot *slot = has_memory(pages) ? claim_slot() : NULL;
+    if (!has_memory(pages)) {
+        COUNT(refused_limit);
+        return NULL;
+    }
+    sj_pool_slot *slot = claim_slot();
     if (slot == NULL) {
         COUNT(refused_full);
         return NULL;

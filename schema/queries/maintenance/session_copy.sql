@@ -88,12 +88,55 @@ SELECT stream_id, (SELECT coalesce(max(stream_id), 0) FROM main.streams) + row_n
 FROM source.streams
 WHERE session_id = %lld
 
+-- name: session_copy_reports
+CREATE TEMP TABLE moved_reports (old_id INTEGER PRIMARY KEY, new_id INTEGER NOT NULL);
+INSERT INTO temp.moved_reports
+SELECT report_id, (SELECT coalesce(max(report_id), 0) FROM main.reports) + row_number() OVER
+    (ORDER BY report_id)
+FROM source.reports
+WHERE session_id = %lld
+
+-- name: session_copy_zombies
+-- Adds the session's reports to findings that the target knows, as storing them does.
+INSERT INTO main.zombies(fingerprint, kind, used_in, freed_in, allocated_in, reports,
+    first_seen_realtime_ns, last_seen_realtime_ns, state, resolved_realtime_ns, note, class, selector)
+SELECT z.fingerprint, z.kind, z.used_in, z.freed_in, z.allocated_in, count(*),
+    s.started_realtime_ns + min(r.at_ns), s.started_realtime_ns + max(r.at_ns),
+    iif(z.state IN ('resolved', 'reopened'), z.state, 'open'), z.resolved_realtime_ns, z.note, z.class,
+    z.selector
+FROM source.zombie_reports AS r
+JOIN source.zombies AS z USING (zombie_id)
+JOIN source.sessions AS s ON s.session_id = r.session_id
+WHERE r.session_id = %lld
+GROUP BY z.zombie_id
+ON CONFLICT (fingerprint) DO UPDATE SET reports = reports + excluded.reports,
+    first_seen_realtime_ns = min(first_seen_realtime_ns, excluded.first_seen_realtime_ns),
+    last_seen_realtime_ns = max(last_seen_realtime_ns, excluded.last_seen_realtime_ns), state = CASE
+    WHEN state = 'resolved' AND excluded.last_seen_realtime_ns > resolved_realtime_ns THEN 'reopened'
+    ELSE state END;
+CREATE TEMP TABLE moved_zombies AS
+SELECT z.zombie_id AS old_id, t.zombie_id AS new_id
+FROM source.zombies AS z
+JOIN main.zombies AS t ON t.fingerprint = z.fingerprint
+
+-- name: session_copy_drop
+DROP TABLE IF EXISTS temp.moved;
+DROP TABLE IF EXISTS temp.moved_streams;
+DROP TABLE IF EXISTS temp.moved_modules;
+DROP TABLE IF EXISTS temp.moved_plans;
+DROP TABLE IF EXISTS temp.moved_reports;
+DROP TABLE IF EXISTS temp.moved_zombies;
+DROP TABLE IF EXISTS temp.wanted
+
 -- name: session_copy_tables
-SELECT t.name, EXISTS (SELECT 1 FROM pragma_table_info(t.name) AS c WHERE c.name = 'session_id') AS by_session
+-- Selects the tables that belong to sessions, each with the column that says to which.
+SELECT t.name, (SELECT c.name FROM pragma_table_info(t.name) AS c
+    WHERE c.name IN ('session_id', 'stream_id', 'report_id')
+    ORDER BY c.name = 'session_id' DESC, c.name = 'stream_id' DESC LIMIT 1) AS owner
 FROM main.sqlite_schema AS t
 WHERE t.type = 'table'
 AND EXISTS (SELECT 1 FROM source.sqlite_schema AS o WHERE o.name = t.name)
-AND EXISTS (SELECT 1 FROM pragma_table_info(t.name) AS c WHERE c.name IN ('session_id', 'stream_id'))
+AND owner IS NOT NULL
 ORDER BY CASE t.name WHEN 'sessions' THEN 0 WHEN 'threads' THEN 1 WHEN 'streams' THEN 2 ELSE 3 END
 
 -- name: session_copy_columns

@@ -60,12 +60,12 @@ INSERT INTO zombie_accounts (report_id, session_id, process_number, not_watched,
     evicted, refused_size, refused_full, refused_memory, uses, suppressed, kept, kept_full, kept_old,
     kept_pressure, kept_left, kept_used, not_kept, emptied, delayed, delayed_full,
     delayed_pressure, delayed_left, not_delayed, methods_without_trampoline, one_in_most, history_pauses,
-    pressure_unseen, delayed_one_in_most)
+    pressure_unseen, delayed_one_in_most, refused_limit, not_sampled)
 VALUES (:report_id, :session_id, :process_number, :not_watched, :one_in, :guarded, :released, :evicted,
     :refused_size, :refused_full, :refused_memory, :uses, :suppressed, :kept, :kept_full, :kept_old,
     :kept_pressure, :kept_left, :kept_used, :not_kept, :emptied, :delayed, :delayed_full,
     :delayed_pressure, :delayed_left, :not_delayed, :methods_without_trampoline, :one_in_most,
-    :history_pauses, :pressure_unseen, :delayed_one_in_most)
+    :history_pauses, :pressure_unseen, :delayed_one_in_most, :refused_limit, :not_sampled)
 
 -- name: zombie_event_add
 -- bind: event text, function text, partner optional

@@ -94,7 +94,7 @@ static void wrong_arguments_start_and_stop_nothing(void **state)
     (void)state;
     expect_refusal("launch", "{}", "command");
     expect_refusal("launch", "{\"command\": \"/bin/true\"}", "command");
-    expect_refusal("launch", "{\"app\": \"none\"}", "no app");
+    expect_refusal("launch", "{\"app\": \"none\"}", "no app \"none\"; add it to apps.json there");
     expect_refusal("attach", "{}", "pid");
     expect_refusal("attach", "{\"pid\": -1}", "pid");
     expect_refusal("attach", "{\"pid\": 99999999999}", "pid");

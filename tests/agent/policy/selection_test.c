@@ -18,6 +18,27 @@ static void test_default_takes_the_program_and_its_own_libraries(void **state)
     assert_false(sj_selection_wants_module(&selection, "/lib64/libz.so.1", false));
 }
 
+static void test_some_libraries_are_never_a_programs_own(void **state)
+{
+    sj_selection selection = {0};
+    (void)state;
+    assert_true(sj_selection_allows_own_library(&selection, "/usr/lib/libjq.so.1"));
+    assert_true(sj_selection_allows_own_library(&selection, "/usr/lib/libmount.so.1"));
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/libc.so.6"));
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/libm.so.6"));
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/libstdc++.so.6"));
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/libgtk-3.so.0"));
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/jvm/libjvm.so"));
+    assert_int_equal(sj_selection_add(selection.modules_excluded, &selection.modules_excluded_count,
+                                      "libjq*", NULL),
+                     SJ_OK);
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/libjq.so.1"));
+    assert_int_equal(sj_selection_add(selection.modules, &selection.module_count, "app", NULL),
+                     SJ_OK);
+    assert_false(sj_selection_allows_own_library(&selection, "/usr/lib/libmount.so.1"));
+    sj_selection_free(&selection);
+}
+
 static void test_the_agents_ground_is_never_touched(void **state)
 {
     sj_selection selection = {.all_libraries = true};
@@ -141,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_default_takes_the_program_and_its_own_libraries),
+        cmocka_unit_test(test_some_libraries_are_never_a_programs_own),
         cmocka_unit_test(test_the_agents_ground_is_never_touched),
         cmocka_unit_test(test_module_globs_replace_the_default),
         cmocka_unit_test(test_function_globs),

@@ -141,6 +141,30 @@ static void a_process_at_its_limits_is_pressure(void **state)
     assert_false(is_high());
 }
 
+/* The least of what the machine, the group and the process have left. */
+static void the_scarcest_memory_is_what_is_free(void **state)
+{
+    (void)state;
+    assert_true(sj_pressure_free_bytes(root, PID) == UINT64_MAX);
+    write_file("/proc/meminfo", "MemTotal:  9000 kB\nMemAvailable: 800 kB\nCommitLimit: 600 kB\n"
+                                "Committed_AS: 100 kB\n");
+    assert_int_equal(sj_pressure_free_bytes(root, PID), 800 * 1024);
+    write_file("/proc/sys/vm/overcommit_memory", "0\n");
+    assert_int_equal(sj_pressure_free_bytes(root, PID), 800 * 1024);
+    write_file("/proc/sys/vm/overcommit_memory", "2\n");
+    assert_int_equal(sj_pressure_free_bytes(root, PID), 500 * 1024);
+    write_file("/proc/77/cgroup", "0::/a\n");
+    write_file("/sys/fs/cgroup/a/memory.max", "500000\n");
+    write_file("/sys/fs/cgroup/a/memory.current", "100000\n");
+    assert_int_equal(sj_pressure_free_bytes(root, PID), 400000);
+    write_file("/proc/77/limits", "Max data size             unlimited            unlimited\n"
+                                  "Max address space         1024000              unlimited\n");
+    write_file("/proc/77/status", "Name: a\nVmSize:   900 kB\nVmData:   800 kB\n");
+    assert_int_equal(sj_pressure_free_bytes(root, PID), 1024000 - 900 * 1024);
+    write_file("/proc/77/status", "Name: a\nVmSize:   1001 kB\nVmData:   800 kB\n");
+    assert_int_equal(sj_pressure_free_bytes(root, PID), 0);
+}
+
 static void the_account_says_what_is_forbidden(void **state)
 {
     (void)state;
@@ -166,6 +190,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_forbidden_is_said_and_the_rest_counts, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_process_at_its_limits_is_pressure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_scarcest_memory_is_what_is_free, set_up, tear_down),
         cmocka_unit_test(the_account_says_what_is_forbidden),
         cmocka_unit_test_setup_teardown(waiting_tasks_are_pressure, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_full_control_group_is_pressure, set_up, tear_down)};

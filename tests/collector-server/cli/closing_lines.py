@@ -74,6 +74,9 @@ def test(sojourn, _):
     told = line_of(lines, "zombies")
     count = sojourn.sql(database, "SELECT count(*) AS n FROM zombie_reports")[0]["n"]
     check(count > 0 and f" {count} reported" in told, f"{told}, SQL {count}")
+    watched = sojourn.sql(database, "SELECT allocations, guarded FROM zombie_coverage")[0]
+    memory = line_of(lines, "memory")
+    check(f" of {watched['allocations']} allocations" in memory and "watched " in memory, f"{memory}, SQL {watched}")
     done = sojourn.run(shlex.split(told.split(": sojourn ")[1]), capture_output=True, text=True)
     check(done.returncode == 0 and "use_after_free" in done.stdout, f"{told}: {done}")
 

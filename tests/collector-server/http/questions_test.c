@@ -325,8 +325,43 @@ static void a_confined_process_has_files_and_memory_only(void **state)
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* The environment of a program whose main() does not begin with sj_question_worker_main. */
+#define FORGETFUL "SJ_TEST_QUESTIONS_FORGETFUL"
+
+/* Its exit codes as a worker, if it was refused a pool, or got one. */
+enum { REFUSED_A_POOL = 41, GOT_A_POOL = 42 };
+
+static int run_forgetful_worker(void)
+{
+    sj_error error;
+    sj_question_pool *further = NULL;
+    const sj_status status = sj_question_pool_new(database_path, &small, &further, &error);
+    sj_question_pool_free(further);
+    return status == SJ_EPERM ? REFUSED_A_POOL : GOT_A_POOL;
+}
+
+static void a_worker_starts_no_workers(void **state)
+{
+    (void)state;
+    sj_error error;
+    char said[512];
+    char wanted[32];
+    sj_question_pool *started = NULL;
+    assert_int_equal(setenv(FORGETFUL, "1", 1), 0);
+    assert_int_equal(sj_question_pool_new(database_path, &small, &started, &error), SJ_OK);
+    assert_int_equal(ask_pool(started, "select 1", PATIENT_MS, NULL, said, sizeof(said)),
+                     SJ_ELIMIT);
+    assert_int_equal(unsetenv(FORGETFUL), 0);
+    sj_question_pool_free(started);
+    snprintf(wanted, sizeof(wanted), "(exit code %d)", REFUSED_A_POOL);
+    assert_non_null(strstr(said, wanted));
+}
+
 int main(int argc, char **argv)
 {
+    if (getenv(FORGETFUL) != NULL) {
+        return run_forgetful_worker();
+    }
     sj_question_worker_main(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_process_answers_one_question_after_the_other),
@@ -338,6 +373,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_question_that_nobody_waits_for_ends),
         cmocka_unit_test(processor_time_is_limited),
         cmocka_unit_test(a_confined_process_has_files_and_memory_only),
+        cmocka_unit_test(a_worker_starts_no_workers),
     };
     return cmocka_run_group_tests(tests, start_pool, stop_pool);
 }

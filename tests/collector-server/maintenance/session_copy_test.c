@@ -226,6 +226,78 @@ static void streams_get_the_next_numbers(void **state)
     lab_file_remove(path);
 }
 
+/* Adds a finding with one report to the session of a file. */
+static void put_finding(const char *path)
+{
+    run_sql(
+        path,
+        "INSERT INTO zombies(zombie_id, fingerprint, kind, used_in, freed_in, allocated_in,"
+        " reports, first_seen_realtime_ns, last_seen_realtime_ns, state)"
+        " VALUES (40, 'known', 'use_after_free', 'f', 'g', 'h', 1, 0, 0, 'open'),"
+        " (41, 'new', 'double_free', 'f', 'g', 'h', 1, 0, 0, 'open');"
+        "INSERT INTO reports(report_id, session_id, number, at_ns, monitor, kind, payload)"
+        " VALUES (500, 1, 90, 7, 'zombies', 'use', '{}'),"
+        " (501, 1, 91, 8, 'zombies', 'use', '{}'), (502, 1, 92, 9, 'zombies', 'end', '{}');"
+        "INSERT INTO zombie_reports(report_id, zombie_id, session_id, at_ns, thread_name, tid,"
+        " size, offset) VALUES (500, 40, 1, 7, 'main', 1, 8, 0), (501, 41, 1, 8, 'main', 1, 8, 0);"
+        "INSERT INTO zombie_frames VALUES (500, 'use', 0, 1, 'f', '/m', 0, 1),"
+        " (501, 'free', 0, 1, 'g', '/m', 0, 1);"
+        "INSERT INTO zombie_events VALUES (501, 0, 'retain', 2, 1, 5, 'f', NULL);"
+        "INSERT INTO zombie_accounts(report_id, session_id, not_watched, one_in, guarded,"
+        " released, evicted, refused_size, refused_full, refused_memory, uses, suppressed)"
+        " VALUES (502, 1, '', 1, 2, 2, 0, 0, 0, 0, 2, 0)");
+}
+
+static void assert_answer(sqlite3 *database, const char *sql, const char *wanted)
+{
+    sqlite3_stmt *row = NULL;
+    assert_int_equal(sqlite3_prepare_v2(database, sql, -1, &row, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(row), SQLITE_ROW);
+    assert_string_equal((const char *)sqlite3_column_text(row, 0), wanted);
+    sqlite3_finalize(row);
+}
+
+static void findings_of_freed_memory_come_along(void **state)
+{
+    lab_file *lab = *state;
+    char path[128];
+    sqlite3 *target = NULL;
+    int64_t copied = 0;
+    put_finding(lab->path);
+    snprintf(path, sizeof(path), "%s.target", lab->path);
+    lab_file_remove(path);
+    assert_int_equal(sj_database_open(path, SJ_DATABASE_CREATE, &target, &lab->error), SJ_OK);
+    run_sql(
+        path,
+        "INSERT INTO zombies(zombie_id, fingerprint, kind, used_in, freed_in,"
+        " allocated_in, reports, first_seen_realtime_ns, last_seen_realtime_ns, state,"
+        " resolved_realtime_ns, note)"
+        " VALUES (3, 'known', 'use_after_free', 'f', 'g', 'h', 4, 1, 2, 'resolved', 3, 'ours')");
+    assert_int_equal(sj_session_copy(lab->path, 1, target, &copied, &lab->error), SJ_OK);
+    assert_answer(
+        target,
+        "SELECT group_concat(fingerprint || ' ' || reports || ' ' || state || ' ' || note)"
+        " FROM (SELECT * FROM zombies ORDER BY zombie_id)",
+        "known 5 reopened ours,new 1 open ");
+    assert_answer(
+        target,
+        "SELECT group_concat(number || ' ' || fingerprint || ' ' || stack || ' ' || f.function)"
+        " FROM reports JOIN zombie_reports z USING (report_id) JOIN zombies USING (zombie_id)"
+        " JOIN zombie_frames f USING (report_id)",
+        "90 known use f,91 new free g");
+    assert_answer(
+        target,
+        "SELECT (SELECT reports.number FROM zombie_events JOIN reports USING (report_id)) || ' ' ||"
+        " (SELECT number FROM zombie_accounts JOIN reports USING (report_id))",
+        "91 92");
+    assert_answer(target, "SELECT count(*) FROM pragma_foreign_key_check", "0");
+    sqlite3_close(target);
+    lab_file_remove(path);
+    /* an account of a report that is none of the session's */
+    run_sql(lab->path, "PRAGMA foreign_keys = OFF; UPDATE zombie_accounts SET report_id = 1");
+    assert_int_not_equal(import(lab->path, &lab->error), SJ_OK);
+}
+
 /* An earlier version stored a module of a program's identity without functions, before this was
  * refused. */
 static void a_false_module_is_not_taken_for_the_program(void **state)
@@ -307,6 +379,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_source_is_checked_before_the_target_is_locked, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(streams_get_the_next_numbers, set_up, lab_file_tear_down),
+        cmocka_unit_test_setup_teardown(findings_of_freed_memory_come_along, set_up,
+                                        lab_file_tear_down),
         cmocka_unit_test_setup_teardown(a_false_module_is_not_taken_for_the_program, set_up,
                                         lab_file_tear_down),
         cmocka_unit_test_setup_teardown(numbers_that_nobody_gave_out_do_not_bar_others, set_up,

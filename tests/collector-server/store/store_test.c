@@ -619,7 +619,7 @@ static void a_small_recording_is_a_small_file(void **state)
     sj_store_close(lab->store);
     sj_database_pack(lab->path);
     assert_int_equal(stat(lab->path, &file), 0);
-    assert_in_range(file.st_size, 1, 128 * 1024);
+    assert_in_range(file.st_size, 1, 136 * 1024);
     lab_file_expect(lab, "PRAGMA page_size", "512|\n");
     lab_file_open(lab, 0, 0);
     lab_file_expect(lab, "PRAGMA page_size", "16384|\n");

@@ -1,6 +1,8 @@
 """An attach that is not possible is refused with the reason and the remedy, and leaves the process unchanged."""
 import os
+import pwd
 import re
+import shutil
 import signal
 import socket
 import struct
@@ -9,8 +11,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
 from attaching import (Target, attach, check_same, code_bytes, copy_for_everybody, look,
-                       mappings, start_attach)
-from sojourn_testing import PATIENCE_S, SAMPLES, check, children, main, wait_for
+                       mappings, start_attach, wait_until_recorded)
+from sojourn_testing import PATIENCE_S, SAMPLES, check, children, json_rows, main, wait_for
 
 
 def refused(sojourn, pid, words, code=1):
@@ -132,8 +134,38 @@ def test_silent_recorder(sojourn, target, recorder):
             one.close()
 
 
+def test_names(sojourn, sample):
+    """A process is named by its program, its number is needed where two have the name, and ps shows whose it is."""
+    program = sojourn.path(f"a-named-target-{os.getpid()}")  # longer than the kernel's 15 bytes
+    name = os.path.basename(program)
+    shutil.copy(sample, program)
+    refused(sojourn, name, [f'no process is named "{name}"', "sojourn ps"], code=3)
+    one = Target([program]).ready()
+    recorder = subprocess.Popen([sojourn.program, "attach", "--quiet", "-o", sojourn.path("named.db"), name],
+                                env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    wait_until_recorded(sojourn, one.pid, recorder)
+    done = sojourn.run(["detach", name], capture_output=True, text=True)
+    check(done.returncode == 0 and f"process {one.pid} is left" in done.stdout, f"detach by name: {done}")
+    check(recorder.wait(PATIENCE_S) == 0, f"the recorder: {recorder.communicate()}")
+    two = Target([program]).ready()
+    refused(sojourn, name, [f"2 processes are named \"{name}\"", str(one.pid), str(two.pid)], code=2)
+    refused(sojourn, "0", ["not the number of a process"], code=2)
+    rows = {row["pid"]: row for row in json_rows(sojourn.run(["ps", "--all", "--json"], check=True, capture_output=True,
+                                                             text=True).stdout)}
+    check(rows[one.pid]["user"] == pwd.getpwuid(os.getuid()).pw_name and
+          rows[one.pid]["command"].split()[0] == program, f"{rows[one.pid]}")
+    check(2 not in rows or rows[2]["name"] != "kthreadd", "ps lists threads of the kernel")
+    shown = sojourn.run(["ps"], check=True, capture_output=True, text=True).stdout
+    check(any(line.split()[0] == str(two.pid) and line.split()[1] == rows[two.pid]["user"] and
+              program[:40] in line for line in shown.splitlines()), shown)
+    for target in (one, two):
+        code, output = target.finish()
+        check(code == 0 and "mistakes 0" in output, f"{code}, {output}")
+
+
 def test(sojourn, arguments):
     sample, static, emulated = arguments
+    test_names(sojourn, sample)
     refused(sojourn, 4190000, ["no process", "sojourn ps"], code=3)
     refused(sojourn, 1, ["PID 1 (init)"])
     kernel = next((int(name) for name in os.listdir("/proc") if name.isdigit() and

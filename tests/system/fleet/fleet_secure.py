@@ -3,6 +3,7 @@
 
 fleet_secure.py BUILD_FOLDER SOURCE_FOLDER
 """
+import glob
 import os
 import re
 import stat
@@ -44,12 +45,29 @@ def install(collector, build):
     check(again.returncode == 0, f"again: {again.stderr}")
     used = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     check(used.returncode == 1 and "used or expired" in used.stderr, f"a used one: {used.stderr}")
+    install_further(collector.sojourn, script, root)
     for wrong, said in ((["--token-file", "/nowhere"], "cannot be read"),
                         (["--token"], "unknown option"), (["--tag"], "needs a value")):
         bad = subprocess.run([script, "--root", root, *wrong], capture_output=True, text=True,
                              timeout=PATIENCE_S)
         check(bad.returncode == 1 and said in bad.stderr, f"{wrong}: {bad.stderr}")
     return root
+
+
+def install_further(sojourn, script, root):
+    """With --also, a device that is enrolled gets a further collector."""
+    further = Collector(sojourn, name="further")
+    try:
+        further.device("--collector", further.url, "invite", sojourn.path("further.invitation"))
+        done = subprocess.run([script, "--root", root, "--token-file", sojourn.path("further.invitation"), "--also"],
+                              capture_output=True, text=True, timeout=PATIENCE_S)
+    finally:
+        further.stop()
+    check(done.returncode == 0, f"--also: {done.stdout}{done.stderr}")
+    [path] = glob.glob(os.path.join(root, "var/lib/sojourn/**/collector.json"), recursive=True)
+    with open(path, encoding="utf-8") as file:
+        enrolment = file.read()
+    check(enrolment.count(further.url) == 1 and enrolment.count('"token"') == 2, "--also: not two collectors")
 
 
 def exposure(unit):

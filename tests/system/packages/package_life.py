@@ -33,6 +33,20 @@ def dependencies(files):
     return sorted(names - set(OURS) - {"libc6"})
 
 
+def parts_are_listed(folder, files):
+    """The SPDX document lists all dependencies, the dashboard's packages, and the checksum of each file."""
+    with open(glob.glob(f"{folder}/*.spdx.json")[0], encoding="utf-8") as file:
+        document = json.load(file)
+    names = {package["name"] for package in document["packages"]}
+    missing = {*dependencies(files), "libc6", "preact", "uplot", *map(os.path.basename, files)} - names
+    check(not missing, f"the SPDX document lacks {missing}")
+    check("playwright-core" not in names, "the SPDX document has a tool of the tests")
+    known = {package["SPDXID"] for package in document["packages"]} | {"SPDXRef-DOCUMENT"}
+    for relation in document["relationships"]:
+        check({relation["spdxElementId"], relation["relatedSpdxElement"]} <= known, f"unknown: {relation}")
+    subprocess.run(["sha256sum", "--quiet", "-c", "SHA256SUMS"], cwd=folder, check=True)
+
+
 def everything_resolves(root):
     """Each program and library finds all it needs, those that are loaded late too."""
     for path in root.run("sh", "-c", "dpkg -L sojourn sojourn-agent sojourn-collector sojourn-device | "
@@ -103,6 +117,7 @@ def test(sojourn, arguments):
     if not os.environ.get("SJ_INSIDE_NAMESPACES"):
         names = sorted(os.path.basename(file).split("_")[0] for file in files)
         check(names == sorted(OURS), f"packages: {names}")
+        parts_are_listed(arguments[0], files)
         os.environ["SJ_BASE_ROOT"] = cached_root("bookworm", "bookworm", MIRROR, dependencies(files))
     enter_namespaces()
     root = Root(os.environ["SJ_BASE_ROOT"], os.path.abspath("mounted-life"))

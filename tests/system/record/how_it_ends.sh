@@ -79,7 +79,7 @@ equal "sums after the rebuild" 2000 "$(calls run.db ends_step)"
 # One call takes little space.
 rm -f run.db
 "$sojourn" record -q -o run.db -- "$samples/ends" return >out.txt
-[ "$(stat -c %s run.db)" -lt 112640 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
+[ "$(stat -c %s run.db)" -lt 118784 ] || fail "a short recording takes $(stat -c %s run.db) bytes"
 [ "$(calls run.db ends_step)" = 1000 ] || fail "calls of a packed file are missing"
 
 # The rarest call paths of this session were folded. The summary and queries say so.

@@ -46,9 +46,21 @@ def test_ends(sojourn, samples):
     check(0 < kept < 81, f"{kept} values: no stack ended")
 
 
+def test_first_call(sojourn, samples):
+    """A thread whose first recorded call meets the end of its stack loses no later call, whether values are recorded,
+    or calls may be counted, or neither."""
+    for options in ([], ["--value", "leaf(long)"], ["--clock", "adaptive"]):
+        database = sojourn.path("first_call.db")
+        done, summary = sojourn.record([os.path.join(samples, "emulated/signal_places"), "ends"], database,
+                                       ["--function", "leaf", *options])
+        check((done.returncode, done.stdout) == (0, b"ends: called 1, outside 0, elsewhere 0\n"), f"{options}: {done}")
+        check(summary["calls"] > 0 and summary["lost_calls"] == 0, f"{options}: {summary}")
+
+
 def test(sojourn, arguments):
     test_places(sojourn, arguments[0])
     test_ends(sojourn, arguments[0])
+    test_first_call(sojourn, arguments[0])
     test_thrown(sojourn, arguments[0])
 
 

@@ -46,6 +46,9 @@ def cached_root(name, suite, mirror, packages=()):
     try:
         made = subprocess.run(["debootstrap", "--variant=minbase", *extra, suite, making, mirror],
                               capture_output=True, text=True, check=False)
+        if "Failed getting release file" in made.stdout + made.stderr:
+            print(f"skipped: debootstrap does not reach {mirror}")
+            sys.exit(SKIPPED)
         check(made.returncode == 0, f"debootstrap: {made.stdout[-2000:]}{made.stderr[-2000:]}")
         with contextlib.suppress(OSError):  # another test may have made it meanwhile
             os.rename(making, folder)

@@ -90,8 +90,58 @@ def test_even(sojourn, folder):
     check(len(hits) == 8 and all(abs(row["n"] - wanted) <= band for row in hits), f"{wanted} +- {band}: {hits}")
 
 
+COVERAGE = "SELECT allocations, guarded, not_sampled, no_block, over_memory, bad_size, refused FROM zombie_coverage"
+
+
+def coverage_of(sojourn, database):
+    """Returns the row, whose parts are the whole."""
+    row = sojourn.sql(database, COVERAGE)[0]
+    check(row["allocations"] == sum(row.values()) - row["allocations"], f"{row}")
+    return row
+
+
+def most_at_once():
+    """How many of 40,000 live blocks have to be guarded without a limit in the policy."""
+    with open("/proc/meminfo", encoding="utf-8") as file:
+        available, = [int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:")]
+    has_guards = tuple(int(part) for part in os.uname().release.split("-")[0].split(".")[:2]) >= (6, 13)
+    return min(40000 if has_guards else 27000, max(4000, available // 2 // 16 // 4608))
+
+
+def test_coverage(sojourn, folder):
+    """How much was watched is said, and why the rest was not."""
+    alive = [os.path.join(folder, "hardships"), "many"]
+    for setting, missed, remedy in (({"blocks": 1000}, "no_block", "blocks"), ({"memory": "1M", "blocks": 9000}, "over_memory", "memory")):
+        zombies = {"heap": {"one_in": 1, "stack_bytes": 0, **setting}}
+        done, database, account = record(sojourn, alive, f"cover-{missed}", {"zombies": zombies})
+        row = coverage_of(sojourn, database)
+        check(done.returncode == 0 and account["uses"] == 1, f"{done}, {account}")
+        check(row["allocations"] >= 40000 and row["guarded"] <= 1100 and row[missed] >= 38900, f"{setting}: {row}")
+        told = sojourn.run(["zombies", "-d", database], capture_output=True, text=True).stderr
+        share = f"watched {100 * row['guarded'] / row['allocations']:.3g} % of {row['allocations']} allocations"
+        check(f"sojourn zombies: {share}" in told and f'(raise "{remedy}")' in told, told)
+        judged = sojourn.run(["check", "--zombies", database], capture_output=True, text=True)
+        check(judged.returncode == 4 and f"1 new finding of freed memory; {share}" in judged.stdout, f"{judged}")
+    _, database, account = record(sojourn, alive, "cover-default", {"zombies": {"heap": {"one_in": 1, "stack_bytes": 0}}})
+    row = coverage_of(sojourn, database)
+    check(row["guarded"] >= most_at_once() and account["uses"] == 1, f"{row}, {account}")
+    count, one_in = 300000, 100
+    zombies = {"heap": {"one_in": one_in, "stack_bytes": 0}}
+    _, database, _ = record(sojourn, [os.path.join(folder, "sampled"), str(count)], "cover-sampled", {"zombies": zombies})
+    row = coverage_of(sojourn, database)
+    told = sojourn.run(["zombies", "-d", database], capture_output=True, text=True).stderr
+    check("no use of freed memory was found; watched " in told and f" % of about {row['allocations']} allocations" in told, told)
+    band = 6 * (count * one_in) ** 0.5  # Each sample stands for `one_in` allocations.
+    check(abs(row["allocations"] - count) <= band and row["not_sampled"] > 0, f"{row}, {count} +- {band:.0f}")
+    zombies = {"heap": {"guard": {"bytes": [200]}, "stack_bytes": 0}}
+    _, database, _ = record(sojourn, [os.path.join(folder, "sampled"), "30000"], "cover-named", {"zombies": zombies})
+    row = coverage_of(sojourn, database)
+    check(30000 <= row["allocations"] + 64 <= 31000 and 10000 <= row["guarded"] <= 10100, f"{row}")
+
+
 def test(sojourn, arguments):
     folder = os.path.join(arguments[0], "gcc-O2")
+    test_coverage(sojourn, folder)
     test_budget(sojourn, folder)
     test_history_budget(sojourn, folder)
     test_rate(sojourn, folder)

@@ -20,7 +20,7 @@ const CALLEES_SQL = `SELECT d.function_id, f.name, count(*) AS calls, sum(d.dura
 FROM calls d LEFT JOIN functions f USING (function_id) WHERE d.parent_id = :call
 GROUP BY d.function_id ORDER BY total_ns DESC LIMIT 20`;
 
-const VALUES_SQL = `SELECT a.position, max(t.name) AS name, a.kind, max(t.type) AS type, a.value, a.note, a.rule
+export const VALUES_SQL = `SELECT a.position, max(t.name) AS name, a.kind, max(t.type) AS type, a.value, a.note, a.rule
 FROM arguments a LEFT JOIN value_types t
   ON t.session_id = :session AND t.function_id = :function AND t.position = a.position
 WHERE a.session_id = :session AND a.call_id = :call
@@ -63,7 +63,7 @@ interface Callee {
     is_estimate: number;
 }
 
-interface Value {
+export interface Value {
     position: number;
     name: string | null; // from debug data or from a rule's signature
     kind: string;

@@ -14,7 +14,8 @@ import { Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { Notes } from "./notes";
 import { type GapMark, gapsSql, type Mark, marksSql, quantised, type Stream, useStreams, useTracks } from "./timeline_data";
-import { Levels, pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
+import { TimelineCanvas } from "./timeline_canvas";
+import { Levels, pinnedFirst, type Show, Threads, Twin, useView, withPinned } from "./timeline_view";
 
 const TRACKS_MAX = 24;
 const GAPS_SQL = gapsSql("g.session_id = :session AND g.end_ns >= :from AND g.start_ns <= :to");
@@ -229,8 +230,7 @@ export function TimelineView({ session, changes }: { session: Overview; changes:
                 <Levels tracks={tracks} />
                 {session.state === "recording" ? <Follow /> : null}
                 <span class="dim legend">
-                    <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag
-                    selects; hatched: lost (above: of threads without a track), grey: waited for the recorder, striped: not exact, ~: estimate
+                    <kbd>?</kbd> keys and gestures; hatched: lost (above: of threads without a track), grey: waited for the recorder, striped: not exact, ~: estimate
                 </span>
             </div>
             <TimelineCanvas

@@ -1,16 +1,14 @@
-// The parts that the timelines of one and of several sessions share: moving, drawing, and the table
-// of calls. The window, the selection, the search and the chosen threads are in the address.
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+// The parts that the timelines of one and of several sessions share: the visible window, the chosen
+// threads, and the table of calls. The window, the selection, the search and the chosen threads are in
+// the address.
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Window } from "../canvas/scale";
 import { isUntimed } from "../estimates";
-import { compact, count, counted, duration, estimated } from "../format";
+import { compact, count, counted } from "../format";
 import { route, setParameters } from "../router";
-import { selection } from "../selection";
-import { themeKey } from "../store";
 import { RowTable } from "../widgets/panel";
 import { Time } from "../widgets/small";
-import { type CallBar, type GapMark, showsAllLevels, type Mark, type Stream, type Track, trackName } from "./timeline_data";
-import { type Colours, coloursOf, drawTimeline, heightOfAll, hitOf, keptOf, type Picture } from "./timeline_draw";
+import { type CallBar, showsAllLevels, type Stream, type Track, trackName } from "./timeline_data";
 
 const TWIN_ROWS = 200;
 const TWIN_ROWS_OF_TRACK = 20; // at least
@@ -70,43 +68,7 @@ export function useView(bounds: Window | null) {
     return { view: moving ?? (isFollowing ? lastOf(bounds, inAddress) : inAddress) ?? bounds, show };
 }
 
-// W and S zoom, A and D move, and Home shows everything. Keys are matched by their position on the
-// keyboard.
-function keyAction(code: string, bounds: Window, view: Window, show: Show): (() => void) | null {
-    const span = view.to - view.from;
-    switch (code) {
-        case "KeyW":
-            return () => show(view.from + span / 4, span / 2);
-        case "KeyS":
-            return () => show(view.from - span / 2, span * 2);
-        case "KeyA":
-            return () => show(view.from - span / 4, span);
-        case "KeyD":
-            return () => show(view.from + span / 4, span);
-        case "Home":
-            return () => show(bounds.from, bounds.to - bounds.from);
-        default:
-            return null;
-    }
-}
-
 export type Show = (from: number, length: number) => void;
-
-function describe(track: Track, bar: CallBar | null): string {
-    const where = trackName(track.stream);
-    if (!bar) {
-        return `${where}: no call here`;
-    }
-    const isEstimate = isUntimed(bar.flags);
-    const took = `${estimated(bar.right - bar.left, isEstimate)}${bar.isOpen ? ", open" : ""}`;
-    if (!bar.call) {
-        return `${where}: ${bar.name} was open at the start of ${counted(bar.count ?? 1, "step")}; zoom in for its calls`;
-    }
-    if (bar.count) {
-        return `${where}: ${counted(bar.count, "call")} at depth ${bar.row} within ${took}, the first of ${bar.name}`;
-    }
-    return `${where}: ${bar.name}, ${took}, at ${estimated(bar.left, isEstimate)}, depth ${bar.row}`;
-}
 
 interface TwinRow {
     track: Track;
@@ -157,174 +119,6 @@ export function Twin({ tracks, view }: { tracks: readonly Track[]; view: Window 
                 </p>
             ) : null}
         </details>
-    );
-}
-
-interface CanvasProperties {
-    bounds: Window;
-    view: Window;
-    show: Show;
-    tracks: readonly Track[]; // pinned tracks come first
-    pinned: number; // number of pinned tracks
-    gaps: readonly GapMark[];
-    marks: readonly Mark[];
-    selected: readonly Window[];
-    width: number;
-    setWidth: (width: number) => void;
-    isCurrent: boolean;
-}
-
-interface Drag {
-    x: number;
-    view: Window;
-    moves: boolean; // true if Shift was held: the drag moves the window and does not select a time
-}
-
-interface Seen {
-    height: number; // height of the visible part of the tracks
-    scroll: number; // scroll offset from the top
-}
-
-// Returns the visible part of the tracks. The canvas has only this height, however many tracks
-// there are.
-function useSeen(box: { current: HTMLDivElement | null }, setWidth: (width: number) => void): Seen {
-    const [seen, setSeen] = useState<Seen>({ height: 0, scroll: 0 });
-    useEffect(() => {
-        const tracks = box.current!;
-        const measure = () => {
-            setWidth(Math.max(50, tracks.clientWidth));
-            setSeen({ height: tracks.clientHeight, scroll: tracks.scrollTop });
-        };
-        measure();
-        const observer = new ResizeObserver(measure);
-        observer.observe(tracks);
-        tracks.addEventListener("scroll", measure, { passive: true });
-        return () => observer.disconnect();
-    }, []);
-    return seen;
-}
-
-// Draws a picture in the next frame. Colours are read again only when the theme changes.
-function useDrawn(canvas: { current: HTMLCanvasElement | null }, picture: Picture): void {
-    const known = useRef<{ themeKey: string; colours: Colours } | null>(null);
-    const now = themeKey.value;
-    useLayoutEffect(() => {
-        const frame = requestAnimationFrame(() => {
-            if (canvas.current && picture.height > 0) {
-                known.current = known.current?.themeKey === now ? known.current : { themeKey: now, colours: coloursOf(canvas.current) };
-                drawTimeline(canvas.current, picture, known.current.colours);
-            }
-        });
-        return () => cancelAnimationFrame(frame);
-    });
-}
-
-export function TimelineCanvas(properties: CanvasProperties) {
-    const { bounds, view, show, tracks, gaps, marks, selected, width, setWidth, isCurrent } = properties;
-    const canvas = useRef<HTMLCanvasElement>(null);
-    const box = useRef<HTMLDivElement>(null);
-    const drag = useRef<Drag | null>(null);
-    const [band, setBand] = useState<Window | null>(null);
-    const [said, setSaid] = useState("");
-    const { height, scroll } = useSeen(box, setWidth);
-    const pinned = keptOf(tracks, properties.pinned, height);
-    const parameters = route.value.parameters;
-    const areas = band ? [band] : selected;
-    const call = parameters.get("call");
-    const chosen = call
-        ? (tracks.flatMap((track) => track.bars).find((bar) => bar.call === call && !bar.count) ?? null)
-        : null;
-    const search = parameters.get("q") || selection.value.functions.replace(/^\*|\*$/g, "");
-    const picture: Picture = { tracks, pinned, gaps, marks, view, areas, chosen, search, width, height, scroll };
-    useDrawn(canvas, picture);
-    const timeAt = (x: number) => Math.round(view.from + (x / width) * (view.to - view.from));
-    const onPointerDown = (event: PointerEvent) => {
-        drag.current = { x: event.offsetX, view, moves: event.shiftKey };
-        canvas.current!.setPointerCapture(event.pointerId);
-    };
-    const onPointerMove = (event: PointerEvent) => {
-        const start = drag.current;
-        if (!start) {
-            const hit = hitOf(picture, event.offsetX, event.offsetY);
-            setSaid(hit ? describe(hit.track, hit.bar) : "");
-        } else if (start.moves) {
-            const span = start.view.to - start.view.from;
-            show(start.view.from - ((event.offsetX - start.x) / width) * span, span);
-        } else if (Math.abs(event.offsetX - start.x) > 3) {
-            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
-            setBand({ from: Math.max(0, ends[0]!), to: ends[1]! + 1 });
-        }
-    };
-    const onPointerUp = (event: PointerEvent) => {
-        const start = drag.current;
-        drag.current = null;
-        setBand(null);
-        if (!start || start.moves) {
-            return;
-        }
-        if (Math.abs(event.offsetX - start.x) > 3) {
-            const ends = [timeAt(start.x), timeAt(event.offsetX)].sort((a, b) => a - b);
-            setParameters({ area: `${Math.max(0, ends[0]!)}-${ends[1]! + 1}`, call: "" });
-            return;
-        }
-        const hit = hitOf(picture, event.offsetX, event.offsetY);
-        setSaid(hit ? describe(hit.track, hit.bar) : "");
-        if (hit?.bar?.count) {
-            const span = hit.bar.right - hit.bar.left;
-            show(hit.bar.left - span, span * 3);
-        } else {
-            setParameters({ call: hit?.bar?.call ?? "" });
-        }
-    };
-    const onWheel = (event: WheelEvent) => {
-        const span = view.to - view.from;
-        if (event.ctrlKey || event.metaKey) {
-            event.preventDefault();
-            const factor = event.deltaY > 0 ? 1.25 : 0.8;
-            const time = view.from + (event.offsetX / width) * span;
-            show(time - (time - view.from) * factor, span * factor);
-        } else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-            event.preventDefault();
-            show(view.from + ((event.deltaX || event.deltaY) / width) * span, span);
-        }
-    };
-    const onKeyDown = (event: KeyboardEvent) => {
-        if (event.key === "Escape") {
-            setParameters({ area: "", call: "" });
-            return;
-        }
-        const action = event.ctrlKey || event.metaKey ? null : keyAction(event.code, bounds, view, show);
-        if (action) {
-            event.preventDefault();
-            action();
-        }
-    };
-    return (
-        <div
-            class="timeline card"
-            tabIndex={0}
-            role="group"
-            aria-label="Timeline"
-            data-from={view.from}
-            data-to={view.to}
-            data-selected={areas.length}
-            onKeyDown={onKeyDown}
-        >
-            <div class="tracks" ref={box} tabIndex={0} role="group" aria-label="Tracks">
-                <div style={{ height: `${heightOfAll(tracks)}px` }}>
-                    <canvas
-                        ref={canvas}
-                        aria-hidden="true"
-                        class={isCurrent ? "" : "stale"}
-                        style={{ height: `${height}px` }}
-                        {...{ onPointerDown, onPointerMove, onPointerUp, onWheel }}
-                    />
-                </div>
-            </div>
-            <p class="dim" role="status">
-                {said || `${duration(view.from)} to ${duration(view.to)}, ${duration(view.to - view.from)}`}
-            </p>
-        </div>
     );
 }
 

@@ -13,7 +13,8 @@ import { SqlPanel } from "../widgets/panel";
 import { Chip, Problem, Time } from "../widgets/small";
 import { CallDetails } from "./call_details";
 import { boundsOf, type GapMark, gapsSql, type Mark, marksSql, type Placed, type Stream, streamsSql, useTracks } from "./timeline_data";
-import { Levels, pinnedFirst, type Show, Threads, TimelineCanvas, Twin, useView, withPinned } from "./timeline_view";
+import { TimelineCanvas } from "./timeline_canvas";
+import { Levels, pinnedFirst, type Show, Threads, Twin, useView, withPinned } from "./timeline_view";
 
 const SESSIONS_MAX = 16;
 const TRACKS_MAX = 24;
@@ -295,8 +296,7 @@ function Chart({ shown, align, changes }: { shown: readonly Shown[]; align: stri
                 <Threads streams={named} shown={streams} />
                 <Levels tracks={tracks} />
                 <span class="dim legend">
-                    <kbd>W</kbd> <kbd>S</kbd> zoom, <kbd>A</kbd> <kbd>D</kbd> move, <kbd>Home</kbd> all; drag selects;
-                    hatched: lost (above: of threads without a track), grey: waited for the recorder, striped: not exact, ~: estimate
+                    <kbd>?</kbd> keys and gestures; hatched: lost (above: of threads without a track), grey: waited for the recorder, striped: not exact, ~: estimate
                 </span>
             </div>
             <TimelineCanvas

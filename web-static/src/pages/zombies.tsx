@@ -1,7 +1,7 @@
 // Findings about freed memory: where a block was allocated, freed and used.
 import { useEffect } from "preact/hooks";
 import { useOpening, useSql } from "../answers";
-import { count, dateTime, duration, fileName } from "../format";
+import { count, dateTime, duration, fileName, percent } from "../format";
 import { route, setParameters } from "../router";
 import { Panel, SqlPanel } from "../widgets/panel";
 import { Problem } from "../widgets/small";
@@ -23,6 +23,12 @@ WHERE r.zombie_id = :finding ORDER BY r.report_id DESC LIMIT 50`;
 // Earlier events of the object, if the policy keeps them.
 const HISTORY_SQL = `SELECT e.number, e.event, e.owners, e.tid, e.function FROM zombie_events e
 WHERE e.report_id = (SELECT max(report_id) FROM zombie_reports WHERE zombie_id = :finding) ORDER BY e.number`;
+
+// How much of the heap was watched: findings say nothing about the rest.
+const COVERAGE_SQL = `SELECT c.session_id, s.command, total(c.allocations) AS allocations, total(c.guarded) AS guarded,
+       total(c.not_sampled) AS not_sampled, total(c.no_block) AS no_block, total(c.over_memory) AS over_memory,
+       total(c.bad_size) AS bad_size, total(c.refused) AS refused, total(c.recycled) AS recycled
+FROM zombie_coverage c JOIN sessions s USING (session_id) GROUP BY c.session_id ORDER BY c.session_id DESC LIMIT 50`;
 
 interface Finding {
     zombie_id: number;
@@ -57,6 +63,19 @@ interface HistoryRow {
     owners: number;
     tid: number;
     function: string;
+}
+
+interface Coverage {
+    session_id: number;
+    command: string;
+    allocations: number;
+    guarded: number;
+    not_sampled: number; // an estimate
+    no_block: number;
+    over_memory: number;
+    bad_size: number;
+    refused: number;
+    recycled: number;
 }
 
 interface Report {
@@ -143,6 +162,31 @@ function Details({ finding }: { finding: string }) {
     );
 }
 
+function WatchedBlocks() {
+    const answer = useSql<Coverage>(COVERAGE_SQL, {}, useOpening());
+    return (
+        <SqlPanel
+            title="Heap blocks that were watched, latest sessions first"
+            sql={COVERAGE_SQL}
+            values={{}}
+            answer={answer}
+            none="None."
+            columns={[
+                { title: "Session", cell: (row) => <a href={`/sessions/${row.session_id}?view=overview`}>{row.command}</a> },
+                { title: "Allocations", number: true, cell: (row) => count(row.allocations) },
+                { title: "Watched", number: true, cell: (row) => count(row.guarded) },
+                { title: "Share", number: true, cell: (row) => percent(row.guarded, row.allocations) },
+                { title: "Not sampled", number: true, cell: (row) => count(row.not_sampled) },
+                { title: "No free block (raise blocks)", number: true, cell: (row) => count(row.no_block) },
+                { title: "Over memory (raise memory)", number: true, cell: (row) => count(row.over_memory) },
+                { title: "Empty or too large", number: true, cell: (row) => count(row.bad_size) },
+                { title: "Refused by the kernel", number: true, cell: (row) => count(row.refused) },
+                { title: "Reused after the free", number: true, cell: (row) => count(row.recycled) },
+            ]}
+        />
+    );
+}
+
 export function ZombiesPage() {
     useEffect(() => {
         document.title = "Findings · Sojourn";
@@ -183,6 +227,7 @@ export function ZombiesPage() {
                     { title: "Last seen", cell: (row) => dateTime(row.last_seen) },
                 ]}
             />
+            <WatchedBlocks />
             {/^[0-9]{1,15}$/.test(finding) ? <Details key={finding} finding={finding} /> : null}
         </div>
     );

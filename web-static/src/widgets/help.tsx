@@ -21,7 +21,7 @@ export function Help() {
             onClose={() => (helpOpen.value = false)}
         >
             <h2 id="help-title" tabIndex={-1} autofocus>
-                Keyboard
+                Keys and gestures
             </h2>
             {places.map((place) => (
                 <section key={place}>

@@ -1,7 +1,7 @@
 // Signing in with the server's token. The browser keeps it while a tab of the dashboard is open.
 import { computed } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { signIn, token } from "../token";
+import { isTokenWrong, signIn, token } from "../token";
 import { may, type Role } from "./access";
 import { health, useEngine } from "./engine";
 
@@ -70,6 +70,11 @@ export function SignInPage() {
     return (
         <section class="card panel" aria-label="Sign in">
             <h1>Sign in</h1>
+            {isTokenWrong.value ? (
+                <p class="warn-text" role="alert">
+                    ▲ The server refused this token: it is wrong, or it has ended.
+                </p>
+            ) : null}
             <TokenField />
             <p class="dim">
                 <code>sojourn ui</code> prints an address that holds the token. That of <code>sojournd</code> is in the file{" "}

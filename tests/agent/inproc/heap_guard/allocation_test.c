@@ -119,6 +119,50 @@ static void no_allocation_is_preferred(void **state)
     assert_int_equal(atomic_load(&region->counters.uses), 0);
 }
 
+/* Returns how many allocations it takes until `limit` blocks are live. */
+static uint32_t fill(void **blocks, uint32_t limit)
+{
+    uint32_t allocations = 0;
+    for (uint32_t live = 0; live < limit; allocations++) {
+        void *block = allocate();
+        if (sj_pool_has((uint64_t)(uintptr_t)block)) {
+            blocks[live++] = block;
+        }
+    }
+    return allocations;
+}
+
+/* Of 64 blocks the last four are given rarely: on average 1, 4/3, 2 and 4 allocations take one. */
+static void the_last_blocks_are_sampled(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 64, SURE = 61, ROUNDS = 200 };
+    void *blocks[BLOCKS];
+    uint32_t allocations = 0;
+    const uint64_t guarded = atomic_load(&region->counters.guarded);
+    const uint64_t refused = atomic_load(&region->counters.refused_full);
+    region->settings.one_in = 1;
+    sj_sampling_countdown = 1;
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        assert_int_equal(fill(blocks, SURE), SURE);
+        for (uint32_t i = 0; i < SURE; i++) {
+            sj_pool_free(blocks[i], 0, SJ_FAMILY_ANY);
+        }
+        allocations += fill(blocks, BLOCKS);
+        for (uint32_t i = 0; i < BLOCKS; i++) {
+            sj_pool_free(blocks[i], 0, SJ_FAMILY_ANY);
+        }
+    }
+    const double wanted = ROUNDS * (SURE + 4 / 3.0 + 4 / 2.0 + 4 / 1.0);
+    if (fabs(allocations - wanted) > 330) { /* Six standard deviations. */
+        fail_msg("%u allocations, not about %.0f", allocations, wanted);
+    }
+    assert_int_equal(atomic_load(&region->counters.guarded) - guarded, ROUNDS * (SURE + BLOCKS));
+    assert_int_equal(atomic_load(&region->counters.refused_full) - refused,
+                     allocations - ROUNDS * BLOCKS);
+    region->settings.one_in = ONE_IN;
+}
+
 /* Before an allocation fails, half of the memory of freed blocks is given back. */
 static void a_failing_allocation_frees_memory(void **state)
 {
@@ -145,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(distances_are_geometric),
                                        cmocka_unit_test(rare_samples_have_their_distance),
                                        cmocka_unit_test(no_allocation_is_preferred),
+                                       cmocka_unit_test(the_last_blocks_are_sampled),
                                        cmocka_unit_test(a_failing_allocation_frees_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

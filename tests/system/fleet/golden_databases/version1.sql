@@ -943,7 +943,9 @@ one_in_most INTEGER NOT NULL DEFAULT 0,
 history_pauses INTEGER NOT NULL DEFAULT 0,
 methods_without_trampoline INTEGER NOT NULL DEFAULT 0,
 pressure_unseen TEXT NOT NULL DEFAULT '',
-delayed_one_in_most INTEGER NOT NULL DEFAULT 0
+delayed_one_in_most INTEGER NOT NULL DEFAULT 0,
+refused_limit INTEGER NOT NULL DEFAULT 0,
+not_sampled INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE TABLE filtered_calls (
 session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1219,6 +1221,13 @@ ON c.device_id = f.device_id AND c.boot_id = f.boot_id
 SELECT r.session_id, r.started_collector_ns, r.uncertainty_ns,
 r.started_collector_ns - s.started_realtime_ns AS clock_error_ns
 FROM ranked AS r JOIN sessions AS s ON s.session_id = r.session_id WHERE r.place = 1;
+CREATE VIEW zombie_coverage AS
+SELECT session_id, process_number,
+guarded + not_sampled + refused_size + refused_full + refused_limit + refused_memory AS allocations,
+guarded, evicted AS recycled, not_sampled, refused_size AS bad_size, refused_full AS no_block,
+refused_limit AS over_memory, refused_memory AS refused
+FROM zombie_accounts
+WHERE guarded + not_sampled + refused_size + refused_full + refused_limit + refused_memory <> 0;
 CREATE VIEW thread_stats AS
 SELECT t.thread_id, t.session_id, t.number AS thread_number, t.tid, t.name, t.is_main,
 sum(s.calls) AS calls, min(s.first_enter_ns) AS first_enter_ns,

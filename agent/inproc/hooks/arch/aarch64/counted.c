@@ -29,6 +29,7 @@ _Static_assert(SJ_SHORT_TAIL_CALL >> 16 == SJ_TAIL_MARK, "a short exit by a tail
 _Static_assert(SJ_STACK_TAIL_CALL == 1 << (SJ_TAIL_BIT - 32), "a tail call");
 _Static_assert(SJ_RECORD_LEAVE << SJ_RECORD_FUNCTION_BITS == 1 << SJ_LEAVE_BIT, "an exit");
 _Static_assert(SJ_STACK_UNTIMED == 1 << (SJ_UNTIMED_BIT - 32), "no clock");
+_Static_assert(SJ_STUB_TOUCHED_BYTES == SJ_SLOW_TOUCHED_BYTES, "stack before the slow path");
 
 enum { SHARED_ALIGNMENT = 64 };
 

@@ -135,6 +135,15 @@ static void put_tag(sj_code_emitter *emitter, uint64_t *at, uint32_t tag)
     EMIT(at, WORD_MOVZ_W1 | (tag & 0xffff) << 5, WORD_MOVK_W1 | (tag >> 16) << 5);
 }
 
+/* Emits a read of the stack `bytes` below the stack pointer, at most 4095. If the stack ends before
+ * that, the fault occurs in the stub, and not while the recorder holds the thread's state. The
+ * register `reg` is lost. */
+static void put_touch(sj_code_emitter *emitter, uint64_t *at, uint32_t bytes, uint32_t reg)
+{
+    EMIT(at, 0xd10003e0 | bytes << 10 | reg, /* sub reg, sp, #bytes */
+         0xf940001f | reg << 5);             /* ldr xzr, [reg] */
+}
+
 /* Emits the slow part. It passes the tag in w1, gets the record in x0, and reads the clock again,
  * because the thread may have waited. Returns its address. */
 static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t back)
@@ -143,6 +152,7 @@ static uint64_t emit_slow_part(sj_code_emitter *emitter, uint32_t tag, uint64_t 
     uint64_t *at = &emitter->cold_at;
     sj_code_note_stack(emitter, at, SAVED_BYTES);
     put_tag(emitter, at, tag);
+    put_touch(emitter, at, SJ_STUB_TOUCHED_BYTES, 0);
     EMIT(at, 0xa9bf7bfd); /* stp x29, x30, [sp, #-16]! */
     sj_code_note_stack(emitter, at, SAVED_BYTES + LINK_BYTES);
     put_branch(emitter, at, emitter->slow_trampoline, UINT32_C(0x80000000)); /* bl trampoline */
@@ -449,6 +459,7 @@ void sj_code_emit_values(sj_code_emitter *emitter, uint32_t function, uint32_t d
 {
     uint64_t *at = &emitter->at;
     emit_save(emitter);
+    put_touch(emitter, at, SJ_STUB_VALUES_TOUCHED_BYTES, 16);
     EMIT(at, WORD_MOVZ_W0 | (function & 0xffff) << 5, WORD_MOVK_W0 | (function >> 16) << 5);
     put_tag(emitter, at, descriptors);
     EMIT(at, 0xa9bf7bfd); /* stp x29, x30, [sp, #-16]! */

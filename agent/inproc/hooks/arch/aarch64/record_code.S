@@ -212,9 +212,12 @@ sj_record_code_\kind:
     cbz x2, \slow
     .endm
 
-/* Calls the slow path with the tag in w1 and gets the record there. From \frame to the end, the
- * return address lies at SJ_RETURN_AT. */
+/* Calls the slow path with the tag in w1 and gets the record there. Before that, reads the stack as
+ * far down as the slow path reaches, so that the end of the stack faults here. x0 is lost. From
+ * \frame to the end, the return address lies at SJ_RETURN_AT. */
     .macro call_slow frame
+    sub x0, sp, #SJ_SLOW_TOUCHED_BYTES
+    ldr xzr, [x0]
     stp x16, x30, [sp, #(SJ_RETURN_AT - 8)]
     .globl \frame, \frame\()_end
     .hidden \frame, \frame\()_end

@@ -1,0 +1,31 @@
+/* Reads from dpkg's database which files come from the same Debian source package as a program. */
+#ifndef SJ_AGENT_OBJFILE_SOURCE_PACKAGE_H
+#define SJ_AGENT_OBJFILE_SOURCE_PACKAGE_H
+
+#include "proto/base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The paths of shared libraries, each between newlines. Zeroed: none. */
+typedef struct sj_source_files {
+    char *text; /* owned */
+    size_t bytes;
+    size_t capacity;
+} sj_source_files;
+
+/* Reads the paths of all shared libraries that the source package of `program` installs. `database`
+ * is dpkg's folder, usually /var/lib/dpkg. `files` must be zeroed. Blocks on the file system: some
+ * 20 ms for 1,200 packages. Thread-safe. SJ_ENOTFOUND if there is no database, or if no package
+ * contains the program. SJ_ENOMEM. */
+SJ_MUST_CHECK sj_status sj_source_files_read(const char *database, const char *program,
+                                             sj_source_files *files);
+
+/* True if one of the paths is `path`. A path below /usr is the same file as the path without it,
+ * because Debian's /bin and /lib are links into /usr. */
+bool sj_source_files_has(const sj_source_files *files, const char *path);
+
+/* Frees the paths. Safe on zeroed ones. */
+void sj_source_files_deinit(sj_source_files *files);
+
+#endif

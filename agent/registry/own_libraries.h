@@ -1,0 +1,37 @@
+/* Knows which libraries in the system's folders are a program's own.
+ *
+ * They are: libraries that come from the program's Debian source package (libMagickCore for
+ * convert, libxml2 for xmllint); libraries with the program's name (libjq for jq); and libraries
+ * in the program's private folder below /usr/lib. The libraries of a language runtime that has
+ * methods of its own (a JVM, Mono) are never the program's. Not thread-safe. */
+#ifndef SJ_AGENT_REGISTRY_OWN_LIBRARIES_H
+#define SJ_AGENT_REGISTRY_OWN_LIBRARIES_H
+
+#include "agent/objfile/source_package.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* The struct holds what was read about one program. */
+typedef struct sj_own_program {
+    char *path;            /* owned */
+    sj_source_files files; /* none if no package contains the program */
+    bool is_runtime;       /* its source package contains a language runtime */
+} sj_own_program;
+
+/* A zeroed one without a database knows names and folders only. */
+typedef struct sj_own_libraries {
+    const char *database; /* dpkg's folder; borrowed; NULL: none */
+    sj_own_program *programs;
+    size_t count;
+    size_t capacity;
+} sj_own_libraries;
+
+/* True if the library belongs to the program; both are absolute paths. Reads dpkg's database at the
+ * first question about a program (some 20 ms), and remembers it. False if memory is short. */
+bool sj_own_libraries_has(sj_own_libraries *libraries, const char *program, const char *library);
+
+/* Frees what was remembered. */
+void sj_own_libraries_deinit(sj_own_libraries *libraries);
+
+#endif

@@ -1,0 +1,35 @@
+/* The processes of this machine, as `ps` lists them and as users name them. */
+#ifndef SJ_COLLECTOR_SERVER_CLI_PROCESS_LIST_H
+#define SJ_COLLECTOR_SERVER_CLI_PROCESS_LIST_H
+
+#include "collector-server/cli/command.h"
+#include "proto/base/error.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { SJ_USER_NAME_BYTES = 33, SJ_COMMAND_LINE_BYTES = 4096 };
+
+/* Lists the numbers of all processes in ascending order. The caller frees `*pids`. Returns their
+ * count. If memory is short, later processes are missing. */
+size_t sj_process_list(pid_t **pids);
+
+/* Writes the name of a user, or the number if it has none. May block on the system's directory of
+ * users. Not thread-safe. */
+void sj_process_user(uint32_t user, char name[SJ_USER_NAME_BYTES]);
+
+/* Writes the command line of a process, with a space between its words and "?" for each control
+ * character. Cuts it at SJ_COMMAND_LINE_BYTES. "": it has none, or has ended. */
+void sj_process_command(pid_t pid, char command[SJ_COMMAND_LINE_BYTES]);
+
+/* Finds the process that a user means: by its number, by its name in `ps`, or by the file name of
+ * its program or first word. The calling process is never meant. SJ_ENOTFOUND: none has the name.
+ * SJ_EINVAL: several have it; the error lists them. */
+SJ_MUST_CHECK sj_status sj_process_find(const char *text, pid_t *pid, sj_error *error);
+
+/* Prints an error of sj_process_find. Returns the exit code: that of wrong usage if the text names
+ * several processes or an impossible number. */
+int sj_process_refuse(const sj_command *command, const sj_error *error);
+
+#endif
