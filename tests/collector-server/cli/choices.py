@@ -270,6 +270,16 @@ def own_output(sojourn, database):
             check(done.returncode == 1 and "is the database" in done.stderr and file.read() == before, f"{command}: {done}")
 
 
+def neighbour(sojourn, samples):
+    """A recording leaves a file alone whose name is that of its database with -base behind it."""
+    database = sojourn.path("neighbour")
+    with open(f"{database}-base", "w", encoding="utf-8") as file:
+        file.write("of the user")
+    done = sojourn.run(["record", "-q", "-o", database, "--", os.path.join(samples, "s_recursion")], capture_output=True, text=True)
+    with open(f"{database}-base", encoding="utf-8") as file:
+        check(done.returncode == 0 and file.read() == "of the user", f"a file beside the database: {done}")
+
+
 def failed_export(sojourn, database):
     """A failed export leaves no new file, and an older one as it was."""
     folder = sojourn.path("exports")
@@ -345,6 +355,7 @@ def test(sojourn, _):
     recursion(sojourn, samples)
     open_calls(sojourn)
     own_output(sojourn, database)
+    neighbour(sojourn, samples)
     failed_export(sojourn, database)
     linked_output(sojourn, database)
     digits(sojourn, database)
