@@ -144,17 +144,18 @@ static int forget(int argc, char **argv)
     return sj_enrolment_forget(argv[1], &error) == SJ_OK ? EXIT_SUCCESS : fail(&error);
 }
 
+static const struct option run_options[] = {{"spool-bytes", required_argument, NULL, 's'},
+                                            {"config", required_argument, NULL, 'c'},
+                                            {"print-config", no_argument, NULL, 'p'},
+                                            {NULL, 0, NULL, 0}};
+
 /* Parses the options of `run`. Returns -1 to continue, else the exit code. */
 static int take_run_options(sj_daemon_options *options)
 {
-    static const struct option long_options[] = {{"spool-bytes", required_argument, NULL, 's'},
-                                                 {"config", required_argument, NULL, 'c'},
-                                                 {"print-config", no_argument, NULL, 'p'},
-                                                 {NULL, 0, NULL, 0}};
     bool is_printed = false;
     int option;
     opterr = 0;
-    while ((option = getopt_long(config.argc, config.argv, "", long_options, NULL)) != -1) {
+    while ((option = getopt_long(config.argc, config.argv, "", run_options, NULL)) != -1) {
         if (option == 'p') {
             is_printed = true;
         } else if (option != 's') {
@@ -169,7 +170,7 @@ static int take_run_options(sj_daemon_options *options)
         return usage_error("unexpected argument", config.argv[optind]);
     }
     if (is_printed) {
-        sj_config_file_print(&config, long_options, stdout);
+        sj_config_file_print(&config, run_options, stdout);
         return EXIT_SUCCESS;
     }
     return -1;
@@ -180,7 +181,7 @@ static int run(int argc, char **argv)
     sj_daemon_options options = {0};
     sj_error error = {0};
     int code = EXIT_USAGE;
-    if (sj_config_file_read(argc, argv, &config, &error) != SJ_OK) {
+    if (sj_config_file_read(argc, argv, run_options, &config, &error) != SJ_OK) {
         (void)fail(&error);
     } else {
         code = take_run_options(&options);

@@ -1,6 +1,7 @@
 #include "collector-server/cli/commands.h"
 #include "collector-server/cli/database_choice.h"
 #include "collector-server/cli/device_request.h"
+#include "collector-server/cli/output_file.h"
 #include "collector-server/cli/query_command.h"
 #include "collector-server/fleet/audit.h"
 #include "collector-server/fleet/certificate.h"
@@ -129,30 +130,40 @@ static void print_json(const json_t *value)
     free(text);
 }
 
+/* Copies all bytes of a file. Returns false with errno set if a read or write fails. */
+static bool copy_bytes(FILE *from, FILE *to)
+{
+    char bytes[COPY_BYTES];
+    size_t got;
+    while ((got = fread(bytes, 1, sizeof(bytes), from)) != 0) {
+        if (fwrite(bytes, 1, got, to) != got) {
+            return false;
+        }
+    }
+    return ferror(from) == 0 && fflush(to) == 0;
+}
+
 /* Copies the file of a finished export to the chosen output. */
 static int write_file(const sj_device_options *options, int64_t command_id)
 {
     char path[PATH_MAX];
-    char bytes[COPY_BYTES];
-    size_t got;
+    sj_output_file output;
     sj_command_file_path(options->database, (uint64_t)command_id, path, sizeof(path));
     FILE *from = fopen(path, "re");
-    FILE *to = options->output != NULL ? fopen(options->output, "we") : stdout;
-    bool is_copied = from != NULL && to != NULL;
-    while (is_copied && (got = fread(bytes, 1, sizeof(bytes), from)) != 0) {
-        is_copied = fwrite(bytes, 1, got, to) == got;
+    if (from == NULL) {
+        return sj_command_error(&sj_command_device, SJ_EXIT_FAILED, "cannot read the export %s: %s",
+                                path, strerror(errno));
     }
-    is_copied = is_copied && ferror(from) == 0 && fflush(to) == 0;
-    const int problem = errno;
-    if (from != NULL) {
-        fclose(from);
+    int code = sj_output_file_open(&sj_command_device, options->output, &output);
+    if (code == SJ_EXIT_OK) {
+        if (!copy_bytes(from, output.file)) {
+            code = sj_command_error(&sj_command_device, SJ_EXIT_FAILED,
+                                    "cannot copy the export: %s", strerror(errno));
+        }
+        code = sj_output_file_close(&sj_command_device, &output, code);
     }
-    if (to != NULL && to != stdout && fclose(to) != 0) {
-        is_copied = false;
-    }
-    return is_copied ? SJ_EXIT_OK
-                     : sj_command_error(&sj_command_device, SJ_EXIT_FAILED,
-                                        "cannot copy the export: %s", strerror(problem));
+    fclose(from);
+    return code;
 }
 
 /* Finishes an export. If the output is on this machine, writes the file. If it is on the device,

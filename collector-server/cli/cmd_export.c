@@ -5,80 +5,26 @@
 #include "collector-server/export/exporter.h"
 #include "collector-server/http/one_file.h"
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-/* The suffix of an unfinished file, so that it does not look like a whole one. */
-#define UNFINISHED ".unfinished"
-
-/* Returns the name under which `path` is written until it is whole. Only a regular file has such a
- * name; a pipe or a device gets its bytes at once. The caller frees it. */
-static char *unfinished_name(const char *path)
-{
-    struct stat there;
-    if (path == NULL || (stat(path, &there) == 0 && !S_ISREG(there.st_mode))) {
-        return NULL;
-    }
-    char *name;
-    return asprintf(&name, "%s" UNFINISHED, path) >= 0 ? name : NULL;
-}
-
-/* Gives a whole file its name, or removes one that is not whole. */
-static int finish_file(const char *unfinished, const char *path, int code)
-{
-    if (unfinished != NULL && code != SJ_EXIT_OK) {
-        (void)unlink(unfinished);
-    } else if (unfinished != NULL && rename(unfinished, path) != 0) {
-        code = sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s: %s", path,
-                                strerror(errno));
-        (void)unlink(unfinished);
-    }
-    return code;
-}
-
-static int write_output(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
-                        const char *path, FILE *output)
-{
-    sj_error error = {0};
-    const sj_status status = exporter->write(database, part, output, &error);
-    const bool failed = ferror(output) != 0;
-    const bool closed = path != NULL ? fclose(output) == 0 : fflush(output) == 0;
-    const int problem = closed ? 0 : errno; /* errno of an earlier failed write is lost */
-    sj_query_print_warnings(&sj_command_export, database);
-    if (status != SJ_OK) {
-        return sj_command_failed(&sj_command_export, &error);
-    }
-    if (failed || !closed) {
-        return sj_command_error(&sj_command_export, SJ_EXIT_FAILED, "cannot write %s%s%s",
-                                path != NULL ? path : "standard output", problem != 0 ? ": " : "",
-                                problem != 0 ? strerror(problem) : "");
-    }
-    return SJ_EXIT_OK;
-}
 
 static int write_export(sqlite3 *database, const sj_call_part *part, const sj_exporter *exporter,
                         const char *path)
 {
-    if (path == NULL) {
-        return write_output(database, part, exporter, NULL, stdout);
+    sj_error error = {0};
+    sj_output_file output;
+    int code = sj_query_output_open(&sj_command_export, database, path, &output);
+    if (code != SJ_EXIT_OK) {
+        return code;
     }
-    if (sj_query_output_is_database(&sj_command_export, database, path)) {
-        return SJ_EXIT_FAILED;
+    const sj_status status = exporter->write(database, part, output.file, &error);
+    sj_query_print_warnings(&sj_command_export, database);
+    if (status != SJ_OK) {
+        code = sj_command_failed(&sj_command_export, &error);
     }
-    char *unfinished = unfinished_name(path);
-    FILE *output =
-        sj_query_output_open(&sj_command_export, database, unfinished != NULL ? unfinished : path);
-    int code = SJ_EXIT_FAILED;
-    if (output != NULL) {
-        code = finish_file(unfinished, path, write_output(database, part, exporter, path, output));
-    }
-    free(unfinished);
-    return code;
+    return sj_output_file_close(&sj_command_export, &output, code);
 }
 
 typedef struct export_request {

@@ -251,21 +251,12 @@ static int draw_session(const sj_query_options *options, sj_call_choice *choice,
     }
     const size_t length = strlen(path);
     const bool html = length > 5 && strcmp(path + length - 5, ".html") == 0;
-    const bool to_stdout = strcmp(path, "-") == 0;
-    FILE *output = to_stdout ? stdout : sj_query_output_open(&sj_command_flame, database, path);
-    exit_code = SJ_EXIT_FAILED;
-    if (output != NULL) {
-        exit_code = write_flame(database, session_id, choice, output, html);
-        const bool failed = ferror(output) != 0;
-        const int problem = fflush(output) != 0 ? errno : 0;
-        if (!to_stdout) {
-            fclose(output);
-        }
-        if ((failed || problem != 0) && exit_code == SJ_EXIT_OK) {
-            exit_code =
-                sj_command_error(&sj_command_flame, SJ_EXIT_FAILED, "cannot write %s%s%s", path,
-                                 problem != 0 ? ": " : "", problem != 0 ? strerror(problem) : "");
-        }
+    sj_output_file output;
+    exit_code = sj_query_output_open(&sj_command_flame, database,
+                                     strcmp(path, "-") == 0 ? NULL : path, &output);
+    if (exit_code == SJ_EXIT_OK) {
+        exit_code = write_flame(database, session_id, choice, output.file, html);
+        exit_code = sj_output_file_close(&sj_command_flame, &output, exit_code);
     }
     sqlite3_close(database);
     return exit_code;

@@ -143,27 +143,14 @@ static bool is_database(sqlite3 *database, const char *path)
            own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-bool sj_query_output_is_database(const sj_command *command, sqlite3 *database, const char *path)
+int sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path,
+                         sj_output_file *output)
 {
-    if (!is_database(database, path)) {
-        return false;
+    if (path != NULL && is_database(database, path)) {
+        return sj_command_error(command, SJ_EXIT_FAILED,
+                                "%s is the database: writing to it would destroy it", path);
     }
-    (void)sj_command_error(command, SJ_EXIT_FAILED,
-                           "%s is the database: writing to it would destroy it", path);
-    return true;
-}
-
-FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path)
-{
-    if (sj_query_output_is_database(command, database, path)) {
-        return NULL;
-    }
-    FILE *output = fopen(path, "we");
-    if (output == NULL) {
-        (void)sj_command_error(command, SJ_EXIT_FAILED, "cannot write %s: %s", path,
-                               strerror(errno));
-    }
-    return output;
+    return sj_output_file_open(command, path, output);
 }
 
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database)

@@ -5,6 +5,7 @@
 
 #include "collector-server/cli/cluster_options.h"
 #include "collector-server/cli/command.h"
+#include "collector-server/cli/output_file.h"
 #include "collector-server/cli/result_writer.h"
 #include "collector-server/cli/terminal.h"
 
@@ -80,12 +81,10 @@ int sj_query_print(const sj_command *command, const sj_query_options *options,
  * contain these calls. */
 void sj_query_warn_of_totals(const sj_command *command, sqlite3 *database, int64_t session_id);
 
-/* True, after a message, if `path` is the file of `database`. */
-bool sj_query_output_is_database(const sj_command *command, sqlite3 *database, const char *path);
-
-/* Opens and empties the file for a result of `database`. Returns NULL, after a message, if the file
- * cannot be written or is the database itself. The caller closes the file. */
-FILE *sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path);
+/* Opens a file for a result of `database` like sj_output_file_open. Fails, after a message, if the
+ * file is the database itself. The caller closes it with sj_output_file_close. */
+int sj_query_output_open(const sj_command *command, sqlite3 *database, const char *path,
+                         sj_output_file *output);
 
 /* Prints on standard error which blocks were left out. */
 void sj_query_print_warnings(const sj_command *command, sqlite3 *database);

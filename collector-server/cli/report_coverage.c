@@ -70,27 +70,24 @@ static void write_row(FILE *page, sqlite3_stmt *row)
 static int write_page(const sj_report_coverage *coverage, const char *by, const char *sessions,
                       sqlite3_stmt *row)
 {
-    FILE *page = sj_query_output_open(&sj_command_report, sqlite3_db_handle(row), coverage->page);
-    int result = SQLITE_DONE;
-    if (page == NULL) {
-        sqlite3_finalize(row);
-        return SJ_EXIT_FAILED;
-    }
-    write_head(page, by, sessions);
-    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
-        write_row(page, row);
-    }
-    fputs("</table>\n", page);
-    const bool is_written = ferror(page) == 0;
-    const bool is_closed = fclose(page) == 0;
     sqlite3 *database = sqlite3_db_handle(row);
+    sj_output_file page;
+    int code = sj_query_output_open(&sj_command_report, database, coverage->page, &page);
+    if (code != SJ_EXIT_OK) {
+        sqlite3_finalize(row);
+        return code;
+    }
+    int result;
+    write_head(page.file, by, sessions);
+    while ((result = sqlite3_step(row)) == SQLITE_ROW) {
+        write_row(page.file, row);
+    }
+    fputs("</table>\n", page.file);
     sqlite3_finalize(row);
     if (result != SQLITE_DONE) {
-        return sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
+        code = sj_command_error(&sj_command_report, SJ_EXIT_FAILED, "%s", sqlite3_errmsg(database));
     }
-    return is_written && is_closed ? SJ_EXIT_OK
-                                   : sj_command_error(&sj_command_report, SJ_EXIT_FAILED,
-                                                      "cannot write %s", coverage->page);
+    return sj_output_file_close(&sj_command_report, &page, code);
 }
 
 /* Prints on standard error why it is unknown which lines were entered in a session. */

@@ -4,16 +4,14 @@
  * when this function called it. A function whose line is not known has line 0. The format has no
  * place for the number of calls that nothing recorded made, and for single calls. */
 #include "schema/queries/export/callgrind.h"
+#include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"
 
 #include <inttypes.h>
 
-/* Names end at the end of the line. */
 static void write_name(FILE *output, const char *name)
 {
-    for (; name != NULL && *name != '\0'; name++) {
-        fputc(*name == '\n' || *name == '\r' ? ' ' : *name, output);
-    }
+    sj_write_in_line(output, name != NULL ? name : "");
     fputc('\n', output);
 }
 

@@ -14,3 +14,10 @@ char *sj_clean_name(const char *name)
     }
     return clean;
 }
+
+void sj_write_in_line(FILE *output, const char *name)
+{
+    for (; *name != '\0'; name++) {
+        fputc(*name == '\n' || *name == '\r' ? ' ' : *name, output);
+    }
+}

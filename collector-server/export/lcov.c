@@ -4,6 +4,7 @@
  * was entered or not, which is a count of 1 or 0. Other files have one line a function, where it
  * begins, with the count of the function. */
 #include "schema/queries/export/lcov.h"
+#include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"
 
 #include <inttypes.h>
@@ -93,7 +94,9 @@ static sj_status begin_file(file_writer *writer, const char *file)
         free(writer->own_lines);
         return SJ_ENOMEM;
     }
-    fprintf(writer->output, "TN:\nSF:%s\n", file);
+    fputs("TN:\nSF:", writer->output);
+    sj_write_in_line(writer->output, file);
+    fputc('\n', writer->output);
     return SJ_OK;
 }
 
@@ -106,7 +109,11 @@ static sj_status write_function(file_writer *writer, sqlite3_stmt *row)
     if (writer->file == NULL || strcmp(writer->file, file) != 0) {
         SJ_TRY(begin_file(writer, file));
     }
-    fprintf(writer->output, "FN:%" PRId64 ",%s\nFNDA:%" PRId64 ",%s\n", line, name, count, name);
+    fprintf(writer->output, "FN:%" PRId64 ",", line);
+    sj_write_in_line(writer->output, name);
+    fprintf(writer->output, "\nFNDA:%" PRId64 ",", count);
+    sj_write_in_line(writer->output, name);
+    fputc('\n', writer->output);
     writer->functions++;
     writer->entered += count != 0 ? 1 : 0;
     if (line != writer->line) {

@@ -566,7 +566,7 @@ int main(int argc, char **argv)
                               .reserve_bytes = DEFAULT_RESERVE_BYTES};
     sj_error error = {0};
     sj_question_worker_main(argc, argv);
-    if (sj_config_file_read(argc, argv, &config, &error) != SJ_OK) {
+    if (sj_config_file_read(argc, argv, long_options, &config, &error) != SJ_OK) {
         fprintf(stderr, "sojournd: %s\n", error.text);
         sj_config_file_deinit(&config);
         return SJ_EXIT_USAGE;

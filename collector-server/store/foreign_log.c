@@ -256,7 +256,9 @@ void sj_log_base_note(const char *file_name, const sj_file_watch *watch, uint32_
     memcpy(base.salts, watch->log, sizeof(base.salts));
     memcpy(base.header, watch->header, sizeof(base.header));
     snprintf(name, sizeof(name), "%.*s" SJ_LOG_BASE_END, PATH_MAX, file_name);
-    const int file = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    log_base older;
+    const bool is_own = access(name, F_OK) != 0 || read_base(file_name, &older);
+    const int file = is_own ? open(name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
     if (file >= 0) {
         (void)!write(file, &base, sizeof(base));
         close(file);
@@ -267,8 +269,9 @@ void sj_log_base_remove(const char *path)
 {
     char name[PATH_MAX];
     char other[NAME_BYTES];
-    if (realpath(path, name) == NULL) {
-        return;
+    log_base base;
+    if (realpath(path, name) == NULL || !read_base(name, &base)) {
+        return; /* there is no note, or the user has a file of this name */
     }
     snprintf(other, sizeof(other), "%s-wal", name);
     if (access(other, F_OK) != 0) {

@@ -64,8 +64,21 @@ static char *trim(char *text)
     return text;
 }
 
+/* True if an option with this name, or with a name that begins so, needs a value. */
+static bool needs_value(const struct option *options, const char *name)
+{
+    for (const struct option *option = options; option->name != NULL; option++) {
+        if (option->has_arg == required_argument &&
+            strncmp(option->name, name, strlen(name)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* Makes the argument of a line. *argument stays NULL if the line is empty or a comment. */
-static sj_status read_line(char *line, char **argument, sj_error *error)
+static sj_status read_line(char *line, const struct option *options, char **argument,
+                           sj_error *error)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
     char *name = trim(line);
@@ -82,6 +95,9 @@ static sj_status read_line(char *line, char **argument, sj_error *error)
         strcmp(name, config_option + 2) == 0) {
         return sj_fail(error, SJ_EINVAL, "\"%s\" is not an option; write NAME = VALUE", name);
     }
+    if ((value == NULL || value[0] == '\0') && needs_value(options, name)) {
+        return sj_fail(error, SJ_EINVAL, "%s needs a value; write %s = VALUE", name, name);
+    }
     const size_t bytes = strlen(name) + (value != NULL ? strlen(value) : 0) + sizeof("--=");
     *argument = malloc(bytes);
     if (*argument == NULL) {
@@ -92,7 +108,7 @@ static sj_status read_line(char *line, char **argument, sj_error *error)
     return SJ_OK;
 }
 
-static sj_status read_lines(sj_config_file *config, sj_error *error)
+static sj_status read_lines(sj_config_file *config, const struct option *options, sj_error *error)
 {
     sj_error fault = {0};
     size_t number = 1;
@@ -103,7 +119,7 @@ static sj_status read_lines(sj_config_file *config, sj_error *error)
         if (next != NULL) {
             *next++ = '\0';
         }
-        const sj_status status = read_line(line, &argument, &fault);
+        const sj_status status = read_line(line, options, &argument, &fault);
         if (status != SJ_OK) {
             return sj_fail(error, status, "%s:%zu: %s", config->path, number, fault.text);
         }
@@ -124,7 +140,8 @@ static size_t count_lines(const char *text)
     return count;
 }
 
-sj_status sj_config_file_read(int argc, char **argv, sj_config_file *config, sj_error *error)
+sj_status sj_config_file_read(int argc, char **argv, const struct option *options,
+                              sj_config_file *config, sj_error *error)
 {
     int first = argc;
     int words = 0;
@@ -143,7 +160,7 @@ sj_status sj_config_file_read(int argc, char **argv, sj_config_file *config, sj_
     }
     config->argv[config->argc++] = argv[0];
     if (config->text != NULL) {
-        SJ_TRY(read_lines(config, error));
+        SJ_TRY(read_lines(config, options, error));
     }
     for (int i = 1; i < argc; i++) {
         if (i < first || i >= first + words) {

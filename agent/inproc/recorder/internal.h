@@ -144,9 +144,10 @@ uint64_t sj_recorder_put_open(sj_recorder_thread *self, uint64_t address, uint64
  * handler begins. */
 bool sj_recorder_is_on_alternate(const sj_recorder_thread *self, uint64_t here);
 
-/* If the calling thread runs on such a stack, writes the two notes about it at `address`. Returns
- * the end of what it wrote. */
-uint64_t sj_recorder_put_alternate(const sj_recorder_thread *self, uint64_t address);
+/* If the calling thread runs on such a stack, and its chunks do not have the notes about it, writes
+ * these at `address`. `is_first`: the thread has no older chunk. Returns the end of what it wrote.
+ * If the thread runs elsewhere on its own stack, forgets the handler, which was left. */
+uint64_t sj_recorder_put_alternate(sj_recorder_thread *self, uint64_t address, bool is_first);
 
 /* Points the cursor into the thread's discard window. Returns false if the window has no memory or
  * is full because a probe was interrupted on its last record. The caller then drops the current

@@ -90,6 +90,7 @@ typedef struct sj_recorder_thread {
     /* bounds of the alternate stack of the last signal handler that ran on one; 0, 0: none */
     uint64_t alternate_low;
     uint64_t alternate_high;
+    bool alternate_is_noted; /* the thread's chunks have the notes about that handler */
     sj_alternate_stack dropped_alternate; /* as the records in the discard window say */
 } sj_recorder_thread;
 

@@ -144,7 +144,7 @@ static bool open_chunk(sj_recorder_thread *self)
     const uint64_t sequence = atomic_load_explicit(&slot->chunk_sequence, memory_order_relaxed) + 1;
     collect_nested(self);
     const uint64_t noted = put_notes(self, (uint64_t)(uintptr_t)chunk + SJ_CHUNK_HEADER_BYTES);
-    const uint64_t next = sj_recorder_put_alternate(self, noted);
+    const uint64_t next = sj_recorder_put_alternate(self, noted, sequence == 1);
     /* Pairs with the consumer's acquire load that finds the chunk. */
     atomic_store_explicit(&chunk->sequence, sequence, memory_order_release);
     atomic_store_explicit(&slot->chunk_sequence, sequence, memory_order_release);

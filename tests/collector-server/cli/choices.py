@@ -7,6 +7,7 @@ choices.py BUILD_FOLDER
 import json
 import os
 import sqlite3
+import subprocess
 import sys
 from collections import defaultdict
 
@@ -269,6 +270,16 @@ def own_output(sojourn, database):
             check(done.returncode == 1 and "is the database" in done.stderr and file.read() == before, f"{command}: {done}")
 
 
+def neighbour(sojourn, samples):
+    """A recording leaves a file alone whose name is that of its database with -base behind it."""
+    database = sojourn.path("neighbour")
+    with open(f"{database}-base", "w", encoding="utf-8") as file:
+        file.write("of the user")
+    done = sojourn.run(["record", "-q", "-o", database, "--", os.path.join(samples, "s_recursion")], capture_output=True, text=True)
+    with open(f"{database}-base", encoding="utf-8") as file:
+        check(done.returncode == 0 and file.read() == "of the user", f"a file beside the database: {done}")
+
+
 def failed_export(sojourn, database):
     """A failed export leaves no new file, and an older one as it was."""
     folder = sojourn.path("exports")
@@ -279,11 +290,38 @@ def failed_export(sojourn, database):
     for name in ("old.info", "new.info"):
         done = sojourn.run(["export", "-o", os.path.join(folder, name), database], capture_output=True, text=True)
         check(done.returncode == 3 and "sojourn symbols" in done.stderr, f"coverage without lines: {done}")
+        done = sojourn.run(["flame", "--to", "0", "-o", os.path.join(folder, name), database], capture_output=True, text=True)
+        check(done.returncode == 3 and "no call" in done.stderr, f"a flame graph of no call: {done}")
     with open(old, encoding="utf-8") as file:
         check(file.read() == "older", "a failed export changed an older file")
     check(os.listdir(folder) == ["old.info"], f"a failed export left {os.listdir(folder)}")
     done = sojourn.run(["export", "-o", os.path.join(folder, "old.folded"), database], capture_output=True, text=True)
     check(done.returncode == 0 and sorted(os.listdir(folder)) == ["old.folded", "old.info"], f"a whole export: {done}")
+
+
+def linked_output(sojourn, database):
+    """An output through a link is written to the link's target, and an older file keeps its mode. A link to an
+    open file, as /dev/stdout is one, stays a link."""
+    folder = sojourn.path("linked")
+    os.mkdir(folder)
+    target, link, opened = (os.path.join(folder, name) for name in ("target.folded", "link.folded", "opened.folded"))
+    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
+    os.symlink(target, link)
+    os.symlink("/proc/self/fd/1", opened)
+    for command in (["export"], ["flame"]):
+        done = sojourn.run([*command, "-o", link, database], capture_output=True, text=True)
+        check(done.returncode == 0 and os.path.islink(link), f"{command} through a link: {done}")
+        check(os.path.getsize(target) > 0 and os.stat(target).st_mode & 0o777 == 0o600, f"{command}: {os.stat(target)}")
+        with open(os.path.join(folder, "out"), "w+b") as file:
+            done = sojourn.run([*command, "-o", opened, database], stdout=file, stderr=subprocess.PIPE)
+            with open(target, "rb") as other:
+                check(done.returncode == 0 and os.path.islink(opened) and file.read() == other.read(), f"{command}: {done}")
+    os.unlink(link)
+    os.symlink(os.path.join(folder, "fresh.folded"), link)
+    done = sojourn.run(["export", "-o", link, database], capture_output=True, text=True)
+    check(done.returncode == 0 and os.path.islink(link), f"through a dangling link: {done}")
+    check(sorted(os.listdir(folder)) == ["fresh.folded", "link.folded", "opened.folded", "out", "target.folded"],
+          f"{os.listdir(folder)}")
 
 
 def digits(sojourn, database):
@@ -317,7 +355,9 @@ def test(sojourn, _):
     recursion(sojourn, samples)
     open_calls(sojourn)
     own_output(sojourn, database)
+    neighbour(sojourn, samples)
     failed_export(sojourn, database)
+    linked_output(sojourn, database)
     digits(sojourn, database)
 
 

@@ -32,7 +32,7 @@ static void test_lines_come_before_the_command_line(void **state)
     char wanted[200];
     (void)state;
     write_file(text, sizeof(text) - 1);
-    assert_int_equal(sj_config_file_read(6, given, &config, &error), SJ_OK);
+    assert_int_equal(sj_config_file_read(6, given, options, &config, &error), SJ_OK);
     assert_int_equal(config.argc, 7);
     for (int i = 0; i < 7; i++) {
         assert_string_equal(config.argv[i], expected[i]);
@@ -52,7 +52,7 @@ static void test_without_a_file(void **state)
     sj_config_file config;
     sj_error error = {0};
     (void)state;
-    assert_int_equal(sj_config_file_read(4, given, &config, &error), SJ_OK);
+    assert_int_equal(sj_config_file_read(4, given, options, &config, &error), SJ_OK);
     assert_int_equal(config.argc, 4);
     assert_string_equal(config.argv[3], "--config");
     sj_config_file_deinit(&config);
@@ -66,7 +66,7 @@ static void check_refused(const char *text, size_t bytes, sj_status status, cons
     sj_error error = {0};
     snprintf(option, sizeof(option), "--config=%s", path);
     write_file(text, bytes);
-    assert_int_equal(sj_config_file_read(2, given, &config, &error), status);
+    assert_int_equal(sj_config_file_read(2, given, options, &config, &error), status);
     assert_non_null(strstr(error.text, path));
     assert_non_null(strstr(error.text, said));
     sj_config_file_deinit(&config);
@@ -81,6 +81,8 @@ static void test_wrong_lines_are_named(void **state)
     check_refused("= x", 3, SJ_EINVAL, ":1: \"\" is not an option");
     check_refused("\nopen it\n", 9, SJ_EINVAL, ":2: \"open it\" is not an option");
     check_refused("config = other", 14, SJ_EINVAL, ":1: \"config\" is not an option");
+    check_refused("database\nopen", 13, SJ_EINVAL, ":1: database needs a value");
+    check_refused("open\nlis =\n", 11, SJ_EINVAL, ":2: lis needs a value");
     check_refused("open\0", 5, SJ_EINVAL, "has a zero byte");
     check_refused(big, sizeof(big), SJ_ELIMIT, "has more than 65536 bytes");
 }
@@ -92,10 +94,10 @@ static void test_no_file(void **state)
     sj_config_file config;
     sj_error error = {0};
     (void)state;
-    assert_int_equal(sj_config_file_read(3, missing, &config, &error), SJ_EIO);
+    assert_int_equal(sj_config_file_read(3, missing, options, &config, &error), SJ_EIO);
     assert_string_equal(error.text, "/nowhere/at all: No such file or directory");
     sj_config_file_deinit(&config);
-    assert_int_equal(sj_config_file_read(2, nothing, &config, &error), SJ_EINVAL);
+    assert_int_equal(sj_config_file_read(2, nothing, options, &config, &error), SJ_EINVAL);
     sj_config_file_deinit(&config);
 }
 
@@ -109,7 +111,7 @@ static void test_printed_file_is_read_again(void **state)
     sj_config_file config;
     sj_error error = {0};
     (void)state;
-    assert_int_equal(sj_config_file_read(5, given, &config, &error), SJ_OK);
+    assert_int_equal(sj_config_file_read(5, given, options, &config, &error), SJ_OK);
     FILE *output = open_memstream(&text, &bytes);
     assert_non_null(output);
     sj_config_file_print(&config, options, output);
@@ -119,7 +121,7 @@ static void test_printed_file_is_read_again(void **state)
     write_file(text, bytes);
     free(text);
     char *again[] = {"sojournd", "--config", path, NULL};
-    assert_int_equal(sj_config_file_read(3, again, &config, &error), SJ_OK);
+    assert_int_equal(sj_config_file_read(3, again, options, &config, &error), SJ_OK);
     assert_int_equal(config.argc, 3);
     assert_string_equal(config.argv[1], "--listen=a");
     assert_string_equal(config.argv[2], "--listen=b");

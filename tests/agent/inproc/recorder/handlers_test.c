@@ -513,11 +513,34 @@ static void test_a_handler_is_not_noted_without_space(void **state)
     assert_int_equal(run_in_child(note_without_space), 0);
 }
 
+/* Functions use the memory of a handler's stack after siglongjmp has left the handler. */
+static void note_once(const char *directory)
+{
+    enum { BELOW = 32 * 1024, ABOVE = 64 };
+    const uint64_t here = (uint64_t)(uintptr_t)__builtin_frame_address(0);
+    start(directory, make_welcome(2, 2, SJ_FULL_DROP_NEW));
+    call_times(1);
+    sj_recorder_begin_handler(here - BELOW, here + ABOVE);
+    call_times(3 * SJ_CHUNK_RECORDS / 4);
+    const sj_record *records =
+        (const sj_record *)(arena + sj_arena_chunk_offset(2, 2, 0, 1) + SJ_CHUNK_HEADER_BYTES);
+    const uint32_t kind = sj_record_tag(&records[0]) >> SJ_RECORD_FUNCTION_BITS;
+    CHECK(sj_record_stack(&records[0]) != 0);
+    CHECK(kind == SJ_RECORD_ENTER || kind == SJ_RECORD_LEAVE);
+}
+
+static void test_a_later_chunk_does_not_repeat_a_handlers_notes(void **state)
+{
+    (void)state;
+    assert_int_equal(run_in_child(note_once), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_handlers_on_an_alternate_stack_are_noted),
         cmocka_unit_test(test_a_handler_is_not_noted_without_space),
+        cmocka_unit_test(test_a_later_chunk_does_not_repeat_a_handlers_notes),
         cmocka_unit_test(test_an_installed_handler_does_not_keep_from_waiting),
         cmocka_unit_test(test_a_signal_handler_never_waits),
         cmocka_unit_test(test_a_handler_that_returned_does_not_keep_from_waiting),
