@@ -177,24 +177,48 @@ def set_problems(labels):
             if "all" not in own or len(own.difference(SETS)) != 1]
 
 
+MOST_WORDS_OF_A_PROMISE = 25
+
+
+def promise_ids(cell):
+    """Returns the ids of a line: "SAFE-02, 13, HOOK-07" names SAFE-02, SAFE-13 and HOOK-07."""
+    ids, prefix = [], ""
+    for part in cell.split(", "):
+        prefix = part.rsplit("-", 1)[0] if "-" in part else prefix
+        ids.append(part if "-" in part else f"{prefix}-{part}")
+    return ids
+
+
+def wording_problems(number, promise):
+    """Checks that a promise is one sentence that is not too long."""
+    words = len(promise.split())
+    if words > MOST_WORDS_OF_A_PROMISE:
+        return [f"{number}: has {words} words; {MOST_WORDS_OF_A_PROMISE} at most"]
+    if not promise.endswith(".") or not (promise[0].isupper() or promise[0] in "`0123456789"):
+        return [f"{number}: is not a sentence: {promise}"]
+    return []
+
+
 def promise_problems(text, labels):
-    """Checks that each line has a unique id and names existing tests. If no test of the default set proves a
-    promise, its line must say SJ_LONG=1."""
+    """Checks that each line has unique ids, one sentence, and names existing tests. If no test of the default set
+    proves a promise, its line must say SJ_LONG=1."""
     problems, ids = [], set()
-    rows = re.findall(r"^\| ([A-Z0-9]+-\d+) \| (.*) \| (.*) \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| ([A-Z0-9]+-\d+(?:, [A-Z0-9-]+)*) \| (.*) \| (.*) \|$", text, re.MULTILINE)
     named = r"(?<![\w/.])(?:aarch64|agent|collector-server|docs|fuzz|lint|proto|system|web)\.[\w.-]*\w"
-    for number, promise, proof in rows:
-        if number in ids:
-            problems.append(f"{number} stands twice")
-        ids.add(number)
+    for cell, promise, proof in rows:
+        for number in promise_ids(cell):
+            if number in ids:
+                problems.append(f"{number} stands twice")
+            ids.add(number)
+        problems += wording_problems(cell, promise)
         proofs = []
         for name in re.findall(named, proof):
             found = [test for test in labels if test == name or test.startswith(name + ".")]
             proofs += found
             if not found:
-                problems.append(f"{number}: there is no test {name}")
+                problems.append(f"{cell}: there is no test {name}")
         if proofs and "SJ_LONG=1" not in promise + proof and not any("default" in labels[test] for test in proofs):
-            problems.append(f"{number}: no test of the default set proves it, and SJ_LONG=1 is not said")
+            problems.append(f"{cell}: no test of the default set proves it, and SJ_LONG=1 is not said")
     return problems if rows else ["no promises found"]
 
 

@@ -15,19 +15,27 @@ class Promises(unittest.TestCase):
         return lint.promise_problems("\n".join(f"| {row} |" for row in rows), LABELS)
 
     def test_a_default_test_proves(self):
-        self.assertEqual([], self.problems("A-01 | it runs | system.short", "A-02 | it runs | system.long, agent.unit"))
+        self.assertEqual([], self.problems("A-01 | It runs. | system.short", "A-02 | It runs. | system.long, agent.unit"))
 
     def test_a_bench_needs_no_test(self):
-        self.assertEqual([], self.problems("A-01 | it is fast | tests/bench/fast.py"))
+        self.assertEqual([], self.problems("A-01 | It is fast. | tests/bench/fast.py"))
 
     def test_long_proof_is_said(self):
-        self.assertEqual(1, len(self.problems("A-01 | it runs | system.long")))
-        self.assertEqual([], self.problems("A-01 | it runs | system.long (SJ_LONG=1)"))
+        self.assertEqual(1, len(self.problems("A-01 | It runs. | system.long")))
+        self.assertEqual([], self.problems("A-01 | It runs. | system.long (SJ_LONG=1)"))
 
     def test_unknown_tests_and_equal_ids_are_found(self):
-        self.assertEqual(1, len(self.problems("A-01 | it runs | system.gone, system.short")))
-        self.assertEqual(1, len(self.problems("A-01 | it runs | system.short", "A-01 | it walks | system.short")))
+        self.assertEqual(1, len(self.problems("A-01 | It runs. | system.gone, system.short")))
+        self.assertEqual(1, len(self.problems("A-01 | It runs. | system.short", "A-01 | It walks. | system.short")))
+        self.assertEqual(1, len(self.problems("A-01, 02 | It runs. | system.short", "A-02 | It walks. | system.short")))
+        self.assertEqual([], self.problems("A-01, 02, B-01 | It runs. | system.short", "B-02 | It walks. | system.short"))
         self.assertEqual(1, len(self.problems()))
+
+    def test_a_promise_is_one_short_sentence(self):
+        self.assertEqual([], self.problems(f"A-01 | The{' word' * 24}. | system.short"))
+        self.assertEqual(1, len(self.problems(f"A-01 | The{' word' * 25}. | system.short")))
+        self.assertEqual(1, len(self.problems("A-01 | It runs | system.short")))
+        self.assertEqual(1, len(self.problems("A-01 | it runs. | system.short")))
 
     def test_tests_without_sets_are_found(self):
         self.assertEqual([], lint.set_problems(LABELS))
