@@ -21,9 +21,9 @@ enum {
     SJ_STUB_STACK_WORD = 8,
     SJ_STUB_STACK_LEAST = -8,
     SJ_STUB_STACK_MOST = 8 * ((1 << SJ_STUB_STACK_BITS) - 2),
-    /* Stubs touch the stack this far below before they call the slow path, */
+    /* Before stubs call the slow path, they touch the stack as far below as this. */
     SJ_STUB_TOUCHED_BYTES = 2304,
-    /* and this far before they record values; less than a page */
+    /* Before they record values, they touch it as far below as this: less than a page. */
     SJ_STUB_VALUES_TOUCHED_BYTES = 3584,
     SJ_STUB_AREA_MOST_BYTES = 1 << (32 - SJ_STUB_STACK_BITS) /* a larger area has no map */
 };

@@ -19,7 +19,7 @@ typedef struct sj_redaction {
 /* Returns the bits that frames obey. Command lines contain paths, so they go with paths. */
 unsigned sj_redaction_bits(const sj_redaction *redaction);
 
-/* True if two policies leave out the same. */
+/* True if two policies leave out the same things. */
 bool sj_redaction_same(const sj_redaction *left, const sj_redaction *right);
 
 /* Lists what is left out: "values,paths,command_lines"; "" if nothing is. */

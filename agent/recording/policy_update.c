@@ -493,8 +493,8 @@ static sj_status read_policy(const sj_pipeline *pipeline, sj_slice document, sj_
     if (!sj_redaction_same(&made->redaction, &pipeline->changes.policy->redaction)) {
         free_policy(made);
         return sj_fail(error, SJ_EINVAL,
-                       "policy: \"redact\" of a recording stays what it was at its start: give the "
-                       "same, or record anew");
+                       "policy: \"redact\" of a recording stays as it was at the start: use the "
+                       "same, or start a new recording");
     }
     made->selection.map_file = fixed->map_file;
     sj_selection_set_classes(&made->selection, fixed->runtimes[0].classes.find,

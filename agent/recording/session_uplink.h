@@ -20,8 +20,8 @@ typedef struct sj_session_uplink {
     const char *directory;                  /* directory of the spool */
     const sj_session_collector *collectors; /* in order of preference */
     size_t collector_count;
-    /* The session belongs to one collector, whose address is kept beside the spool
-     * (chosen_channel.h). Otherwise only the first collector is used. */
+    /* True: the session belongs to one of the collectors, whose address is kept beside the spool
+     * (chosen_channel.h). False: only the first collector is used. */
     bool is_chosen_once;
     sj_uplink_options link; /* address, certificate, hello and context are set by the function */
 } sj_session_uplink;

@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The struct holds what was read about one program. */
+/* Facts that were read about one program. */
 typedef struct sj_own_program {
     char *path;            /* owned */
     sj_source_files files; /* none if no package contains the program */
     bool is_runtime;       /* its source package contains a language runtime */
 } sj_own_program;
 
-/* A zeroed one without a database knows names and folders only. */
+/* Must be zeroed. Without a database, only names and folders decide. */
 typedef struct sj_own_libraries {
     const char *database; /* dpkg's folder; borrowed; NULL: none */
     sj_own_program *programs;
@@ -28,10 +28,10 @@ typedef struct sj_own_libraries {
 } sj_own_libraries;
 
 /* True if the library belongs to the program; both are absolute paths. Reads dpkg's database at the
- * first question about a program (some 20 ms), and remembers it. False if memory is short. */
+ * first question about a program (some 20 ms), and keeps the result. False if out of memory. */
 bool sj_own_libraries_has(sj_own_libraries *libraries, const char *program, const char *library);
 
-/* Frees what was remembered. */
+/* Frees the results that are kept. */
 void sj_own_libraries_deinit(sj_own_libraries *libraries);
 
 #endif

@@ -13,8 +13,7 @@
 const char *sj_redacted_path(const char *path);
 
 /* Copies a text without directories: leaves out everything from the first path in it to the last
- * slash. `copy` has as many bytes as `text`, with
- * its NUL. */
+ * slash. `copy` needs as many bytes as `text` has, with its NUL. */
 void sj_redacted_text(const char *text, char *copy);
 
 /* Copies a JSON text and leaves directories out of all its strings. `*copy` is from malloc. Returns

@@ -1,5 +1,6 @@
 /* The collector of a session: a file beside its spool names the collector that all its frames go
- * to. It is written before the first frame is sent, so that no session lies on two collectors. */
+ * to. It is written before the first frame is sent, so that no two collectors have parts of a
+ * session. */
 #ifndef SJ_AGENT_UPLINK_SPOOL_COLLECTOR_H
 #define SJ_AGENT_UPLINK_SPOOL_COLLECTOR_H
 

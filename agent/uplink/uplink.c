@@ -166,8 +166,8 @@ static sj_status send_frame(sj_uplink *uplink, slot *idle, sj_slice frame, frame
     return SJ_OK;
 }
 
-static const char no_space[] = "frames were refused, and the disk of the spool has no room to "
-                               "account for them";
+static const char no_space[] = "frames were refused, and the disk of the spool has no space to "
+                               "count them";
 
 static void set_message(sj_uplink *uplink, const char *text)
 {

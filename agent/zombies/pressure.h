@@ -18,8 +18,9 @@ bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen);
 
 /* Returns how many bytes the process can still have: the least of what is available on the machine,
  * and what is left of the limits of its control group and of the process. If the machine does not
- * overcommit, what is left of its commit limit counts, too. Facts that the kernel
- * does not tell do not count; UINT64_MAX if it tells none. `root` and blocking are as above. */
+ * overcommit, what is left of its commit limit counts, too. Facts that the kernel does
+ * not tell do not count. Returns UINT64_MAX if the kernel tells none. `root` and blocking are as
+ * above. */
 uint64_t sj_pressure_free_bytes(const char *root, pid_t pid);
 
 #endif

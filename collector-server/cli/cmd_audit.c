@@ -65,8 +65,8 @@ const sj_command sj_command_audit = {
     .help =
         "Prints the rows of the table audit, newest first: commands, policies, tokens, imports,\n"
         "changes and removals of sessions, and SQL, each with its time, the token or user,\n"
-        "the client's address and the outcome. Rows stay for ever; those of SQL make way when\n"
-        "100,000 newer rows have come.\n",
+        "the client's address and the outcome. Rows are kept for ever, except those about SQL:\n"
+        "they are removed when there are 100,000 newer rows.\n",
     .options = audit_table,
     .examples = "Examples:\n"
                 "  sojourn audit lab.db\n"

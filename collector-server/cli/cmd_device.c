@@ -417,7 +417,7 @@ static const sj_option device_options[] = {
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(sj_device_options, format),
      .help = "export, record: function.txt (default), or another format of\n"
-             "`sojourn export` but html"},
+             "`sojourn export` except html"},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",

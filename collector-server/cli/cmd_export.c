@@ -127,8 +127,8 @@ static const sj_option export_options[] = {
      .argument = "FORMAT",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(export_request, format),
-     .help = "default: by the name of OUT, else function.txt\n"
-             "function.txt: one line an entry or exit,\n"
+     .help = "default: by the ending of OUT, else function.txt\n"
+             "function.txt: one line for each entry and exit,\n"
              "folded: call paths with self time, for flame graph tools,\n"
              "chrome-json: trace events for chrome://tracing and Perfetto,\n"
              "report.txt: what each function cost,\n"

@@ -565,7 +565,7 @@ static int run_attach(int argc, char **argv)
 
 const sj_command sj_command_attach = {
     .name = "attach",
-    .summary = "record all calls of a running process, and restore it",
+    .summary = "record the calls of a running process, and restore it",
     .usage = "sojourn attach [OPTIONS] PID|NAME",
     .help =
         "The process runs on: its threads are stopped once for some milliseconds at the beginning\n"

@@ -138,23 +138,23 @@ static const sj_option token_table[] = {
      .kind = SJ_ARG_TIME,
      .offset = offsetof(token_options, expires_ms),
      .least = 1000,
-     .help = "add: the token ends by itself after so long, as 30d (default: never)"},
+     .help = "add: the token expires after this time, as 30d (default: never)"},
     SJ_QUERY_FORMAT_OPTIONS(offsetof(token_options, query)),
     {0}};
 
 const sj_command sj_command_token = {
     .name = "token",
-    .summary = "make, list and revoke tokens of people and programs that ask a collector",
+    .summary = "make, list and revoke tokens for a collector's dashboard and HTTP API",
     .usage = "sojourn token add NAME --role ROLE [OPTIONS]\n       sojourn token [OPTIONS] list | "
              "revoke NAME",
-    .help = "A token has a name, a role and perhaps an end. The database keeps its SHA-256 only.\n"
-            "Each role may do what those before it may do:\n"
+    .help = "A token has a name, a role and perhaps an expiry time. The database keeps only its\n"
+            "SHA-256. Each role may do what those before it may do:\n"
             "  reader    read sessions, devices and shipped queries\n"
-            "  analyst   run own SQL, which reads all tables\n"
+            "  analyst   run their own SQL, which reads all tables\n"
             "  operator  send commands, set policies; pin, tag and note sessions and findings\n"
             "  admin     import and remove sessions\n"
-            "The token in DATABASE.token has the role admin. Revoking works at once. Both are in\n"
-            "the audit (`sojourn audit`).\n",
+            "The token in DATABASE.token has the role admin. Revoking works at once.\n"
+            "`sojourn audit` lists who made and revoked tokens.\n",
     .options = token_table,
     .examples = "Examples:\n"
                 "  sojourn token add anna --role reader --expires 30d\n"

@@ -66,7 +66,7 @@ int sj_output_file_open(const sj_command *command, const char *path, sj_output_f
     }
     if (!find_names(path, output, &older)) {
         forget(output);
-        return sj_command_error(command, SJ_EXIT_FAILED, "no memory for the name of a file");
+        return sj_command_error(command, SJ_EXIT_FAILED, "out of memory");
     }
     const char *name = output->unfinished != NULL ? output->unfinished : output->path;
     output->file = fopen(name, "we");

@@ -11,8 +11,8 @@
 
 enum { SJ_USER_NAME_BYTES = 33, SJ_COMMAND_LINE_BYTES = 4096 };
 
-/* Lists the numbers of all processes in ascending order. The caller frees `*pids`. Returns their
- * count. If memory is short, later processes are missing. */
+/* Lists the numbers of all processes in ascending order. The caller frees `*pids`. Returns
+ * the number of processes. If memory is short, later processes are missing. */
 size_t sj_process_list(pid_t **pids);
 
 /* Writes the name of a user, or the number if it has none. May block on the system's directory of
@@ -20,7 +20,7 @@ size_t sj_process_list(pid_t **pids);
 void sj_process_user(uint32_t user, char name[SJ_USER_NAME_BYTES]);
 
 /* Writes the command line of a process, with a space between its words and "?" for each control
- * character. Cuts it at SJ_COMMAND_LINE_BYTES. "": it has none, or has ended. */
+ * character. Cuts it at SJ_COMMAND_LINE_BYTES. Writes "" if the process has none, or has ended. */
 void sj_process_command(pid_t pid, char command[SJ_COMMAND_LINE_BYTES]);
 
 /* Finds the process that a user means: by its number, by its name in `ps`, or by the file name of

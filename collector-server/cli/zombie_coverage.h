@@ -1,5 +1,5 @@
 /* Says how much of the heap was watched for uses of freed memory. Finding nothing means little if
- * few blocks were watched, so every answer about freed memory says it. */
+ * few blocks were watched, so every report about freed memory gives this share. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_ZOMBIE_COVERAGE_H
 #define SJ_COLLECTOR_SERVER_CLI_ZOMBIE_COVERAGE_H
 

@@ -8,7 +8,7 @@
 typedef enum sj_role {
     SJ_ROLE_NONE,     /* no valid token */
     SJ_ROLE_READER,   /* reads sessions by the routes made for that, and by shipped queries */
-    SJ_ROLE_ANALYST,  /* also runs own SQL, which reads all tables */
+    SJ_ROLE_ANALYST,  /* also runs their own SQL, which reads all tables */
     SJ_ROLE_OPERATOR, /* also sends commands, sets policies, and marks sessions and findings */
     SJ_ROLE_ADMIN     /* also imports and removes sessions */
 } sj_role;

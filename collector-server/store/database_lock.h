@@ -20,8 +20,9 @@ typedef struct sj_database_lock {
 SJ_MUST_CHECK sj_status sj_database_lock_acquire(const char *name, sj_database_lock *lock);
 void sj_database_lock_release(sj_database_lock *lock);
 
-/* Returns SJ_EAGAIN if a process has the database `path` open with a log; the sentence says to end
- * it. SJ_OK if no process has, and if that cannot be found out. Thread-safe. Does not wait. */
+/* Returns SJ_EAGAIN if a process has the database `path` open with a log; the error says to end
+ * that process. Returns SJ_OK if no process has it open, or if that cannot be found out.
+ * Thread-safe. Does not wait. */
 SJ_MUST_CHECK sj_status sj_database_check_unused(const char *path, sj_error *error);
 
 #endif

@@ -1,16 +1,17 @@
 /* Keeps SQLite from writing a log into a file that the log does not belong to. If a database is
- * overwritten, the log of the former file stays beside it, and SQLite would mix the two. This
- * happens while a collector has the database open, and after the collector was killed. */
+ * overwritten, the log of the former file stays beside it, and SQLite would mix the two. Both
+ * a running and a killed collector leave such a log. */
 #ifndef SJ_COLLECTOR_SERVER_STORE_FOREIGN_LOG_H
 #define SJ_COLLECTOR_SERVER_STORE_FOREIGN_LOG_H
 
 #include "collector-server/store/file_watch.h"
 
-/* The file that says which state of the database a log began with: the database's name and this. */
+/* Suffix of the note, a file beside the database. The note says which state of the database a log
+ * began with. */
 #define SJ_LOG_BASE_END "-base"
 
 /* True if the log beside `path` belongs to another file. False if it does not, if that cannot be
- * found out, and if a process has the database open. Reads the whole log. Thread-safe. Blocks. */
+ * found out, or if a process has the database open. Reads the whole log. Thread-safe. Blocks. */
 bool sj_foreign_log_exists(const char *path);
 
 /* Renames a log that belongs to another file to NAME-wal.foreign, or NAME-wal.foreign-2 and so on.
@@ -18,8 +19,8 @@ bool sj_foreign_log_exists(const char *path);
  * sj_foreign_log_exists is false. Call it before SQLite opens the file. Thread-safe. Blocks. */
 SJ_MUST_CHECK sj_status sj_foreign_log_set_aside(const char *path, sj_error *error);
 
-/* Returns SJ_ECORRUPT if the log belongs to another file; the sentence says what to do. For
- * readers, which change no file. Thread-safe. Blocks. */
+/* Returns SJ_ECORRUPT if the log belongs to another file; the error says what to do. Readers call
+ * it, because it changes no file. Thread-safe. Blocks. */
 SJ_MUST_CHECK sj_status sj_foreign_log_check(const char *path, sj_error *error);
 
 /* Writes the note, which says which state of the file the current log began with. `noted` are the

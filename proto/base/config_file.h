@@ -22,7 +22,7 @@ typedef struct sj_config_file {
     int argc;
     char **argv; /* Ends with NULL. argv[0], the file's options, then the given arguments. */
     const char *path;
-    size_t *lines; /* The line of argv[i + 1]; of `count` arguments. */
+    size_t *lines; /* lines[i] is the line of argv[i + 1]; `count` of them. */
     size_t count;
     char *text;
 } sj_config_file;
@@ -31,8 +31,7 @@ typedef struct sj_config_file {
  * both. Without --config they are those of `argv`. `argv` must live as long as `config`. Call
  * sj_config_file_deinit, also after an error. Errors name file and line: SJ_EIO (not readable),
  * SJ_EINVAL (not an option, a line without the value that `options` demand, or --config without a
- * file), SJ_ELIMIT (more than
- * SJ_CONFIG_MAX_BYTES), SJ_ENOMEM. */
+ * file), SJ_ELIMIT (more than SJ_CONFIG_MAX_BYTES), SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_config_file_read(int argc, char **argv, const struct option *options,
                                             sj_config_file *config, sj_error *error);
 void sj_config_file_deinit(sj_config_file *config);

@@ -7,8 +7,8 @@
 /* Starts to record Java methods. */
 void sojourn_agent_join_jvm(void);
 
-/* Each applies a new policy of the recorder. That of Mono prepares hooks, which the tracer
- * writes. */
+/* Apply a new policy of the recorder. sojourn_agent_select_mono only prepares hooks, which the
+ * tracer writes. */
 void sojourn_agent_select_jvm(void);
 void sojourn_agent_select_mono(void);
 

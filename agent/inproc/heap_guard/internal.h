@@ -92,8 +92,8 @@ void sj_pool_resume(void);
 void sj_pool_detach(void);
 
 /* True if a sampled allocation is to be left out, because almost all blocks are in use: the fewer
- * are left, the rarer an allocation gets one. So later allocations have a chance, too, and freed
- * blocks stay watched for a while. `random` is uniformly distributed. */
+ * are left, the more rarely an allocation gets one. So later allocations have a chance, too, and
+ * freed blocks stay watched for a while. `random` is uniformly distributed. */
 bool sj_pool_spares_blocks(uint32_t random);
 
 /* Returns a zeroed block for functions of `families`, or NULL, which is counted. `alignment` is a

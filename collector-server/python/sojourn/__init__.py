@@ -20,11 +20,11 @@ _EXTENSION = "libsojourn-sqlite.so"
 
 
 class SojournError(Exception):
-    """A question that cannot be answered; the text says why and what to do."""
+    """A query failed. The text says why and what to do."""
 
 
 class Rows:
-    """The rows of a question. Reads them as they are asked for, once."""
+    """The rows of a query. They can be read once; each is read when it is needed."""
 
     def __init__(self, cursor):
         self._cursor = cursor
@@ -100,7 +100,7 @@ class Lab:
         self._connection.close()
 
     def query(self, sql, **parameters):
-        """Asks in SQL. `:name` in the question is the parameter of that name."""
+        """Runs a query in SQL. `:name` in the query is the parameter of that name."""
         try:
             return Rows(self._connection.execute(sql, parameters))
         except sqlite3.Error as error:

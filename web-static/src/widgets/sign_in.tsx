@@ -58,8 +58,8 @@ export function SignIn({ needed = "operator" }: { needed?: Role }) {
         <>
             <TokenField />
             <p class="dim">
-                It is in <span class="mono">{engine?.token_file ?? "…"}</span>, beside the database, and is forgotten
-                when the last tab of this dashboard is closed.
+                Use your own token, or the one in <span class="mono">{engine?.token_file ?? "…"}</span>, beside the
+                database. The browser forgets it when the last tab of this dashboard is closed.
             </p>
         </>
     );
@@ -72,14 +72,15 @@ export function SignInPage() {
             <h1>Sign in</h1>
             {isTokenWrong.value ? (
                 <p class="warn-text" role="alert">
-                    ▲ The server refused this token: it is wrong, or it has ended.
+                    ▲ The server refused this token: it is wrong, was revoked or has expired.
                 </p>
             ) : null}
             <TokenField />
             <p class="dim">
-                <code>sojourn ui</code> prints an address that holds the token. That of <code>sojournd</code> is in the file{" "}
-                <span class="mono">DATABASE.token</span> beside its database. It is forgotten when the last tab
-                of this dashboard is closed.
+                <code>sojourn ui</code> prints an address that holds the token. For <code>sojournd</code>, use your own
+                token, which <code>sojourn token add</code> makes, or the one in the file{" "}
+                <span class="mono">DATABASE.token</span> beside its database. The browser forgets the token when the
+                last tab of this dashboard is closed.
             </p>
         </section>
     );
