@@ -47,6 +47,7 @@ OTHERWISE = {
     r"zombies show 1": ({3}, "the program makes no mistakes"),
     r"symbols add": ({0, 1, 3}, "there are no debug files"),
     r"--from [12].*s": ({3}, "the recording is shorter"),
+    r"attach .* nginx": ({3}, "no nginx runs here"),
     r"--callers 'Perl_": ({3}, "the recording is not perl's"),
     r"detach": ({0, 3}, "an earlier example has left it already"),
     r"/var/tmp/app": ({3}, "no app has kept recordings there"),

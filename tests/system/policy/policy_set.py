@@ -359,7 +359,7 @@ def nonsense_is_refused(sojourn, programs):
             (["--budget", "0%", str(target.pid)], 2, "budget"),
             (["--function"], 2, "needs a value"),
             ([], 2, "name one process"),
-            (["1x"], 1, "no number"),
+            (["1x"], 3, "no process is named \"1x\""),
             ([str(os.getpid())], 3, "not being recorded"),
             (["999999999"], 3, "no process")):
         done = sojourn.run(["policy", "set", *arguments], capture_output=True, text=True)
