@@ -144,6 +144,8 @@ def test_names(sojourn, sample):
     recorder = subprocess.Popen([sojourn.program, "attach", "--quiet", "-o", sojourn.path("named.db"), name],
                                 env=sojourn.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     wait_until_recorded(sojourn, one.pid, recorder)
+    done = sojourn.run(["policy", "set", "--function", "nothing_of_it", name], capture_output=True, text=True)
+    check(done.returncode == 0, f"policy set by name: {done}")
     done = sojourn.run(["detach", name], capture_output=True, text=True)
     check(done.returncode == 0 and f"process {one.pid} is left" in done.stdout, f"detach by name: {done}")
     check(recorder.wait(PATIENCE_S) == 0, f"the recorder: {recorder.communicate()}")
