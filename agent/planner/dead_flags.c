@@ -389,7 +389,7 @@ static bool mark_read(search *state, uint32_t node)
 }
 
 /* Follows the links from marked nodes and marks their targets, until nothing changes. */
-static void hand_on(search *state)
+static void propagate_reads(search *state)
 {
     bool is_changed = true;
     while (is_changed) {
@@ -412,7 +412,7 @@ static sj_status run_search(search *state)
     find_labels(state);
     find_pointed(state);
     SJ_TRY(for_all_code(state, record_flow));
-    hand_on(state);
+    propagate_reads(state);
     return SJ_OK;
 }
 
