@@ -27,6 +27,7 @@ static bool is_command(const json_t *command)
     return true;
 }
 
+/* True if the object maps names to strings, or is absent (NULL). */
 static bool is_text_object(const json_t *object)
 {
     const char *key;
@@ -46,6 +47,7 @@ static bool is_text_object(const json_t *object)
     return true;
 }
 
+/* True for a list of commands, or if the list is absent (NULL). */
 static bool is_list_of_commands(const json_t *list)
 {
     size_t index;
@@ -70,13 +72,17 @@ sj_status sj_apps_check(const json_t *app, sj_error *error)
     const char *name = json_string_value(json_object_get(app, "name"));
     const char *shown = name != NULL ? name : "the program";
     if (!is_command(json_object_get(app, "command"))) {
-        return sj_fail(error, SJ_EINVAL, "%s: \"command\" has to be a list of words", shown);
+        return sj_fail(error, SJ_EINVAL, "%s: \"command\" has to be a list of 1 to %d strings",
+                       shown, WORDS_MAX);
     }
     if (!is_text_object(json_object_get(app, "environment"))) {
-        return sj_fail(error, SJ_EINVAL, "%s: \"environment\" has to map names to texts", shown);
+        return sj_fail(error, SJ_EINVAL, "%s: \"environment\" has to map names to strings", shown);
     }
     if (!is_list_of_commands(json_object_get(app, "prepare"))) {
-        return sj_fail(error, SJ_EINVAL, "%s: \"prepare\" has to be a list of commands", shown);
+        return sj_fail(
+            error, SJ_EINVAL,
+            "%s: \"prepare\" has to be a list of commands, each a list of 1 to %d strings", shown,
+            WORDS_MAX);
     }
     const json_t *directory = json_object_get(app, "directory");
     if (directory != NULL &&
@@ -86,7 +92,8 @@ sj_status sj_apps_check(const json_t *app, sj_error *error)
     return SJ_OK;
 }
 
-/* Checks the keys that only entries of the catalogue have: a name. Unknown keys are errors. */
+/* Checks one app of the catalogue: the name, which no earlier app has, the names of all keys, and
+ * the values that sj_apps_check checks. Returns SJ_EINVAL. */
 static sj_status check_entry(const json_t *apps, size_t place, sj_error *error)
 {
     static const char *const keys[] = {"name",      "command", "directory", "environment",
@@ -108,7 +115,7 @@ static sj_status check_entry(const json_t *apps, size_t place, sj_error *error)
         }
         if (known == KEYS) {
             const char *nearest = sj_suggest(key, keys, KEYS);
-            return sj_fail(error, SJ_EINVAL, "%.100s: there is no key \"%.40s\"%s%s%s", name, key,
+            return sj_fail(error, SJ_EINVAL, "%.100s: unknown key \"%.40s\"%s%s%s", name, key,
                            nearest != NULL ? "; did you mean \"" : "",
                            nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
         }

@@ -12,21 +12,23 @@
 
 /* Design notes. Calling conventions give the status flags no meaning at the entry or exit of a
  * function. But hand-written code uses them (`stc; ret`), and a probe must not change what such
- * code sees. So the code decides.
+ * code sees. So the planner searches for code that reads the flags.
  *
- * At an entry, the instructions from there on decide. At a return, the code after all calls of the
- * module shows whose flags are read. The read can be direct. Or the flags are passed on, because a
- * return follows the call, or because the called function jumps to another one or runs into it.
- * Calls by pointer may reach every function whose address is taken, or that no code calls
- * otherwise. Callers in other modules are assumed to follow the convention.
+ * The flags are dead at an entry if the code from there on overwrites them before it reads them.
+ * The flags are dead at the return of a function if no code after its calls reads them. Code after
+ * a call reads the flags itself, or returns with them to a caller that reads them. If a function
+ * jumps to or runs into another function, that other function returns to the caller of the first.
  *
- * Flags belong to nodes. A function with its parts is a node. One node stands for all calls by
- * pointer. Each stretch of code between two ranges is a node.
+ * A call by pointer may reach a function whose address is taken, or a function without other
+ * calls. Callers in other modules are assumed to follow the convention.
+ *
+ * The search notes facts about nodes. A node is a function with its parts, or the code between two
+ * ranges. One more node stands for all functions that calls by pointer may reach.
  *
  * Several threads process the code in pieces. They only set facts of nodes, and links are followed
- * until nothing changes. So the order does not matter. */
+ * until nothing changes. So the order of the pieces does not matter. */
 
-enum { DECIDED_PIECES = 32 }; /* pieces in which ranges are decided */
+enum { DECIDED_PIECES = 32 }; /* number of pieces of decide_ranges */
 
 /* Fact about a node; several threads may set it. */
 typedef _Atomic bool node_mark;
@@ -37,13 +39,13 @@ typedef struct search {
     sj_flags_view view;
     size_t node_count;
     uint32_t range;       /* range being processed; most jumps stay in it */
-    node_mark *is_read;   /* by node: some code reads the flags that it returns with */
-    node_mark *is_called; /* by node: another node calls it by name */
-    bool *is_pointed;     /* by node: calls by pointer may reach it */
+    node_mark *is_read;   /* by node: some code reads the flags with which the node returns */
+    node_mark *is_called; /* by node: another node calls or jumps to the node without a pointer */
+    bool *is_pointed;     /* by node: calls by pointer may reach the node */
     sj_links links;       /* if `from` returns with flags that are read, so does `to` */
-    node_mark *is_filler; /* by node: alignment, which no code calls */
-    bool *may_push;       /* by node: it has a label that may be a return address and reads flags */
-    uint8_t *label_uses;  /* by node: uses at the targets of its switches */
+    node_mark *is_filler; /* by node: the node is only alignment, not a function */
+    bool *may_push;       /* by node: code reads flags at a label that may be a return address */
+    uint8_t *label_uses;  /* by node: sj_flags_use at the labels of the node */
     bool pointed_read;    /* a function that may be called by pointer reads flags at its entry */
 } search;
 
@@ -59,7 +61,7 @@ static uint32_t pointer_node(const search *state)
     return (uint32_t)state->module->range_count;
 }
 
-/* Returns SJ_CODE_RANGE_NONE outside the text. */
+/* Returns the node of the code at an offset, or SJ_CODE_RANGE_NONE outside the text. */
 static uint32_t node_at(const search *state, int64_t offset)
 {
     const sj_module *module = state->module;
@@ -77,6 +79,7 @@ static uint32_t node_at(const search *state, int64_t offset)
                : pointer_node(state) + 1 + before;
 }
 
+/* Returns the node that an indirect call or jump reaches; SJ_CODE_RANGE_NONE for another module. */
 static uint32_t node_through(const search *state, const sj_code *code)
 {
     const sj_import_slot *slot = sj_import_slot_of(state->module, &state->slots, code);
@@ -88,8 +91,9 @@ static uint32_t node_through(const search *state, const sj_code *code)
                : (uint32_t)SJ_CODE_RANGE_NONE;
 }
 
-/* Returns the target of a call or jump; SJ_CODE_RANGE_NONE: another module. A call of a linkage
- * table leads to the target of the table's jump, which a landing mark may precede. */
+/* Returns the node that a call or jump reaches, or SJ_CODE_RANGE_NONE for another module. A call of
+ * an entry of a linkage table reaches the target of the entry's jump. The entry may begin with a
+ * mark of a branch target (endbr64, bti). */
 static uint32_t callee_of(const search *state, const sj_code *code)
 {
     const sj_module *module = state->module;
@@ -117,7 +121,7 @@ static sj_status record_call(search *state, uint32_t caller, const sj_code *call
     const sj_code *next = sj_any_code_behind(state->module, call);
     const uint32_t uses = next != NULL ? sj_flags_uses(&state->view, next) : 0;
     if (uses == 0 || sj_is_last_call(state->module, call)) {
-        return SJ_OK; /* nearly always the previous one, which is found fastest */
+        return SJ_OK; /* uses == 0 is tested first, because nearly all calls have no uses */
     }
     const uint32_t callee = callee_of(state, call);
     if (callee == SJ_CODE_RANGE_NONE) {
@@ -137,8 +141,8 @@ static bool is_switch(const search *state, const sj_code *code)
            sj_exit_of(module, &module->ranges[range], code) == SJ_EXIT_NOT;
 }
 
-/* Records a jump that may leave the function: a return to an address that was pushed like a return
- * address. */
+/* Records a jump that may leave the function. A return counts as a jump by pointer, because the
+ * code may have pushed the address. */
 static sj_status record_jump(search *state, uint32_t caller, const sj_code *jump)
 {
     const uint32_t to = jump->kind == SJ_CODE_RETURN ? pointer_node(state) : callee_of(state, jump);
@@ -191,7 +195,7 @@ static sj_status record_code(search *state, uint32_t node, const sj_code *code)
     }
 }
 
-/* A run of code that belongs to one node, with at least one instruction. */
+/* Records a run of code: `count` instructions of one node, at least one. */
 typedef sj_status record_run(search *state, uint32_t node, const sj_code *first, size_t count);
 
 static sj_status record_flow(search *state, uint32_t node, const sj_code *first, size_t count)
@@ -202,6 +206,7 @@ static sj_status record_flow(search *state, uint32_t node, const sj_code *first,
     return record_end(state, node, first, count);
 }
 
+/* Marks the nodes that the code calls or jumps to, and notes whether the node is only alignment. */
 static sj_status record_called(search *state, uint32_t node, const sj_code *first, size_t count)
 {
     for (const sj_code *code = first; code < first + count; code++) {
@@ -225,9 +230,9 @@ static sj_status run_gap(search *state, record_run *run, size_t start, size_t en
     return start < end ? run(state, node_at(state, first->at), first, end - start) : SJ_OK;
 }
 
-/* Some ranges, each with the code before it. The last piece includes the code after all ranges. */
+/* Consecutive ranges and the code before each. The last piece includes the code after them. */
 typedef struct walk_piece {
-    search state; /* a copy whose links are its own */
+    search state; /* copy of the search with its own links */
     size_t first;
     size_t last; /* one past the last range */
 } walk_piece;
@@ -239,6 +244,7 @@ typedef struct code_walk {
     uint32_t piece_count;
 } code_walk;
 
+/* Returns the index in module->codes of the first instruction after a range. */
 static size_t code_behind(const sj_module *module, size_t range)
 {
     return (size_t)module->ranges[range].first_code + module->ranges[range].code_count;
@@ -315,8 +321,8 @@ static sj_status for_all_code(search *state, record_run *run)
     return status;
 }
 
-/* Records a place that pointers and switches reach. If no known switch reaches it, it may be a
- * pushed return address, or outside ranges a function. */
+/* Records a label: code that taken addresses or switches reach. A label that is not in a table of a
+ * known switch may be a pushed return address. Outside all ranges, it may also be a function. */
 static void record_label(search *state, uint32_t at)
 {
     const sj_module *module = state->module;
@@ -324,7 +330,7 @@ static void record_label(search *state, uint32_t at)
     const uint32_t node = node_at(state, at);
     const sj_code *code = sj_any_code_at(module, at);
     if (code == NULL || (range != SJ_CODE_RANGE_NONE && at == module->ranges[range].start)) {
-        return; /* the starts of functions are processed later */
+        return; /* find_pointed processes the starts of functions */
     }
     state->view.labels_of = range != SJ_CODE_RANGE_NONE ? node : (uint32_t)SJ_CODE_RANGE_NONE;
     const uint32_t uses = sj_flags_uses(&state->view, code);
@@ -335,7 +341,7 @@ static void record_label(search *state, uint32_t at)
     }
 }
 
-/* Records taken addresses: labels, and possible targets of calls by pointer. */
+/* Records all labels. Marks each node with a taken address as reachable by pointer. */
 static void find_labels(search *state)
 {
     const sj_module *module = state->module;
@@ -355,6 +361,7 @@ static void find_labels(search *state)
     state->view.labels_of = SJ_CODE_RANGE_NONE;
 }
 
+/* Marks nodes without other calls as reachable by pointer. Sets pointed_read. */
 static void find_pointed(search *state)
 {
     const sj_module *module = state->module;
@@ -373,7 +380,7 @@ static bool is_marked_read(const search *state, uint32_t node)
     return atomic_load_explicit(&state->is_read[node], memory_order_relaxed);
 }
 
-/* Returns true if it was not marked before. */
+/* Marks a node. Returns true if the node was not marked before. */
 static bool mark_read(search *state, uint32_t node)
 {
     const bool is_new = !is_marked_read(state, node);
@@ -381,8 +388,8 @@ static bool mark_read(search *state, uint32_t node)
     return is_new;
 }
 
-/* Follows the links until nothing changes. */
-static void hand_on(search *state)
+/* Follows the links from marked nodes and marks their targets, until nothing changes. */
+static void propagate_reads(search *state)
 {
     bool is_changed = true;
     while (is_changed) {
@@ -405,11 +412,11 @@ static sj_status run_search(search *state)
     find_labels(state);
     find_pointed(state);
     SJ_TRY(for_all_code(state, record_flow));
-    hand_on(state);
+    propagate_reads(state);
     return SJ_OK;
 }
 
-/* Code in another segment is not visible. */
+/* True if the module has code in a second segment, which the planner does not read. */
 static bool has_other_text(const sj_module *module)
 {
     unsigned count = 0;
@@ -439,7 +446,7 @@ sj_status sj_find_dead_flags(sj_module *module)
     if (module->range_count == 0) {
         return SJ_OK;
     }
-    /* Nodes: the ranges, the pointer, the code before each range and after the last. */
+    /* Nodes: the ranges, pointer_node, the code before each range, and the code after the last. */
     search state = {.module = module, .node_count = 2 * module->range_count + 2};
     uint8_t *label_uses = calloc(state.node_count, 1);
     bool *flags = calloc(2 * state.node_count, sizeof(bool));

@@ -7,10 +7,11 @@
 #include <string.h>
 
 enum {
-    ENTRY_BYTES = 64, /* upper bound of an entry as text */
-    AT_ONCE = SJ_REPORT_MAX_BYTES / ENTRY_BYTES - 16
+    ENTRY_BYTES = 64,                                /* upper bound of an entry as text */
+    AT_ONCE = SJ_REPORT_MAX_BYTES / ENTRY_BYTES - 16 /* most entries of one report */
 };
 
+/* Returns an array of [function, address, bytes], or NULL if out of memory. */
 static json_t *list(const sj_method_code *code)
 {
     json_t *all = json_array();

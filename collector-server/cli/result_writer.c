@@ -66,7 +66,7 @@ static void write_cell(const sj_result_writer *writer, const char *text, int col
     fputs(last ? "\n" : "  ", writer->output);
 }
 
-/* Returns the width of a row without its last column, which has any width. */
+/* Returns the width of all columns before the last, with the spaces after them. */
 static int used_before_last(const sj_result_writer *writer)
 {
     int used = 0;
@@ -76,8 +76,8 @@ static int used_before_last(const sj_result_writer *writer)
     return used;
 }
 
-/* Hides columns in the order of hidden_first until the last column fits the terminal. Then cuts the
- * last column. */
+/* Hides columns in the order of hidden_first until the row fits the terminal. If the row is still
+ * too wide, narrows the last column to the rest of the line, but at least to LEAST_LAST. */
 static void fit(sj_result_writer *writer)
 {
     const int last = writer->columns - 1;
@@ -132,7 +132,7 @@ static const char *cell_text(sqlite3_stmt *statement, int column, bool values, c
     return text != NULL ? text : "";
 }
 
-/* True if the text comes from format_duration. Such texts are aligned like numbers. */
+/* True if the text looks like a result of format_duration. Such texts are aligned like numbers. */
 static bool is_duration(const char *text)
 {
     const char *unit = strrchr(text, ' ');
@@ -177,8 +177,8 @@ static bool ends_with(const char *name, const char *end)
     return length >= strlen(end) && strcmp(name + length - strlen(end), end) == 0;
 }
 
-/* True for columns whose numbers pass 2^53 sooner or later: ids of calls (first_call_id, ...) and
- * paths, and calendar times. They are always strings. */
+/* True for columns whose numbers may be greater than 2^53: ids of calls (first_call_id, ...), ids
+ * of paths, and calendar times. All numbers of such a column are written as strings. */
 static bool is_long_number(const char *name)
 {
     return ends_with(name, "call_id") || ends_with(name, "realtime_ns") ||

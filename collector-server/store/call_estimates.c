@@ -6,20 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls of functions with higher numbers always read the clock (abi/record.h). */
+/* Only functions with lower numbers have untimed calls (SJ_SHORT_FUNCTIONS in abi/record.h). */
 enum { COUNTED_FUNCTIONS = 1 << 16 };
 
 typedef struct open_call {
     uint64_t start;
     uint32_t function;
     bool is_untimed;
-    /* A gap lies in the call, or a wait for the drain, so its duration includes them. */
+    /* The duration of the call includes a gap or a wait for the drain. */
     bool is_disturbed;
 } open_call;
 
 typedef struct function_estimate {
     sj_call_estimate sums;
-    bool is_counted; /* the current block has untimed calls of it */
+    bool is_counted; /* the current block has untimed calls of the function */
     bool is_changed; /* changed since its row was written */
 } function_estimate;
 
@@ -51,7 +51,7 @@ size_t sj_call_estimates_bytes(const sj_call_estimates *estimates)
                      estimates->stored_capacity * sizeof(*estimates->stored);
 }
 
-/* Allocates the entry of a function, whose number is below COUNTED_FUNCTIONS. */
+/* Allocates the entries up to that of a function. Its number is below COUNTED_FUNCTIONS. */
 static sj_status hold(sj_call_estimates *estimates, uint32_t function)
 {
     if (function < estimates->function_count) {
@@ -76,6 +76,8 @@ static sj_status push(sj_call_estimates *estimates, const open_call *call)
     return SJ_OK;
 }
 
+/* Adds a call that ended at `ticks` to the sums of its function. A timed call counts only if the
+ * block also has untimed calls of the function and the call is not disturbed. */
 static void end_call(sj_call_estimates *estimates, const open_call *call, uint64_t ticks)
 {
     if (call->function >= estimates->function_count) {
@@ -116,7 +118,7 @@ static void forget_counted(sj_call_estimates *estimates, const sj_block *block)
     }
 }
 
-/* Marks all open calls. Below a marked call, all calls are marked already. */
+/* Marks all open calls as disturbed. All callers of a marked call are marked already. */
 static void disturb(sj_call_estimates *estimates)
 {
     for (size_t i = estimates->count; i-- > 0 && !estimates->open[i].is_disturbed;) {
@@ -124,7 +126,7 @@ static void disturb(sj_call_estimates *estimates)
     }
 }
 
-/* Pushes the calls that are open where a block begins. */
+/* Replaces the open calls by those that are open where a block begins. */
 static sj_status push_frames(sj_call_estimates *estimates, const sj_block *block)
 {
     estimates->count = 0;
@@ -158,7 +160,8 @@ static sj_status walk(sj_call_estimates *estimates, const sj_block *block)
                                                 .is_untimed = block->untimed != NULL &&
                                                               block->untimed[symbol] != 0}));
         } else if (estimates->count != 0) {
-            /* with no open call, the exit belongs to a call in a STACK block */
+            /* An exit without an open call is ignored: the start of its call is only in a STACK
+             * block. */
             end_call(estimates, &estimates->open[--estimates->count], block->ticks[i]);
         }
     }

@@ -1,9 +1,11 @@
-/* Stores reports of monitors. All monitors write to one table, so a new one needs no migration. */
+/* Stores reports of monitors. All reports are in one table, so a new monitor needs no migration.
+ * Some monitors also have tables of their own. */
 #include "collector-server/store/store_internal.h"
 
 #include <jansson.h>
 
-/* True for an identifier that is easy to write in queries: letters, digits, '_', '-' and '.'. */
+/* True for a name that is easy to write in queries: 1 to SJ_REPORT_NAME_BYTES letters, digits, '_',
+ * '-' and '.'. */
 static bool is_name(const char *text)
 {
     const size_t length = strlen(text);
@@ -16,8 +18,8 @@ static sj_status check_payload(sj_slice payload, sj_error *error)
 {
     json_error_t where;
     if (payload.size > SJ_REPORT_MAX_BYTES) {
-        return sj_fail(error, SJ_ELIMIT, "a report has %zu bytes, more than %d", payload.size,
-                       (int)SJ_REPORT_MAX_BYTES);
+        return sj_fail(error, SJ_ELIMIT, "a report has %zu bytes; the limit is %d bytes",
+                       payload.size, (int)SJ_REPORT_MAX_BYTES);
     }
     json_t *object =
         json_loadb((const char *)payload.data, payload.size, JSON_REJECT_DUPLICATES, &where);
@@ -29,7 +31,7 @@ static sj_status check_payload(sj_slice payload, sj_error *error)
                : sj_fail(error, SJ_ECORRUPT, "a report's payload is not JSON: %.100s", where.text);
 }
 
-/* True if the report has the source lines of methods. */
+/* True if the report says in which source lines methods are written. */
 static bool has_first_lines(const Sojourn__Report *report)
 {
     return strcmp(report->monitor, "first_lines") == 0 ||
@@ -42,7 +44,8 @@ sj_status sj_store_apply_report(sj_store *store, sj_frame_input *frame, sj_error
     sj_session_state *state = NULL;
     SJ_TRY(sj_store_session(store, report->session_id.data, report->session_id.len, &state, error));
     if (report->report == 0 || !is_name(report->monitor) || !is_name(report->kind)) {
-        return sj_fail(error, SJ_ECORRUPT, "a report lacks its number, monitor or kind");
+        return sj_fail(error, SJ_ECORRUPT,
+                       "a report has no number, or its monitor or kind is not a name");
     }
     SJ_TRY(check_payload(frame->payload, error));
     const int64_t process = (int64_t)(report->process & INT64_MAX);

@@ -2,7 +2,8 @@
  *
  * A rule is judged when its value is recorded, and acts later in the same entry or exit. Meanwhile
  * its change waits in thread-local memory. The first value of an entry or exit drops older changes,
- * because an exception (Thread.stop) may have left the code in between. */
+ * because an exception (Thread.stop) may have ended that entry or exit before its changes were
+ * made. */
 #include "agent/inproc/jvm/values.h"
 
 #include "agent/inproc/jvm/internal.h"
@@ -17,20 +18,20 @@
 
 #include <string.h>
 
-enum { MAX_SETS = 8 }; /* Most changes of one call. Thread-local memory is scarce. */
+enum { MAX_SETS = 8 }; /* Limit of one entry or exit. Thread-local memory is scarce. */
 
-/* Changes that rules want of the call that this thread enters or leaves. */
+/* Waiting changes of the call that this thread enters or leaves. */
 typedef struct due_changes {
     sj_due_change sets[MAX_SETS];
     uint32_t set_count;
-    bool is_decided; /* True if the call is to be left out, as `decision` says. */
+    bool is_decided; /* True if `decision` replaces the call by a result or an exception. */
     sj_due_change decision;
 } due_changes;
 
 static __thread due_changes due_here __attribute__((tls_model("initial-exec")));
 
-/* True if records of the function are made. Values of a muted function would be assigned to another
- * call. */
+/* True if the agent records calls of the function on this thread. A muted function has no entry
+ * records, so its values would be assigned to another call. */
 static bool records(JNIEnv *env, jint function)
 {
     return sj_recorder_is_armed() && !sj_virtual_threads_run_here(env) &&
@@ -139,6 +140,7 @@ static void JNICALL record_thrown(JNIEnv *env, jclass class, jobject exception, 
     }
 }
 
+/* Judges the rules without a condition whose parameter the method lacks. */
 static void JNICALL judge_absent(JNIEnv *env, jclass class, jint what, jint function)
 {
     (void)env;
@@ -171,8 +173,8 @@ static bool fits(sj_java_type type, const sj_due_change *due)
     return is_fit;
 }
 
-/* Returns the difference, so that nothing changes after the agent was unloaded and the method
- * returns 0. */
+/* Makes the waiting changes of a number. Returns the bits to flip in the number (xor). The method
+ * of an unloaded agent returns 0, so the number stays unchanged. */
 static jlong JNICALL set_number(JNIEnv *env, jclass class, jlong number, jint what, jint function)
 {
     const uint32_t position = sj_value_position((uint8_t)(what & SJ_JAVA_VALUE_DESCRIPTOR));
@@ -195,8 +197,8 @@ static void write_record(sj_record_kind kind, uint32_t function, uint64_t stack)
     sj_recorder_put(sj_recorder_reserve(tag), sj_arch_ticks(), stack, tag);
 }
 
-/* Throws an exception instead of the call, which is recorded. If the class does not exist, nothing
- * changes. */
+/* Throws an exception instead of running the call, and records the call. Does nothing if the class
+ * does not exist or is not a Throwable. */
 static void throw_instead(JNIEnv *env, uint32_t function, const sj_due_change *due)
 {
     char name[SJ_CHANGE_THROWN_BYTES];

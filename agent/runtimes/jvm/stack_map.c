@@ -16,9 +16,9 @@ typedef struct map_move {
     sj_reader reader;
     const sj_code_layout *layout;
     sj_be_output *output;
-    int64_t old_at; /* Offset of the previous frame. -1: there is none. */
+    int64_t old_at; /* Offset of the previous frame. -1 before the first frame. */
     int64_t new_at;
-    bool has_uninitialized_this; /* True for the current frame. */
+    bool has_uninitialized_this; /* True if `this` is uninitialized at the current frame. */
     bool is_damaged;
 } map_move;
 
@@ -30,7 +30,7 @@ static void move_types(map_move *move, uint32_t count)
         if (tag == TYPE_OBJECT) {
             sj_be_put16(move->output, sj_read_be16(&move->reader));
         } else if (tag == TYPE_UNINITIALIZED) {
-            const uint16_t at = sj_read_be16(&move->reader); /* Position of the `new`. */
+            const uint16_t at = sj_read_be16(&move->reader); /* Offset of the instruction `new`. */
             const uint16_t place = sj_code_layout_at(move->layout, at);
             move->is_damaged = move->is_damaged || place == SJ_CODE_NOWHERE;
             sj_be_put16(move->output, (uint16_t)(place + sj_code_layout_line(move->layout, at)));
@@ -41,7 +41,8 @@ static void move_types(map_move *move, uint32_t count)
     }
 }
 
-/* Computes the old and new position of the current frame from its delta. Returns the new delta. */
+/* Computes the old and new position of the current frame from its delta. Returns the new delta.
+ * If the delta does not lead to a later instruction, sets is_damaged and returns 0. */
 static uint32_t move_delta(map_move *move, uint32_t delta)
 {
     const int64_t old_at = move->old_at + (int64_t)delta + 1;
@@ -57,7 +58,7 @@ static uint32_t move_delta(map_move *move, uint32_t delta)
     return moved;
 }
 
-/* Moves a frame whose delta is part of its type if it is small. */
+/* Moves a frame of a type that has a short form, which encodes a small delta in the type byte. */
 static void move_short_frame(map_move *move, uint8_t type)
 {
     const bool has_stack = type > SAME_LAST && type != SAME_EXTENDED;

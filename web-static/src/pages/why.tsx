@@ -9,7 +9,7 @@ import { Problem, Time } from "../widgets/small";
 import { callAddress } from "./call_details";
 import { Differences } from "./why_differs";
 
-// A typical call: its duration is within 10 % of the median, and its time is exact.
+// Selects a typical call. Its duration is within 10 % of the median, and its time is exact.
 const TYPICAL_SQL = `SELECT c.call_id, c.function_id, c.start_ns, c.duration_ns, c.self_ns, c.flags,
        ${selfUntimedSql("c.flags", "c.function_id", "c.session_id")} FROM calls c,
     (SELECT x.function_id, x.session_id,
@@ -65,6 +65,7 @@ interface Pair {
     difference: number;
 }
 
+// Pairs the parts of both calls by function and depth. The greatest difference in self time comes first.
 function align(name: string, slow: Call, typical: Call, below: Part[], typicalBelow: Part[]): Pair[] {
     const pairs = new Map<string, Pair>();
     const put = (part: Part, side: "slow" | "typical") => {
@@ -132,7 +133,7 @@ export function WhyView({ session }: { session: Overview }) {
         return <p class="empty">Loading…</p>;
     }
     if (!other) {
-        return <p class="empty">No other call of {known.name} took about the median time.</p>;
+        return <p class="empty">No other call of {known.name} has a duration close to the median.</p>;
     }
     if (!otherBelow.value) {
         return <p class="empty">Loading…</p>;
@@ -150,7 +151,8 @@ export function WhyView({ session }: { session: Overview }) {
                     {signed(more, isUntimed(known.flags | other.flags))}.{" "}
                     {top && top.difference !== 0 ? (
                         <>
-                            Most of the difference, {signed(top.difference, hasEstimate(top))}, is <span class="mono">{top.name}</span>
+                            The largest single difference, {signed(top.difference, hasEstimate(top))}, is self time of{" "}
+                            <span class="mono">{top.name}</span>
                             {top.level === 0 ? " itself" : ` ${count(top.level)} below it`}
                             {top.slow?.calls === top.typical?.calls
                                 ? ", called as often in both."
@@ -173,7 +175,7 @@ export function WhyView({ session }: { session: Overview }) {
                         { title: "Longest, this", number: true, cell: (row) => time(row.slow, "longest_ns") },
                     ]}
                 />
-                {pairs.length > 200 ? <p class="dim">The first 200 of {count(pairs.length)}.</p> : null}
+                {pairs.length > 200 ? <p class="dim">Only the first 200 of {count(pairs.length)} rows are shown.</p> : null}
             </Panel>
             <Differences session={session.id} call={asked} typical={String(other.call_id)} />
         </section>
