@@ -2,13 +2,16 @@
 
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
+/* Returns the address of a managed call that is entered now. */
 static uint64_t address_of_next(const sj_call_stack *stream, const sj_record_run *run)
 {
     return stream->depth > 0 ? sj_managed_address(stream->frames[stream->depth - 1].stack)
                              : sj_managed_base(run);
 }
 
-/* Ends the calls that an exception left, and the runtime's calls that unwound them. */
+/* Ends the outermost call that an exception left (sj_managed_pending) and all calls above it. Keeps
+ * the native calls among them in `overtaken`, because their exits may still arrive. Does nothing if
+ * no such call is open. */
 static sj_status settle_thrown(sj_call_stack *stream, uint64_t ticks)
 {
     const uint32_t depth = sj_managed_pending(stream);
@@ -38,15 +41,16 @@ static bool is_call_of(const sj_stack_frame *frame, uint32_t function)
     return frame->function == function && sj_managed_is_call(frame->stack);
 }
 
-/* True for a call of code that is hooked in place. A call that has jumped has no frame any
- * longer. */
+/* True for a native call of `function`. A call that ended by a tail call does not count, because
+ * its stack frame is gone. */
 static bool is_native_call_of(const sj_stack_frame *frame, uint32_t function)
 {
     return frame->function == function && !sj_managed_is_call(frame->stack) &&
            frame->jumped_ticks == 0;
 }
 
-/* Returns the depth of the innermost matching call among the outermost `depth`; 0: none. */
+/* Returns the depth of the innermost matching call among the outermost `depth` calls, or 0 if there
+ * is none. Searches SJ_MANAGED_REACH calls at most. */
 static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t function,
                           bool (*is_it)(const sj_stack_frame *frame, uint32_t function))
 {
@@ -59,6 +63,8 @@ static uint32_t find_call(const sj_call_stack *stream, uint32_t depth, uint32_t 
     return 0;
 }
 
+/* Counts an exit that ended no open call, and adds a gap for it. If the entry of `function` may be
+ * missing, the exit counts as interrupted instead. */
 static sj_status note_orphan(sj_call_stack *stream, uint32_t function, uint64_t ticks)
 {
     const sj_stream_context *context = stream->context;
@@ -83,7 +89,8 @@ static bool has_native_above(const sj_call_stack *stream, uint32_t depth)
     return depth < stream->depth;
 }
 
-/* Counts the exits in a row that one exception caused, without another event between them. */
+/* Updates the length of the longest run of exits that one exception caused. Another entry or exit
+ * between them ends the run. */
 static void count_throw(sj_call_stack *stream)
 {
     const bool continues = stream->thrown_run != 0 && stream->thrown_next == stream->next_call &&
@@ -93,6 +100,10 @@ static void count_throw(sj_call_stack *stream)
     *longest = stream->thrown_run > *longest ? stream->thrown_run : *longest;
 }
 
+/* Handles an exit by an exception. `how` is the sj_managed_stack of the LEAVE. Ends the innermost
+ * call of `function` and the calls above it. If native calls above it are open, or if another call
+ * waits for settle_thrown, the call waits for settle_thrown, too. If no call of `function` is open,
+ * the exit is an orphan only for SJ_MANAGED_THROWN. */
 static sj_status leave_thrown(sj_call_stack *stream, uint32_t function, uint64_t how,
                               uint64_t ticks)
 {
@@ -147,12 +158,14 @@ sj_status sj_managed_leave(sj_call_stack *stream, uint32_t function, uint64_t st
     return SJ_OK;
 }
 
-/* Handles one ordinary record; returns false if it is not ordinary. */
+/* Handles an entry, or an exit of the innermost call by return. Returns false, and changes nothing,
+ * if sj_managed_enter or sj_managed_leave must handle the record: there is no space for a frame,
+ * the depth is at most `least`, or the exit is another one. */
 static inline bool feed_one(sj_call_stack *stream, const sj_record_run *run, uint32_t least,
                             const sj_record *record, uint64_t ticks)
 {
     const uint32_t tag = sj_record_tag(record);
-    if (tag - 1 < SJ_RECORD_FUNCTION_MASK) { /* an ENTER of a function */
+    if (tag - 1 < SJ_RECORD_FUNCTION_MASK) { /* an ENTER (0) of a function that is not 0 */
         if (stream->depth == stream->frame_capacity) {
             return false;
         }

@@ -18,19 +18,19 @@ typedef struct sj_arena_view {
     size_t bytes;
     uint32_t max_threads;
     uint32_t chunks_per_thread;
-    uint32_t slots_backed; /* the first slots, whose pages have memory */
+    uint32_t slots_backed; /* number of first slots whose pages have memory */
     bool counts_slots;     /* true if the arena has `slots_begun` */
     bool has_counted;      /* true if the arena has the bytes of sj_arena_view_counted */
     bool has_distances;    /* true if its short records hold distances, not addresses */
 } sj_arena_view;
 
 /* Maps the arena at `path`. Returns SJ_EAGAIN if the file cannot be opened or has no header yet,
- * SJ_ENOMEM if it cannot be mapped for now. Also returns SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
+ * SJ_ENOMEM if the file cannot be mapped now. Also returns SJ_ECORRUPT, SJ_EVERSION, SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_arena_view_open(const char *path, sj_arena_view *view);
 void sj_arena_view_close(sj_arena_view *view);
 
-/* Allocates memory for a part of the arena's file. Without that, an access to a hole raises SIGBUS
- * if the file system is full. Returns false if the part has no memory. */
+/* Allocates memory for a part of the arena's file. Returns false if the file system refuses: an
+ * access to that part could raise SIGBUS. Returns true if the file system cannot allocate ahead. */
 bool sj_arena_view_back(const sj_arena_view *view, uint64_t offset, uint64_t bytes);
 
 /* Returns the number of slots that may be accessed: all slots up to the last one that was ever
@@ -85,15 +85,15 @@ static inline bool sj_arena_place_is_written(const sj_record *place)
     return is_written;
 }
 
-/* Returns a completely read chunk to its thread: zeroes it, sets its bit in the free chunks and
- * wakes threads that wait for a chunk. */
+/* Returns a completely read chunk to its thread: zeroes the chunk, sets its bit in `free_chunks`
+ * and wakes waiting threads (sj_arena_view_wake). */
 void sj_arena_view_release(const sj_arena_view *view, uint32_t slot, uint32_t chunk);
 
-/* Returns the offset between `start` and `end` of the file behind which no page was ever written.
- * Reading such a page would allocate it. */
+/* Returns the file offset, at most `end`, where the last data behind `start` ends. Returns `start`
+ * if there is only a hole. Do not read beyond that offset: a read of a hole allocates its pages. */
 uint64_t sj_arena_view_data_end(const sj_arena_view *view, uint64_t start, uint64_t end);
 
-/* Writes the bounds of a thread's own stack. Writes 0, 0 if they are unknown or invalid: the
+/* Writes the bounds of a thread's own stack. Writes 0, 0 if they are unknown or invalid. The
  * program may have overwritten them. */
 static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low, uint64_t *high)
 {
@@ -102,24 +102,25 @@ static inline void sj_arena_view_stack(const sj_thread_slot *slot, uint64_t *low
     *high = is_sound ? slot->stack_high : 0;
 }
 
-/* Counts what an ended thread dropped after it last updated its drop counters. */
+/* Counts the records in the discard window of an ended thread: dropped records that the drop
+ * counters of its slot do not contain yet. An entry counts as a call and as an event. */
 void sj_arena_view_discarded(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                              uint64_t *events);
 
-/* Counts the records of a thread behind the cursor of its slot. Values and notes do not count. A
- * place that was reserved but not written counts as an event. */
+/* Counts the records of a thread that were not read yet, from the cursor of its slot on. Values and
+ * notes do not count. A place that was reserved but not written counts as an event. */
 void sj_arena_view_unread(const sj_arena_view *view, uint32_t slot, uint64_t *calls,
                           uint64_t *events);
 
-/* Returns the bytes that say for which functions calls are counted (agent/abi/arena.h), borrowed.
- * Returns NULL if the arena has none. */
+/* Returns the table of counted functions, borrowed: one byte per function, 1 if its calls are
+ * counted (agent/abi/arena.h). Returns NULL if the arena has no table or no memory for it. */
 uint8_t *sj_arena_view_counted(const sj_arena_view *view);
 
 /* Wakes the threads that wait for a chunk or a slot. */
 void sj_arena_view_wake(const sj_arena_view *view);
 
-/* Frees the slot of an ended thread and returns the memory of its chunks to the system. Does not
- * wake threads that wait for a slot. */
+/* Zeroes and frees the slot of an ended thread. Returns the memory of its chunks to the system if
+ * there is much of it or if memory is short. Does not wake threads that wait for a slot. */
 void sj_arena_view_recycle(const sj_arena_view *view, uint32_t slot);
 
 #endif

@@ -11,8 +11,10 @@
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_container_added) +
                        (SJ_LINK_CONTAINER_TOKENS + 7) / 8 <=
                    SJ_LINK_MAX_BYTES,
-               "an answer fits one packet");
+               "a reply without values fits into one packet");
 
+/* Sends a packet with the payload `payload`, `rest`, `end`. Does not block. Returns SJ_ECLOSED if
+ * the packet cannot be sent at once. */
 static sj_status send_parts(int fd, sj_link_type type, const void *payload, size_t bytes,
                             const uint8_t *rest, size_t rest_bytes, const void *end,
                             size_t end_bytes)
@@ -31,6 +33,8 @@ static sj_status send_parts(int fd, sj_link_type type, const void *payload, size
                : SJ_ECLOSED;
 }
 
+/* Reads a container and resolves its path (sj_real_module_path). Blocks on the file system. Returns
+ * SJ_ECORRUPT. */
 static sj_status read_container(sj_reader *reader, sj_link_container *container,
                                 char path[PATH_MAX])
 {
@@ -128,5 +132,6 @@ sj_status sj_link_read_report(sj_registry *registry, uint64_t process, uint16_t 
                              : type == SJ_LINK_NO_LINES
                                  ? read_no_lines(registry, process, reader)
                                  : read_no_methods(registry, process, reader);
-    return status == SJ_EFULL ? SJ_OK : status; /* the frame writer counts reports without space */
+    /* If the spool is full, the frame writer has counted the report as dropped. */
+    return status == SJ_EFULL ? SJ_OK : status;
 }

@@ -39,11 +39,11 @@ static void check_database(json_t *checks, sqlite3 *database, const char *path)
                     sqlite3_step(statement) == SQLITE_ROW;
     sqlite3_finalize(statement);
     sj_doctor_add(checks, "database", ok, ok ? found : sqlite3_errmsg(database),
-                  "try \"sqlite3 FILE .recover\", or go back to a copy");
+                  "recover it with \"sqlite3 FILE .recover\", or restore a backup");
 }
 
-/* Runs a query; each row of its result is a problem. */
-static void check_devices(json_t *checks, sqlite3 *database, const char *check, const char *sql,
+/* Adds a check that fails if a query returns rows. Reports the first column of each row. */
+static void check_no_rows(json_t *checks, sqlite3 *database, const char *check, const char *sql,
                           const char *advice)
 {
     char found[512] = "";
@@ -69,35 +69,39 @@ static void check_devices(json_t *checks, sqlite3 *database, const char *check, 
 
 static void check_fleet(json_t *checks, sqlite3 *database)
 {
-    check_devices(checks, database, "namesakes",
-                  "SELECT name || ' (' || count(*) || ')' FROM devices GROUP BY name"
-                  " HAVING count(*) > 1",
-                  "name these by id or UUID, or rename them: \"sojourn-device set --name NAME\"");
-    check_devices(checks, database, "copied devices",
+    check_no_rows(
+        checks, database, "namesakes",
+        "SELECT name || ' (' || count(*) || ')' FROM devices GROUP BY name"
+        " HAVING count(*) > 1",
+        "several devices have each of these names: use their ids or UUIDs, or rename them with "
+        "\"sojourn-device set --name NAME\"");
+    check_no_rows(checks, database, "copied devices",
                   "SELECT d.name || ' (' || d.device_id || ')' FROM copied_devices JOIN devices d"
                   " USING (device_id)",
-                  "two daemons have the identity and token of each; a command runs on one of them: "
-                  "on the copy, stop sojourn-device, remove its file device-id and enroll it with "
-                  "a new invitation");
-    check_devices(
+                  "two daemons use the identity and token of each of these devices, so a command "
+                  "runs on only one of them; on the copy, stop sojourn-device, remove its file "
+                  "device-id and enroll it with a new invitation");
+    check_no_rows(
         checks, database, "silent devices", sj_doctor_silent_devices_sql,
-        "they did not ask for a day; run \"sojourn-device doctor\" there, or revoke them");
-    check_devices(
+        "these devices have not contacted the collector for a day; run \"sojourn-device doctor\" "
+        "on them, or revoke them");
+    check_no_rows(
         checks, database, "full spools",
         "SELECT d.name FROM device_status s JOIN devices d USING (device_id)"
         " WHERE s.status ->> 'spool_full'",
-        "these record nothing more until the collector has taken what they hold; see their "
-        "log, or give them a larger --spool-bytes");
-    check_devices(checks, database, "missing calls",
-                  "SELECT 'session ' || session_id || ' (' || missing_calls || ' of ' || sent_calls"
-                  " || ')' FROM sessions WHERE missing_calls > 0",
-                  "these came from their devices and are not stored: frames were refused (see the "
-                  "log, and \"sojourn-device doctor\" there), or an older copy of the database "
-                  "was restored");
-    check_devices(checks, database, "versions",
+        "these devices record nothing until the collector has received their spools; see their "
+        "logs, or start sojourn-device with a larger --spool-bytes");
+    check_no_rows(
+        checks, database, "missing calls",
+        "SELECT 'session ' || session_id || ' (' || missing_calls || ' of ' || sent_calls"
+        " || ')' FROM sessions WHERE missing_calls > 0",
+        "devices sent these calls, but the database does not have them: frames were refused "
+        "(see the log of sojournd, and run \"sojourn-device doctor\" on the device), or "
+        "an older backup was restored");
+    check_no_rows(checks, database, "versions",
                   "SELECT name || ' ' || agent_version FROM devices WHERE agent_version NOT IN"
                   " ('', '" SJ_VERSION "')",
-                  "these devices run another version than this (" SJ_VERSION "); update them");
+                  "these devices run a version other than " SJ_VERSION "; update them");
 }
 
 static void check_certificate(json_t *checks, const doctor_options *options)
@@ -121,14 +125,14 @@ static void check_certificate(json_t *checks, const doctor_options *options)
         status = sj_certificate_ends(pem, text, &is_valid, &error);
     }
     snprintf(found, sizeof(found), "valid until %s UTC", text);
-    sj_doctor_add(checks, "certificate", status == SJ_OK && is_valid,
-                  status == SJ_OK ? found : error.text,
-                  "move the directory away, start sojournd anew and enrol the devices again");
+    sj_doctor_add(
+        checks, "certificate", status == SJ_OK && is_valid, status == SJ_OK ? found : error.text,
+        "move the certificate's directory away, restart sojournd and enroll the devices again");
     snprintf(path, sizeof(path), "%.4000s/key.pem", place);
     const bool is_private = stat(path, &key) == 0 && (key.st_mode & 077) == 0;
-    sj_doctor_add(checks, "private key", is_private, path,
-                  "\"chmod 600\" it, or others can be the "
-                  "collector");
+    sj_doctor_add(
+        checks, "private key", is_private, path,
+        "run \"chmod 600\" on this file: a user who can read it can impersonate the collector");
 }
 
 static void check_collector(json_t *checks, const doctor_options *options)
@@ -137,11 +141,12 @@ static void check_collector(json_t *checks, const doctor_options *options)
     sqlite3 *database = NULL;
     sj_error error = {0};
     if (!options->is_named && access(options->database, F_OK) != 0) {
-        return; /* no collector here, and `sojourn record` needs none */
+        return; /* there is no collector, and `sojourn record` does not need one */
     }
     if (sj_database_open(options->database, SJ_DATABASE_READ, &database, &error) != SJ_OK) {
-        sj_doctor_add(checks, "database", false, error.text,
-                      "name the collector's database with --database, or start sojournd once");
+        sj_doctor_add(
+            checks, "database", false, error.text,
+            "name the collector's database with --database, or start sojournd to create it");
         return;
     }
     check_database(checks, database, options->database);
@@ -161,7 +166,7 @@ static int run_doctor(int argc, char **argv)
         return code;
     }
     if (first != argc) {
-        return sj_command_usage_error(&sj_command_doctor, "there are no arguments");
+        return sj_command_usage_error(&sj_command_doctor, "doctor takes no arguments");
     }
     options.is_named = options.database != NULL;
     if (!options.is_named) {
@@ -200,12 +205,12 @@ static const sj_option doctor_table[] = {
      .argument = "DIR",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(doctor_options, tls),
-     .help = "where the collector's certificate is (default DATABASE.tls)"},
+     .help = "directory of the collector's certificate (default DATABASE.tls)"},
     {.name = "collector",
      .argument = "URL",
      .kind = SJ_ARG_TEXT,
      .offset = offsetof(doctor_options, collector),
-     .help = "try whether this address of the collector answers"},
+     .help = "also check that the collector accepts connections at this address"},
     {.name = "json",
      .kind = SJ_ARG_FLAG,
      .offset = offsetof(doctor_options, as_json),
@@ -217,13 +222,15 @@ const sj_command sj_command_doctor = {
     .summary = "say what could keep recording or the collector from working, and what to do",
     .usage = "sojourn doctor [OPTIONS]",
     .help =
-        "Looks at this machine: whether processes may be traced, whether programs can record\n"
-        "themselves (a small one is run), limits, clock, disks; and, when there is a collector's\n"
-        "database, at that: versions, certificate, devices that share a name or an identity, are\n"
-        "silent, full or of another version. For a device: `sojourn-device doctor` there, or\n"
-        "`sojourn device NAME doctor` here.\n",
+        "Checks this machine: whether processes may be traced, whether programs can record\n"
+        "themselves (runs a small program), limits, clock and disk space.\n"
+        "\n"
+        "If there is a collector's database, also checks the database, the certificate, missing\n"
+        "calls, and the devices (shared names or identities, silence, full spools, versions).\n"
+        "To check a device, run `sojourn-device doctor` there, or `sojourn device NAME doctor`\n"
+        "here.\n",
     .options = doctor_table,
-    .examples = "Exit status: 0 when all is well, 1 when something is not.\n"
+    .examples = "Exit status: 0 if all checks pass, 1 if one fails.\n"
                 "\n"
                 "Examples:\n"
                 "  sojourn doctor\n"

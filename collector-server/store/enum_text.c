@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+/* Returns the text of a number, or "unknown" if the number has none. */
 #define WORD_OF(words, number)                                                                     \
     ((number) < sizeof(words) / sizeof((words)[0]) && (words)[number] != NULL ? (words)[number]    \
                                                                               : "unknown")

@@ -4,11 +4,11 @@
 enum {
     MIN_ENTRY_BYTES = 6, /* offset, size, three byte columns, NUL of the name */
     MAX_FIXED_BYTES = 10 + 5 + 3 + 8,
-    WITHOUT_FINGERPRINTS = 1 /* the version of such tables */
+    WITHOUT_FINGERPRINTS = 1 /* version of a table without fingerprints */
 };
 
-/* Skips `count` varints and returns a reader at the first one. A varint above `highest` sets
- * `bad`. */
+/* Skips `count` varints and returns a reader at the first one. Sets `reader->bad` if a varint is
+ * above `highest`. */
 static sj_reader skip_varints(sj_reader *reader, uint64_t count, uint64_t highest)
 {
     const sj_reader column = *reader;
@@ -97,7 +97,7 @@ bool sj_function_table_next(sj_function_table *table, sj_function_entry *entry)
 
 size_t sj_function_table_bound(const sj_function_entry *entries, size_t count)
 {
-    size_t bytes = 20; /* version and count */
+    size_t bytes = 20; /* longest encoding of version and count */
     for (size_t i = 0; i < count; i++) {
         bytes += MAX_FIXED_BYTES + strlen(entries[i].name) + 1;
     }

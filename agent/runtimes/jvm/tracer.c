@@ -4,19 +4,19 @@
 
 #include <elf.h>
 
-/* The tracing functions of a runtime. Symbols are found by their beginnings, because parameters
- * differ by version. */
+/* Names of the functions with which a runtime traces its methods. A symbol is given without its
+ * parameters, because they differ by version. */
 typedef struct tracer_row {
     const char *runtime;
     const char *entry_symbol;
     const char *exit_symbol; /* NULL: one function traces both entries and exits. */
-    const char *provider;    /* Provider of its SystemTap probes. NULL: it has none. */
+    const char *provider;    /* Provider of the SystemTap probes. NULL: the runtime has none. */
     const char *entry_probe;
     const char *exit_probe;
 } tracer_row;
 
-/* Dalvik and ART have one function for entry and exit. These rows prepare a port to Android, where
- * code that reads the third argument has to hook them. */
+/* sj_tracer_find skips the rows of Dalvik and ART, which prepare a port to Android. They have one
+ * function for entry and exit: its hook must read the third argument. */
 static const tracer_row rows[] = {
     {"HotSpot, JDK 8 and later", "_ZN13SharedRuntime19dtrace_method_entryE",
      "_ZN13SharedRuntime18dtrace_method_exitE", "hotspot", "method__entry", "method__return"},
@@ -24,14 +24,15 @@ static const tracer_row rows[] = {
     {"ART, Android 5 and later", "_ZN3art5Trace19LogMethodTraceEventE", NULL, NULL, NULL, NULL},
 };
 
-/* A SystemTap probe, as its note describes it. */
+/* A SystemTap probe, as its note in .note.stapsdt describes it. */
 typedef struct probe_note {
-    uint64_t place;
+    uint64_t place; /* Address of the probe when the note was written. */
     uint64_t base;  /* Address of .stapsdt.base when the note was written. */
-    sj_slice texts; /* Provider and name, each terminated, and arguments. */
+    sj_slice texts; /* Provider and name, each NUL-terminated, then the arguments. */
 } probe_note;
 
-/* Reads the next note. Returns false after the last one. A note of another kind has no texts. */
+/* Reads the next note. Returns false if the note is not complete. Leaves `texts` empty if the note
+ * is of another kind. */
 static bool read_note(sj_reader *reader, probe_note *note)
 {
     enum { PROBE_NOTE = 3, ALIGNMENT = 4 };
@@ -64,7 +65,8 @@ static bool is_probe(const probe_note *note, const char *provider, const char *n
            memcmp(note->texts.data + provider_bytes, name, name_bytes) == 0;
 }
 
-/* Returns the address of a probe, or 0 if there is none. */
+/* Returns the address of a probe, as in the file, or 0 if there is none. Adds the distance by which
+ * the code was moved after the note was written (prelink). */
 static uint64_t find_probe(const sj_elf *elf, const char *provider, const char *name)
 {
     const sj_elf_section *notes = sj_elf_find_section(elf, ".note.stapsdt");
@@ -109,14 +111,16 @@ static uint64_t find_symbol(const sj_elf *elf, const char *beginning)
     return found;
 }
 
-/* Returns the start of the function that contains the probe, or 0 if the symbol's function is
- * another one. */
-static uint64_t agree(uint64_t symbol, uint64_t probe, const sj_eh_frame *unwind)
+/* Returns the start of the function that contains `probe`. Returns 0 if `probe` is 0, if its
+ * function is unknown, or if `symbol` is another address. A `symbol` of 0 is not compared. */
+static uint64_t function_start(uint64_t symbol, uint64_t probe, const sj_eh_frame *unwind)
 {
     const sj_fde *range = probe != 0 ? sj_eh_frame_find(unwind, probe) : NULL;
     return range != NULL && (symbol == 0 || symbol == range->start) ? range->start : 0;
 }
 
+/* Finds the functions of one row. Requires both probes and .eh_frame. Returns SJ_ENOTFOUND, or
+ * errors of sj_eh_frame_read. */
 static sj_status find_row(const sj_elf *elf, const tracer_row *row, sj_tracer *tracer)
 {
     const sj_elf_section *section = sj_elf_find_section(elf, ".eh_frame");
@@ -129,8 +133,8 @@ static sj_status find_row(const sj_elf *elf, const tracer_row *row, sj_tracer *t
     const sj_status status =
         sj_eh_frame_read(sj_elf_section_bytes(elf, section), section->address, &unwind);
     if (status == SJ_OK) {
-        tracer->entry = agree(find_symbol(elf, row->entry_symbol), entry_probe, &unwind);
-        tracer->exit = agree(find_symbol(elf, row->exit_symbol), exit_probe, &unwind);
+        tracer->entry = function_start(find_symbol(elf, row->entry_symbol), entry_probe, &unwind);
+        tracer->exit = function_start(find_symbol(elf, row->exit_symbol), exit_probe, &unwind);
     }
     sj_eh_frame_free(&unwind);
     SJ_TRY(status);

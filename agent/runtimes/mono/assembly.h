@@ -1,8 +1,8 @@
 /* Reads the file of an assembly: a PE file with a CLI header and metadata tables (ECMA-335,
  * partition II).
  *
- * The bytes are not trusted. Everything that lies outside of them reads as 0 or as empty: a damaged
- * file gives wrong names, never wrong memory. Thread-safe: there is no state. */
+ * The bytes are not trusted. A read outside of them gives 0 or an empty result, so a damaged file
+ * gives wrong names but no access to other memory. Thread-safe: there is no state. */
 #ifndef SJ_AGENT_RUNTIMES_MONO_ASSEMBLY_H
 #define SJ_AGENT_RUNTIMES_MONO_ASSEMBLY_H
 
@@ -15,7 +15,7 @@ enum {
     SJ_PORTABLE_PDB_ID_BYTES = 20
 };
 
-/* Numbers of tables, and of columns in them. */
+/* Numbers of tables (II.22). Columns are numbered from 0, in the order of the standard. */
 enum {
     SJ_TABLE_MODULE = 0x00,
     SJ_TABLE_TYPE_REF = 0x01,
@@ -35,7 +35,7 @@ typedef struct sj_assembly_table {
     uint8_t sizes[SJ_ASSEMBLY_COLUMNS];   /* 0: there is no such column. */
 } sj_assembly_table;
 
-/* The streams of metadata. A stream that is missing is empty. */
+/* The streams of metadata. A missing stream is empty. */
 typedef struct sj_metadata {
     sj_slice tables;
     sj_slice strings;
@@ -53,21 +53,22 @@ typedef struct sj_assembly {
  * SJ_ECORRUPT if they are not metadata or have no tables. */
 SJ_MUST_CHECK sj_status sj_metadata_open(sj_slice bytes, sj_metadata *metadata);
 
-/* Returns borrowed bytes of the heap. */
+/* Returns the entry at `index` of the #Blob heap, borrowed. It is empty if there is none. */
 sj_slice sj_metadata_blob(const sj_metadata *metadata, uint32_t index);
 
 /* Finds the tables and heaps in a file's bytes, which must outlive `*assembly`. Returns SJ_ECORRUPT
  * if the file is not an assembly, or if its tables exceed it. */
 SJ_MUST_CHECK sj_status sj_assembly_open(sj_slice file, sj_assembly *assembly);
 
-/* Returns a column of a row (from 1), or 0 if there is none. */
+/* Returns the value of a cell, or 0 if there is none. Rows are numbered from 1. `table` must be
+ * below SJ_ASSEMBLY_TABLES and `column` below SJ_ASSEMBLY_COLUMNS. */
 uint32_t sj_assembly_cell(const sj_assembly *assembly, uint32_t table, uint32_t row,
                           uint32_t column);
 
-/* Returns a borrowed NUL-terminated text of the heap, or "" if there is none. */
+/* Returns the text at `index` of the #Strings heap, borrowed, or "" if there is none. */
 const char *sj_assembly_string(const sj_assembly *assembly, uint32_t index);
 
-/* Returns borrowed bytes of the heap. */
+/* Like sj_metadata_blob, for the metadata of an assembly. */
 sj_slice sj_assembly_blob(const sj_assembly *assembly, uint32_t index);
 
 /* Returns the borrowed module id (MVID), or NULL if there is none. */
@@ -77,11 +78,12 @@ const uint8_t *sj_assembly_id(const sj_assembly *assembly);
  * its debug directory. Returns false if there is none. */
 bool sj_assembly_pdb_id(sj_slice file, uint8_t id[SJ_PORTABLE_PDB_ID_BYTES]);
 
-/* Returns the deflated portable PDB inside an assembly's file, or an empty slice if there is none.
- * `*size` is the unpacked size that the file states. */
+/* Returns the deflated portable PDB inside an assembly's file, borrowed. Returns an empty slice if
+ * there is none. `*size` is the unpacked size that the file states. */
 sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size);
 
-/* Reads a number as signatures encode it (II.23.2). */
+/* Reads an unsigned number in the compressed form of signatures (II.23.2). If bytes are
+ * missing, sets `reader->bad` and returns a number without meaning. */
 uint32_t sj_assembly_compressed(sj_reader *reader);
 
 #endif

@@ -21,8 +21,8 @@ interface TreeRow {
     is_self_estimate: number;
 }
 
-// Returns the statement for the paths, callers before callees. Its parameters are those of
-// valuesOf().
+// Returns the SQL statement that reads the call paths, each after the path of its caller. Bind the
+// parameters that valuesOf() returns.
 export function selectedTreeSql(chosen: Selection): string {
     return `${isPart(chosen) ? pickedSql(chosen) : ""}
 SELECT t.path_id, t.parent_path_id, t.function_id, t.name, coalesce(m.path, '') AS module, t.depth, t.calls, t.open_calls,
@@ -32,7 +32,7 @@ LEFT JOIN modules m USING (module_id)`;
 }
 
 function nodesOf(rows: readonly TreeRow[]): PathNode[] {
-    const above = new Map<string, Set<number>>(); // by path: the functions of the path and its callers
+    const above = new Map<string, Set<number>>(); // path id -> functions on the path
     const nodes = new Map<string, PathNode>();
     for (const row of rows) {
         const id = String(row.path_id);
@@ -87,7 +87,8 @@ function wayTo(nodes: readonly PathNode[], wanted: PathNode | undefined): PathNo
     return way;
 }
 
-// Answers the same questions as the server's call tree of a whole session.
+// Returns a TreeSource for a selection. The source loads all call paths at the first request. A
+// request fails if the selection has more than ROWS paths.
 export function selectedTree(session: string, chosen: Selection): TreeSource {
     let loading: Promise<PathNode[]> | null = null;
     const load = async () => {
@@ -106,7 +107,7 @@ export function selectedTree(session: string, chosen: Selection): TreeSource {
             : nodes.filter((node) => node.function_id === asked.function).sort(hottest)[0];
         const isFocused = asked.focus !== undefined || asked.function !== undefined;
         if (isFocused && !wanted) {
-            throw new Error("The selection has no such call path");
+            throw new Error("The selection does not contain this call path.");
         }
         const parent = wanted?.id ?? asked.parent ?? null;
         const offset = asked.offset ?? 0;
