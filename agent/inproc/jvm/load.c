@@ -35,7 +35,7 @@ void sj_jvm_enable_lineage(jvmtiEnv *jvmti)
 
 /* Defines the probes and what they need. No class gets probes yet. Returns false if the JVM
  * refuses. */
-static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
+static bool prepare_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
     sj_muted_init(&sojourn_agent_state);
     sj_virtual_threads_init(env);
@@ -63,7 +63,7 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
         return;
     }
     sj_jvm.is_traced = is_traced;
-    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !enable_probes(jvmti, env))) {
+    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !prepare_probes(jvmti, env))) {
         return;
     }
     sj_jvm_find_loaders(env);

@@ -250,7 +250,7 @@ static uint32_t list_plain(uint32_t number, bool at_exit,
 }
 
 /* True if recording the value calls no function of the runtime, which may use vector registers. */
-static bool calls_nothing(const sj_mono_ingredient *value)
+static bool keeps_vector_registers(const sj_mono_ingredient *value)
 {
     return value->is_plain || (value->is_text && sj_mono_reads_strings_directly());
 }
@@ -271,7 +271,7 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
             continue;
         }
         sj_values_outcome changed =
-            calls_nothing(&value->what) ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
+            keeps_vector_registers(&value->what) ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
         if (sj_mono_record_ingredient(&value->what, code->function, stack,
                                       (uint64_t *)registers + value->word, &due)) {
             const sj_values_outcome done = change(code, stack, &due, registers);
