@@ -53,6 +53,8 @@ static void report_arena(sj_drain_shared *shared, sj_arena_view *view)
                      atomic_load(&header->events_refused), header->attach_ticks);
 }
 
+/* Reports the records in the arena at `path`. If there is no memory to map the arena, counts the
+ * process in processes_without_arena instead. */
 static void report_arena_at(sj_drain_shared *shared, const char *path)
 {
     sj_arena_view view;
@@ -66,6 +68,7 @@ static void report_arena_at(sj_drain_shared *shared, const char *path)
     }
 }
 
+/* Reports the calls of a process that were open at attach and that the drain has not sent. */
 static void report_open_calls(sj_drain_shared *shared, pid_t pid)
 {
     const size_t calls = sj_open_calls_count(shared, pid);

@@ -1,5 +1,6 @@
-/* Builder: the plan while it is being made. It adds patches, stubs and operations of one function,
- * and removes them if the function turns out not to be hookable. Not thread-safe. */
+/* A builder holds the plan while the planner makes it. The planner adds patches, stubs and
+ * operations function by function. It removes those of a function that it cannot hook. Not
+ * thread-safe. */
 #ifndef SJ_AGENT_PLANNER_BUILDER_H
 #define SJ_AGENT_PLANNER_BUILDER_H
 
@@ -13,7 +14,7 @@ typedef struct sj_window {
     uint32_t start;  /* offset in the text */
     uint32_t length; /* bytes of the instructions */
     uint32_t space;  /* bytes that may be overwritten, padding included */
-    /* only the first byte may be overwritten; the next one is the distance of the jump */
+    /* only the first byte is overwritten; the second byte stays and is the jump's distance */
     bool is_pun;
 } sj_window;
 
@@ -22,9 +23,9 @@ typedef struct sj_claim {
     uint32_t bytes;
 } sj_claim;
 
-/* A stub number in the operations. */
+/* A place in the operations that holds the number of a stub. */
 typedef struct sj_stub_use {
-    size_t at; /* offset in the operations */
+    size_t at; /* offset in sj_builder.operations */
     uint32_t stub;
 } sj_stub_use;
 
@@ -40,7 +41,7 @@ typedef struct sj_builder {
     uint8_t *operations;
     size_t operations_bytes;
     size_t operations_capacity;
-    sj_stub_use *uses; /* of all operations, in their order */
+    sj_stub_use *uses; /* sorted by offset */
     size_t use_count;
     size_t use_capacity;
     sj_claim *claims; /* claims of the current function */
@@ -48,30 +49,35 @@ typedef struct sj_builder {
     size_t claim_capacity;
     uint32_t function; /* index of the current function */
     uint32_t stub_code_bytes;
-    uint32_t place;     /* place in the program of the next copied instruction of the open stub */
+    /* Offset in the text of the instruction for which the next code of the open stub stands. */
+    uint32_t place;
     bool allows_short;  /* patches may use short jumps */
     bool folds_exits;   /* a jump to an exit counts as that exit */
     bool allows_others; /* islands may lie in the code of other functions */
     sj_skip reason;     /* why the current function cannot be hooked */
-    sj_status status;   /* SJ_ENOMEM once memory was missing */
+    /* Not SJ_OK after an addition has failed. Later additions then do nothing. */
+    sj_status status;
 } sj_builder;
 
-/* Makes a function of each code range. SJ_ENOMEM. */
+/* Makes a plan function for each code range. Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_builder_start(sj_builder *builder);
 
-/* Appends what another builder of the same module and functions has made of the functions `first`
- * to `last` - 1. The result is as if this builder had made it. SJ_ENOMEM. */
+/* Appends the patches and stubs of `made`, another builder of the same module and functions. They
+ * belong to the functions `first` to `last` - 1. The result is as if this builder had added them.
+ * Returns the status of `made` if that has failed, or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_builder_append(sj_builder *builder, const sj_builder *made,
                                           uint32_t first, uint32_t last);
 
-/* Tries the techniques on every function. SJ_ENOMEM. */
+/* Tries to hook every function, with one technique (sj_technique) after the other. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_builder_hook(sj_builder *builder);
 
 /* Appends the imports of the module whose calls are recorded. Call it after sj_builder_hook.
- * SJ_ENOMEM. */
+ * Returns SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_plan_library_calls(sj_builder *builder);
 
-/* Computes the code size of all stubs, as the last step. Returns SJ_ELIMIT beyond 4 GiB. */
+/* Computes stub_code_bytes, the code size of all stubs. Call it last. Returns SJ_ELIMIT beyond
+ * 4 GiB. */
 SJ_MUST_CHECK sj_status sj_builder_sum(sj_builder *builder);
 
 void sj_builder_free(sj_builder *builder);
@@ -79,11 +85,12 @@ void sj_builder_free(sj_builder *builder);
 /* Removes all claims of the current function. */
 void sj_claims_give_up(sj_builder *builder);
 
-/* Claims bytes for the current function. */
+/* Claims bytes of the text for the current function, so that no other patch uses them. */
 void sj_claim_bytes(sj_builder *builder, uint32_t start, uint32_t bytes);
 
-/* Adds the patch that makes a claimed window jump to a stub. If `island` is not SJ_CODE_RANGE_NONE,
- * also adds the jump in the island. */
+/* Adds the patch that makes a claimed window jump to a stub. `island` is an offset in the text, or
+ * SJ_CODE_RANGE_NONE. With an island, the window jumps to the island, and a second patch makes the
+ * island jump to the stub. */
 void sj_patch_window(sj_builder *builder, const sj_window *window, uint32_t island, uint32_t stub);
 
 /* Adds the patch that changes the target of a claimed 32-bit jump. */
@@ -92,32 +99,37 @@ void sj_patch_distance(sj_builder *builder, const sj_code *code, uint32_t stub);
 /* Adds the patch that turns one claimed instruction of AArch64 into a branch. */
 void sj_patch_branch(sj_builder *builder, const sj_code *code, uint32_t stub);
 
-/* Adds the patch that writes a stub's address into an import's slot. */
+/* Adds the patch that writes a stub's address into an import's slot. `slot` is the module
+ * offset of the slot. */
 void sj_patch_slot(sj_builder *builder, uint64_t slot, uint32_t stub);
 
-/* sj_stub_begin starts a stub and returns its number. Add operations, then close it with
+/* sj_stub_begin opens a stub and returns its number. Add operations to the stub, then close it with
  * sj_stub_end. */
 uint32_t sj_stub_begin(sj_builder *builder);
 void sj_stub_end(sj_builder *builder);
 
-/* Operations of the open stub; targets are offsets in the text. The code after sj_emit_place stands
- * for the instruction at `at`. */
+/* These functions add an operation (sj_plan_operation) to the open stub. `at`, `target` and
+ * `address` are offsets in the text. `label` is the number of a label of the stub. The code after
+ * sj_emit_place stands for the instruction at `at`. A probe with `has_dead_flags` may change the
+ * status flags. */
 void sj_emit_place(sj_builder *builder, uint32_t at);
 void sj_emit_probe(sj_builder *builder, sj_plan_operation operation, bool has_dead_flags);
 void sj_emit_enter(sj_builder *builder); /* the probe at the entry of the current function */
-/* `callee` is a range of the module */
+/* `callee` is the index of a range of the module. */
 void sj_emit_tail_call(sj_builder *builder, uint32_t callee);
-/* The probe of an exit by a jump (SJ_OPERATION_JUMP_LEAVE). The target is in a register, or is
- * stored by code with an optional field (0: none) that is set to reach a target. */
+/* Both add the probe of an exit by a jump (SJ_OPERATION_JUMP_LEAVE). The target of the jump is in a
+ * register, or the code in `bytes` stores it. `field` is as in sj_emit_relative; 0: none. */
 void sj_emit_jump_leave(sj_builder *builder, uint32_t jump_register);
 void sj_emit_stored_jump_leave(sj_builder *builder, const uint8_t *bytes, uint8_t size,
                                uint8_t field, int64_t target);
 void sj_emit_jump(sj_builder *builder, int64_t target);
 void sj_emit_label(sj_builder *builder, uint32_t label);
+/* `condition` is an x86 condition code. */
 void sj_emit_jump_if_stub(sj_builder *builder, uint8_t condition, uint32_t stub);
 
-/* Operations for any machine: bytes unchanged, or with a field that is set to reach a target or
- * label. */
+/* sj_emit_copy adds code unchanged. sj_emit_relative and sj_emit_copy_to_label add code that refers
+ * to a target or a label. The agent sets the displacement at the offset `field` in `bytes`.
+ * AArch64: `bytes` is one instruction, `field` is 0. */
 void sj_emit_copy(sj_builder *builder, const uint8_t *bytes, uint8_t size);
 void sj_emit_relative(sj_builder *builder, const uint8_t *bytes, uint8_t size, uint8_t field,
                       int64_t target);
@@ -126,7 +138,7 @@ void sj_emit_copy_to_label(sj_builder *builder, const uint8_t *bytes, uint8_t si
 void sj_emit_push_return(sj_builder *builder, int64_t address);
 void sj_emit_jump_stub(sj_builder *builder, uint32_t stub);
 
-/* Makes the stub of the current import; returns its number. */
+/* Makes the stub of the current import and returns the stub's number. */
 uint32_t sj_emit_dispatch_stub(sj_builder *builder);
 
 #endif

@@ -6,27 +6,31 @@
 #include <elf.h>
 #include <stdlib.h>
 
-/* Design notes. A table belongs to a switch if one of its entries leads behind the start of the
- * range that names it, or into a part of a function. An array of functions never does that. Any
- * entry may show it, because the first arms may lie in a cold part. Without symbols, a cold part is
- * a range like a function's, but only tables and jumps lead there.
+/* Design notes. The code of a range names a table. The entries of an array of functions lead to
+ * starts of functions only. An entry that leads into the middle of a range, or into a part of a
+ * function, shows that the table belongs to a switch. Every entry is judged, because the first arms
+ * may lie in a cold part. Without symbols, a cold part looks like a function, but only tables and
+ * jumps lead there.
  *
- * A table ends where the code names the next table. Between two entries of a switch, all entries
- * belong to it. After the last one, a range that may be a part counts only if a comparison shows
- * that the table is that long, or if it jumps back. */
+ * A table ends where the code names the next table. An entry may lead into a range that is perhaps
+ * a part. Such an entry belongs to the table if a certain entry of the switch follows. Otherwise it
+ * belongs to the table in two cases: a comparison shows that the table is that long, or the range
+ * jumps back into the range that names the table. */
 
 typedef enum entry_kind {
     ENTRY_OTHER, /* does not lead into a switch */
     /* Leads into the range that names the table, or directly after it: clang sends unreachable
      * cases there. */
     ENTRY_OWN,
-    ENTRY_PART,    /* leads into a part of a function, or comes from one */
-    ENTRY_MAY_PART /* leads into a range that is a part if the entry belongs to the table */
+    ENTRY_PART, /* leads into a part of a function, or a part names the table */
+    /* Leads into another range. If the entry belongs to the table, that range or the range that
+     * names the table is a part. */
+    ENTRY_MAY_PART
 } entry_kind;
 
 typedef struct table_entry {
     int64_t target; /* offset in the text */
-    uint32_t at;    /* index of the range */
+    uint32_t at;    /* index of the range that holds the target */
     entry_kind kind;
 } table_entry;
 
@@ -48,6 +52,7 @@ sj_status sj_jump_tables_add(sj_jump_tables *tables, const sj_jump_table *table)
     return SJ_OK;
 }
 
+/* True if the range has no name and no direct call leads to its start. */
 static bool has_no_caller(const sj_module *module, const sj_code_range *range)
 {
     return range->source == SJ_SYMBOL_EH_FRAME && !sj_bit_get(module->called, range->start);
@@ -58,6 +63,7 @@ bool sj_may_be_part(const sj_module *module, const sj_code_range *range)
     return has_no_caller(module, range) && !sj_bit_get(module->addressed, range->start);
 }
 
+/* True if a jump in `from` leads into `range`, but not to its start. */
 static bool jumps_into(const sj_module *module, const sj_code_range *from,
                        const sj_code_range *range)
 {
@@ -72,7 +78,9 @@ static bool jumps_into(const sj_module *module, const sj_code_range *from,
     return false;
 }
 
-/* The words of a table are data that take the address of a part. */
+/* True if an entry of the table may lead from the range `naming` into its part, or (if `is_inside`:
+ * the target is not the start of `part`) back from a part into its function. In a program at fixed
+ * addresses, the table itself takes the part's address, so a taken address does not count. */
 static bool may_be_part_of(const sj_module *module, const sj_code_range *part,
                            const sj_code_range *naming, bool is_inside)
 {
@@ -81,6 +89,8 @@ static bool may_be_part_of(const sj_module *module, const sj_code_range *part,
            (is_inside && sj_may_be_part(module, naming));
 }
 
+/* Classifies an entry by its target. If the range of the target jumps back into the range that
+ * names the table, marks the range of the target as a cold part. */
 static table_entry judge_entry(sj_module *module, uint32_t range_index, int64_t target)
 {
     const sj_code_range *range = &module->ranges[range_index];
@@ -104,6 +114,7 @@ static table_entry judge_entry(sj_module *module, uint32_t range_index, int64_t 
     return entry;
 }
 
+/* Reads the number of the next entry, before the shift. */
 static int64_t read_entry(sj_reader *reader, const sj_jump_table *table)
 {
     switch (table->entry_bytes) {
@@ -124,7 +135,8 @@ static int64_t read_entry(sj_reader *reader, const sj_jump_table *table)
     }
 }
 
-/* Reads the entries up to `end`, the address of the next table, that may belong to the table. */
+/* Reads the entries of a table into reader->entries. Stops at `end`, the address of the next table,
+ * and at the first entry that cannot belong to the table. Drops doubtful entries at the end. */
 static sj_status read_entries(table_reader *reader, const sj_jump_table *table, uint64_t end)
 {
     sj_module *module = reader->module;
@@ -221,8 +233,8 @@ static int compare_tables(const void *left, const void *right)
     return (a->range > b->range) - (a->range < b->range);
 }
 
-/* A range that a table has shown to be a part may name other tables. So tables are read until no
- * new part is found. */
+/* Reads all tables. Repeats this until it finds no new part, because a new part may name tables
+ * that were judged before. */
 static sj_status read_tables(table_reader *reader, const sj_jump_tables *tables)
 {
     do {

@@ -45,8 +45,8 @@ typedef struct event_reader {
     size_t names_capacity;
 } event_reader;
 
-/* Ends the innermost open call. `next_ns` is the start of the next sibling, or NULL after the last
- * one. */
+/* Removes the innermost open call and passes its end, if that is known. `next_ns` is the start of
+ * the next call that is not inside the removed call, or NULL after the last call. */
 static sj_status pass_end(event_reader *reader, const int64_t *next_ns)
 {
     const open_call *call = &reader->open[--reader->count];
@@ -67,6 +67,7 @@ static sj_status pass_end(event_reader *reader, const int64_t *next_ns)
                                                              .at_ns = end_ns});
 }
 
+/* Passes the ends of the open calls whose depth is at least `depth`. */
 static sj_status pass_ends(event_reader *reader, int64_t depth, const int64_t *next_ns)
 {
     while (reader->count != 0 && reader->open[reader->count - 1].depth >= depth) {
@@ -75,8 +76,9 @@ static sj_status pass_ends(event_reader *reader, int64_t depth, const int64_t *n
     return SJ_OK;
 }
 
-/* Ends the calls of an earlier window that ended before the call that begins at `start_ns`. Without
- * the calls between the windows, the depth alone does not tell that they are not its callers. */
+/* Passes the ends of the calls of an earlier window that ended before `start_ns`, where the next
+ * call begins. By their depth they could be its callers, because the calls between the windows are
+ * left out. */
 static sj_status pass_earlier_ends(event_reader *reader, int64_t start_ns)
 {
     while (reader->has_windows && reader->count != 0) {

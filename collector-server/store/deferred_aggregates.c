@@ -1,11 +1,11 @@
 /* Design notes
  *
  * Aggregates are call paths, functions, edges, streams and the session's totals. They change with
- * every block, and writing them costs more than the block. A row for each dirty path at each commit
- * would be most of what a commit writes. So blocks are written at once. Aggregates are written at
- * most once per `aggregates_delay_ns` and session, and later if many sessions wait.
+ * every block, and writing them costs more than writing the block. If each commit wrote all changed
+ * aggregates, they would be most of the commit. So blocks are written at once. Aggregates are
+ * written at most once per `aggregates_delay_ns` and session, and later if many sessions wait.
  *
- * Nothing is lost by that, because aggregates follow from blocks.
+ * The delay loses no data, because aggregates can be computed from blocks.
  * sessions.aggregates_valid_before_block names the first block that the rows do not count. The
  * transaction that stores the block sets it. A process without the session's complete call graph
  * (session_cache.c) replays the blocks from there on before it writes the aggregates. Data that is
@@ -23,15 +23,16 @@
 #include "proto/base/progress.h"
 
 enum {
-    PATHS_A_COMMIT = 1500, /* call paths that one commit writes because they are due, about */
-    ALL_A_COMMIT = 64,     /* sessions that one commit writes when the writer is idle */
+    PATHS_A_COMMIT = 1500, /* about how many due call paths one commit writes */
+    ALL_A_COMMIT = 64,     /* sessions that one commit loads at most, or writes if all are due */
     /* The delay grows with the number of waiting call paths, so that writing takes at most a tenth
      * of a core. */
     SPREAD_NS_A_PATH = 100000,
     MOST_SPREAD_S = 30,
     UNKNOWN_PATHS = 256, /* assumed for a session with an unknown number of paths */
     QUARANTINE_S = 60,
-    /* pause as a multiple of the failed attempt's time; at least QUARANTINE_S */
+    /* pause before a retry, as a multiple of the time of the failed attempt; at least
+     * QUARANTINE_S */
     QUARANTINE_PAUSE = 99
 };
 
@@ -80,13 +81,15 @@ static sj_status replay_row(sj_store *store, sj_session_state *state, int64_t bl
     return sj_store_fold_rare_paths(store, state, error);
 }
 
+/* Adds a block to the call graph. Quarantines the block if it cannot be read. Does nothing if the
+ * block was removed or quarantined. */
 static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t block_id,
                               sj_error *error)
 {
     sj_statements *sql = &store->sql;
     SJ_TRY(SJ_START(sql, block_read, error, .block_id = block_id));
     sj_status status = sj_sql_step(sql, SJ_SQL_BLOCK_READ, error);
-    if (status != SJ_OK) { /* not found: the block was removed or quarantined */
+    if (status != SJ_OK) {
         return status == SJ_ENOTFOUND ? SJ_OK : status;
     }
     sj_status fault = SJ_OK;
@@ -98,7 +101,8 @@ static sj_status replay_block(sj_store *store, sj_session_state *state, int64_t 
                                    .quarantined = sj_status_text(fault));
 }
 
-/* Finds the blocks that were stored before the state was loaded, in the database. */
+/* Lists the session's blocks from `from` on in state->uncounted_blocks. Reads them from the
+ * database, because the state does not know blocks that were stored before it was loaded. */
 static sj_status list_blocks(sj_store *store, sj_session_state *state, int64_t from,
                              sj_error *error)
 {
@@ -147,7 +151,7 @@ static sj_status replay_missing(sj_store *store, sj_session_state *state, sj_err
     SJ_TRY(status);
     sj_session_state_replace(state, loaded);
     state->dirty = true;
-    /* the row does not know the blocks of the open batch yet */
+    /* If the row names no block, only blocks of the open batch can be uncounted. */
     const int64_t from = state->stored_uncounted_from != 0 ? state->stored_uncounted_from
                                                            : state->first_uncounted_block;
     if (!has_all && from != 0) {
@@ -168,7 +172,7 @@ void sj_store_invalidate(sj_session_state *state)
 {
     sj_session_drop_graph(state);
     state->is_invalid = true;
-    state->stored_uncounted_from = 1; /* where the uncounted blocks begin is read again, too */
+    state->stored_uncounted_from = 1; /* the list of uncounted blocks is incomplete */
 }
 
 sj_status sj_store_rebuild_aggregates(sj_store *store, sj_session_state *state, sj_error *error)
@@ -207,7 +211,7 @@ static sj_status quarantine_session(sj_store *store, int64_t session_id, int64_t
 
 static bool waits_in_quarantine(sj_session_state *state, uint64_t now)
 {
-    if (state->is_quarantined && state->quarantined_until_ns == 0) { /* it was loaded so */
+    if (state->is_quarantined && state->quarantined_until_ns == 0) { /* loaded in quarantine */
         state->quarantined_until_ns = now + QUARANTINE_S * UINT64_C(1000000000);
     }
     return state->is_quarantined && !state->write_now && now < state->quarantined_until_ns;
@@ -222,7 +226,9 @@ static sj_status mark_stale(sj_store *store, sj_session_state *state, sj_error *
                                .aggregates_valid_before_block = block);
 }
 
-/* Writes in a savepoint, so that a failure also removes what was written before it. */
+/* Writes the aggregates of a session. If the session itself prevents that, quarantines the session
+ * and returns SJ_OK. A rollback to a savepoint then removes the rows that were already
+ * written. */
 static sj_status try_to_write(sj_store *store, sj_session_state *state, sj_error *error)
 {
     const uint64_t begun_ns = sj_store_now_ns();
@@ -360,7 +366,7 @@ sj_status sj_store_write_aggregates(sj_store *store, bool all, sj_error *error)
 {
     const uint64_t now = sj_store_now_ns();
     const uint64_t delay = delay_ns(store);
-    uint64_t late = 0; /* sessions or paths written because they are due */
+    uint64_t late = 0; /* written because they are due: sessions with `all`, otherwise paths */
     for (size_t i = 0; i < store->session_count; ++i) {
         sj_session_state *state = store->sessions[i];
         if (!state->dirty) {

@@ -1,8 +1,9 @@
-/* The column of untimed calls (proto/README.md): the symbols that stand for ENTERs without a clock,
- * and the calls of the key-frame that are untimed.
+/* The column of untimed calls (proto/README.md) lists the symbols whose ENTERs have no clock
+ * reading, and the untimed calls of the key-frame. It consists of varints:
  *
- * varint count of symbols | each symbol as distance to the previous one | each frame as distance to
- * the previous one, the first to 0, until the end */
+ *   count of symbols | each symbol | index of each untimed frame, up to the end of the column
+ *
+ * Symbols and indexes are stored as the distance from the previous one, the first from 0. */
 #include "proto/block/block_internal.h"
 
 #include <string.h>

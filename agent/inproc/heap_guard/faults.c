@@ -2,9 +2,9 @@
  *
  * The kernel knows only our handler. The program's handler is kept here, and called for every fault
  * outside the pool. The entry of sigaction is patched, so that a handler that the program installs
- * later is kept here, too. Entries of the table are written once and then published by their
- * number, so that a signal handler never reads half of one. errno is never written, because all
- * system calls are raw. */
+ * later is kept here, too. Each change of the handler writes another entry of `kept`, and then
+ * publishes the entry's number in `latest`. So a signal handler never reads a half-written entry.
+ * Our handler does not write errno, because its system calls are raw. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -28,8 +28,9 @@ typedef struct program_action {
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 static program_action actions[SIGNALS];
 
-/* Handlers are installed at the first guarded block: in an attached process the entries are patched
- * long after they were prepared. */
+/* Our handlers are installed when the first block is guarded. In an attached process, the entry of
+ * sigaction is prepared long before it is patched. Before the patch, a handler that the program
+ * installs would replace ours. */
 static _Atomic uint32_t handling;
 enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 
@@ -91,7 +92,8 @@ int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
     return real(how, &unblocked, old);
 }
 
-/* Keeps the program's action as the C library would return it, with the restorer that it adds. */
+/* Keeps the program's action as sigaction of the C library would return it. The C library adds a
+ * restorer to each action, so this copies the restorer of our own action. */
 static void keep_with_restorer(program_action *kept, int signal, const struct sigaction *given)
 {
     struct sigaction shown = *given;
@@ -103,8 +105,8 @@ static void keep_with_restorer(program_action *kept, int signal, const struct si
     keep_action(kept, &shown);
 }
 
-/* Changes the action of another signal. Its handler, too, may touch a closed page, so it must not
- * block our signals. */
+/* Changes the action of a signal that is not ours. The handler of that signal may touch a closed
+ * page, too, so it must not block our signals. */
 static int set_other_action(int signal, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction unblocked;
@@ -169,7 +171,7 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
     }
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, 0, SET_BYTES, 0, 0);
     if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
-        struct sigaction usual = action; /* Everything else stays. */
+        struct sigaction usual = action; /* The kernel, too, resets only the handler. */
         usual.sa_handler = SIG_DFL;
         keep_action(kept, &usual);
     }
@@ -180,7 +182,8 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
     }
 }
 
-/* Finds the block that an address of a guard page is next to. */
+/* Returns the slot of the block next to an address in a guard page, or NULL. `slot` is the slot
+ * after the guard page. If both neighbours are blocks, takes the nearer block. */
 static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zombie_kind *kind)
 {
     sj_pool_slot *before =
@@ -191,7 +194,7 @@ static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zom
     const bool is_before = slot != NULL && slot->address == page + SJ_POOL_PAGE;
     if (is_after && is_before &&
         slot->address - address < address - (before->address + before->size)) {
-        *kind = SJ_ZOMBIE_UNDERFLOW; /* The nearer block is meant. */
+        *kind = SJ_ZOMBIE_UNDERFLOW;
         return slot;
     }
     *kind = is_after ? SJ_ZOMBIE_OVERFLOW : SJ_ZOMBIE_UNDERFLOW;
@@ -217,7 +220,8 @@ static sj_pool_slot *classify_fault(uint64_t address, sj_zombie_kind *kind)
     return slot;
 }
 
-/* If the fault is in a stub, replaces its registers by those at the original instruction. */
+/* If the fault is in a stub, sets the program counter and the stack pointer of `use` to those at
+ * the original instruction. */
 static void move_out_of_stub(sj_zombie_trace *use)
 {
     sj_stub_state state = {.pc = use->registers[SJ_TRACE_COUNTER],
@@ -254,8 +258,8 @@ static void handle_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-/* Installs our handlers. The program may change its handler between the two calls: then the handler
- * that was really replaced is kept. */
+/* Installs our handlers and keeps those of the program. The program may change its handler after
+ * the first call of sigaction. Then the handler that the second call replaced is kept. */
 static bool install_handlers(void)
 {
     for (uint32_t i = 0; i < SIGNALS; i++) {

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The agent sees a module that is loaded later before it is relocated. The first code that the
- * loader runs after relocation is the module's own initialisation. Until then the module's dynamic
- * section is changed. DT_INIT points to a stub. Without DT_INIT, DT_INIT_ARRAY points to a copy of
- * the array that begins with the stub. The stub fills in the copy's other entries, because the
- * array is relocated only by then. A module without initialisers gets no such stub. */
+ * When the program loads a module, the agent sees the module before the loader relocates it. After
+ * relocation, the loader first runs the module's initialisers. So the agent changes the module's
+ * dynamic section: DT_INIT points to a stub. Without DT_INIT, DT_INIT_ARRAY points to a copy of the
+ * array that begins with the stub. When the stub runs, the array is relocated: the agent copies its
+ * other entries and restores the section. A module without initialisers gets no stub. */
 #include "agent/inproc/hooks/initialisation.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -13,10 +13,10 @@
 
 enum { PAGE = 4096 };
 
-/* The entries of the dynamic section for initialisation. */
+/* The entries of the dynamic section that name initialisers. */
 typedef struct init_entries {
-    ElfW(Dyn) * function; /* NULL: none; `array`, too */
-    ElfW(Dyn) * array;
+    ElfW(Dyn) * function; /* DT_INIT; NULL: none */
+    ElfW(Dyn) * array;    /* DT_INIT_ARRAY; NULL: none */
     uint64_t array_bytes;
 } init_entries;
 
@@ -35,7 +35,8 @@ static init_entries find_entries(ElfW(Dyn) * entry)
     return found;
 }
 
-/* Maps the stub's page, and behind it space for the copy of the array. */
+/* Maps a page with the stub, followed by space for the copy of the array. Returns false if the
+ * kernel refuses. */
 static bool map_region(sj_initialisation *init, uint64_t array_bytes, void (*entry)(void))
 {
     const uint64_t bytes = PAGE + ((array_bytes + PAGE - 1) & ~(uint64_t)(PAGE - 1));
@@ -50,8 +51,8 @@ static bool map_region(sj_initialisation *init, uint64_t array_bytes, void (*ent
     return sj_sys_protect(region, PAGE, PROT_READ | PROT_EXEC) == 0;
 }
 
-/* Returns the value that replaces the word in the dynamic section: the address of the copy, or of
- * the stub. */
+/* Returns the value that replaces the word in the dynamic section: the address of the copy or of
+ * the stub, minus `bias`. */
 static uint64_t changed_word(const sj_initialisation *init, uint64_t bias)
 {
     return (uint64_t)(uintptr_t)(init->region + (init->count != 0 ? PAGE : 0)) - bias;

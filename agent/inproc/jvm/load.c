@@ -1,5 +1,5 @@
-/* The JVMTI agent: the functions that the JVM calls when it loads us. They report success even if
- * they fail, because otherwise the JVM would end the program. */
+/* Joins a JVM that starts, as a JVMTI agent, and handles the JVM's start and end. Agent_OnLoad
+ * reports success even if joining fails, because otherwise the JVM would end the program. */
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/hidden.h"
@@ -33,8 +33,9 @@ void sj_jvm_enable_lineage(jvmtiEnv *jvmti)
                                              JVMTI_EVENT_CLASS_PREPARE, NULL);
 }
 
-/* Gives probes to classes that are defined from now on. */
-static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
+/* Defines the probes and what they need. No class gets probes yet. Returns false if the JVM
+ * refuses. */
+static bool prepare_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
     sj_muted_init(&sojourn_agent_state);
     sj_virtual_threads_init(env);
@@ -56,13 +57,13 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)thread;
     const bool is_traced = sj_tracer_is_on();
-    if (!sj_recorder_is_armed()) { /* The agent was detached meanwhile; it may join again later. */
+    if (!sj_recorder_is_armed()) { /* The agent was detached meanwhile. A later attach may join. */
         (void)(*jvmti)->DisposeEnvironment(jvmti);
         sj_jvm.jvmti = NULL;
         return;
     }
     sj_jvm.is_traced = is_traced;
-    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !enable_probes(jvmti, env))) {
+    if (!sj_jvm_define_commands(jvmti, env) || (!is_traced && !prepare_probes(jvmti, env))) {
         return;
     }
     sj_jvm_find_loaders(env);
@@ -78,6 +79,8 @@ static void JNICALL on_vm_init(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     atomic_store(&sojourn_agent_state.jvm, SJ_AGENT_JVM_JOINED);
 }
 
+/* JVMTI's VMDeath. Sends the last reports about threads, class loaders and lines, and then reports
+ * the end of the JVM. */
 static void JNICALL on_vm_death(jvmtiEnv *jvmti, JNIEnv *env)
 {
     static const sj_jvm_figures none;
@@ -101,7 +104,7 @@ bool sj_jvm_get_capabilities(jvmtiEnv *jvmti)
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
 }
 
-/* Asks for the capabilities that the second engine needs. */
+/* Asks for the capabilities that the tracer (tracer.h) needs. Returns false if the JVM refuses. */
 static bool get_tracing_capabilities(jvmtiEnv *jvmti)
 {
     const jvmtiCapabilities capabilities = {.can_tag_objects = 1,
@@ -109,6 +112,8 @@ static bool get_tracing_capabilities(jvmtiEnv *jvmti)
     return (*jvmti)->AddCapabilities(jvmti, &capabilities) == JVMTI_ERROR_NONE;
 }
 
+/* Asks for the tracer's capabilities if the tracer is on, otherwise for those of probes. Stops the
+ * tracer first if this JVM does not suit it. Returns false if the JVM refuses. */
 static bool get_capabilities(jvmtiEnv *jvmti)
 {
     if (sj_tracer_is_on() &&
@@ -118,6 +123,7 @@ static bool get_capabilities(jvmtiEnv *jvmti)
     return sj_tracer_is_on() || sj_jvm_get_capabilities(jvmti);
 }
 
+/* Returns the address that the JVM calls: `target`, or with `lasting` a trampoline to `target`. */
 static uint64_t callback_address(sj_lasting *lasting, sj_jvm_entry entry, uint64_t target)
 {
     if (lasting == NULL) {

@@ -1,10 +1,13 @@
 /* Design notes
  *
  * Values of methods that are hooked in place lie in the registers of the machine's calling
- * convention, in which Mono passes numbers and references. The signature says which. After a
- * parameter that is a structure, or if the result is one, registers are not followed, and such
- * values are not recorded. All such code is in one list. It is searched only when stubs are made,
- * because probes have an index of it. The probe itself records plain numbers that no rule needs. */
+ * convention, in which Mono passes numbers and references. The signature says which. The
+ * registers of a structure and of the parameters after it are not known. No register is known if
+ * the result is a structure. Values without a known register are not recorded.
+ *
+ * The list `placed` holds all code with values. Probes know the index of their code in the list, so
+ * the list is searched only when stubs are made. If all values of a method are plain numbers and no
+ * rule concerns them, the probe itself records them. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -15,7 +18,7 @@ enum { PLACED_MAX = 8192, WHOLE_REGISTERS = 6, TYPE_VOID = 1 };
 /* A value and its place among saved registers. */
 typedef struct placed_value {
     sj_mono_ingredient what;
-    uint8_t word; /* Index of the word in sj_value_registers. */
+    uint8_t word; /* index in sj_value_registers, counted in words */
 } placed_value;
 
 typedef struct placed_values {
@@ -40,6 +43,8 @@ static bool has_values(const placed_values *code, bool at_exit)
     return code->measures_cpu;
 }
 
+/* Returns 1 + the index in `placed` of the code at an address. Returns 0 if the code has no values
+ * at its entry, or with `at_exit` at its exits. */
 static uint32_t find_placed(uint64_t address, bool at_exit)
 {
     for (uint32_t i = atomic_load(&placed_count); i-- > 0;) {
@@ -109,8 +114,8 @@ static bool returns_plainly(void *signature)
     return sj_mono_runtime.type_get_type(type) == TYPE_VOID || class_of(type) != ELSEWHERE;
 }
 
-/* Returns the address of a value among the registers, and writes its type. Returns NULL if it is
- * not there. */
+/* Returns the address of a value in `registers`, and writes the value's type. Returns NULL if no
+ * register is known to hold the value. */
 static void *find_place(void *signature, uint32_t position, sj_value_registers *registers,
                         void **type)
 {
@@ -153,7 +158,7 @@ bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *sele
     return is_there;
 }
 
-/* Compiled code expects a number of less than 32 bits to be extended to 32 bits in its register. */
+/* Extends a number of less than 32 bits to 32 bits, as compiled code expects it in a register. */
 static void extend(void *type, uint64_t *word)
 {
     void *underlying = sj_mono_runtime.type_underlying(type);
@@ -191,7 +196,7 @@ static sj_values_outcome change(const placed_values *code, uint64_t stack, const
     return SJ_VALUES_CHANGED;
 }
 
-/* Fills in how many bytes of the register the number has, and if it is signed. */
+/* Describes a plain number for a probe. */
 static sj_plain_value describe_plain(const placed_value *value)
 {
     sj_plain_value plain = {.descriptor = value->what.descriptor, .word = value->word, .bytes = 8};
@@ -244,8 +249,8 @@ static uint32_t list_plain(uint32_t number, bool at_exit,
     return count;
 }
 
-/* True if the value is recorded without touching the vector registers. */
-static bool calls_nothing(const sj_mono_ingredient *value)
+/* True if recording the value calls no function of the runtime, which may use vector registers. */
+static bool keeps_vector_registers(const sj_mono_ingredient *value)
 {
     return value->is_plain || (value->is_text && sj_mono_reads_strings_directly());
 }
@@ -266,7 +271,7 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
             continue;
         }
         sj_values_outcome changed =
-            calls_nothing(&value->what) ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
+            keeps_vector_registers(&value->what) ? SJ_VALUES_KEPT : SJ_VALUES_CHANGED;
         if (sj_mono_record_ingredient(&value->what, code->function, stack,
                                       (uint64_t *)registers + value->word, &due)) {
             const sj_values_outcome done = change(code, stack, &due, registers);
@@ -280,7 +285,8 @@ static sj_values_outcome record_placed(uint32_t number, bool at_exit, uint64_t s
 static const sj_generated_values generated_values = {
     .find = find_placed, .list_plain = list_plain, .record = record_placed};
 
-/* Adds the values of a method that lie in registers. */
+/* Adds the values of a method that lie in registers to `code`. Notes there if the CPU time of calls
+ * is measured. */
 static void place_each(void *method, uint64_t descriptors, placed_values *code)
 {
     sj_value_registers none;
