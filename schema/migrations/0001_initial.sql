@@ -38,8 +38,9 @@ CREATE TABLE devices (
     collector_tags TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 
--- Who may speak to the collector. Secrets are kept as SHA-256 of 32 random bytes;
--- `enrolment_tokens` holds those of invitations in the same way.
+-- The tokens of devices. A device shows its token to the collector. The collector keeps the SHA-256
+-- of a token of 32 random bytes; `enrolment_tokens` keeps the tokens of invitations in the same
+-- way.
 CREATE TABLE device_tokens (
     -- The device (`devices`).
     device_id INTEGER PRIMARY KEY REFERENCES devices,
@@ -51,13 +52,13 @@ CREATE TABLE device_tokens (
     revoked_realtime_ns INTEGER
 ) STRICT;
 
--- Who was let in and thrown out: the audit.
+-- The audit of device tokens: each row is a device that was enrolled or revoked.
 CREATE TABLE token_events (
     -- The key; it rises.
     event_id INTEGER PRIMARY KEY AUTOINCREMENT,
     -- The device (`devices`).
     device_id INTEGER NOT NULL REFERENCES devices,
-    -- What happened: `enrolled` or `revoked`.
+    -- The event: `enrolled` or `revoked`.
     what TEXT NOT NULL,
     -- The user of the collector's machine.
     done_by TEXT NOT NULL DEFAULT '',
@@ -65,7 +66,7 @@ CREATE TABLE token_events (
     realtime_ns INTEGER NOT NULL
 ) STRICT;
 
--- What a device said last about itself.
+-- The latest status that each device sent.
 CREATE TABLE device_status (
     -- The device (`devices`).
     device_id INTEGER PRIMARY KEY REFERENCES devices,
@@ -132,7 +133,7 @@ CREATE TABLE commands (
 CREATE INDEX commands_open ON commands (state, device_id) WHERE state IN ('queued', 'sent');
 CREATE INDEX commands_preparing ON commands (command_id) WHERE state = 'preparing';
 
--- Which policy holds where; those that ended are the audit.
+-- The policies that are set for devices. Ended rules stay as the audit.
 CREATE TABLE policy_rules (
     -- The key; it rises.
     rule_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -173,8 +174,8 @@ CREATE TABLE api_tokens (
     revoked_realtime_ns INTEGER
 ) STRICT;
 
--- Who did what with the collector. Rows of actions stay for ever; of those with the action `sql`,
--- rows go that are older than the newest 100,000 rows.
+-- The actions of users of the collector. Rows of actions stay forever. Of the rows with the action
+-- `sql`, those older than the newest 100,000 are removed.
 CREATE TABLE audit (
     -- The key; it rises.
     audit_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -188,7 +189,7 @@ CREATE TABLE audit (
     -- `finding`, `device` (invitations and revocations), `token` or `sql`. A statement that one token
     -- runs again within an hour has one row.
     action TEXT NOT NULL,
-    -- What it was done to: the request, the command line or the statement, at most 4 KiB of it.
+    -- The object of the action: the request, the command line or the statement, cut after 4 KiB.
     object TEXT NOT NULL DEFAULT '',
     -- `done`, or why it was not.
     outcome TEXT NOT NULL
@@ -265,10 +266,10 @@ CREATE TABLE sessions (
     device_lost_calls INTEGER,
     -- Entries and exits that the device counted as lost.
     device_lost_events INTEGER,
-    -- CPU time of the traced processes, ns; of a process that was attached to its own, meanwhile;
-    -- 0: not known.
+    -- CPU time of the traced processes, ns. For a process that was attached to, only the time while
+    -- it was recorded counts; 0: not known.
     traced_cpu_ns INTEGER,
-    -- The part of it spent in probes, ns, estimated.
+    -- The part of `traced_cpu_ns` that probes took, ns, estimated.
     estimated_probe_ns INTEGER,
     -- The first block (`block_id`) that the aggregates (`stored_*`, `call_paths`, `function_stats`,
     -- `call_edges`, `streams`) do not count yet: a recording in progress is about a second behind,
@@ -287,11 +288,12 @@ CREATE TABLE sessions (
     -- Calls that ended on them: `call_paths` gives them by caller only; `function_stats`,
     -- `call_edges` and `calls` are exact.
     folded_calls INTEGER NOT NULL DEFAULT 0,
-    -- Of `lost_calls`, those of an ended session that the device sent and this database does not
-    -- hold: frames were refused, or an older copy of the database was restored; their gaps have the
-    -- reason `not_stored`.
+    -- The part of `lost_calls` that the device sent and this database does not hold, once the
+    -- session has ended. Frames were refused, or an older copy of the database was restored. The
+    -- gaps of these calls have the reason `not_stored`.
     missing_calls INTEGER NOT NULL DEFAULT 0,
-    -- Of `lost_events`, likewise; at least so many.
+    -- The part of `lost_events` that the device sent and this database does not hold, once the
+    -- session has ended. It is a lower bound.
     missing_events INTEGER NOT NULL DEFAULT 0,
     -- Blocks that the device sent and this database does not hold.
     missing_blocks INTEGER NOT NULL DEFAULT 0,
@@ -333,13 +335,14 @@ CREATE TABLE processes (
     exit_signal INTEGER,
     -- 1: a core was written.
     core_dumped INTEGER NOT NULL DEFAULT 0,
-    -- Why the agent took itself out; empty: it did not. `confined`: it stayed, but makes no system
-    -- calls, because the process has a filter of them (seccomp): it drops calls where it would
-    -- wait, and leaves modules alone that were loaded since. `no room for records`: it recorded
-    -- nothing, because a limit of its address space or of a file's size leaves no room, or because
-    -- it ended at once. `left running`: it went on when the recording of its program ended.
-    -- `executed a program that is not recorded`: the recorded program ended by running another one
-    -- in its place; exit code and signal are those of the other one.
+    -- Why the agent stopped recording the process; empty: it did not. `confined`: the agent stayed,
+    -- but makes no system calls, because the process has a filter of system calls (seccomp). It
+    -- drops calls where it would wait, and does not hook modules that were loaded later. `no room
+    -- for records`: the agent recorded nothing, because a limit of the address space or of the file
+    -- size leaves no memory for records, or because the process ended at once. `left running`: the
+    -- process was still running when the recording of its program ended. `executed a program that
+    -- is not recorded`: the recorded program ended by running another one in its place; exit code
+    -- and signal are those of the other one.
     disarm_reason TEXT NOT NULL DEFAULT '',
     UNIQUE (session_id, number)
 ) STRICT;
@@ -370,18 +373,18 @@ CREATE TABLE threads (
     dropped_events INTEGER NOT NULL DEFAULT 0,
     -- Time the thread waited for the drain, ns.
     waited_ns INTEGER NOT NULL DEFAULT 0,
-    -- CPU time of the whole thread, for those that live when their process ends or the agent
-    -- leaves, and Java threads; NULL: not known.
+    -- CPU time of the whole thread. It is known for Java threads, and for threads that live when
+    -- their process ends or the agent detaches; NULL: not known.
     cpu_ns INTEGER,
-    -- What it allocated in the Java heap, for threads of OpenJDK 17 that started under us, or
-    -- ended; NULL: not known.
+    -- Bytes that the thread allocated in the Java heap. It is known for threads of OpenJDK 17 that
+    -- started during the recording or ended in it; NULL: not known.
     allocated_bytes INTEGER,
-    -- Blocks that it got from malloc's family, from its begin or that of the counting on (`record
-    -- --thread-memory`, `--memory`); NULL: nobody counted.
+    -- Blocks that the thread got from malloc's family, since the thread or the counting began
+    -- (`record --thread-memory`, `--memory`); NULL: not counted.
     malloc_allocations INTEGER,
     -- The usable bytes of these blocks.
     malloc_bytes INTEGER,
-    -- Blocks that it gave back.
+    -- Blocks that the thread gave back.
     malloc_frees INTEGER,
     -- The bytes of these blocks.
     malloc_freed_bytes INTEGER,
@@ -450,20 +453,21 @@ CREATE TABLE functions (
     name TEXT NOT NULL,
     -- As in the symbol table; empty when it has none.
     symbol TEXT NOT NULL,
-    -- The same function in another build: 64-bit hash of module file name and name; without a name,
-    -- of its code if no other function of the module has that, else of build-id and offset.
+    -- Identifies the same function in another build. It is a 64-bit hash of the module's file name
+    -- and the function's name. For a function without a name, it is a hash of its code if no other
+    -- function of the module has the same code, else of build-id and offset.
     symbol_key INTEGER NOT NULL,
     -- Where the entry comes from.
     source TEXT NOT NULL DEFAULT '',
-    -- Hash of the code of a function without a name, wherever it lies; NULL: it has a name, or is
-    -- too short.
+    -- Hash of the code of a function without a name. It does not depend on the address; NULL: the
+    -- function has a name, or is too short.
     fingerprint INTEGER
 ) STRICT;
 CREATE INDEX functions_by_module ON functions (module_id, offset);
 CREATE INDEX functions_by_name ON functions (name);
 CREATE INDEX functions_by_key ON functions (symbol_key);
 
--- Which functions of a module were hooked; shared by sessions with equal plans.
+-- Plans: the functions of a module that were hooked. Sessions with equal plans share one.
 CREATE TABLE hook_plans (
     -- The key.
     hook_plan_id INTEGER PRIMARY KEY,
@@ -480,8 +484,8 @@ CREATE TABLE hook_plan_functions (
     hook_plan_id INTEGER NOT NULL REFERENCES hook_plans ON DELETE CASCADE,
     -- The function (`functions`).
     function_id INTEGER NOT NULL,
-    -- How calls are observed; `none`: not at all; `part`: no function but a cold part of one,
-    -- recorded with it.
+    -- How calls are observed. `none`: they are not observed. `part`: the entry is a cold part of a
+    -- function, and is recorded with that function.
     technique TEXT NOT NULL,
     -- Why not hooked; empty when it is.
     reason TEXT NOT NULL,
@@ -538,8 +542,8 @@ CREATE TABLE mappings (
     process_number INTEGER NOT NULL,
     -- Module, as numbered by the device.
     module_number INTEGER NOT NULL,
-    -- Address minus module offset; of a Java class the number of its loader, 0 for the program's
-    -- own.
+    -- Address minus module offset. For a Java class, it is the number of its class loader, and 0
+    -- for the program's own loader.
     bias INTEGER NOT NULL,
     -- Nanoseconds since the session's start.
     loaded_ns INTEGER NOT NULL,
@@ -626,11 +630,12 @@ CREATE INDEX blocks_by_call ON blocks (stream_id, kind, first_call, call_count, 
 CREATE TABLE block_outlines (
     -- The block (`blocks`).
     block_id INTEGER PRIMARY KEY REFERENCES blocks ON DELETE CASCADE,
-    -- The its stream (`streams`).
+    -- The stream of the block (`streams`).
     stream_id INTEGER NOT NULL,
-    -- Calls that were entered and ended in the block and took longer are all in `calls`.
+    -- A duration in ticks. `calls` holds all longer calls that were entered and ended in the block.
     floor_ticks INTEGER NOT NULL,
-    -- Those, and the calls that were open at its end (block_outline.h).
+    -- The calls longer than `floor_ticks`, and the calls that were open at the end of the block
+    -- (block_outline.h).
     calls BLOB NOT NULL
 ) STRICT;
 
@@ -669,22 +674,24 @@ CREATE TABLE call_paths (
     -- Varints: session-wide function id, total, self, min, max in ticks, and sums of costs where
     -- calls were measured; the collector resumes from it.
     state BLOB NOT NULL,
-    -- 1: no call path, but a root that stands for its function as the caller in paths that were
-    -- folded because they were rare; below it are its callees. `calls` is 0.
+    -- 1: the row is not a call path. It is a root that stands for its function as the caller in
+    -- paths that were folded because they were rare. The function's callees are below it, and its
+    -- `calls` is 0.
     rare INTEGER NOT NULL DEFAULT 0,
-    -- CPU time of its calls that were measured (`call_costs`); NULL: none was; so are the next.
+    -- CPU time of the measured calls (`call_costs`), ns. A value that was not measured is NULL,
+    -- here and in the columns up to `allocated_self_bytes`.
     cpu_ns INTEGER,
-    -- Without that of calls below that are measured, too.
+    -- CPU time of the measured calls without the measured calls below them, ns.
     cpu_self_ns INTEGER,
-    -- Blocks that they got.
+    -- Blocks that the measured calls got.
     allocations INTEGER,
     -- The bytes of these blocks.
     allocated_bytes INTEGER,
-    -- Blocks that they gave back.
+    -- Blocks that the measured calls gave back.
     frees INTEGER,
-    -- Of them; allocated less freed ones are net.
+    -- The bytes of these blocks. `allocated_bytes` minus `freed_bytes` is the net memory.
     freed_bytes INTEGER,
-    -- Allocated ones without calls below that are measured, too.
+    -- Bytes that the measured calls allocated without the measured calls below them.
     allocated_self_bytes INTEGER
 ) STRICT;
 CREATE INDEX call_paths_by_session ON call_paths (session_id, function_id);
@@ -698,8 +705,8 @@ CREATE TABLE function_stats (
     function_id INTEGER NOT NULL,
     -- The number of calls.
     calls INTEGER NOT NULL,
-    -- Nanoseconds, a recursive activation not counted on top of the one it lies in: the mean of all calls is
-    -- `sum(total_ns) / sum(calls)` of its `call_paths`.
+    -- Nanoseconds. A recursive call does not count in addition to the call that contains it. So the
+    -- mean of all calls is `sum(total_ns) / sum(calls)` of the function's `call_paths`.
     total_ns INTEGER NOT NULL,
     -- Total minus the time of recorded callees, ns; an estimate where `function_estimates` says so.
     self_ns INTEGER NOT NULL,
@@ -713,29 +720,30 @@ CREATE TABLE function_stats (
     untrusted INTEGER NOT NULL,
     -- Durations in ticks of the session's clock, log-linear bins (histogram.h).
     histogram BLOB,
-    -- CPU time of its calls that were measured (`call_costs`); calls within a measured call of the
-    -- same function count once; NULL: none was measured; so are the next.
+    -- CPU time of the measured calls (`call_costs`), ns. A call within a measured call of the same
+    -- function does not count again. A value that was not measured is NULL, here and in the columns
+    -- up to `allocated_self_bytes`.
     cpu_ns INTEGER,
-    -- Without that of calls below that are measured, too.
+    -- CPU time of the measured calls without the measured calls below them, ns.
     cpu_self_ns INTEGER,
-    -- Blocks that they got.
+    -- Blocks that the measured calls got.
     allocations INTEGER,
     -- The bytes of these blocks.
     allocated_bytes INTEGER,
-    -- Blocks that they gave back.
+    -- Blocks that the measured calls gave back.
     frees INTEGER,
-    -- Of them; allocated less freed ones are net.
+    -- The bytes of these blocks. `allocated_bytes` minus `freed_bytes` is the net memory.
     freed_bytes INTEGER,
-    -- Allocated ones without calls below that are measured, too.
+    -- Bytes that the measured calls allocated without the measured calls below them.
     allocated_self_bytes INTEGER,
     -- Calls at whose entry or exit no clock was read (`calls.clock` of the policy; bit 16 of
     -- `calls.flags`): their times are estimates, and so are the sums and quantiles in this row;
     -- NULL: all were timed.
     untimed_calls INTEGER,
-    -- Timed calls beside those, from which the estimate is made.
+    -- Timed calls of the function, from which the estimate is made.
     sampled_calls INTEGER,
-    -- Standard error of `total_ns`: what chance does to an estimate from so many calls; not what a
-    -- clock costs, which timed calls contain and the others do not.
+    -- Standard error of `total_ns`: the effect of chance on an estimate from so many calls. It does
+    -- not contain the cost of reading the clock, which is part of timed calls only.
     error_ns INTEGER,
     PRIMARY KEY (session_id, function_id)
 ) STRICT, WITHOUT ROWID;
@@ -750,10 +758,12 @@ CREATE INDEX function_stats_untimed ON function_stats (session_id) WHERE untimed
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - function_id INTEGER: The function (`functions`).
--- - is_estimate INTEGER: 1: all times are, as some of its calls were counted.
--- - calls_counted INTEGER: 1: some of the calls that it made were counted, so that self time, of
---   single calls, too, is what estimates leave of the total.
--- - is_self_estimate INTEGER: 1: self time is an estimate, for either reason.
+-- - is_estimate INTEGER: 1: all times of the function are estimates, because some of its calls were
+--   counted without a clock.
+-- - calls_counted INTEGER: 1: some of the function's callees were counted without a clock. Its self
+--   time, also that of single calls, is then the total minus estimates.
+-- - is_self_estimate INTEGER: 1: the self time is an estimate, because `is_estimate` or
+--   `calls_counted` is 1.
 CREATE VIEW function_estimates AS
 SELECT session_id, function_id, is_estimate, calls_counted,
 is_estimate OR calls_counted AS is_self_estimate
@@ -791,33 +801,34 @@ CREATE TABLE slow_calls (
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
     -- The function (`functions`).
     function_id INTEGER NOT NULL,
-    -- 1: the longest.
+    -- The rank of the call; 1 is the longest.
     place INTEGER NOT NULL,
-    -- The the call (`calls`).
+    -- The call (`calls`).
     call_id INTEGER NOT NULL,
-    -- The its call path (`call_paths`).
+    -- The call path of the call (`call_paths`).
     path_id INTEGER NOT NULL,
     -- Nanoseconds since the session's start.
     start_ns INTEGER NOT NULL,
-    -- Between entry and exit, ns.
+    -- Time between entry and exit, ns.
     duration_ns INTEGER NOT NULL,
-    -- Of that, outside of recorded callees, ns.
+    -- The part of `duration_ns` outside of recorded callees, ns.
     self_ns INTEGER NOT NULL,
     -- sj_ending: 0 returned, 1 unwound, 3 truncated.
     ending INTEGER NOT NULL,
-    -- As in `calls`; 0: the time is exact.
+    -- Flags, as in `calls`; 0: the time is exact.
     flags INTEGER NOT NULL,
     PRIMARY KEY (session_id, function_id, place)
 ) STRICT, WITHOUT ROWID;
 
--- What each stream did, in steps of 2^14, 2^18 and 2^22 of its entries and exits, made while calls
--- are received (the two coarser ones together with the sums). Below the finest step ask `calls`.
+-- The activity of each stream, in steps of 2^14, 2^18 and 2^22 of its entries and exits. Rows are
+-- made while calls are received; those of the two coarser steps are made together with the sums.
+-- For anything finer, query `calls`.
 CREATE TABLE timeline (
     -- The stream (`streams`).
     stream_id INTEGER NOT NULL REFERENCES streams ON DELETE CASCADE,
     -- 14, 18, 22: a step is 2^level events.
     level INTEGER NOT NULL,
-    -- Events number x 2^level and following of the stream.
+    -- The number of the step. The step begins with event number x 2^level of the stream.
     number INTEGER NOT NULL,
     -- First event, ns since the session's start.
     start_ns INTEGER NOT NULL,
@@ -827,7 +838,7 @@ CREATE TABLE timeline (
     calls INTEGER NOT NULL,
     -- Deepest call entered, counted from 1; 0: none.
     max_depth INTEGER NOT NULL,
-    -- Innermost call path open at start_ns (`call_paths`); NULL: no call was.
+    -- The innermost call path that was open at start_ns (`call_paths`); NULL: no call was open.
     path_id INTEGER,
     PRIMARY KEY (stream_id, level, number)
 ) STRICT, WITHOUT ROWID;
@@ -878,7 +889,7 @@ CREATE TABLE open_calls (
     depth INTEGER NOT NULL,
     -- Nanoseconds since the session's start.
     start_ns INTEGER NOT NULL,
-    -- The same as in `calls`.
+    -- Flags, as in `calls`.
     flags INTEGER NOT NULL,
     PRIMARY KEY (stream_id, call_index)
 ) STRICT, WITHOUT ROWID;
@@ -899,7 +910,7 @@ CREATE TABLE marks (
     at_ns INTEGER NOT NULL,
     -- Thread, as numbered by the device.
     thread_number INTEGER NOT NULL DEFAULT 0,
-    -- Who gave the mark: `app`, `cli` or `http`.
+    -- The source of the mark: `app`, `cli` or `http`.
     source TEXT NOT NULL DEFAULT '',
     UNIQUE (session_id, source, number)
 ) STRICT;
@@ -945,13 +956,13 @@ CREATE TABLE annotations (
     annotation_id INTEGER PRIMARY KEY,
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    -- stream_id << 38 | call index.
+    -- The call: stream_id << 38 | call index.
     call_id INTEGER,
     -- Nanoseconds since the session's start.
     start_ns INTEGER,
     -- Nanoseconds since the session's start.
     end_ns INTEGER,
-    -- Who wrote it.
+    -- The author of the note.
     author TEXT NOT NULL DEFAULT '',
     -- The text of the note.
     note TEXT NOT NULL,
@@ -973,7 +984,7 @@ CREATE TABLE removals (
     stored_calls INTEGER NOT NULL,
     -- Bytes of its blocks.
     stored_bytes INTEGER NOT NULL,
-    -- By whom or by which rule.
+    -- The user or the retention rule that removed the session.
     reason TEXT NOT NULL,
     -- Nanoseconds since the Unix epoch.
     removed_realtime_ns INTEGER NOT NULL
@@ -987,7 +998,7 @@ CREATE INDEX removals_by_session ON removals (session_uuid);
 CREATE TABLE symbol_files (
     -- The key.
     symbol_file_id INTEGER PRIMARY KEY,
-    -- Of the file, as `modules.build_id`.
+    -- The build-id of the file, as in `modules.build_id`.
     build_id BLOB NOT NULL,
     -- Where it was read.
     path TEXT NOT NULL,
@@ -1000,14 +1011,15 @@ CREATE TABLE symbol_files (
     UNIQUE (build_id, path)
 ) STRICT;
 
--- Where functions are written, once symbols were added; Java methods, and those of Mono whose lines
--- were asked for, while they are recorded.
+-- The source lines of functions. Rows come with symbols that were added. Java methods, and Mono
+-- methods whose lines were asked for, get theirs while they are recorded.
 CREATE TABLE function_lines (
     -- The function (`functions`).
     function_id INTEGER PRIMARY KEY,
-    -- Source file, as the compiler named it; of a Java class in the folder of its package.
+    -- The source file, as the compiler named it. For a Java class, the file is in the folder of its
+    -- package.
     file TEXT NOT NULL,
-    -- Line of its declaration; of a method its first.
+    -- The line of the declaration. For a method, it is the first line.
     line INTEGER NOT NULL
 ) STRICT;
 
@@ -1015,13 +1027,13 @@ CREATE TABLE function_lines (
 CREATE TABLE inlined_functions (
     -- The function that holds the code (`functions`).
     function_id INTEGER NOT NULL,
-    -- From 1, outer ones before those inside of them.
+    -- The number of the row, from 1. Outer functions come before the functions inside them.
     number INTEGER NOT NULL,
     -- 1: inlined into the function itself.
     depth INTEGER NOT NULL,
     -- The name, demangled.
     name TEXT NOT NULL,
-    -- Where it is called.
+    -- The file of the call.
     call_file TEXT NOT NULL,
     -- The line of the call.
     call_line INTEGER NOT NULL,
@@ -1036,19 +1048,19 @@ CREATE INDEX inlined_by_name ON inlined_functions (name);
 CREATE TABLE stacks (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    -- Of the stack in the session, from 1.
+    -- The number of the stack in the session, from 1.
     number INTEGER NOT NULL,
-    -- 0: where the thread was; then its callers.
+    -- The number of the frame. 0 is the innermost frame; its callers follow.
     level INTEGER NOT NULL,
-    -- The number of the occasion: stacks of one moment share it.
+    -- The number of the occasion. All stacks of one moment share it.
     taken INTEGER NOT NULL,
     -- Nanoseconds since the session's start.
     at_ns INTEGER NOT NULL,
     -- The process (`processes.number`).
     process_number INTEGER NOT NULL,
-    -- Thread, as the kernel calls it.
+    -- The number that the device's kernel gave the thread.
     tid INTEGER NOT NULL,
-    -- Its name then.
+    -- The name of the thread when the stack was taken.
     thread_name TEXT NOT NULL DEFAULT '',
     -- Event and subject of the trigger.
     cause TEXT NOT NULL,
@@ -1056,7 +1068,7 @@ CREATE TABLE stacks (
     function TEXT NOT NULL DEFAULT '',
     -- Path; '': code of no file.
     module TEXT NOT NULL DEFAULT '',
-    -- In the module's file, else the address.
+    -- The offset in the module's file. Without a file, it is the address.
     offset INTEGER NOT NULL,
     -- 1: the thread has more frames than are stored.
     is_cut INTEGER NOT NULL DEFAULT 0,
@@ -1071,9 +1083,9 @@ CREATE TABLE arguments (
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
     -- The call (`calls`).
     call_id INTEGER NOT NULL,
-    -- 0: the result; else the number of the argument: of a rule with a signature in source order,
-    -- of one by types as in `value_types`, else as the rule counts it, whole and floating-point
-    -- numbers apart.
+    -- 0: the result; else the number of the argument. A rule with a signature numbers arguments in
+    -- source order. A rule by types numbers them as `value_types` does. Any other rule counts whole
+    -- and floating-point numbers separately.
     position INTEGER NOT NULL,
     -- As the rule says: `int`, `uint`, `long`, `ulong`, `char`, `bool`, `hex`, `pointer`, `float`,
     -- `double`, `string`, `object`; `thrown`, at position 0, without a rule: the type of the
@@ -1084,10 +1096,11 @@ CREATE TABLE arguments (
     -- INTEGER; REAL; TEXT of a `string`, of a `hex` or `pointer` (`0x...`), of a `ulong` above 2^63
     -- - 1, and `nan`; BLOB: a text that is not UTF-8; NULL: see `note`.
     value ANY,
-    -- Of a text: `cut` (64 bytes are kept, or what a rule says, up to 4,096), `unreadable` (the
-    -- pointer led to no memory; under qemu-user always, which has no safe way to read; of a buffer
-    -- that the call has filled also where too many such calls were open at once, which the end of
-    -- the recording counts), `null` (a null pointer); NULL: it is whole.
+    -- Why a text is not whole; NULL: it is whole. `cut`: only the first 64 bytes were kept, or as
+    -- many as the rule says, up to 4,096. `null`: the pointer was null. `unreadable`: the pointer
+    -- did not point to readable memory. Under qemu-user, which has no safe way to read, every text
+    -- is `unreadable`. So is a buffer that the call filled, if too many such calls were open at
+    -- once; the end of the recording counts these.
     note TEXT,
     PRIMARY KEY (session_id, call_id, position, kind, rule)
 ) STRICT, WITHOUT ROWID;
@@ -1100,11 +1113,11 @@ CREATE TABLE arguments (
 -- - call_id INTEGER: The call (`calls`).
 -- - position INTEGER: 0: the result; else the number of the argument.
 -- - kind TEXT: As in `arguments`.
--- - value ANY: As in `arguments`; of a change, the new value (of one that only delays or sets
---   errno, the same).
+-- - value ANY: The value, as in `arguments`. For a rule with a `change`, it is the new value. A
+--   change that only delays or sets errno leaves the value as it was.
 -- - note TEXT: As in `arguments`.
--- - old_value ANY: The value as it came, where it was recorded; NULL: it was not, or the function
---   did not run.
+-- - old_value ANY: The value before the change, if it was recorded; NULL: it was not recorded, or
+--   the function did not run.
 CREATE VIEW rule_hits AS
 SELECT h.session_id, h.rule, h.call_id, h.position, h.kind, h.value, h.note,
        (SELECT o.value FROM arguments AS o
@@ -1118,13 +1131,13 @@ FROM arguments AS h WHERE h.rule <> '';
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - function_id INTEGER: The function (`functions`).
--- - position INTEGER: As in `arguments`: 0 the result; else values in source order, each field of a
---   structure counted.
--- - name TEXT: Of the parameter; `point.x` of a field; '' of the result, or of a parameter that a
---   signature gives no name.
--- - type TEXT: As C writes it; of a signature its kind.
--- - state TEXT: `recorded`; `unknown`: the compiler removed or moved it, or where it is, is not
---   known; `unsupported`: no kind of value holds its type, or it is too far up the stack.
+-- - position INTEGER: The position, as in `arguments`: 0 is the result. Other values are numbered
+--   in source order, and each field of a structure counts.
+-- - name TEXT: The name of the parameter; `point.x` for a field. It is '' for the result, and for a
+--   parameter that a signature does not name.
+-- - type TEXT: The type as C writes it. For a signature, it is the kind.
+-- - state TEXT: `recorded`; `unknown`: the compiler removed or moved the value, or its location is
+--   not known; `unsupported`: no kind of value holds its type, or it is too far up the stack.
 CREATE VIEW value_types AS
 SELECT DISTINCT f.function_id, m.session_id, json_extract(v.value, '$.position') AS position,
        json_extract(v.value, '$.name') AS name, json_extract(v.value, '$.type') AS type,
@@ -1173,25 +1186,26 @@ CREATE TABLE call_costs (
     function_id INTEGER NOT NULL,
     -- 1: within a measured call of the same function.
     is_nested INTEGER NOT NULL,
-    -- CPU time of its thread, what recording costs included.
+    -- CPU time of the call's thread, ns. It includes the cost of recording.
     cpu_ns INTEGER,
-    -- Without that of calls below that are measured, too.
+    -- CPU time without the measured calls below it, ns.
     cpu_self_ns INTEGER,
     -- Blocks that its thread got from the allocator while the call ran.
     allocations INTEGER,
-    -- Of them; of a Java method, what its thread allocated in the Java heap (OpenJDK 17).
+    -- The bytes of these blocks. For a Java method, they are the bytes that its thread allocated in
+    -- the Java heap (OpenJDK 17).
     allocated_bytes INTEGER,
     -- Blocks that its thread gave back.
     frees INTEGER,
     -- The bytes of these blocks.
     freed_bytes INTEGER,
-    -- Without calls below that are measured, too.
+    -- `allocations` without the measured calls below it.
     allocations_self INTEGER,
-    -- As above.
+    -- `allocated_bytes` without the measured calls below it.
     allocated_self_bytes INTEGER,
-    -- As above.
+    -- `frees` without the measured calls below it.
     frees_self INTEGER,
-    -- As above.
+    -- `freed_bytes` without the measured calls below it.
     freed_self_bytes INTEGER,
     PRIMARY KEY (session_id, call_id)
 ) STRICT, WITHOUT ROWID;
@@ -1201,18 +1215,19 @@ CREATE TABLE call_costs (
 -- - session_id INTEGER: The session (`sessions`).
 -- - function_id INTEGER: The function (`functions`).
 -- - calls INTEGER: The number of measured calls.
--- - cpu_ns INTEGER: CPU time; of a function that calls itself, that of the outermost calls.
--- - cpu_self_ns INTEGER: CPU time without measured calls below.
--- - allocations INTEGER: Blocks that they got; this and what follows of a function that calls
---   itself as `cpu_ns`.
+-- - cpu_ns INTEGER: CPU time of the measured calls, ns. If the function calls itself, only the
+--   outermost calls count.
+-- - cpu_self_ns INTEGER: CPU time without the measured calls below, ns.
+-- - allocations INTEGER: Blocks that the calls got. If the function calls itself, only the
+--   outermost calls count, here and in the columns up to `net_bytes`.
 -- - allocated_bytes INTEGER: The bytes of these blocks.
--- - frees INTEGER: Blocks that they gave back.
+-- - frees INTEGER: Blocks that the calls gave back.
 -- - freed_bytes INTEGER: The bytes of these blocks.
--- - net_bytes INTEGER: Allocated less freed ones.
--- - allocations_self INTEGER: Without measured calls below.
--- - allocated_self_bytes INTEGER: As above.
--- - frees_self INTEGER: As above.
--- - freed_self_bytes INTEGER: As above.
+-- - net_bytes INTEGER: `allocated_bytes` minus `freed_bytes`.
+-- - allocations_self INTEGER: Blocks that the calls got without the measured calls below.
+-- - allocated_self_bytes INTEGER: Bytes that the calls got without the measured calls below.
+-- - frees_self INTEGER: Blocks that the calls gave back without the measured calls below.
+-- - freed_self_bytes INTEGER: Bytes that the calls gave back without the measured calls below.
 CREATE VIEW function_costs AS
 SELECT session_id, function_id, count(*) AS calls, sum(cpu_ns * (1 - is_nested)) AS cpu_ns,
        sum(cpu_self_ns) AS cpu_self_ns, sum(allocations * (1 - is_nested)) AS allocations,
@@ -1226,7 +1241,7 @@ FROM call_costs GROUP BY session_id, function_id;
 
 -- ## Policies and what monitors report
 
--- What a session recorded, from when on; a row for each policy that was set.
+-- The policies of a session. Each policy that was set has a row.
 CREATE TABLE policies (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1238,11 +1253,11 @@ CREATE TABLE policies (
     version INTEGER NOT NULL DEFAULT 0,
     -- `trace`, `profile` or `flight`.
     mode TEXT NOT NULL,
-    -- Most overhead, parts per million of the program's CPU time; 0: none.
+    -- The overhead budget, in parts per million of the program's CPU time; 0: there is no budget.
     budget_ppm INTEGER NOT NULL DEFAULT 0,
     -- JSON, as `sojourn policy show` prints it.
     document TEXT NOT NULL,
-    -- JSON list of what of it could not be applied.
+    -- JSON list of the parts of the policy that could not be applied.
     not_applied TEXT NOT NULL DEFAULT '[]',
     -- Nanoseconds since the session's start.
     applied_ns INTEGER NOT NULL,
@@ -1255,9 +1270,9 @@ CREATE TABLE profiles (
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
     -- Its number in the session, from 1.
     number INTEGER NOT NULL,
-    -- Of the time that it covers, ns since the session's start.
+    -- The begin of the time that the report covers, ns since the session's start.
     start_ns INTEGER NOT NULL,
-    -- Of the time that it covers, ns since the session's start.
+    -- The end of the time that the report covers, ns since the session's start.
     end_ns INTEGER NOT NULL,
     -- Calls that it counts.
     calls INTEGER NOT NULL,
@@ -1268,7 +1283,8 @@ CREATE TABLE profiles (
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
 
--- What the overhead budget unhooked and hooked again, and why.
+-- Decisions of the overhead budget: the functions that it unhooked and hooked again, and the
+-- reasons.
 CREATE TABLE decisions (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1278,20 +1294,20 @@ CREATE TABLE decisions (
     at_ns INTEGER NOT NULL,
     -- The process (`processes.number`).
     process_number INTEGER NOT NULL,
-    -- The function (`functions`); NULL: none in particular.
+    -- The function (`functions`); NULL: the decision is not about one function.
     function_id INTEGER,
     -- `unhook`, `rehook`, `over` or `refused`.
     what TEXT NOT NULL,
-    -- Why, in words; with "muted" for a Java method that keeps its probes, which record nothing:
-    -- its class is not transformed.
+    -- The reason, in words. It contains "muted" for a Java method whose probes stay and record
+    -- nothing, because its class is not transformed.
     reason TEXT NOT NULL,
     -- Calls of the function in the interval that decided.
     calls INTEGER NOT NULL,
     -- Calls of the function in the session so far.
     total_calls INTEGER NOT NULL,
-    -- Estimated before, parts per million of CPU time.
+    -- The overhead that was estimated before the decision, in parts per million of CPU time.
     overhead_ppm INTEGER NOT NULL,
-    -- Allowed, parts per million of CPU time.
+    -- The overhead that the budget allows, in parts per million of CPU time.
     budget_ppm INTEGER NOT NULL,
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
@@ -1306,16 +1322,16 @@ CREATE TABLE triggers (
     at_ns INTEGER NOT NULL,
     -- The thread (`threads.number`); NULL: none.
     thread_number INTEGER,
-    -- In the policy's list, from 0.
+    -- The position of the trigger in the policy's list, from 0.
     place INTEGER NOT NULL,
     -- The event: `slow_call`, `jank`, `rate`, `nth_call`, `mark`, `command`, `crash`, `app` or
     -- `value`.
     event TEXT NOT NULL,
-    -- Function, mark or command that it was about.
+    -- The function, mark or command that the event was about.
     subject TEXT NOT NULL DEFAULT '',
-    -- Ns for slow_call and jank, else a count.
+    -- Nanoseconds for `slow_call` and `jank`, else a count.
     value INTEGER NOT NULL DEFAULT 0,
-    -- What was done.
+    -- The actions that were carried out.
     actions TEXT NOT NULL,
     -- Times before this one that came too soon or too often.
     suppressed INTEGER NOT NULL DEFAULT 0,
@@ -1324,9 +1340,9 @@ CREATE TABLE triggers (
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
 
--- What monitors inside the traced program found, a row for each finding. Each monitor defines its
--- kinds and the JSON of each; `payload ->> 'key'` reads a key. A number that is missing is a report
--- that found the device's spool full.
+-- Findings of monitors inside the traced program, a row for each finding. Each monitor defines its
+-- kinds and the JSON of each; `payload ->> 'key'` reads a key. If a number is missing, the device's
+-- spool was full when that report was made.
 CREATE TABLE reports (
     -- The key.
     report_id INTEGER PRIMARY KEY,
@@ -1340,9 +1356,9 @@ CREATE TABLE reports (
     process_number INTEGER,
     -- The thread (`threads.number`); NULL: none.
     thread_number INTEGER,
-    -- Which monitor.
+    -- The monitor that made the report.
     monitor TEXT NOT NULL,
-    -- What it found.
+    -- The kind of the finding.
     kind TEXT NOT NULL,
     -- A JSON object of at most 256 KiB.
     payload TEXT NOT NULL,
@@ -1355,19 +1371,21 @@ CREATE TABLE reports (
 CREATE TABLE zombies (
     -- The key.
     zombie_id INTEGER PRIMARY KEY,
-    -- Of the kind, of the program's own functions on the stacks of use and free (each once, however
-    -- deep a recursion was), and of class and selector.
+    -- A digest of the kind, the class, the selector, and the program's own functions on the stacks
+    -- of use and free. Each function counts once, however deep a recursion was.
     fingerprint TEXT NOT NULL UNIQUE,
     -- use_after_free, overflow, underflow, overflow_at_free, underflow_at_free, double_free,
-    -- invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free (found when a
-    -- delayed block was freed: by whom is not known) or virtual_call_on_freed.
+    -- invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free or
+    -- virtual_call_on_freed. A write_after_free is found when a delayed block is freed, so the
+    -- function that wrote is not known.
     kind TEXT NOT NULL,
-    -- The program's own function that made the mistake; functions that only wrap the allocator
-    -- (xfree, g_malloc, operator new) are stepped over; empty: not known.
+    -- The program's own function that made the mistake; empty: not known. Functions that only wrap
+    -- the allocator (xfree, g_malloc, operator new) are stepped over.
     used_in TEXT NOT NULL,
-    -- That freed the memory; empty: not freed, or not known.
+    -- The function that freed the memory; empty: the memory was not freed, or the function is not
+    -- known.
     freed_in TEXT NOT NULL,
-    -- The function that allocated it; empty: it is not known.
+    -- The function that allocated the memory; empty: not known.
     allocated_in TEXT NOT NULL,
     -- The number of reports.
     reports INTEGER NOT NULL,
@@ -1375,44 +1393,49 @@ CREATE TABLE zombies (
     first_seen_realtime_ns INTEGER NOT NULL,
     -- Nanoseconds since the Unix epoch, clock of the device.
     last_seen_realtime_ns INTEGER NOT NULL,
-    -- `open`, `resolved`, or `reopened`: seen again after it was resolved.
+    -- `open`, `resolved`, or `reopened`: the finding was seen again after it was resolved.
     state TEXT NOT NULL,
     -- When it was resolved, nanoseconds since the Unix epoch; NULL: never.
     resolved_realtime_ns INTEGER,
-    -- What people noted about it.
+    -- The note that people wrote about the finding.
     note TEXT NOT NULL DEFAULT '',
-    -- Of the freed object that a message was sent to or a virtual function called of, as written in
-    -- the source; empty: no object.
+    -- The class of the freed object, as written in the source, if a message was sent to it or a
+    -- virtual function was called on it; empty: there is no object.
     class TEXT NOT NULL DEFAULT '',
-    -- Of the message; of a virtual call, the function.
+    -- The selector of the message. For a virtual call, it is the function.
     selector TEXT NOT NULL DEFAULT ''
 ) STRICT;
 
--- View: `zombies` without a session's details, with how many had each.
+-- A view: the findings of `zombies`, each with the number of its sessions, devices and builds.
 --
 -- - zombie_id INTEGER: The finding (`zombies`).
 -- - kind TEXT: use_after_free, overflow, underflow, overflow_at_free, underflow_at_free,
---   double_free, invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free
---   (found when a delayed block was freed: by whom is not known) or virtual_call_on_freed.
--- - class TEXT: Of the freed object that a message was sent to or a virtual function called of, as
---   written in the source; empty: no object.
--- - selector TEXT: Of the message; of a virtual call, the function.
--- - state TEXT: `open`, `resolved`, or reopened: seen again after it was resolved.
--- - used_in TEXT: The program's own function that made the mistake; functions that only wrap the
---   allocator (xfree, g_malloc, operator new) are stepped over; empty: not known.
--- - freed_in TEXT: That freed the memory; empty: not freed, or not known.
--- - allocated_in TEXT: The function that allocated it; empty: it is not known.
+--   double_free, invalid_free, mismatched_free, wild_access, message_to_freed, write_after_free or
+--   virtual_call_on_freed. A write_after_free is found when a delayed block is freed, so the
+--   function that wrote is not known.
+-- - class TEXT: The class of the freed object, as written in the source, if a message was sent to
+--   it or a virtual function was called on it; empty: there is no object.
+-- - selector TEXT: The selector of the message. For a virtual call, it is the function.
+-- - state TEXT: `open`, `resolved`, or `reopened`: the finding was seen again after it was
+--   resolved.
+-- - used_in TEXT: The program's own function that made the mistake; empty: not known. Functions
+--   that only wrap the allocator (xfree, g_malloc, operator new) are stepped over.
+-- - freed_in TEXT: The function that freed the memory; empty: the memory was not freed, or the
+--   function is not known.
+-- - allocated_in TEXT: The function that allocated the memory; empty: not known.
 -- - reports INTEGER: The number of reports.
--- - sessions INTEGER: Sessions with a report of it.
--- - devices INTEGER: Their devices.
--- - builds INTEGER: Builds of the program's own module that used, else freed, the memory.
+-- - sessions INTEGER: Sessions with a report of the finding.
+-- - devices INTEGER: Devices of these sessions.
+-- - builds INTEGER: Builds of the program's own module that used the memory. If no own module is on
+--   the stack of the use, it is the module that freed the memory.
 -- - first_seen_realtime_ns INTEGER: Nanoseconds since the Unix epoch, clock of the device.
 -- - last_seen_realtime_ns INTEGER: Nanoseconds since the Unix epoch, clock of the device.
 -- - resolved_realtime_ns INTEGER: When it was resolved, nanoseconds since the Unix epoch; NULL:
 --   never.
--- - note TEXT: What people noted about it.
--- - fingerprint TEXT: Of the kind, of the program's own functions on the stacks of use and free
---   (each once, however deep a recursion was), and of class and selector.
+-- - note TEXT: The note that people wrote about the finding.
+-- - fingerprint TEXT: A digest of the kind, the class, the selector, and the program's own
+--   functions on the stacks of use and free. Each function counts once, however deep a recursion
+--   was.
 CREATE VIEW zombie_findings AS
 SELECT z.zombie_id, z.kind, z.class, z.selector, z.state, z.used_in, z.freed_in, z.allocated_in, z.reports,
     (SELECT count(DISTINCT r.session_id) FROM zombie_reports r WHERE r.zombie_id = z.zombie_id) AS sessions,
@@ -1438,44 +1461,46 @@ CREATE TABLE zombie_reports (
     at_ns INTEGER NOT NULL,
     -- The name of the thread that used the block.
     thread_name TEXT NOT NULL,
-    -- The name of the thread that used the block.
+    -- The number that the device's kernel gave the thread that used the block.
     tid INTEGER NOT NULL,
     -- `read` or `write`; NULL: the block was freed.
     access TEXT,
-    -- Bytes of the block, as asked for.
+    -- The size of the block that the program asked for, bytes.
     size INTEGER NOT NULL,
-    -- Of what was used, from the block's beginning.
+    -- The offset of the used bytes from the block's beginning.
     offset INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX zombie_reports_by_zombie ON zombie_reports (zombie_id);
 CREATE INDEX zombie_reports_by_session ON zombie_reports (session_id);
 
--- Stacks of such a report, a row for each frame.
+-- The stacks of a report in `zombie_reports`, a row for each frame.
 CREATE TABLE zombie_frames (
     -- The report (`reports`).
     report_id INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE,
     -- `use`, `free`, `allocation`, or `history` and the number of the event.
     stack TEXT NOT NULL,
-    -- 0: innermost.
+    -- The number of the frame; 0 is the innermost.
     depth INTEGER NOT NULL,
     -- The thread, as the kernel calls it.
     tid INTEGER NOT NULL,
-    -- Source name; empty: no symbol.
+    -- The source name; empty: there is no symbol.
     function TEXT NOT NULL,
-    -- Path; empty: in none.
+    -- The path of the module; empty: the code is in no module.
     module TEXT NOT NULL,
-    -- In the module's file, else the address; of callers, behind the call.
+    -- The offset in the module's file. Without a file, it is the address. For callers, it is that
+    -- of the return address.
     offset INTEGER NOT NULL,
-    -- 1: not of a system library.
+    -- 1: the code is not in a system library.
     is_own INTEGER NOT NULL,
     PRIMARY KEY (report_id, stack, depth)
 ) STRICT, WITHOUT ROWID;
 
--- What happened to an object before it was freed, where the policy keeps that.
+-- The events of an object before it was freed, if the policy keeps them.
 CREATE TABLE zombie_events (
     -- The report (`reports`).
     report_id INTEGER NOT NULL REFERENCES reports ON DELETE CASCADE,
-    -- From 0, in order; its stack in `zombie_frames` is `history <number>`.
+    -- The number of the event, from 0, oldest first. The stack of the event in `zombie_frames` is
+    -- `history <number>`.
     number INTEGER NOT NULL,
     -- `allocation`, `retain`, `release` or `autorelease`.
     event TEXT NOT NULL,
@@ -1483,17 +1508,17 @@ CREATE TABLE zombie_events (
     owners INTEGER NOT NULL,
     -- The thread, as the kernel calls it.
     tid INTEGER NOT NULL,
-    -- Of the device's clock.
+    -- The time of the event by the device's clock, in ticks.
     ticks INTEGER NOT NULL,
-    -- The program's own that did it; empty: not known.
+    -- The program's own function that caused the event; empty: not known.
     function TEXT NOT NULL,
-    -- The number of the event that takes back the owner that this one gave, or the reverse: found
-    -- by function, then class, then order; NULL: none does.
+    -- The number of the event that takes back the owner that this event gave, or the reverse. It is
+    -- found by function, then class, then sequence; NULL: there is none.
     partner INTEGER,
     PRIMARY KEY (report_id, number)
 ) STRICT, WITHOUT ROWID;
 
--- What was watched in a process, and what was not and why.
+-- The counters of the monitor `zombies` in a process: what was watched, and what was not and why.
 CREATE TABLE zombie_accounts (
     -- The report (`reports`).
     report_id INTEGER PRIMARY KEY REFERENCES reports ON DELETE CASCADE,
@@ -1503,64 +1528,69 @@ CREATE TABLE zombie_accounts (
     process_number INTEGER,
     -- Why the process was not watched; empty: it was.
     not_watched TEXT NOT NULL,
-    -- One allocation in so many was to be guarded.
+    -- The sampling that the policy asked for: one allocation in so many is guarded.
     one_in INTEGER NOT NULL,
-    -- Allocations that were.
+    -- Allocations that were guarded.
     guarded INTEGER NOT NULL,
-    -- Of them: freed.
+    -- Guarded blocks that were freed.
     released INTEGER NOT NULL,
-    -- Of those: their slot was used again.
+    -- Freed guarded blocks whose slot was used again.
     evicted INTEGER NOT NULL,
-    -- Too large to be guarded.
+    -- Allocations that were too large to be guarded.
     refused_size INTEGER NOT NULL,
-    -- No block was free.
+    -- Allocations for which no slot was free.
     refused_full INTEGER NOT NULL,
-    -- The kernel refused.
+    -- Allocations for which the kernel refused to open or close pages.
     refused_memory INTEGER NOT NULL,
     -- Mistakes that were found.
     uses INTEGER NOT NULL,
-    -- Of them: not reported.
+    -- Mistakes that were found and not reported, because of the limit per minute or because no
+    -- report was free.
     suppressed INTEGER NOT NULL,
     -- Freed objects that were kept.
     kept INTEGER NOT NULL DEFAULT 0,
-    -- Of them: freed because newer blocks needed their place.
+    -- Kept objects that were freed because newer objects needed their place.
     kept_full INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because of their age.
+    -- Kept objects that were freed because of their age.
     kept_old INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because memory was short, or on command.
+    -- Kept objects that were freed because memory was short, or on command.
     kept_pressure INTEGER NOT NULL DEFAULT 0,
-    -- Of them: let go because the agent left the program.
+    -- Kept objects that were freed because the agent detached from the program.
     kept_left INTEGER NOT NULL DEFAULT 0,
-    -- Because they were used and the policy frees such.
+    -- Kept objects that were freed after a use, because the policy's `on_use` is `free`.
     kept_used INTEGER NOT NULL DEFAULT 0,
-    -- Freed at once: no space, or in a signal handler.
+    -- Objects that were freed at once, because there was no space, or in a signal handler.
     not_kept INTEGER NOT NULL DEFAULT 0,
     -- Freed blocks whose content was dropped to save memory.
     emptied INTEGER NOT NULL DEFAULT 0,
     -- Ordinary freed blocks that were kept.
     delayed INTEGER NOT NULL DEFAULT 0,
-    -- Of them: freed because newer blocks needed their place.
+    -- Delayed blocks that were freed because newer blocks needed their place.
     delayed_full INTEGER NOT NULL DEFAULT 0,
-    -- Because memory was short, or on command.
+    -- Delayed blocks that were freed because memory was short, or on command.
     delayed_pressure INTEGER NOT NULL DEFAULT 0,
-    -- Because the program was left, or the policy changed.
+    -- Delayed blocks that were freed because the agent detached, or the policy changed.
     delayed_left INTEGER NOT NULL DEFAULT 0,
-    -- Freed at once: too small, too large, or in a signal handler.
+    -- Blocks that were freed at once, because they were too small or too large, or in a signal
+    -- handler.
     not_delayed INTEGER NOT NULL DEFAULT 0,
-    -- `one_in` when the overhead budget let least be guarded.
+    -- The rarest sampling that the overhead budget set: one allocation in so many was guarded. It
+    -- equals `one_in` if the budget did not reduce the sampling.
     one_in_most INTEGER NOT NULL DEFAULT 0,
-    -- How often it stopped the histories of objects.
+    -- How often the overhead budget paused the histories of objects.
     history_pauses INTEGER NOT NULL DEFAULT 0,
-    -- Methods whose code, kept by the program, is not told apart.
+    -- Methods that got no trampoline, because none was free. Messages that use code of these
+    -- methods which the program has kept are not checked.
     methods_without_trampoline INTEGER NOT NULL DEFAULT 0,
-    -- What the kernel did not say of memory pressure, which then did not count: files, or `control
-    -- group`; empty: it said all.
+    -- The facts about memory pressure that the kernel did not give: file names, or `control group`;
+    -- empty: it gave all. Unknown facts did not count.
     pressure_unseen TEXT NOT NULL DEFAULT '',
-    -- One free in so many was delayed when the overhead budget let least be.
+    -- The rarest delay that the overhead budget set: one free in so many was delayed. It is 1 if
+    -- the budget did not reduce the delays.
     delayed_one_in_most INTEGER NOT NULL DEFAULT 0,
-    -- The blocks' pages had as much memory as the policy allows.
+    -- Allocations that would have exceeded the `memory` of the policy.
     refused_limit INTEGER NOT NULL DEFAULT 0,
-    -- Allocations that sampling left out, an estimate.
+    -- Allocations that sampling left out. The number is an estimate.
     not_sampled INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX zombie_accounts_by_session ON zombie_accounts (session_id);
@@ -1572,7 +1602,8 @@ CREATE INDEX zombie_accounts_by_session ON zombie_accounts (session_id);
 -- - allocations INTEGER: The sum of guarded, not_sampled, bad_size, no_block, over_memory and
 --   refused.
 -- - guarded INTEGER: Allocations whose uses after the free, overflows and wrong frees are found.
--- - recycled INTEGER: Of them: freed, and their memory was used again; later uses are not found.
+-- - recycled INTEGER: Guarded blocks that were freed and whose memory was used again. Later uses of
+--   them are not found.
 -- - not_sampled INTEGER: Allocations that sampling left out, an estimate.
 -- - bad_size INTEGER: Allocations of more than 16 KiB, or of 0 bytes.
 -- - no_block INTEGER: Allocations that found all `blocks` of the policy in use.
@@ -1605,11 +1636,12 @@ CREATE TABLE filtered_calls (
 -- Without this index SQLite searches all rows for each function that is removed.
 CREATE INDEX filtered_calls_by_function ON filtered_calls (function_id);
 
--- Reports of such calls that were received, so that none is counted twice.
+-- The reports of filtered calls that were received. The collector uses them to count no report
+-- twice.
 CREATE TABLE filtered_frames (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    -- Of the report in the session.
+    -- The number of the report in the session.
     number INTEGER NOT NULL,
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
@@ -1651,8 +1683,9 @@ CREATE TABLE refused_frames (
     PRIMARY KEY (session_id, sender_uuid)
 ) STRICT, WITHOUT ROWID;
 
--- Blocks that claim events which are stored, with other contents. None of them was acknowledged:
--- the sender keeps its own. At most 16 of a session, 256 and 64 MB in all.
+-- Blocks that claim events which are stored already, with other contents. The collector does not
+-- acknowledge them, so the sender keeps its own copy. At most 16 blocks of a session are kept, and
+-- 256 blocks and 64 MB in all.
 CREATE TABLE quarantined_blocks (
     -- The key.
     quarantined_id INTEGER PRIMARY KEY,
@@ -1666,7 +1699,7 @@ CREATE TABLE quarantined_blocks (
     event_count INTEGER NOT NULL,
     -- The device that sent it; NULL: the collector's own process.
     sender_uuid BLOB,
-    -- What contradicts what is stored.
+    -- The contradiction between the block and the stored data.
     reason TEXT NOT NULL,
     -- Nanoseconds since the Unix epoch.
     arrived_realtime_ns INTEGER NOT NULL,
@@ -1676,43 +1709,45 @@ CREATE TABLE quarantined_blocks (
 CREATE INDEX quarantined_blocks_by_range ON quarantined_blocks (session_id, stream, first_event,
     event_count);
 
--- One row: which lab this is, among those that feed one cluster. Made when it first forwards.
+-- The identity of this database among those that feed one cluster. The table has one row, made when
+-- the database first forwards.
 CREATE TABLE lab (
     -- 16 random bytes: the identity of the database.
     uuid BLOB NOT NULL
 ) STRICT;
 
--- What was given to a cluster (`sojourn forward`); what is owed is the difference.
+-- Sessions that were sent to a cluster (`sojourn forward`). Sessions that differ from their row
+-- here are still to be sent.
 CREATE TABLE forwarded_sessions (
     -- The URL and database of the cluster.
     target TEXT NOT NULL,
-    -- The identity of the session, which may be gone here.
+    -- The identity of the session. The session may have been removed here.
     session_uuid BLOB NOT NULL,
-    -- Under which the cluster has it.
+    -- The version of the session's rows in the cluster.
     version INTEGER NOT NULL,
-    -- What it was when it was given; empty: it was removed.
+    -- The content of the session when it was sent; empty: the session was removed.
     content TEXT NOT NULL,
     -- Rows that were sent.
     rows INTEGER NOT NULL,
-    -- Bytes of them.
+    -- Bytes of these rows.
     bytes INTEGER NOT NULL,
     -- Nanoseconds since the Unix epoch.
     forwarded_realtime_ns INTEGER NOT NULL,
     PRIMARY KEY (target, session_uuid)
 ) STRICT, WITHOUT ROWID;
 
--- What was given to a cluster of `commands`.
+-- Commands (`commands`) that were sent to a cluster.
 CREATE TABLE forwarded_commands (
     -- The URL and database of the cluster.
     target TEXT NOT NULL,
-    -- Of the command, which may be gone here.
+    -- The command (`commands`). The command may have been removed here.
     command_id INTEGER NOT NULL,
-    -- What it was when it was given; empty: it was removed.
+    -- The content of the command when it was sent; empty: the command was removed.
     content TEXT NOT NULL,
     PRIMARY KEY (target, command_id)
 ) STRICT, WITHOUT ROWID;
 
--- Where blocks were moved to (`sojourn session move`).
+-- Places outside of the database that hold blocks (`sojourn session move`).
 CREATE TABLE block_places (
     -- The key.
     place_id INTEGER PRIMARY KEY,
@@ -1723,9 +1758,9 @@ CREATE TABLE block_places (
     UNIQUE (kind, address)
 ) STRICT;
 
--- Files there. Each holds blocks of one session, one after the other.
+-- Files in these places. Each file holds blocks of one session, one after the other.
 CREATE TABLE block_files (
-    -- Key, as in the `storage` of blocks.
+    -- The key, as in the `storage` of `blocks`.
     file_id INTEGER PRIMARY KEY,
     -- The place (`block_places`).
     place_id INTEGER NOT NULL REFERENCES block_places,
@@ -1733,7 +1768,7 @@ CREATE TABLE block_files (
     session_uuid BLOB NOT NULL,
     -- The name of the file.
     name TEXT NOT NULL,
-    -- 0: no block refers to it, it is to be deleted as soon as its place is there.
+    -- 0: no block refers to the file. The file is deleted as soon as its place is available.
     is_needed INTEGER NOT NULL,
     UNIQUE (place_id, name)
 ) STRICT;
@@ -1748,7 +1783,7 @@ CREATE INDEX block_files_unneeded ON block_files (file_id) WHERE is_needed = 0;
 -- - function_id INTEGER: The function (`functions`).
 -- - name TEXT: The name, demangled.
 -- - module TEXT: The path of its file.
--- - offset INTEGER: In the module, bytes.
+-- - offset INTEGER: The offset in the module, bytes.
 -- - size_bytes INTEGER: The size of its code, bytes.
 -- - reason TEXT: Why it was not hooked.
 CREATE VIEW unhooked_functions AS
@@ -1771,10 +1806,10 @@ JOIN functions AS f ON f.function_id = m.first_function_id + r.function - sm.fir
 -- - function_id INTEGER: The function (`functions`).
 -- - name TEXT: The whole name.
 -- - kind TEXT: `instance` or `class`: what the message was sent to.
--- - receiver TEXT: Class of the receiver where that is not the class that defines the method; NULL
---   when it is, or was not recorded (`record --receivers`, `--objc dispatch`).
+-- - receiver TEXT: The class of the receiver, if another class defines the method. NULL: they are
+--   the same, or the receiver was not recorded (`record --receivers`, `--objc dispatch`).
 -- - class TEXT: The class that defines the method.
--- - category TEXT: Of a method patched in place; NULL: none.
+-- - category TEXT: The category of a method that was patched in place; NULL: there is none.
 -- - selector TEXT: The message.
 CREATE VIEW methods AS
 SELECT function_id, name, kind,
@@ -1797,10 +1832,10 @@ FROM (SELECT function_id, name, kind, class_part, selector,
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - module_id INTEGER: The module (`modules`).
--- - name TEXT: As the map has it.
--- - offset INTEGER: In the module, bytes.
--- - size_bytes INTEGER: The map's; where it gives none, up to the next variable or the end of the
---   section.
+-- - name TEXT: The name, as in the map file.
+-- - offset INTEGER: The offset in the module, bytes.
+-- - size_bytes INTEGER: The size in the map file. If the map has none, the size reaches to the next
+--   variable or the end of the section.
 CREATE VIEW globals AS
 SELECT DISTINCT m.session_id, m.module_id, json_extract(g.value, '$.name') AS name,
        json_extract(g.value, '$.offset') AS offset, json_extract(g.value, '$.size') AS size_bytes
@@ -1814,7 +1849,7 @@ WHERE r.monitor = 'map' AND r.kind = 'globals' AND g.type = 'object'
 -- - session_id INTEGER: The session (`sessions`).
 -- - module_id INTEGER: The module (`modules`).
 -- - function_id INTEGER: The method (`functions`).
--- - file TEXT: Source, as the symbol file names it.
+-- - file TEXT: The source file, as the symbol file names it.
 -- - line INTEGER: The number of the line, from 1.
 -- - entered INTEGER: 1: some instruction of the line ran; 0: none; NULL: it is not known, because
 --   the program was killed, a report of it was lost, or the runtime could not count (`reports`,
@@ -1839,15 +1874,15 @@ JOIN functions AS f ON f.module_id = s.module_id AND f.offset = t.token
 LEFT JOIN known AS k ON k.session_id = t.session_id AND k.number = t.number
 GROUP BY t.session_id, f.function_id, t.file, t.line;
 
--- A view: where the code lies that Mono has generated for methods, of those whose code was to be
--- hooked in place (`record --mono-engine in_place`, rules about results, `attach`). A generic
+-- A view: the places of the code that Mono generated for methods. It covers methods whose code was
+-- to be hooked in place (`record --mono-engine in_place`, rules about results, `attach`). A generic
 -- method has a row for each of its instances.
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - process_number INTEGER: Process, as numbered by the device.
 -- - function_id INTEGER: The method (`functions`).
--- - address INTEGER: The size of its code, bytes.
--- - size_bytes INTEGER: Of its code, with the constants behind it.
+-- - address INTEGER: The address of the code.
+-- - size_bytes INTEGER: The size of the code with the constants after it, bytes.
 CREATE VIEW method_code AS
 SELECT r.session_id, r.process_number, f.function_id, json_extract(c.value, '$[1]') AS address,
        json_extract(c.value, '$[2]') AS size_bytes
@@ -1860,26 +1895,27 @@ JOIN functions AS f
     ON f.function_id = m.first_function_id + json_extract(c.value, '$[0]') - s.first_function
 WHERE r.monitor = 'methods' AND r.kind = 'code' AND c.type = 'array';
 
--- A view: on and off the processor. Each row is a step of a thread, from one look of the recorder
--- at the scheduler's counters to a later one; steps of a thread follow each other while it is
--- looked at, and one without any work may be long (10 s at most). The kernel counts a running
--- thread at its timer ticks, so work of the last 4 ms (at 250 Hz) may be in the next step. Threads
--- have steps from their first recorded call on; flight dumps and recordings by one thread of the
--- program itself have none.
+-- A view: time that threads spent on and off the processor. Each row is a step of a thread. A step
+-- lies between two readings of the scheduler's counters by the recorder. The steps of a thread
+-- follow each other while the recorder reads its counters. A step without any work may take up to
+-- 10 s. The kernel counts a running thread at its timer ticks, so work of the last 4 ms (at 250 Hz)
+-- may be in the next step. Threads have steps from their first recorded call on. Flight dumps have
+-- no steps; nor have recordings by one thread of the program itself.
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - process_number INTEGER: The process (`processes.number`).
 -- - thread_number INTEGER: The thread (`threads.number`).
--- - from_ns INTEGER: Begin, ns since the session's start.
--- - to_ns INTEGER: The end of the step.
--- - cpu_ns INTEGER: Nanoseconds that it ran.
--- - ready_ns INTEGER: Nanoseconds that it waited for a processor.
--- - waiting_ns INTEGER: That it waited for anything else: the rest.
--- - reported_ns INTEGER: When the device reported it: a second or so later.
--- - allocations INTEGER: Blocks that it got from malloc's family meanwhile; NULL: nobody counted
---   (`record --thread-memory`, `--memory`).
+-- - from_ns INTEGER: The begin of the step, ns since the session's start.
+-- - to_ns INTEGER: The end of the step, ns since the session's start.
+-- - cpu_ns INTEGER: Nanoseconds that the thread ran.
+-- - ready_ns INTEGER: Nanoseconds that the thread waited for a processor.
+-- - waiting_ns INTEGER: Nanoseconds that the thread waited for anything else: the rest of the step.
+-- - reported_ns INTEGER: When the device reported the step, ns since the session's start. It is
+--   about a second after the step.
+-- - allocations INTEGER: Blocks that the thread got from malloc's family in the step; NULL: not
+--   counted (`record --thread-memory`, `--memory`).
 -- - allocated_bytes INTEGER: The bytes of these blocks.
--- - frees INTEGER: Blocks that it gave back.
+-- - frees INTEGER: Blocks that the thread gave back.
 -- - freed_bytes INTEGER: The bytes of these blocks.
 CREATE VIEW thread_times AS
 SELECT r.session_id, r.process_number, e.value ->> 0 AS thread_number,
@@ -1891,15 +1927,15 @@ SELECT r.session_id, r.process_number, e.value ->> 0 AS thread_number,
 FROM reports AS r, json_each(r.payload, '$.steps') AS e
 WHERE r.monitor = 'threads' AND r.kind = 'times' AND e.type = 'array';
 
--- A view: where a session lies on the collector's clock, so that sessions of many devices share one
--- time line. No row: the clocks were never compared.
+-- A view: the start of a session on the collector's clock, so that sessions of many devices share
+-- one time line. A session has no row if its clocks were never compared.
 --
 -- - session_id INTEGER: The session (`sessions`).
 -- - started_collector_ns INTEGER: Nanoseconds since the Unix epoch; a call at `start_ns` was at
 --   `started_collector_ns + start_ns`.
--- - uncertainty_ns INTEGER: At most so far off, ns; drift of 50 ppm since the clocks were compared
---   included.
--- - clock_error_ns INTEGER: Collector's real time minus what the device took for it, ns.
+-- - uncertainty_ns INTEGER: The error of `started_collector_ns` is at most this, ns. It includes a
+--   drift of 50 ppm since the clocks were compared.
+-- - clock_error_ns INTEGER: The collector's real time minus the device's real time, ns.
 CREATE VIEW session_collector_times AS
 WITH first_pairs AS (
     SELECT s.session_id, s.device_id, p.boot_id, p.boottime_ns + CAST((s.started_ticks - p.ticks)
@@ -1925,17 +1961,17 @@ FROM ranked AS r JOIN sessions AS s ON s.session_id = r.session_id WHERE r.place
 -- - thread_id INTEGER: The thread (`threads`).
 -- - session_id INTEGER: The session (`sessions`).
 -- - thread_number INTEGER: Its number in the session, from 1.
--- - tid INTEGER: The thread, as the kernel calls it.
+-- - tid INTEGER: The number that the device's kernel gave the thread.
 -- - name TEXT: The name of the thread.
 -- - is_main INTEGER: 1: the process's first thread.
 -- - calls INTEGER: Calls that were entered.
 -- - first_enter_ns INTEGER: Nanoseconds since the session's start.
 -- - last_leave_ns INTEGER: Nanoseconds since the session's start.
--- - run_time_ns INTEGER: Last exit - first entry, ns.
--- - max_depth INTEGER: Of its calls, counted from 1.
+-- - run_time_ns INTEGER: The last exit minus the first entry, ns.
+-- - max_depth INTEGER: The deepest nesting of the thread's calls, counted from 1.
 -- - dropped_calls INTEGER: Calls that were lost.
 -- - dropped_events INTEGER: Entries and exits that were lost.
--- - waited_ns INTEGER: Time that it waited for the drain, ns.
+-- - waited_ns INTEGER: Time that the thread waited for the drain, ns.
 CREATE VIEW thread_stats AS
 SELECT t.thread_id, t.session_id, t.number AS thread_number, t.tid, t.name, t.is_main,
        sum(s.calls) AS calls, min(s.first_enter_ns) AS first_enter_ns,
