@@ -16,7 +16,7 @@ CREATE TABLE devices (
     uuid BLOB NOT NULL UNIQUE,
     -- The name.
     name TEXT NOT NULL,
-    -- Hardware model, as its firmware says.
+    -- The hardware model, as the firmware gives it.
     model TEXT NOT NULL DEFAULT '',
     -- Operating system.
     os TEXT NOT NULL DEFAULT '',
@@ -32,9 +32,10 @@ CREATE TABLE devices (
     last_seen_realtime_ns INTEGER NOT NULL,
     -- Build of the system software: kernel, image.
     build TEXT NOT NULL DEFAULT '',
-    -- JSON object: as the device says.
+    -- JSON object: the tags that the device sent.
     own_tags TEXT NOT NULL DEFAULT '{}',
-    -- JSON object: set in the collector; they win, and null hides one.
+    -- JSON object: the tags that were set in the collector. They override the device's own tags;
+    -- null hides one.
     collector_tags TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 
@@ -44,9 +45,9 @@ CREATE TABLE devices (
 CREATE TABLE device_tokens (
     -- The device (`devices`).
     device_id INTEGER PRIMARY KEY REFERENCES devices,
-    -- SHA-256 of its token.
+    -- SHA-256 of the device's token.
     token_hash BLOB NOT NULL,
-    -- When it was let in.
+    -- When the device was enrolled.
     enrolled_realtime_ns INTEGER NOT NULL,
     -- When its token ended; NULL: it is valid.
     revoked_realtime_ns INTEGER
@@ -70,21 +71,22 @@ CREATE TABLE token_events (
 CREATE TABLE device_status (
     -- The device (`devices`).
     device_id INTEGER PRIMARY KEY REFERENCES devices,
-    -- When it asked for commands, a minute late at most.
+    -- When the device last asked for commands. The stored time is at most a minute behind.
     polled_realtime_ns INTEGER NOT NULL,
     -- JSON object: version, recording, undelivered, refused (sessions of which the collector
     -- refused frames for good), spool_mb, spool_full, apps, policies, problem.
     status TEXT NOT NULL DEFAULT '{}'
 ) STRICT;
 
--- Devices of which two daemons polled by turns: two machines, or two state directories, have the
--- same identity and token. The view `copied_devices` shows those of the last 10 minutes.
+-- Devices of which two daemons polled alternately. Two machines, or two state directories, then
+-- have the same identity and token. The view `copied_devices` shows the devices of the last 10
+-- minutes.
 CREATE TABLE device_copies (
     -- The device (`devices`).
     device_id INTEGER PRIMARY KEY REFERENCES devices,
     -- When the collector noticed it, ns since the Unix epoch.
     first_seen_realtime_ns INTEGER NOT NULL,
-    -- When both polled last, a minute late at most.
+    -- When both daemons polled last. The stored time is at most a minute behind.
     last_seen_realtime_ns INTEGER NOT NULL
 ) STRICT;
 
@@ -92,12 +94,13 @@ CREATE TABLE device_copies (
 --
 -- - device_id INTEGER: The device (`devices`).
 -- - first_seen_realtime_ns INTEGER: When the collector noticed it, ns since the Unix epoch.
--- - last_seen_realtime_ns INTEGER: When both polled last, a minute late at most.
+-- - last_seen_realtime_ns INTEGER: When both daemons polled last. The stored time is at most a
+--   minute behind.
 CREATE VIEW copied_devices AS
 SELECT device_id, first_seen_realtime_ns, last_seen_realtime_ns FROM device_copies
 WHERE last_seen_realtime_ns > (unixepoch('now') - 600) * 1000000000;
 
--- Every command ever given to a device: the audit.
+-- All commands that were ever given to devices. The table is their audit.
 CREATE TABLE commands (
     -- The key; it rises.
     command_id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -110,24 +113,25 @@ CREATE TABLE commands (
     arguments TEXT NOT NULL DEFAULT '{}',
     -- `preparing` (by the collector), `queued`, `sent`, `done`, `failed` or `timed_out`.
     state TEXT NOT NULL DEFAULT 'queued',
-    -- The user of the collector's machine; `token:` and the name of a token; collector (by itself).
+    -- The user of the collector's machine; or `token:` and the name of a token; or `collector`, if
+    -- the collector gave the command by itself.
     requested_by TEXT NOT NULL DEFAULT '',
-    -- How long the command is tried, from its creation on.
+    -- The time from the creation of the command after which it is not tried again.
     timeout_ms INTEGER NOT NULL,
     -- When the command was given.
     created_realtime_ns INTEGER NOT NULL,
-    -- When the device got it.
+    -- When the device received the command.
     sent_realtime_ns INTEGER,
-    -- When it came to its end.
+    -- When the command ended.
     finished_realtime_ns INTEGER,
-    -- JSON when done, of `record` also what it has come to while it is preparing (`state`:
-    -- preparing, prepared, started, recording, finished; `at`: when, CLOCK_REALTIME in ns); else
-    -- what went wrong.
+    -- The result: JSON if the command is done, else the error. While a `record` is preparing, it is
+    -- JSON with its progress: `state` (preparing, prepared, started, recording or finished) and
+    -- `at` (its time by CLOCK_REALTIME, ns).
     result TEXT NOT NULL DEFAULT '',
-    -- The size of the file that an export or a recording has made; NULL: none.
+    -- The size of the file that an export or a recording made; NULL: there is no file.
     file_bytes INTEGER,
-    -- A random number of the daemon's process that carries it out; 0: a daemon that claims no
-    -- commands; NULL: no daemon.
+    -- A random number of the daemon's process that carries out the command; 0: a daemon that claims
+    -- no commands; NULL: no daemon.
     claimed_by INTEGER
 ) STRICT;
 CREATE INDEX commands_open ON commands (state, device_id) WHERE state IN ('queued', 'sent');
@@ -139,13 +143,13 @@ CREATE TABLE policy_rules (
     rule_id INTEGER PRIMARY KEY AUTOINCREMENT,
     -- The devices that the rule is for: `all`, `tag` or `device`.
     scope TEXT NOT NULL,
-    -- KEY or KEY=VALUE; the device_id.
+    -- For `tag`, KEY or KEY=VALUE; for `device`, the device_id.
     subject TEXT NOT NULL DEFAULT '',
-    -- App of the devices' catalogues; empty: everything.
+    -- The app in the devices' catalogues; empty: all programs.
     app TEXT NOT NULL DEFAULT '',
     -- JSON document of the policy.
     document TEXT NOT NULL,
-    -- The user of the collector's machine; `token:` and the name of a token.
+    -- The user of the collector's machine; or `token:` and the name of a token.
     set_by TEXT NOT NULL DEFAULT '',
     -- When it was set.
     set_realtime_ns INTEGER NOT NULL,
@@ -155,12 +159,12 @@ CREATE TABLE policy_rules (
 CREATE UNIQUE INDEX policy_rules_in_force ON policy_rules (scope, subject, app) WHERE
     ended_realtime_ns IS NULL;
 
--- Tokens of people and programs that ask the collector over HTTP (`sojourn token`). The token in the
--- file DATABASE.token is none of them: it has the role admin.
+-- Tokens of people and programs that ask the collector over HTTP (`sojourn token`). The token in
+-- the file DATABASE.token is not in this table. It has the role admin.
 CREATE TABLE api_tokens (
     -- The key.
     token_id INTEGER PRIMARY KEY,
-    -- Its name. A revoked or expired token leaves its name to the next one.
+    -- The name of the token. A new token may have the name of a revoked or expired one.
     name TEXT NOT NULL UNIQUE,
     -- SHA-256 of the token.
     token_hash BLOB NOT NULL,
@@ -183,7 +187,7 @@ CREATE TABLE audit (
     realtime_ns INTEGER NOT NULL,
     -- `token:` and the name of a token, or `user:` and a user of the collector's machine.
     who TEXT NOT NULL,
-    -- The client's address; empty: the command line.
+    -- The client's address; empty: the action came from the command line.
     peer TEXT NOT NULL DEFAULT '',
     -- `command` (policies and tags, too), `sessions` (pins, tags, notes, removals), `import`,
     -- `finding`, `device` (invitations and revocations), `token` or `sql`. A statement that one token
@@ -191,7 +195,7 @@ CREATE TABLE audit (
     action TEXT NOT NULL,
     -- The object of the action: the request, the command line or the statement, cut after 4 KiB.
     object TEXT NOT NULL DEFAULT '',
-    -- `done`, or why it was not.
+    -- `done`, or the reason why the action was not done.
     outcome TEXT NOT NULL
 ) STRICT;
 CREATE INDEX audit_of_sql ON audit (audit_id) WHERE action = 'sql';
@@ -228,8 +232,8 @@ CREATE TABLE sessions (
     tick_ns_numerator INTEGER NOT NULL,
     -- See `tick_ns_numerator`.
     tick_ns_denominator INTEGER NOT NULL,
-    -- The steps in which times of calls are kept when the session begins, ticks: those of the
-    -- clock, or of the policy's `calls.resolution` where they are coarser.
+    -- The resolution of call times when the session began, in ticks. It is that of the clock, or
+    -- that of the policy's `calls.resolution` if this is coarser.
     clock_step INTEGER NOT NULL DEFAULT 1,
     -- The clock: `tsc`, `cntvct` or `monotonic`.
     clock_name TEXT NOT NULL DEFAULT '',
@@ -245,22 +249,22 @@ CREATE TABLE sessions (
     pinned INTEGER NOT NULL DEFAULT 0,
     -- Blocks stored.
     stored_blocks INTEGER NOT NULL DEFAULT 0,
-    -- Bytes of those blocks.
+    -- Bytes of the stored blocks.
     stored_bytes INTEGER NOT NULL DEFAULT 0,
-    -- Calls entered in them.
+    -- Calls that were entered in the stored blocks.
     stored_calls INTEGER NOT NULL DEFAULT 0,
-    -- Entries and exits in them.
+    -- Entries and exits in the stored blocks.
     stored_events INTEGER NOT NULL DEFAULT 0,
-    -- Entries lost, counted.
+    -- Entries that were lost.
     lost_calls INTEGER NOT NULL DEFAULT 0,
-    -- Entries and exits lost, counted.
+    -- Entries and exits that were lost.
     lost_events INTEGER NOT NULL DEFAULT 0,
     -- Calls that the device counted; NULL until it says.
     sent_calls INTEGER,
     -- Raw records that the device counted.
     sent_records INTEGER,
-    -- Blocks that the device sent, and those that the collector made to end calls of streams that
-    -- no recorder ended.
+    -- Blocks that the device sent, and blocks that the collector made to end the calls of streams
+    -- that no recorder ended.
     sent_blocks INTEGER,
     -- Entries that the device counted as lost.
     device_lost_calls INTEGER,
@@ -272,21 +276,22 @@ CREATE TABLE sessions (
     -- The part of `traced_cpu_ns` that probes took, ns, estimated.
     estimated_probe_ns INTEGER,
     -- The first block (`block_id`) that the aggregates (`stored_*`, `call_paths`, `function_stats`,
-    -- `call_edges`, `streams`) do not count yet: a recording in progress is about a second behind,
-    -- and a file left by a crash is recomputed when it is next opened; NULL: none.
+    -- `call_edges`, `streams`) do not count yet; NULL: they count all blocks. The aggregates of a
+    -- recording in progress are about a second behind. Those of a file left by a crash are computed
+    -- again when it is next opened.
     aggregates_valid_before_block INTEGER,
-    -- Why the session is quarantined: its aggregates cannot be read back or computed from that
-    -- block on; its blocks are still stored, `sojourn verify --rebuild` rebuilds them; NULL: it is
-    -- not.
+    -- Why the session is quarantined; NULL: it is not. The aggregates of a quarantined session
+    -- cannot be read back, or cannot be computed from `aggregates_valid_before_block` on. Its
+    -- blocks are still stored; `sojourn verify --rebuild` computes the aggregates again.
     quarantine_reason TEXT,
-    -- SHA-256 of the secret by which its recorder is known where no tokens are asked; NULL: it had
-    -- none.
+    -- SHA-256 of the secret that identifies the session's recorder if the collector asks for no
+    -- tokens; NULL: it had no secret.
     secret_digest BLOB,
-    -- Rarest call paths that were folded, because the session has more than are kept (524,288);
-    -- folded again when called again.
+    -- The number of call paths that were folded because they were the rarest. A session keeps at
+    -- most 524,288 call paths. A folded path that is called again can be folded again.
     folded_paths INTEGER NOT NULL DEFAULT 0,
-    -- Calls that ended on them: `call_paths` gives them by caller only; `function_stats`,
-    -- `call_edges` and `calls` are exact.
+    -- Calls that ended on folded paths. `call_paths` gives these calls by caller only;
+    -- `function_stats`, `call_edges` and `calls` are exact.
     folded_calls INTEGER NOT NULL DEFAULT 0,
     -- The part of `lost_calls` that the device sent and this database does not hold, once the
     -- session has ended. Frames were refused, or an older copy of the database was restored. The
@@ -297,8 +302,9 @@ CREATE TABLE sessions (
     missing_events INTEGER NOT NULL DEFAULT 0,
     -- Blocks that the device sent and this database does not hold.
     missing_blocks INTEGER NOT NULL DEFAULT 0,
-    -- Nanoseconds since the Unix epoch, clock of the collector: when a frame of it came last, 10 s
-    -- late at most, or when it was imported; retention counts from it.
+    -- When the last frame of the session arrived, or when the session was imported, in nanoseconds
+    -- since the Unix epoch by the collector's clock. The stored time is at most 10 s behind.
+    -- Retention counts from it.
     received_realtime_ns INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 CREATE INDEX sessions_by_device ON sessions (device_id, started_realtime_ns);
@@ -323,7 +329,7 @@ CREATE TABLE processes (
     executable TEXT NOT NULL DEFAULT '',
     -- The command line.
     command TEXT NOT NULL DEFAULT '',
-    -- How it came to be recorded: `launched`, `forked`, `exec` or `attached`.
+    -- How the recording of the process began: `launched`, `forked`, `exec` or `attached`.
     how TEXT NOT NULL DEFAULT '',
     -- Nanoseconds since the session's start.
     started_ns INTEGER NOT NULL DEFAULT 0,
@@ -367,9 +373,9 @@ CREATE TABLE threads (
     started_ns INTEGER,
     -- Nanoseconds since the session's start; NULL: still running.
     ended_ns INTEGER,
-    -- Entries dropped before any block, counted.
+    -- Entries that were dropped before they were in a block.
     dropped_calls INTEGER NOT NULL DEFAULT 0,
-    -- Entries and exits dropped, counted.
+    -- Entries and exits that were dropped before they were in a block.
     dropped_events INTEGER NOT NULL DEFAULT 0,
     -- Time the thread waited for the drain, ns.
     waited_ns INTEGER NOT NULL DEFAULT 0,
@@ -391,7 +397,7 @@ CREATE TABLE threads (
     UNIQUE (session_id, number)
 ) STRICT;
 
--- Execution stacks; normally one a thread. `stream_id` is the high part of call ids.
+-- Execution stacks. A thread normally has one. `stream_id` is the high part of call ids.
 CREATE TABLE streams (
     -- The key.
     stream_id INTEGER PRIMARY KEY,
@@ -432,7 +438,7 @@ CREATE TABLE modules (
     path TEXT NOT NULL,
     -- The machine: `x86_64` or `aarch64`.
     machine TEXT NOT NULL DEFAULT '',
-    -- Functions.function_id of the first; the others follow.
+    -- The function_id of the module's first function; its other functions follow.
     first_function_id INTEGER NOT NULL,
     -- Functions in the table.
     function_count INTEGER NOT NULL,
@@ -445,19 +451,19 @@ CREATE TABLE functions (
     function_id INTEGER PRIMARY KEY,
     -- The module (`modules`).
     module_id INTEGER NOT NULL REFERENCES modules,
-    -- Bytes from the module's load bias.
+    -- The offset from the module's load bias, bytes.
     offset INTEGER NOT NULL,
     -- The size of its code, bytes.
     size_bytes INTEGER NOT NULL,
-    -- Demangled; module+0xoffset when it has none.
+    -- The demangled name. A function without a name is called module+0xoffset.
     name TEXT NOT NULL,
-    -- As in the symbol table; empty when it has none.
+    -- The name in the symbol table; empty: it has none.
     symbol TEXT NOT NULL,
     -- Identifies the same function in another build. It is a 64-bit hash of the module's file name
     -- and the function's name. For a function without a name, it is a hash of its code if no other
     -- function of the module has the same code, else of build-id and offset.
     symbol_key INTEGER NOT NULL,
-    -- Where the entry comes from.
+    -- The source of the entry.
     source TEXT NOT NULL DEFAULT '',
     -- Hash of the code of a function without a name. It does not depend on the address; NULL: the
     -- function has a name, or is too short.
@@ -487,7 +493,7 @@ CREATE TABLE hook_plan_functions (
     -- How calls are observed. `none`: they are not observed. `part`: the entry is a cold part of a
     -- function, and is recorded with that function.
     technique TEXT NOT NULL,
-    -- Why not hooked; empty when it is.
+    -- Why the function was not hooked; empty: it was.
     reason TEXT NOT NULL,
     PRIMARY KEY (hook_plan_id, function_id)
 ) STRICT, WITHOUT ROWID;
@@ -508,8 +514,8 @@ CREATE TABLE session_modules (
     function_count INTEGER NOT NULL,
     -- Functions that were hooked.
     hooked_count INTEGER NOT NULL,
-    -- Where the session's device has it; NULL: as in `modules`, whose path is that of the first
-    -- session.
+    -- The path of the module on the session's device; NULL: the path in `modules`, which is that of
+    -- the first session.
     path TEXT,
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
@@ -517,7 +523,7 @@ CREATE INDEX session_modules_by_module ON session_modules (module_id);
 -- Without this index SQLite searches all rows for each plan that is removed.
 CREATE INDEX session_modules_by_plan ON session_modules (hook_plan_id);
 
--- Function tables that have not arrived completely; empty otherwise.
+-- Parts of function tables that have not arrived completely. The table is empty otherwise.
 CREATE TABLE module_parts (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -527,14 +533,14 @@ CREATE TABLE module_parts (
     first INTEGER NOT NULL,
     -- Functions in the table.
     function_count INTEGER NOT NULL,
-    -- Bytes of the table before zstd.
+    -- The size of the table before compression, bytes.
     raw_bytes INTEGER NOT NULL,
-    -- The part of the table, zstd.
+    -- The part of the table, compressed with zstd.
     data BLOB NOT NULL,
     PRIMARY KEY (session_id, number, first)
 ) STRICT;
 
--- Where modules were loaded.
+-- The places where processes loaded modules.
 CREATE TABLE mappings (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -552,7 +558,7 @@ CREATE TABLE mappings (
     PRIMARY KEY (session_id, process_number, module_number, bias)
 ) STRICT, WITHOUT ROWID;
 
--- Functions that the plan allowed and the agent left alone.
+-- Functions that the plan allowed and the agent did not hook.
 CREATE TABLE refused_functions (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -560,7 +566,7 @@ CREATE TABLE refused_functions (
     process_number INTEGER NOT NULL,
     -- Session-wide function id.
     function INTEGER NOT NULL,
-    -- Why, in words.
+    -- The reason, in words.
     reason TEXT NOT NULL,
     PRIMARY KEY (session_id, process_number, function)
 ) STRICT, WITHOUT ROWID;
@@ -587,32 +593,32 @@ CREATE TABLE blocks (
     first_ticks INTEGER NOT NULL,
     -- Raw clock of the last event.
     last_ticks INTEGER NOT NULL,
-    -- Calls open at its start.
+    -- Calls that were open at the start of the block.
     open_depth INTEGER NOT NULL,
     -- Deepest nesting, counted from 1.
     max_depth INTEGER NOT NULL,
-    -- Longest call that ended in it, ticks.
+    -- The longest call that ended in the block, ticks.
     max_duration_ticks INTEGER NOT NULL,
-    -- Entries lost, counted.
+    -- Entries that were lost.
     lost_calls INTEGER NOT NULL,
-    -- Entries and exits lost, counted.
+    -- Entries and exits that were lost.
     lost_events INTEGER NOT NULL,
     -- Bitmap of functions entered (function_bitmap.h).
     functions BLOB,
-    -- Least index of the calls in `late`.
+    -- The least index of the calls in `late`.
     late_first_call INTEGER,
-    -- Greatest index of the calls in `late`.
+    -- The greatest index of the calls in `late`.
     late_last_call INTEGER,
-    -- Calls of earlier blocks that ended here (deferred_exits.h); NULL: none. The index
-    -- `blocks_late` holds every list a second time: readers look up ends there, without reading the
-    -- blocks.
+    -- Calls of earlier blocks that ended in this block (deferred_exits.h); NULL: there are none.
+    -- The index `blocks_late` holds every list a second time. Readers find exits there without
+    -- reading the blocks.
     late BLOB,
-    -- Where the bytes are: `inline`, in `data`; else `file:FILE_ID:OFFSET:SIZE:CRC32C`
-    -- (`block_files`), the last in hexadecimal digits.
+    -- The place of the block's bytes. `inline`: they are in `data`. Else it is
+    -- `file:FILE_ID:OFFSET:SIZE:CRC32C` (`block_files`), with the CRC in hexadecimal digits.
     storage TEXT NOT NULL DEFAULT 'inline',
-    -- Bytes; NULL: they are in a file.
+    -- The block's bytes; NULL: they are in a file.
     data BLOB,
-    -- Why its calls cannot be read (`sojourn verify` marks); NULL: sound.
+    -- Why the block's calls cannot be read; NULL: they can. `sojourn verify` sets it.
     quarantined TEXT,
     UNIQUE (stream_id, kind, first_event, event_count)
 ) STRICT;
@@ -647,17 +653,17 @@ CREATE TABLE call_paths (
     path_id INTEGER PRIMARY KEY,
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    -- Caller's path; NULL: called by nothing recorded.
+    -- The path of the caller; NULL: no recorded function called it.
     parent_path_id INTEGER,
     -- The function (`functions`).
     function_id INTEGER NOT NULL,
-    -- Calls above it; 0 for the outermost.
+    -- The number of calls above it; 0 for the outermost.
     depth INTEGER NOT NULL,
     -- 1: the function occurs above it in the path.
     recursive INTEGER NOT NULL,
     -- The number of calls.
     calls INTEGER NOT NULL,
-    -- Ns between entry and exit, summed.
+    -- Time between entry and exit of the calls, ns.
     total_ns INTEGER NOT NULL,
     -- Total minus the time of recorded callees, ns.
     self_ns INTEGER NOT NULL,
@@ -665,14 +671,14 @@ CREATE TABLE call_paths (
     min_ns INTEGER,
     -- Longest call, ns; NULL when none ended.
     max_ns INTEGER,
-    -- Calls ended by a throw, longjmp or thread exit.
+    -- Calls that a throw, longjmp or thread exit ended.
     unwound INTEGER NOT NULL,
     -- Calls whose time a gap or a wait makes inexact.
     untrusted INTEGER NOT NULL,
     -- Durations in ticks of the session's clock, log-linear bins (histogram.h).
     histogram BLOB,
-    -- Varints: session-wide function id, total, self, min, max in ticks, and sums of costs where
-    -- calls were measured; the collector resumes from it.
+    -- Varints: session-wide function id; total, self, minimum and maximum in ticks; and the sums of
+    -- costs if calls were measured. The collector resumes the sums from them.
     state BLOB NOT NULL,
     -- 1: the row is not a call path. It is a root that stands for its function as the caller in
     -- paths that were folded because they were rare. The function's callees are below it, and its
@@ -697,7 +703,7 @@ CREATE TABLE call_paths (
 CREATE INDEX call_paths_by_session ON call_paths (session_id, function_id);
 CREATE INDEX call_paths_by_parent ON call_paths (parent_path_id);
 
--- Sums a function and session.
+-- Sums for each function of a session.
 CREATE TABLE function_stats (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -714,7 +720,7 @@ CREATE TABLE function_stats (
     min_ns INTEGER,
     -- Longest call, ns; NULL when none ended.
     max_ns INTEGER,
-    -- Calls ended by a throw, longjmp or thread exit.
+    -- Calls that a throw, longjmp or thread exit ended.
     unwound INTEGER NOT NULL,
     -- Calls whose time a gap or a wait makes inexact.
     untrusted INTEGER NOT NULL,
@@ -737,8 +743,8 @@ CREATE TABLE function_stats (
     -- Bytes that the measured calls allocated without the measured calls below them.
     allocated_self_bytes INTEGER,
     -- Calls at whose entry or exit no clock was read (`calls.clock` of the policy; bit 16 of
-    -- `calls.flags`): their times are estimates, and so are the sums and quantiles in this row;
-    -- NULL: all were timed.
+    -- `calls.flags`); NULL: all calls were timed. The times of such calls are estimates. So are the
+    -- sums and quantiles in this row.
     untimed_calls INTEGER,
     -- Timed calls of the function, from which the estimate is made.
     sampled_calls INTEGER,
@@ -776,26 +782,27 @@ WHERE session_id = s.session_id AND caller_function_id = s.function_id
 AND u.function_id = callee_function_id AND u.untimed_calls > 0)
 ELSE 0 END AS calls_counted FROM function_stats AS s);
 
--- Sums a caller, callee and session.
+-- Sums for each pair of caller and callee of a session.
 CREATE TABLE call_edges (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
-    -- Calling function; 0: nothing recorded.
+    -- The calling function; 0: no recorded function.
     caller_function_id INTEGER NOT NULL,
-    -- Called function.
+    -- The called function.
     callee_function_id INTEGER NOT NULL,
     -- The number of calls.
     calls INTEGER NOT NULL,
-    -- Time in the callee when called by this caller, ns; nested calls of the same kind count once.
+    -- Time in the callee when this caller called it, ns. A call within another call of the same
+    -- pair does not count again.
     total_ns INTEGER NOT NULL,
     -- Total minus the time of recorded callees, ns.
     self_ns INTEGER NOT NULL,
     PRIMARY KEY (session_id, caller_function_id, callee_function_id)
 ) STRICT, WITHOUT ROWID;
 
--- The longest calls of each function and session, made while calls are received: of 1 us and
--- longer, at most 5 a function and 4,096 a session (when there are more, the shortest of all go
--- first).
+-- The longest calls of each function and session, found while calls are received. The table has
+-- calls of 1 us and longer, at most 5 for each function and 4,096 for each session. If there are
+-- more, the shortest are removed first.
 CREATE TABLE slow_calls (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -830,13 +837,14 @@ CREATE TABLE timeline (
     level INTEGER NOT NULL,
     -- The number of the step. The step begins with event number x 2^level of the stream.
     number INTEGER NOT NULL,
-    -- First event, ns since the session's start.
+    -- The time of the first event, ns since the session's start.
     start_ns INTEGER NOT NULL,
-    -- Last event, or the first of the next step, ns since the session's start.
+    -- The time of the last event, or of the first event of the next step, ns since the session's
+    -- start.
     end_ns INTEGER NOT NULL,
     -- Calls that were entered.
     calls INTEGER NOT NULL,
-    -- Deepest call entered, counted from 1; 0: none.
+    -- The deepest call that was entered, counted from 1; 0: no call was entered.
     max_depth INTEGER NOT NULL,
     -- The innermost call path that was open at start_ns (`call_paths`); NULL: no call was open.
     path_id INTEGER,
@@ -845,7 +853,7 @@ CREATE TABLE timeline (
 
 -- ## Losses, marks, clocks and notes
 
--- Everything that is missing.
+-- Gaps. Everything that is missing from the recorded calls has a row.
 CREATE TABLE gaps (
     -- The key.
     gap_id INTEGER PRIMARY KEY,
@@ -875,9 +883,10 @@ CREATE TABLE gaps (
 CREATE INDEX gaps_by_session ON gaps (session_id);
 CREATE UNIQUE INDEX gaps_by_number ON gaps (session_id, number) WHERE number IS NOT NULL;
 
--- Calls still open when their stream ended: their program ended by `exit` or a signal, or ran on.
--- They are counted as calls up to that end, also in profiles, which have no other rows of single
--- calls. `open_now` lists those of a session that is being recorded, too.
+-- Calls that were still open when their stream ended, because the program ended by `exit` or a
+-- signal, or ran on. They count as calls up to that end. This also holds for profiles, which have
+-- no other rows of single calls. `open_now` lists the open calls of a session that is being
+-- recorded, too.
 CREATE TABLE open_calls (
     -- The stream (`streams`).
     stream_id INTEGER NOT NULL REFERENCES streams ON DELETE CASCADE,
@@ -894,7 +903,7 @@ CREATE TABLE open_calls (
     PRIMARY KEY (stream_id, call_index)
 ) STRICT, WITHOUT ROWID;
 
--- Test cases and phases.
+-- Marks for test cases and phases.
 CREATE TABLE marks (
     -- The key.
     mark_id INTEGER PRIMARY KEY,
@@ -904,7 +913,7 @@ CREATE TABLE marks (
     number INTEGER NOT NULL,
     -- The name.
     name TEXT NOT NULL,
-    -- 1: end of a phase.
+    -- 1: the mark ends a phase.
     is_end INTEGER NOT NULL,
     -- Nanoseconds since the session's start.
     at_ns INTEGER NOT NULL,
@@ -915,7 +924,7 @@ CREATE TABLE marks (
     UNIQUE (session_id, source, number)
 ) STRICT;
 
--- The device's clock against the others, taken again and again.
+-- Readings of the device's raw clock together with its other clocks, repeated during the session.
 CREATE TABLE clock_pairs (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -929,28 +938,28 @@ CREATE TABLE clock_pairs (
     boottime_ns INTEGER NOT NULL,
     -- CLOCK_REALTIME, ns.
     realtime_ns INTEGER NOT NULL,
-    -- Half the time that taking the pair took, ns.
+    -- Half of the time that the reading took, ns.
     uncertainty_ns INTEGER NOT NULL,
     PRIMARY KEY (session_id, ticks)
 ) STRICT, WITHOUT ROWID;
 
--- How far a device's clock is from the collector's, measured again and again from the times in the
--- collector's answers. Never baked into blocks or sessions.
+-- Offsets between a device's clock and the collector's. They are measured repeatedly from the times
+-- in the collector's answers. Blocks and sessions never contain them.
 CREATE TABLE device_clocks (
     -- The device (`devices`).
     device_id INTEGER NOT NULL REFERENCES devices,
     -- The boot id of the device's kernel.
     boot_id TEXT NOT NULL,
-    -- CLOCK_BOOTTIME of the device when it held, ns.
+    -- CLOCK_BOOTTIME of the device when the offset was measured, ns.
     boottime_ns INTEGER NOT NULL,
     -- The collector's real time = the device's boot time + offset, ns.
     offset_ns INTEGER NOT NULL,
-    -- The offset is at most so far off, ns.
+    -- The error of the offset is at most this, ns.
     uncertainty_ns INTEGER NOT NULL,
     PRIMARY KEY (device_id, boot_id, boottime_ns)
 ) STRICT, WITHOUT ROWID;
 
--- Notes that people left.
+-- Notes that people wrote.
 CREATE TABLE annotations (
     -- The key.
     annotation_id INTEGER PRIMARY KEY,
@@ -978,11 +987,11 @@ CREATE TABLE removals (
     session_uuid BLOB NOT NULL,
     -- The name.
     name TEXT NOT NULL,
-    -- The name of its device.
+    -- The name of the session's device.
     device TEXT NOT NULL,
-    -- Calls that went with it.
+    -- Calls of the session that were removed.
     stored_calls INTEGER NOT NULL,
-    -- Bytes of its blocks.
+    -- Bytes of the session's blocks.
     stored_bytes INTEGER NOT NULL,
     -- The user or the retention rule that removed the session.
     reason TEXT NOT NULL,
@@ -1023,7 +1032,7 @@ CREATE TABLE function_lines (
     line INTEGER NOT NULL
 ) STRICT;
 
--- Functions whose code lies inside of another, and so have no calls of their own.
+-- Functions whose code is inlined into another function. They have no calls of their own.
 CREATE TABLE inlined_functions (
     -- The function that holds the code (`functions`).
     function_id INTEGER NOT NULL,
@@ -1044,7 +1053,7 @@ CREATE INDEX inlined_by_name ON inlined_functions (name);
 -- ## Stacks, values and costs of calls
 
 -- Native stacks of all threads, taken because a trigger of the policy asked for it (action
--- `stacks`); a row for each frame. `sojourn sql --query stacks` prints them.
+-- `stacks`). Each frame has a row. `sojourn sql --query stacks` prints them.
 CREATE TABLE stacks (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1062,11 +1071,11 @@ CREATE TABLE stacks (
     tid INTEGER NOT NULL,
     -- The name of the thread when the stack was taken.
     thread_name TEXT NOT NULL DEFAULT '',
-    -- Event and subject of the trigger.
+    -- The event and the subject of the trigger.
     cause TEXT NOT NULL,
-    -- Symbol; '' when there is none.
+    -- The symbol; '': there is none.
     function TEXT NOT NULL DEFAULT '',
-    -- Path; '': code of no file.
+    -- The path of the module; '': the code is in no file.
     module TEXT NOT NULL DEFAULT '',
     -- The offset in the module's file. Without a file, it is the address.
     offset INTEGER NOT NULL,
@@ -1075,9 +1084,9 @@ CREATE TABLE stacks (
     PRIMARY KEY (session_id, number, level)
 ) STRICT, WITHOUT ROWID;
 
--- Values of arguments and results: what the rules of the policy about `values` kept, a row for each
--- rule and value. Join `calls` by `call_id` for the function and the time; `sojourn sql --query
--- values` does.
+-- Values of arguments and results that the rules of the policy about `values` kept. Each pair of
+-- rule and value has a row. Join `calls` by `call_id` for the function and the time; `sojourn sql
+-- --query values` does.
 CREATE TABLE arguments (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1087,11 +1096,12 @@ CREATE TABLE arguments (
     -- source order. A rule by types numbers them as `value_types` does. Any other rule counts whole
     -- and floating-point numbers separately.
     position INTEGER NOT NULL,
-    -- As the rule says: `int`, `uint`, `long`, `ulong`, `char`, `bool`, `hex`, `pointer`, `float`,
-    -- `double`, `string`, `object`; `thrown`, at position 0, without a rule: the type of the
-    -- exception that ended a Mono method, or a Java method with rules.
+    -- The kind that the rule gives: `int`, `uint`, `long`, `ulong`, `char`, `bool`, `hex`,
+    -- `pointer`, `float`, `double`, `string` or `object`. `thrown`, at position 0 and without a
+    -- rule, is the type of the exception that ended a Mono method, or a Java method with rules.
     kind TEXT NOT NULL,
-    -- The name of the rule whose condition it met; '': it was kept without a condition.
+    -- The name of the rule whose condition the value met; '': the value was kept without a
+    -- condition.
     rule TEXT NOT NULL DEFAULT '',
     -- INTEGER; REAL; TEXT of a `string`, of a `hex` or `pointer` (`0x...`), of a `ulong` above 2^63
     -- - 1, and `nan`; BLOB: a text that is not UTF-8; NULL: see `note`.
@@ -1112,10 +1122,10 @@ CREATE TABLE arguments (
 -- - rule TEXT: The name of the rule.
 -- - call_id INTEGER: The call (`calls`).
 -- - position INTEGER: 0: the result; else the number of the argument.
--- - kind TEXT: As in `arguments`.
+-- - kind TEXT: The kind, as in `arguments`.
 -- - value ANY: The value, as in `arguments`. For a rule with a `change`, it is the new value. A
 --   change that only delays or sets errno leaves the value as it was.
--- - note TEXT: As in `arguments`.
+-- - note TEXT: The note, as in `arguments`.
 -- - old_value ANY: The value before the change, if it was recorded; NULL: it was not recorded, or
 --   the function did not run.
 CREATE VIEW rule_hits AS
@@ -1168,15 +1178,15 @@ WHERE m.session_id = r.session_id AND f.module_id = m.module_id
   AND f.name GLOB r.pattern AND instr(v.value, ':') > 0;
 
 -- CPU time and memory of the calls of functions for which the policy asks (`record --cpu-time`,
--- `record --memory`; of Java methods, what they allocate in the Java heap comes with their CPU
--- time), also columns of `calls`. What was not measured is NULL. The time that passes, less CPU
--- time, is waiting. Bytes are usable ones, as `malloc_usable_size` says, so that what is allocated
--- and freed again adds up to nothing; a block that is resized is freed and allocated, wherever it
--- lies. Memory counts for the thread that allocates or frees. Of a call in whose middle its thread
--- ran another stack's open calls (coroutines) nothing is known. A call that leaves by a jump to
--- another function has its own until then, as in `physical_duration_ns`; one that an exception
--- ended has none, unless it is a Java method; nor has one of a program that allows no system calls
--- any more.
+-- `record --memory`). The columns are also in `calls`. For Java methods, the bytes that they
+-- allocate in the Java heap come with their CPU time. What was not measured is NULL. The duration
+-- minus the CPU time is waiting. Bytes are usable ones, as `malloc_usable_size` returns, so that a
+-- block that is allocated and freed again adds nothing. A block that is resized counts as freed and
+-- allocated, even if it does not move. Memory counts for the thread that allocates or frees.
+-- Nothing is known of a call if its thread ran open calls of another stack (coroutines) during it.
+-- A call that ends by a jump to another function has the costs until the jump, as in
+-- `physical_duration_ns`. A call that an exception ended has none, unless it is a Java method.
+-- Neither has a call of a program that no longer allows system calls.
 CREATE TABLE call_costs (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1264,7 +1274,7 @@ CREATE TABLE policies (
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
 
--- Reports of a profile: sums by call path, made on the device. The sums are in `call_paths`.
+-- Reports of a profile. The device made their sums by call path, which are in `call_paths`.
 CREATE TABLE profiles (
     -- The session (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1278,7 +1288,7 @@ CREATE TABLE profiles (
     calls INTEGER NOT NULL,
     -- Entries and exits that it counts.
     events INTEGER NOT NULL,
-    -- Bytes, as sent.
+    -- Bytes that were sent.
     bytes INTEGER NOT NULL,
     PRIMARY KEY (session_id, number)
 ) STRICT, WITHOUT ROWID;
@@ -1449,7 +1459,7 @@ SELECT z.zombie_id, z.kind, z.class, z.selector, z.state, z.used_in, z.freed_in,
     z.first_seen_realtime_ns, z.last_seen_realtime_ns, z.resolved_realtime_ns, z.note, z.fingerprint
 FROM zombies z;
 
--- The report behind each occurrence of a finding.
+-- The report of each occurrence of a finding.
 CREATE TABLE zombie_reports (
     -- The report (`reports`).
     report_id INTEGER PRIMARY KEY REFERENCES reports ON DELETE CASCADE,
@@ -1504,7 +1514,7 @@ CREATE TABLE zombie_events (
     number INTEGER NOT NULL,
     -- `allocation`, `retain`, `release` or `autorelease`.
     event TEXT NOT NULL,
-    -- The number of owners afterwards.
+    -- The number of owners after the event.
     owners INTEGER NOT NULL,
     -- The thread, as the kernel calls it.
     tid INTEGER NOT NULL,
@@ -1563,7 +1573,7 @@ CREATE TABLE zombie_accounts (
     not_kept INTEGER NOT NULL DEFAULT 0,
     -- Freed blocks whose content was dropped to save memory.
     emptied INTEGER NOT NULL DEFAULT 0,
-    -- Ordinary freed blocks that were kept.
+    -- Blocks whose free was delayed.
     delayed INTEGER NOT NULL DEFAULT 0,
     -- Delayed blocks that were freed because newer blocks needed their place.
     delayed_full INTEGER NOT NULL DEFAULT 0,
@@ -1658,15 +1668,17 @@ CREATE TABLE enrolment_tokens (
     created_realtime_ns INTEGER NOT NULL,
     -- Nanoseconds since the Unix epoch.
     expires_realtime_ns INTEGER NOT NULL,
-    -- The device that used it (`devices`); NULL: none yet.
+    -- The device that used the invitation (`devices`); NULL: it was not used yet.
     device_id INTEGER REFERENCES devices,
     -- Nanoseconds since the Unix epoch; NULL: not yet.
     used_realtime_ns INTEGER,
-    -- The device that it is for, which it may take over (`devices`); NULL: a new one.
+    -- The device that the invitation is for, and that it may replace (`devices`); NULL: it is for a
+    -- new device.
     for_device_id INTEGER REFERENCES devices
 ) STRICT;
 
--- Frames that a device sent for a session of another one: refused. At most 1,000 rows.
+-- Frames that were refused, because a device sent them for a session of another device. The table
+-- has at most 1,000 rows.
 CREATE TABLE refused_frames (
     -- The session that they were for (`sessions`).
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
@@ -1693,9 +1705,9 @@ CREATE TABLE quarantined_blocks (
     session_id INTEGER NOT NULL REFERENCES sessions ON DELETE CASCADE,
     -- The number of the stream in the session.
     stream INTEGER NOT NULL,
-    -- The number of its first event in the stream.
+    -- The number of the block's first event in the stream.
     first_event INTEGER NOT NULL,
-    -- Events that it claims.
+    -- Events that the block claims.
     event_count INTEGER NOT NULL,
     -- The device that sent it; NULL: the collector's own process.
     sender_uuid BLOB,
@@ -1716,8 +1728,8 @@ CREATE TABLE lab (
     uuid BLOB NOT NULL
 ) STRICT;
 
--- Sessions that were sent to a cluster (`sojourn forward`). Sessions that differ from their row
--- here are still to be sent.
+-- Sessions that were sent to a cluster (`sojourn forward`). Sessions that are not in this table, or
+-- differ from their row, are still to be sent.
 CREATE TABLE forwarded_sessions (
     -- The URL and database of the cluster.
     target TEXT NOT NULL,
@@ -1725,7 +1737,7 @@ CREATE TABLE forwarded_sessions (
     session_uuid BLOB NOT NULL,
     -- The version of the session's rows in the cluster.
     version INTEGER NOT NULL,
-    -- The content of the session when it was sent; empty: the session was removed.
+    -- The state of the session when it was sent; empty: the session was removed.
     content TEXT NOT NULL,
     -- Rows that were sent.
     rows INTEGER NOT NULL,
@@ -1742,7 +1754,7 @@ CREATE TABLE forwarded_commands (
     target TEXT NOT NULL,
     -- The command (`commands`). The command may have been removed here.
     command_id INTEGER NOT NULL,
-    -- The content of the command when it was sent; empty: the command was removed.
+    -- The state of the command when it was sent; empty: the command was removed.
     content TEXT NOT NULL,
     PRIMARY KEY (target, command_id)
 ) STRICT, WITHOUT ROWID;
