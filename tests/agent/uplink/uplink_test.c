@@ -367,7 +367,7 @@ static void a_refused_frame_that_cannot_be_noted_comes_again(void **state)
     sj_uplink_status status;
     sj_uplink_get_status(one->uplink, &status);
     assert_int_equal(status.rejected_frames, 0);
-    assert_non_null(strstr(status.message, "no room to account"));
+    assert_non_null(strstr(status.message, "no space to count"));
     assert_int_equal(remove(aside), 0);
     reply(one, message, refused, SJ_FRAME_MAJOR);
     assert_int_equal(sj_uplink_drain(one->uplink, PATIENCE_MS), SJ_OK);
