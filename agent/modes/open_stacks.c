@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Header of a stack's frames, in memory and as bytes. */
+/* Header of one stack's frames. sj_open_stacks_write copies it unchanged. */
 typedef struct stack_head {
     uint32_t stream;
     uint32_t clock_step;
@@ -18,7 +18,7 @@ typedef struct stack_head {
 
 struct sj_open_stack {
     uint32_t capacity;
-    stack_head head; /* a count of 0: nothing is known yet */
+    stack_head head; /* count 0: memory is reserved, but no stack is known */
     sj_stack_frame frames[];
 };
 
@@ -85,7 +85,7 @@ void sj_open_stacks_note(sj_open_stacks *stacks, const sj_block_header *header,
     memcpy((*place)->frames, summary->open, count * sizeof(*summary->open));
 }
 
-/* Returns the number of bytes that a stack is written as; NULL: 0. */
+/* Returns the number of bytes of a written stack: 0 if `stack` is NULL or empty. */
 static size_t size_of(const sj_open_stack *stack)
 {
     return stack == NULL || stack->head.count == 0
@@ -117,7 +117,8 @@ sj_status sj_open_stacks_write(const sj_open_stacks *stacks, uint8_t **bytes, si
     return SJ_OK;
 }
 
-/* Sends a block that holds the open calls and nothing else. */
+/* Sends a block without events, whose key-frame holds the open calls. Succeeds without sending if
+ * the block cannot be encoded or the spool is full. */
 static sj_status send_stack(const stack_head *head, const sj_stack_frame *frames,
                             sj_block_encoder *encoder, sj_frame_writer *writer)
 {

@@ -9,27 +9,29 @@
 
 enum { DWARF_SP = SJ_MACHINE_DWARF_SP, PUSHED_BYTES = SJ_MACHINE_CALL_PUSHES * 8 };
 
-/* Limit for the stubs on one stack. Each stub was interrupted by a signal. */
+/* Limit for the stubs on one stack. A stack has more than one stub only if signals interrupted
+ * stubs or the agent. */
 enum { STUBS_MAX = 64 };
 
 struct sj_unwinder {
     Dwfl *dwfl;
-    const sj_tracee *target;   /* NULL: unwinds stacks of the process's past */
-    const sj_stack_copy *copy; /* the stack that is being walked */
+    const sj_tracee *target;   /* NULL: made by sj_unwinder_new_past */
+    const sj_stack_copy *copy; /* the stack that sj_unwinder_walk walks */
     sj_native_frame *frames;
     size_t capacity;
     size_t count;
     bool came_to_end;
-    const sj_remote_stubs *stubs; /* NULL: the agent's frames are shown */
+    const sj_remote_stubs *stubs; /* NULL: the walk shows the agent's frames */
     bool is_first;                /* the next frame is the first that elfutils reports */
-    bool is_behind;               /* the pc of that frame is the return address of a call */
-    bool is_in_stub;              /* the last frame is in a stub, and its state is in `registers` */
-    bool is_stub_behind;
-    size_t interrupted;     /* value of `count` at the last frame that a signal interrupted */
-    sj_registers registers; /* registers of the first frame that elfutils reports */
+    bool is_behind;               /* the first frame's pc is a return address, minus 1 */
+    bool is_in_stub;              /* elfutils stopped at a frame in a stub */
+    bool is_stub_behind;          /* the pc of the stub's frame is a return address */
+    size_t interrupted;           /* `count` before the latest frame that a signal interrupted */
+    sj_registers registers;       /* registers of the first frame, or of the frame in a stub */
 };
 
-/* Reports no separate debug file: the programs themselves contain the unwind tables. */
+/* Tells elfutils that a module has no separate debug file. The programs themselves contain the
+ * unwind tables. */
 static int find_no_debug_file(Dwfl_Module *module, void **user_data, const char *name,
                               Dwarf_Addr base, const char *file_name, const char *link,
                               GElf_Word crc, char **found)
@@ -64,8 +66,8 @@ static bool get_thread(Dwfl *dwfl, pid_t tid, void *context, void **thread_conte
     return tid == unwinder->copy->tid;
 }
 
-/* Prefers the copy of the stack, which is from the moment of the stop. The process may have run
- * since. */
+/* Reads from the copy of the stack if it contains all bytes, else from the process. Prefers the
+ * copy, because the process may have run since the copy was made. */
 static bool read_bytes(void *context, uint64_t address, void *bytes, uint32_t count)
 {
     const sj_unwinder *unwinder = context;
@@ -82,8 +84,8 @@ static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *co
 {
     (void)dwfl;
     const sj_unwinder *unwinder = context;
-    /* A saved return address may be signed. A register with another content has none of these bits,
-     * if the unwinding needs it: it is an address of the program. */
+    /* Removes the signature, because a saved return address may be signed. All other words that
+     * unwinding needs are addresses of the program, which have none of the signature bits. */
     const bool is_read = read_bytes(context, address, word, sizeof(*word));
     *word = is_read ? *word & ~unwinder->copy->state.signature_bits : 0;
     return is_read;
@@ -109,8 +111,8 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {.next_thread = next_threa
                                                        .memory_read = read_word,
                                                        .set_initial_registers = set_registers};
 
-/* Creates an unwinder for the modules that have been reported to `dwfl`. Takes ownership of `dwfl`,
- * also on failure. */
+/* Creates an unwinder for the modules that have been reported to `dwfl`. Ends the reporting. Takes
+ * ownership of `dwfl`, also on failure. */
 static sj_status make(Dwfl *dwfl, const sj_tracee *target, pid_t pid, sj_unwinder **unwinder)
 {
     static const sj_stack_copy nobody;
@@ -151,8 +153,8 @@ sj_status sj_unwinder_new_past(const sj_mapped_file *files, size_t count, sj_unw
         return SJ_ENOMEM;
     }
     dwfl_report_begin(dwfl);
-    /* elfutils refuses a module that overlaps a known one, so the files are reported from the last
-     * to the first. */
+    /* elfutils refuses a module that overlaps a known one. The loop reports the last file first, so
+     * that later files hide earlier ones. */
     for (size_t i = count; i-- > 0;) {
         (void)dwfl_report_elf(dwfl, files[i].path, files[i].path, -1, files[i].bias, true);
     }
@@ -189,8 +191,9 @@ void sj_stack_copy_deinit(sj_stack_copy *copy)
     copy->bytes = NULL;
 }
 
-/* Keeps the registers of a frame in a stub. leave_stub computes the program's registers from them.
- * A register that elfutils does not know becomes 0; the program's unwind tables do not need it. */
+/* Saves the registers of a frame in a stub. leave_stub computes the program's registers from them.
+ * Sets registers that elfutils does not know to 0. The program's unwind tables do not need them.
+ * `is_behind`: `pc` is a return address. */
 static void keep_registers(sj_unwinder *unwinder, Dwfl_Frame *state, uint64_t pc, bool is_behind)
 {
     sj_registers kept = {.pc = pc, .register_count = unwinder->registers.register_count};
@@ -219,7 +222,8 @@ static int add_frame(Dwfl_Frame *state, void *context)
         keep_registers(unwinder, state, pc, !is_activation);
         return DWARF_CB_ABORT;
     }
-    /* If calls push the return address, the caller's stack pointer lies directly above it. */
+    /* PUSHED_BYTES is not 0 if calls push the return address. The caller's stack pointer then
+     * points directly above the return address. */
     if (dwfl_frame_reg(state, DWARF_SP, &stack) == 0 && !unwinder->is_first &&
         unwinder->count != 0) {
         unwinder->frames[unwinder->count - 1].stack = stack - PUSHED_BYTES;
@@ -234,8 +238,8 @@ static int add_frame(Dwfl_Frame *state, void *context)
 }
 
 /* Moves from a stub to the program instruction that the stub stands for. Returns false if that
- * instruction is unknown. First drops the frames that the stub called: the agent, and library
- * functions that the agent calls. */
+ * instruction is unknown. If the stub made a call, first drops the frames of that call: frames of
+ * the agent, and of library functions that the agent called. */
 static bool leave_stub(sj_unwinder *unwinder)
 {
     unwinder->count = unwinder->is_stub_behind ? unwinder->interrupted : unwinder->count;
@@ -250,7 +254,8 @@ static bool leave_stub(sj_unwinder *unwinder)
         !sj_stub_leave(area->low, area->high - area->low, read_bytes, unwinder, &state)) {
         return false;
     }
-    /* elfutils treats the first pc as the next instruction to run, not as a return address. */
+    /* elfutils treats the first pc as the next instruction to run, not as a return address. So a
+     * return address is passed minus 1; add_frame adds the 1 again. */
     unwinder->registers.pc = state.pc - (state.is_behind ? 1 : 0);
     registers[SJ_MACHINE_DWARF_LINK] = state.link;
     registers[DWARF_SP] = state.sp;
@@ -290,10 +295,12 @@ bool sj_unwinder_came_to_end(const sj_unwinder *unwinder)
     return unwinder->came_to_end;
 }
 
-/* Returns the name of the function at `pc`, or NULL. Linkers fold functions with the same code, so
- * one address may have several names. Prefers a global name to a local one, then the first in the
- * alphabet. The planner does the same (sj_symbols_sort), so a stack and a list of calls show the
- * same name. */
+/* Returns the name of the function at `pc`, or NULL. Linkers fold functions with equal code, so one
+ * address may have several names. Of the names with the symbol type that elfutils finds, prefers a
+ * global one to a local one, then the first in byte order.
+ *
+ * sj_symbols_sort has the same preferences among symbols of one kind and source. So a stack and a
+ * list of calls usually show the same name. */
 static const char *name_of(Dwfl_Module *module, uint64_t pc)
 {
     GElf_Off offset = 0;

@@ -30,11 +30,11 @@ void sj_redacted_text(const char *text, char *copy)
     memcpy(copy, text, kept);
     copy[kept] = '\0';
     if (*first != '\0') {
-        memcpy(copy + kept, last + 1, strlen(last)); /* with its NUL */
+        memcpy(copy + kept, last + 1, strlen(last)); /* copies the NUL, too */
     }
 }
 
-/* Returns a string without directories, or NULL. */
+/* Returns a copy of `string` without directories, or NULL if out of memory. */
 static json_t *redact_string(const json_t *string)
 {
     const size_t bytes = json_string_length(string);
@@ -62,8 +62,8 @@ static bool redact_array(json_t *array)
     return true;
 }
 
-/* Changes the strings in an array or object; false if there is no memory. jansson limits the depth
- * of what it reads. */
+/* Removes the directories from all strings in an array or object. Returns false if out of memory.
+ * jansson limits the nesting of parsed values, so the recursion is bounded. */
 static bool redact_json(json_t *value)
 {
     const char *key;
@@ -114,7 +114,8 @@ static sj_status redact_stack(sj_redacted_message *redacted)
     return SJ_OK;
 }
 
-/* The recorder's texts about a policy may name files. */
+/* Removes the directories from `not_applied`, because the recorder's messages in it may name
+ * files. */
 static sj_status redact_policy(sj_redacted_message *redacted)
 {
     Sojourn__Policy *policy = &redacted->as.policy;
@@ -147,7 +148,8 @@ static sj_status redact(sj_redacted_message *redacted, unsigned bits, sj_frame_t
     }
 }
 
-/* Returns the size of a message that may have texts to leave out; 0: it has none. */
+/* Returns the size of the message of a frame type that may have texts to redact. Returns 0 for all
+ * other frame types. */
 static size_t size_of(sj_frame_type type)
 {
     switch (type) {

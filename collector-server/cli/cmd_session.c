@@ -24,28 +24,28 @@ typedef struct session_request {
     const char *file;
     bool force;
     bool dry_run;
-    const char *at; /* FROM..TO in ns */
+    const char *at; /* FROM..TO in ns since the session's start */
     const char *call;
     const char *author;
     const char *move_to;
     bool as_json;
     json_t *done;     /* rows of the JSON output; NULL: the output is text */
-    int move_failure; /* exit code of the last failed move */
+    int move_failure; /* exit code of the last failed move; SJ_EXIT_OK: none failed */
     char **words;     /* words after the verb */
     int count;
-    sqlite3 *database; /* open for writing, with Sojourn's tables */
+    sqlite3 *database; /* open for writing; has the tables of query.h */
     int64_t session_id;
 } session_request;
 
 typedef struct session_verb {
     const char *name;
-    int least, most; /* allowed number of words after it */
-    bool of_session; /* true if the first word names a session */
+    int least, most; /* allowed number of words after the verb */
+    bool of_session; /* the first word names a session */
     int (*run)(session_request *request);
 } session_verb;
 
-/* Runs SQL that changes the database. Parameters: ?1 is the session, ?2 and ?3 are texts (NULL:
- * none). */
+/* Runs SQL that changes the database. Binds the session to ?1, `first` to ?2 and `second` to ?3. A
+ * NULL text binds as NULL. Returns an exit code. */
 static int change_session(const session_request *request, const char *sql, const char *first,
                           const char *second)
 {
@@ -65,8 +65,8 @@ static int change_session(const session_request *request, const char *sql, const
                                                     sqlite3_errmsg(request->database));
 }
 
-/* Appends the action on a session to the JSON output. Takes ownership of `more`, which may be
- * NULL. */
+/* Appends an action on a session to the JSON output, with the members of `more`. Takes ownership of
+ * `more`, which may be NULL. */
 static void list_done(const session_request *request, const char *what, int64_t session_id,
                       json_t *more)
 {
@@ -125,7 +125,8 @@ static int run_untag(session_request *request)
         request->words[1], NULL);
 }
 
-/* Parses "FROM..TO" in ns. Leaves both NULL if there is no span. */
+/* Parses "FROM..TO" in ns. Returns false if the text is malformed, or if out of memory. The
+ * caller frees both texts. If `text` is NULL, sets both to NULL and returns true. */
 static bool read_span(const char *text, char **from, char **to)
 {
     char *dots = text != NULL ? strstr(text, "..") : NULL;
@@ -184,7 +185,7 @@ static int run_export(session_request *request)
     if (status == SJ_OK) {
         status = sj_session_copy(sqlite3_db_filename(request->database, "main"),
                                  request->session_id, target, &copied, &error);
-        /* the output is one file, without a journal beside it */
+        /* removes the log files beside the output */
         sqlite3_exec(target, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
         sqlite3_close(target);
     }
@@ -282,7 +283,8 @@ static int run_return(session_request *request)
     return status == SJ_OK ? SJ_EXIT_OK : sj_command_failed(&sj_command_session, &error);
 }
 
-/* Moves the blocks of a session to --move-to. Returns false, because the session itself remains. */
+/* Moves the blocks of a session to the folder of --move-to. With --dry-run, only reports the move.
+ * Always returns false, so that retention keeps the session itself. */
 static bool move_old(session_request *request, int64_t session_id, int64_t bytes)
 {
     sj_error error = {0};
@@ -343,7 +345,8 @@ static const session_verb verbs[] = {
     {"move", 2, 2, true, run_move},      {"return", 1, 1, true, run_return},
 };
 
-/* Writes imports and removals into the audit. */
+/* Adds a record of `import`, `remove` or `retain` to the audit log. Ignores other verbs, and dry
+ * runs. */
 static void audit(const session_request *request, const session_verb *verb, int exit_code)
 {
     char object[AUDITED_BYTES];
@@ -374,7 +377,7 @@ static int run_verb(session_request *request, const session_verb *verb)
                      : SJ_OK;
         sqlite3_close(reader);
     } else if (strcmp(verb->name, "import") == 0 && request->file != NULL) {
-        snprintf(path, sizeof(path), "%s", request->file); /* the import creates it */
+        snprintf(path, sizeof(path), "%s", request->file); /* created below */
         status = SJ_OK;
     }
     if (status == SJ_OK) {

@@ -66,7 +66,8 @@ sj_status sj_database_path(const char *named, char path[PATH_MAX], sj_error *err
     return SJ_OK;
 }
 
-/* Copies a database into an empty file. Other processes may use the database meanwhile. */
+/* Copies a database into an empty file, by SQLite's backup. Other processes may use the database
+ * meanwhile. */
 static sj_status copy_database(const char *from, const char *to, sj_error *error)
 {
     sqlite3 *source = NULL;
@@ -91,7 +92,8 @@ static sj_status copy_database(const char *from, const char *to, sj_error *error
                          sqlite3_errstr(result));
 }
 
-/* Copies the database and opens the copy. The caller unlinks the copy afterwards. */
+/* Copies the database to the empty file `copy`, converts the copy to this version, and opens it for
+ * reading. The caller unlinks the copy, also on failure. */
 static sj_status open_copy(const char *path, const char *copy, sqlite3 **database, sj_error *error)
 {
     SJ_TRY(copy_database(path, copy, error));
@@ -101,14 +103,15 @@ static sj_status open_copy(const char *path, const char *copy, sqlite3 **databas
     return sj_database_open_reader(copy, database, error);
 }
 
-/* Opens a copy of a file of an older version, because a reader must not change the file. */
+/* Opens a converted copy of a file of an older version, because a reader must not change the file.
+ * Returns SJ_EVERSION if the file exceeds LARGEST_COPY or no temporary file can be created. */
 static sj_status open_older(const char *path, sqlite3 **database, sj_error *error)
 {
     char copy[PATH_MAX];
     struct stat status;
     const char *folder = getenv("TMPDIR");
     if (stat(path, &status) != 0 || status.st_size > LARGEST_COPY) {
-        return SJ_EVERSION; /* the caller's message says what to do */
+        return SJ_EVERSION; /* `error` still has the message of the first attempt */
     }
     const int length = snprintf(copy, sizeof(copy), "%s/sojourn-older-XXXXXX",
                                 folder != NULL && folder[0] != '\0' ? folder : "/tmp");
@@ -165,7 +168,8 @@ static sj_status pick_session(sqlite3_stmt *statement, const char *wanted, int64
 sj_status sj_session_choose(sqlite3 *database, const char *wanted, int64_t *session_id,
                             sj_error *error)
 {
-    /* a number of eight or more digits may also be the beginning of a uuid, as lists show it */
+    /* A number of eight or more digits is the beginning of a uuid if no session has it as its
+     * session_id. */
     const char *sql =
         "SELECT session_id FROM sessions WHERE session_id = CAST(?1 AS INTEGER) UNION ALL "
         "SELECT session_id FROM sessions WHERE length(?1) >= 8 AND hex(uuid) LIKE ?1 || '%' "

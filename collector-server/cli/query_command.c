@@ -14,7 +14,8 @@
 
 enum { ENGINE_BYTES = 512 };
 
-/* Reports the problems of the session, because most queries read its sums. */
+/* Prints the problems of the session's sums, because most queries read these sums. The sums
+ * may be missing or incomplete, or contain folded call paths. */
 static void report_doubts(const sj_command *command, sqlite3 *database, int64_t session_id)
 {
     sj_session_doubts doubts;
@@ -62,8 +63,8 @@ static sj_status need_sums(const sj_query_options *options, sj_cluster_mirror *m
     return SJ_OK;
 }
 
-/* Opens a copy of the cluster's data. The copy is unlinked before it is returned, so it disappears
- * in any case. */
+/* Opens a copy of the cluster's data. Unlinks the copy's files before returning, so they cannot
+ * outlive the process. */
 static sj_status open_cluster(const sj_command *command, const sj_query_options *options,
                               sqlite3 **database, sj_error *error)
 {
@@ -78,7 +79,7 @@ static sj_status open_cluster(const sj_command *command, const sj_query_options 
     sj_cluster_mirror_close(copy.mirror);
     copy.mirror = NULL;
     fprintf(stderr, "sojourn %s: %s\n", command->name,
-            engine); /* it may also say why data are missing */
+            engine); /* may also contain the reason why data are missing */
     if (status == SJ_OK) {
         status = sj_database_choose(copy.path, database, error);
     }

@@ -1,14 +1,17 @@
-/* Imports sessions from a database file that a browser sends. The browser sends pieces of
- * hexadecimal digits, each as a small POST. The server writes them to a file beside the collector's
- * database, and finally copies its sessions.
+/* Imports sessions from a database file that a browser sends. The browser sends the file in pieces
+ * of hexadecimal digits, each in a small POST request. The server appends the pieces to a file
+ * beside the collector's database. "finish" copies the sessions of that file and removes it, even
+ * if a copy fails.
  *
  *   {"do": "begin"}                                         -> {"import": ID}
- *   {"do": "append", "import": ID, "offset": N, "hex": "..."} -> {"bytes": so far}
+ *   {"do": "append", "import": ID, "offset": N, "hex": "..."} -> {"bytes": received so far}
  *   {"do": "finish", "import": ID}                          -> {"sessions": [...], "known": N}
- *   {"do": "progress", "import": ID}                        -> {"part": while "finish" runs}
- *   {"do": "cancel", "import": ID}
+ *   {"do": "progress", "import": ID}                        -> {"part": 0 to 1}
+ *   {"do": "cancel", "import": ID}                          -> {"cancelled": true or false}
  *
- * An unfinished file is deleted when another import begins more than a day later. */
+ * "sessions" lists the new ids. "known" counts the sessions that the database had already. "part"
+ * is the copied part while "finish" runs, and 0 otherwise. "begin" deletes files of other imports
+ * that nothing was appended to for a day. */
 #include "collector-server/fleet/secret.h"
 #include "collector-server/http/context.h"
 #include "collector-server/http/import_progress.h"
@@ -51,7 +54,8 @@ static sj_status path_of(const sj_request *request, const char *import, char pat
                                        : sj_fail(error, SJ_ENOTFOUND, "there is no such import");
 }
 
-/* Removes a file, and SQLite's files beside it. Returns false if it did not exist. */
+/* Removes a database file, and SQLite's files beside it. Returns false if the database file cannot
+ * be removed. */
 static bool remove_file(const char *path)
 {
     static const char *const beside[] = {"-wal", "-shm", "-journal"};
@@ -63,8 +67,8 @@ static bool remove_file(const char *path)
     return unlink(path) == 0;
 }
 
-/* Opens the folder of the collector's database. Returns the database's name in it, or NULL if the
- * folder cannot be opened. */
+/* Opens the folder of the collector's database. Returns the database's name in the folder, which is
+ * a part of `database_path`. Returns NULL if the folder cannot be opened. */
 static const char *open_folder(const char *database_path, DIR **folder)
 {
     char path[PATH_MAX];
@@ -79,7 +83,7 @@ static const char *open_folder(const char *database_path, DIR **folder)
     return *folder != NULL ? database_path + length : NULL;
 }
 
-/* Returns the import whose file has this name, or NULL if it is another file. */
+/* Returns the id in the name of an import's file. Returns NULL for any other file. */
 static const char *import_of(const char *name, const char *database_name)
 {
     static const char between[] = ".import.";
@@ -91,7 +95,8 @@ static const char *import_of(const char *name, const char *database_name)
                : NULL;
 }
 
-/* Returns the number of imports. With `clean`, first removes abandoned ones. */
+/* Returns the number of imports that have a file. With `clean`, removes the files that nothing was
+ * appended to for OLD_S seconds, and does not count them. */
 static size_t count_imports(const sj_request *request, bool clean)
 {
     DIR *folder = NULL;
@@ -142,7 +147,8 @@ static int digit_of(char letter)
                                             : -1;
 }
 
-/* Decodes an even number of digits. Returns false if there are other characters. */
+/* Decodes 2 * `bytes` lower-case hexadecimal digits. Returns false at the first other
+ * character. */
 static bool decode(const char *hex, size_t bytes, uint8_t *piece)
 {
     for (size_t i = 0; i < bytes; i++) {
@@ -209,7 +215,8 @@ static int stop_when_left(void *request)
     return !sj_request_is_wanted(request);
 }
 
-/* Copies every session that does not exist yet. If one fails, those copied before it stay. */
+/* Copies the sessions that `target` does not have yet, and adds the number of the others to
+ * `*known`. Stops at the first session that cannot be copied; earlier copies stay. */
 static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, json_t *copied,
                           int64_t *known, sj_error *error)
 {
@@ -243,7 +250,9 @@ static sj_status copy_all(const char *path, sqlite3 *source, sqlite3 *target, js
     return status;
 }
 
-/* Opens both files. Work on them ends when the client disconnects. */
+/* Opens the sent file and the collector's database, and checks the tables of the sent file. Queries
+ * on both are interrupted when the client disconnects or the server stops. On failure, the caller
+ * closes whichever was opened. */
 static sj_status open_both(sj_request *request, const char *path, sqlite3 **source,
                            sqlite3 **target, sj_error *error)
 {
@@ -298,7 +307,7 @@ static sj_status handle_import(sj_request *request, const json_t *input, json_t 
     const char *what = json_string_value(json_object_get(input, "do"));
     const char *import = json_string_value(json_object_get(input, "import"));
     if (what == NULL || strcmp(what, "finish") != 0) {
-        request->action = NULL; /* only the last step changes the database */
+        request->action = NULL; /* not audited, because the database is unchanged */
     }
     if (what != NULL && strcmp(what, "begin") == 0) {
         return begin(request, body, error);
@@ -320,7 +329,7 @@ static sj_status handle_import(sj_request *request, const json_t *input, json_t 
     return sj_fail(error, SJ_EINVAL, "\"do\" has to be begin, append, finish, progress or cancel");
 }
 
-/* Returns the number of imports under way, which shows abandoned ones, too. */
+/* Returns the number of unfinished imports. Counts abandoned imports, too. */
 static sj_status list_imports(sj_request *request, json_t **body, sj_error *error)
 {
     *body = json_pack("{sI}", "under_way", (json_int_t)count_imports(request, false));

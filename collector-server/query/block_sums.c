@@ -1,5 +1,7 @@
-/* Design notes. One pass over the events of a block with a small stack adds up times per dictionary
- * entry. Calls do not become rows. */
+/* Design notes
+ *
+ * One pass over the events of a block adds up the times per function. A stack holds the open calls.
+ * The pass does not create rows of calls. */
 #include "collector-server/query/block_sums.h"
 
 #include "collector-server/query/lost_calls.h"
@@ -15,14 +17,14 @@ typedef struct sj_summed_call {
     uint32_t row; /* index among the calls of the block */
 } sj_summed_call;
 
-/* One block being added up. */
+/* The state of one sj_block_summer_add. */
 typedef struct block_walk {
     sj_block_summer *summer;
     const sj_block *block;
     sj_block_sums *sums;
     const sj_open_sum *carried;
     size_t carried_count;
-    uint64_t first, last; /* ticks of the window */
+    uint64_t first, last; /* window in ticks: only calls that start in it count */
 } block_walk;
 
 void sj_block_sums_deinit(sj_block_sums *sums)
@@ -108,8 +110,9 @@ static uint32_t carried_at(const block_walk *walk, uint32_t depth)
     return 0;
 }
 
-/* Ends the call at `depth` that was open at the start of the block. All calls entered in the block
- * have ended. */
+/* Ends the call at `depth`, which was open at the start of the block. Appends to `ends` the time of
+ * its function's ended calls in the block so far, without nested calls. The caller has ended all
+ * calls that were entered before. */
 static void end_frame(const block_walk *walk, uint32_t depth)
 {
     const sj_block *block = walk->block;
@@ -126,13 +129,17 @@ static void end_frame(const block_walk *walk, uint32_t depth)
         slot != 0 ? sums->sums[slot - 1].duration_ticks - sums->sums[slot - 1].nested_ticks : 0;
 }
 
-/* Adds up the calls that are entered and left in the block. Returns the number of calls that are
- * open at its end (on the stack), or SIZE_MAX if the events contradict each other. Both flags are
- * constants where it is inlined. */
+/* Adds up the calls that are entered and left in the block. `wide`: symbols have 32 bits, not 16.
+ * `windowed`: only calls that start in the window count. Both are constants where this function is
+ * inlined.
+ *
+ * Returns the number of calls that are still on the stack: entered in the block, and open at its
+ * end. Returns SIZE_MAX if the events contradict each other. */
 static inline __attribute__((always_inline)) size_t add_events(const block_walk *walk, bool wide,
                                                                bool windowed)
 {
-    /* A copy, because for the compiler the sums that the loop writes might overlap it. */
+    /* The loop uses a copy of the block. Otherwise the compiler would read the block's members
+     * again after each write to the sums, which could alias them. */
     const sj_block block = *walk->block;
     const uint64_t *ticks = block.ticks;
     const uint64_t first = walk->first;
@@ -156,7 +163,7 @@ static inline __attribute__((always_inline)) size_t add_events(const block_walk 
             const bool counts = !windowed || (now >= first && now <= last);
             if (event + 1 < event_count &&
                 (wide ? block.symbols32[event + 1] : block.symbols16[event + 1]) ==
-                    SJ_EVENT_LEAVE) { /* it has no callees */
+                    SJ_EVENT_LEAVE) { /* a call without callees */
                 const uint64_t duration = ticks[++event] - now;
                 if (counts) {
                     sj_function_sum_add(&sums[slot], duration, duration, active[slot] == 0);
@@ -199,7 +206,7 @@ static size_t add_any_events(const block_walk *walk, bool windowed)
     return windowed ? add_events(walk, true, true) : add_events(walk, true, false);
 }
 
-/* Lists the counted ones of the `top` calls that are open at the end. */
+/* Lists the open calls that started in the window. `top` calls of the block are open at its end. */
 static sj_status list_open(block_walk *walk, size_t top)
 {
     const sj_block *block = walk->block;

@@ -1,10 +1,13 @@
 /* The key-frame column.
  *
- * Frames are stored field by field, outermost first. Each value is the zigzag difference to the
- * value before it, modulo 2^64. The first value is a difference to 0; start times are relative to
- * first_ticks. After two equal differences in a row, a varint says how many more follow. So a deep
- * recursion at a constant stack distance costs a few bytes, and a stack without a pattern costs
- * nothing extra.
+ * The column stores the key-frame field by field. Each field has one value per frame, outermost
+ * frame first. A value is stored as its zigzag difference to the value before it, modulo 2^64. The
+ * first value of a field is stored as its difference to 0. Start times count time units since
+ * first_ticks.
+ *
+ * After two equal differences in a row, a varint gives the number of further equal ones. So a deep
+ * recursion at a constant stack distance costs a few bytes. A field whose neighboring differences
+ * are never equal costs nothing extra.
  *
  * varint time unit (of start times) | functions | stacks | call indexes | start times | callee
  * times | flags */
@@ -14,8 +17,8 @@ typedef struct delta_writer {
     sj_writer *writer;
     uint64_t previous;
     int64_t last_delta;
-    uint64_t repeats; /* of last_delta, beyond the two that are written */
-    unsigned equal;   /* equal differences in a row: 0, 1 or 2 */
+    uint64_t repeats; /* number of times that last_delta occurred after the two written ones */
+    unsigned equal;   /* length of the latest run of equal differences, at most 2 */
 } delta_writer;
 
 static void end_repeats(delta_writer *column)
@@ -69,7 +72,8 @@ static uint64_t read_delta(delta_reader *column)
     return column->previous;
 }
 
-/* Returns `step` if all start times are whole steps away from first_ticks, else 1. */
+/* Returns the time unit of the start times, in ticks: `step` if all of them are whole steps away
+ * from first_ticks, else 1. */
 static uint64_t choose_unit(const sj_stack_frame *frames, size_t count, uint64_t first_ticks,
                             uint32_t step)
 {
@@ -81,7 +85,7 @@ static uint64_t choose_unit(const sj_stack_frame *frames, size_t count, uint64_t
     return step;
 }
 
-/* In the order of the column. */
+/* The fields of a frame, in the order in which the column stores them. */
 typedef enum frame_field {
     FIELD_FUNCTION,
     FIELD_STACK,
@@ -106,7 +110,7 @@ static uint64_t field_of(const sj_stack_frame *frame, frame_field field)
     case FIELD_CHILD_TICKS:
         return frame->child_ticks;
     case FIELD_FLAGS:
-        return frame->flags & ~(uint32_t)SJ_CALL_UNTIMED; /* SJ_COLUMN_UNTIMED has that flag */
+        return frame->flags & ~(uint32_t)SJ_CALL_UNTIMED; /* SJ_COLUMN_UNTIMED stores it */
     case FIELDS:
         break;
     }
@@ -166,7 +170,7 @@ sj_status sj_keyframe_decode(sj_slice bytes, size_t count, uint64_t first_ticks,
         return bytes.size == 0 ? SJ_OK : SJ_ECORRUPT;
     }
     for (size_t i = 0; i < count; i++) {
-        frames[i].jumped_ticks = 0; /* SJ_COLUMN_JUMPED_FRAMES has the times */
+        frames[i].jumped_ticks = 0; /* set from SJ_COLUMN_JUMPED_FRAMES later */
     }
     const uint64_t unit = sj_read_varint(&reader);
     bool good = unit == 1 || unit == step;

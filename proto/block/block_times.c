@@ -1,10 +1,12 @@
 /* The columns of times: format and decoder. block_times_encode.c has the encoder.
  *
- * Times are the greater part of a block. Each event has a gap in clock steps: its distance to the
- * event before it (0 for the first event). Gaps are packed in 2, 4 or 8 bits, whichever needs the
- * fewest bytes before compression. A coarse clock gives gaps of 0 to 2 almost always, and zstd then
- * sees four of them in each byte. A fine clock gives gaps that fill a byte. The highest value of a
- * packing means "that much or more"; the rest is a varint in the column of long times.
+ * Times are the greater part of a block. The gap of an event is its distance to the event before
+ * it, in clock steps. The first event's gap is 0. The encoder packs each gap in 2, 4 or 8 bits,
+ * whichever needs the fewest bytes before compression. With a coarse clock, almost all gaps are 0
+ * to 2, so zstd sees four gaps in each byte. With a fine clock, gaps fill a byte.
+ *
+ * The highest value of a packing marks a long gap: a gap of at least this value. The rest of the
+ * gap beyond this value is a varint in the column of long times.
  *
  *   times: u8 bits (2, 4, 8) | ceil(count * bits / 8) bytes, earlier gaps in lower bits, rest 0
  *   long times: one varint for each gap whose packed value is the highest, in order */
@@ -15,12 +17,12 @@
 #define EIGHT_TARGET __attribute__((target("avx2")))
 #endif
 
-/* The decoder has no branch per event. It reads the long gaps first and then adds each where a
- * packed value is the highest. The long gaps are kept at the end of the array of times. None of
- * them is overwritten before its use, because at least as many times as long gaps are still to be
- * written. */
+/* The decoder has no branch per event. It first reads the rests of all long gaps into the end of
+ * the array of times. Then it adds one rest wherever a packed value is the highest. No rest is
+ * overwritten before its use: each unused rest belongs to a time that is not written yet. */
 
-/* Reads the long gaps, in ticks, into the end of `ticks`. Their sum may be at most `most`. */
+/* Reads the rests of the long gaps, in ticks, into the end of `ticks`. Points `*gaps` at the first
+ * one. Returns SJ_ECORRUPT if their sum exceeds `most`, or if the column is malformed. */
 static sj_status read_long_gaps(sj_slice escapes, uint64_t step, uint64_t most, uint64_t *ticks,
                                 size_t count, const uint64_t **gaps)
 {
@@ -44,14 +46,15 @@ static sj_status read_long_gaps(sj_slice escapes, uint64_t step, uint64_t most, 
     return whole ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* The long gaps, and how many of them have been used. */
+/* The rests of the long gaps, and how many of them have been used. */
 typedef struct long_gap_reader {
     const uint64_t *gaps;
     size_t count;
     size_t used;
 } long_gap_reader;
 
-/* Writes the times of the `here` gaps in `packed` and returns the last time. */
+/* Writes the times of the lowest `here` gaps of `packed`. `now` is the time before them. Returns
+ * the last time. */
 static inline __attribute__((always_inline)) uint64_t
 expand_any(uint64_t packed, unsigned bits, size_t here, uint64_t now, uint64_t step,
            long_gap_reader *reader, uint64_t *ticks)
@@ -69,9 +72,13 @@ expand_any(uint64_t packed, unsigned bits, size_t here, uint64_t now, uint64_t s
 }
 
 /* Writes the times of `count` gaps and returns the last time. Compiled once for each packing.
- * Overflow cannot go unnoticed: the long gaps add up to at most the duration of the block, the
- * short ones to less than 2^58, and the caller knows the last time. If there are too few long gaps,
- * it may read one too many; the slack after `ticks` makes that harmless. */
+ *
+ * An overflow changes the last time, which the caller compares with the header's. The rests add up
+ * to at most the duration of the block, and the packed values to less than 2^58 ticks. So the sum
+ * cannot wrap around to the right last time.
+ *
+ * In a corrupt block with too few rests, the loop reads beyond them: up to four here, up to eight
+ * in expand_eights. TICKS_SLACK (block_decode.c) allocates that many after `ticks`. */
 static inline __attribute__((always_inline)) uint64_t
 expand_gaps(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
             long_gap_reader *reader, uint64_t *ticks, size_t count)
@@ -89,8 +96,8 @@ static inline uint64_t move_apart(uint64_t packed, unsigned bits, uint64_t kept)
     return (packed | packed << bits) & kept;
 }
 
-/* Returns eight gaps of `bits` bits each (a constant) as eight bytes. Moves fours apart, then
- * pairs, then single gaps. */
+/* Returns eight gaps of `bits` bits each as eight bytes. `bits` is a constant. First separates the
+ * upper four gaps from the lower four, then pairs of gaps, then single gaps. */
 static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, unsigned bits)
 {
     if (bits == 4) {
@@ -108,8 +115,8 @@ static inline __attribute__((always_inline)) uint64_t spread(uint64_t packed, un
 #ifdef EIGHT_TARGET
 enum { EIGHT = 8 };
 
-/* Adds a long gap to the times from number `first` of eight on. Adds it to no time if `first` is
- * EIGHT. */
+/* Adds the rest of a long gap to time `first` of eight times, counted from 0, and to the times
+ * after it. Changes nothing if `first` is EIGHT. */
 EIGHT_TARGET static inline void add_long(__m256i halves[2], unsigned first, uint64_t gap)
 {
     static const int64_t from[2 * EIGHT] = {0, 0, 0, 0, 0, 0, 0, 0, -1, -1, -1, -1, -1, -1, -1, -1};
@@ -119,8 +126,8 @@ EIGHT_TARGET static inline void add_long(__m256i halves[2], unsigned first, uint
     halves[1] = _mm256_add_epi64(halves[1], _mm256_and_si256(gaps, _mm256_loadu_si256(lanes + 1)));
 }
 
-/* Adds the long gaps among eight; `left` has a bit for each. Usually there is one or none, which is
- * found without a branch. */
+/* Adds the rests of the long gaps among eight gaps. Bit i of `left` is set if gap i is long.
+ * Handles the usual case, at most one long gap, without a taken branch. */
 EIGHT_TARGET static inline void add_longs(__m256i halves[2], unsigned left, long_gap_reader *reader)
 {
     add_long(halves, (unsigned)__builtin_ctz(left | 1U << EIGHT), reader->gaps[reader->used]);
@@ -130,8 +137,8 @@ EIGHT_TARGET static inline void add_longs(__m256i halves[2], unsigned left, long
     }
 }
 
-/* Like expand_gaps, eight gaps at a time. Times are prefix sums of gaps, so that no event waits for
- * the one before it. A long gap is added to the times after it. */
+/* Does the same as expand_gaps, eight gaps at a time. Computes their times as prefix sums,
+ * in parallel. The rest of a long gap is added to the time of its event and to all later times. */
 EIGHT_TARGET static inline __attribute__((always_inline)) uint64_t
 expand_eights(const uint8_t *packed, unsigned bits, uint64_t now, uint64_t step,
               long_gap_reader *reader, uint64_t *ticks, size_t count)

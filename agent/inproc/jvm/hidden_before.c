@@ -1,8 +1,9 @@
 /* Design notes
  *
  * JVMTI's GetLoadedClasses returns hidden classes, but the JVM neither transforms them nor shows
- * their bytes (IsModifiableClass is false). Their methods have names, which is enough to list them.
- * A tag marks them, because later hidden classes have probes and look the same. */
+ * their bytes (IsModifiableClass is false). JVMTI returns the names of their methods, which is
+ * enough to list them. This file tags these classes. The tag distinguishes them from later hidden
+ * classes, which have probes. */
 #include "agent/inproc/jvm/hidden_before.h"
 
 #include "agent/inproc/jvm/loaders.h"
@@ -11,9 +12,9 @@
 
 #include <string.h>
 
-#define TAG (INT64_C(1) << 32) /* Numbers of loaders are tags, too, and are smaller. */
+#define TAG (INT64_C(1) << 32) /* The tag of a loader is its number, which is smaller. */
 
-/* Until JDK 20 a `$` and a number follow. */
+/* Until JDK 20, a `$` and a number follow `$$Lambda` in the name. */
 bool sj_hidden_is_lambda(const char *name)
 {
     return strstr(name, "$$Lambda") != NULL;
@@ -24,7 +25,8 @@ void sj_hidden_before_add(jvmtiEnv *jvmti, jclass class)
     (void)(*jvmti)->SetTag(jvmti, class, TAG);
 }
 
-/* For example "Lcom/acme/Made.0x0000000800c01000;". */
+/* True for a hidden class that does not belong to a lambda. The signature of a hidden class has a
+ * dot before its suffix, for example "Lcom/acme/Made.0x0000000800c01000;". */
 static bool is_hidden(const char *signature)
 {
     return signature[0] == 'L' && strchr(signature, '.') != NULL && !sj_hidden_is_lambda(signature);
@@ -55,7 +57,8 @@ void sj_hidden_before_find(jvmtiEnv *jvmti, JNIEnv *env)
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
 }
 
-/* Returns the class's nest host, or the class itself if it has none. */
+/* Returns a local reference to the class's nest host. Returns one to the class itself if the JVM
+ * does not know nest hosts or throws an exception. */
 static jclass host_of(JNIEnv *env, jclass class)
 {
     jobject host = NULL;
@@ -72,7 +75,8 @@ static jclass host_of(JNIEnv *env, jclass class)
     return host != NULL ? host : (*env)->NewLocalRef(env, class);
 }
 
-/* Sends the methods of a class to the recorder. Its reply changes nothing here. */
+/* Sends the methods of a class to the recorder. Ignores the recorder's reply, because these classes
+ * cannot be transformed. */
 static void list_methods(jvmtiEnv *jvmti, jclass class, const char *signature,
                          sj_jvm_class *described)
 {
@@ -81,7 +85,7 @@ static void list_methods(jvmtiEnv *jvmti, jclass class, const char *signature,
     sj_method_list list;
     sj_jvm_rewritten reply = {.file = -1};
     if ((*jvmti)->GetClassMethods(jvmti, class, &count, &methods) != JVMTI_ERROR_NONE) {
-        return; /* The class is not linked, so none of its methods can have run. */
+        return; /* If the class is not prepared, none of its methods can have run. */
     }
     if (sj_method_list_init(jvmti, signature + 1, strlen(signature) - 2, methods, count, &list)) {
         described->listing = SJ_CLASS_FIXED;
@@ -95,7 +99,8 @@ static void list_methods(jvmtiEnv *jvmti, jclass class, const char *signature,
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)methods);
 }
 
-/* Lists a class under the name of its host, without the suffix of hidden classes. */
+/* Lists a class under the name of its nest host. Leaves out the suffix if the host is hidden,
+ * too. */
 static void list_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const char *signature,
                            sj_jvm_class *described)
 {
@@ -113,7 +118,7 @@ static void list_with_host(jvmtiEnv *jvmti, JNIEnv *env, jclass class, const cha
     (*env)->DeleteLocalRef(env, host);
 }
 
-/* Returns true if the recorder may be asked about the class. */
+/* Lists a class if it has TAG and the recorder is to be asked about it. Returns true if so. */
 static bool list_one(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
 {
     jlong tag = 0;
