@@ -42,7 +42,7 @@ typedef struct window {
 /* The latest bar at one depth. */
 typedef struct track {
     json_t *bar;   /* bar that the next narrow call may join; borrowed from `rows`; NULL: none */
-    int64_t pixel; /* pixel where the bar begins; -1: the latest call is wide */
+    int64_t pixel; /* pixel where the bar begins; -1: no call can join it */
     int64_t flags; /* flags of all calls of the bar */
     int64_t count;
 } track;
@@ -50,7 +50,7 @@ typedef struct track {
 typedef struct picture {
     json_t *rows;
     json_t *functions; /* function names by id */
-    json_t *counting;  /* ids of functions whose calls were counted, too */
+    json_t *counting;  /* ids of functions that made calls that were only counted */
     track tracks[DEPTH_MAX];
     bool is_truncated;
 } picture;
