@@ -1,19 +1,19 @@
-/* Replays a block: walks its events with a small stack of (start, callee time) and one current
- * node. A stack entry holds the node of its caller, because the parent of a folded node
- * (path_nodes.c) may be another node.
+/* Replays the events of a block with a stack of open calls and one current node. A stack entry has
+ * the start of its call, the time in callees, and the node of its caller. The caller's node may
+ * differ from the parent of the call's node if the call is folded (path_nodes.c).
  *
- * Three things make it fast:
- * 1. A path's node is usually found where its search begins in the hash table (path_nodes.h). The
+ * Three optimizations make the replay fast:
+ * 1. The first probed slot of the hash table (path_nodes.h) usually has the node of a path. The
  *    function's part of the hash is computed once per block.
- * 2. Most calls call nothing: their LEAVE is the next event. They are counted at their ENTER and
- * need no stack entry.
- * 3. Most durations change only sums and a bin. One comparison with the node's quiet range finds
- * them.
+ * 2. Most calls are leaf calls: their LEAVE is the next event. The replay counts a leaf call at its
+ *    ENTER, without a stack entry.
+ * 3. Most durations change only sums and one bin. One comparison with the node's quiet range finds
+ *    these durations.
  *
- * Rare cases are calls of the key-frame and calls with flags. They are at or below a watermark of
- * the stack, so the loop over ordinary events tests for them once per LEAVE. Endings other than a
- * return, and samples, are at events known beforehand. A block with costs is replayed event by
- * event, because each of its calls may have costs. */
+ * Calls of the key-frame and calls with flags are rare. They are at or below a watermark of the
+ * stack, so the loop over ordinary events tests for them once per LEAVE. The events of samples, and
+ * of endings other than a return, are known beforehand. The slow path replays every event of a
+ * block with costs, because each of its calls may have costs. */
 #include "proto/callgraph/replay.h"
 #include "proto/base/array.h"
 #include "proto/block/call_trust.h"
