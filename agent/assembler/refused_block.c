@@ -2,8 +2,8 @@
  *
  * The block keeps an event if the entry or the exit of its call is outside the block. All events
  * between two kept events belong to complete calls and are dropped. A gap before the later kept
- * event counts the dropped events and calls, so that the numbers of later ones do not change. Calls
- * that are open at this gap get the flag of a gap; other calls do not. */
+ * event counts the dropped events and calls, so that the numbers of later ones do not change. Only
+ * calls that are open at this gap get the flag SJ_CALL_GAP. */
 #include "agent/assembler/refused_block.h"
 
 #include <stdlib.h>

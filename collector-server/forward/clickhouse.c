@@ -199,8 +199,8 @@ static sj_status check_schema(sj_forward_target *target, sj_error *error)
                              : "");
 }
 
-/* Returns SJ_EINVAL if the existing tables belong to another cluster or to one node. A query over
- * tables of two layouts would miss rows. */
+/* Returns SJ_EINVAL unless the existing tables have the cluster of `layout`, or both have none. A
+ * query over tables of two layouts would miss rows. */
 static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_layout *layout,
                               sj_error *error)
 {

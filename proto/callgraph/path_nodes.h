@@ -77,8 +77,8 @@ static inline bool sj_path_node_is(const sj_path_line *node, uint32_t parent, ui
     return node->parent == parent && node->function == function && !node->rare;
 }
 
-/* The search for a path begins at slot sj_path_home: the sum of a hash of the parent and a hash of
- * the function. */
+/* The search for a path begins at the slot sj_path_home. Its number is the sum of two hashes: one
+ * of the parent, one of the function. */
 static inline uint32_t sj_path_parent_hash(uint32_t parent)
 {
     return parent * UINT32_C(0x7f4a7c15);
@@ -162,8 +162,9 @@ void sj_path_nodes_quieten(sj_path_nodes *paths, uint32_t node);
  * the time of this node's calls. */
 bool sj_path_nodes_is_nested(const sj_path_nodes *paths, uint32_t node);
 
-/* Returns the rare node of a function: a child of the root that sums rare paths. Creates the node
- * if it is missing. Returns SJ_NO_NODE on failure; see sj_path_nodes_failure. `nodes` may move. */
+/* Returns the rare node of a function: the child of the root that stands for the function as the
+ * caller in rare paths. Creates the node if it is missing. Returns SJ_NO_NODE on failure; see
+ * sj_path_nodes_failure. `nodes` may move. */
 uint32_t sj_path_nodes_rare(sj_path_nodes *paths, uint32_t function);
 
 /* Implements sj_callgraph_fold_rare (rare_paths.c). */

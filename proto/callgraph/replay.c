@@ -87,8 +87,8 @@ static void set_watermark(replay *run)
     run->enter_flags = run->trust.uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
 }
 
-/* Returns the call_index of the call at stack[top]. Half of the sum of the events before its ENTER
- * and the growth of the depth is the number of ENTERs. Each gap adds the calls that it lost. */
+/* Returns the call_index of the call at stack[top]. Counts the calls that the block entered before
+ * it: half of (events before its ENTER + growth of the depth). Adds the calls lost in gaps. */
 static uint64_t call_index_at(const replay *run, size_t top)
 {
     const sj_block *block = run->block;
@@ -414,8 +414,7 @@ static inline __attribute__((always_inline)) sj_status leave(replay *run, walker
     return SJ_OK;
 }
 
-/* Counts a leaf call in node `child`. The events `event` and `event` + 1 are its ENTER and LEAVE.
- */
+/* Counts a leaf call in node `child`. Its ENTER is at `event`, its LEAVE is the next event. */
 static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
                                                             size_t event)
 {
@@ -472,9 +471,9 @@ static inline size_t next_ending(const replay *run, size_t end)
     return event < end ? event : end;
 }
 
-/* Replays the events from `event` to `end` on the fast path. There must not be gaps among them,
- * flags of ENTERs, or costs. Compiled once for each combination of the constants `wide` and `flat`.
- */
+/* Replays the events from `event` to `end` on the fast path. No gap may lie among them, their
+ * ENTERs must not have flags, and their calls must not have costs. Compiled once for each
+ * combination of the constants `wide` and `flat`. */
 static inline __attribute__((always_inline)) sj_status
 replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
 {
