@@ -1,9 +1,9 @@
 /* Design notes.
  *
- * An event stays if its call crosses a border of the block: an exit without an entry in the block,
- * or an entry without an exit. Only complete calls lie between two events that stay. One gap before
- * the later event counts them, so that the numbers of events and calls do not change. Only calls
- * that are open at such a gap are flagged. */
+ * The block keeps an event if the entry or the exit of its call is outside the block. All events
+ * between two kept events belong to complete calls and are dropped. A gap before the later kept
+ * event counts the dropped events and calls, so that the numbers of later ones do not change. Only
+ * calls that are open at this gap get the flag SJ_CALL_GAP. */
 #include "agent/assembler/refused_block.h"
 
 #include <stdlib.h>
@@ -12,15 +12,15 @@ enum { GAP_REASONS = SJ_GAP_BEFORE_RECORDING };
 
 typedef struct shrinking {
     sj_call_stack *stream;
-    bool *stays; /* by event */
+    bool *stays; /* indexed by event */
     sj_gap *gaps;
     uint32_t gap_count;
-    uint32_t event_count; /* events that stay, among those visited */
+    uint32_t event_count; /* number of events kept so far */
     uint32_t call_count;
     uint32_t ending_count;
     uint32_t depth;
-    uint32_t gap_depth; /* number of open calls that contain a gap */
-    sj_gap dropped;     /* events dropped before the next one that stays */
+    uint32_t gap_depth; /* number of open calls that contain dropped events */
+    sj_gap dropped;     /* events dropped since the last kept event or gap */
     uint64_t dropped_calls;
     uint64_t dropped_events;
 } shrinking;
@@ -48,7 +48,7 @@ void sj_refused_block_delivered(sj_call_stack *stream)
     stream->kept_events = stream->kept_calls = stream->kept_endings = 0;
 }
 
-/* Marks the events that stay; returns their number. */
+/* Marks the events to keep in `stays`. Returns their number. */
 static uint32_t mark_events(const sj_call_stack *stream, bool *stays)
 {
     uint32_t open = 0;
@@ -80,7 +80,7 @@ static uint32_t mark_events(const sj_call_stack *stream, bool *stays)
     return count;
 }
 
-/* Returns the gap with this reason before the next event that stays; NULL: none. */
+/* Returns the gap with this reason before the next kept event, or NULL if there is none. */
 static sj_gap *find_gap(shrinking *run, uint32_t reason)
 {
     for (uint32_t i = run->gap_count; i > 0; i--) {
@@ -95,8 +95,9 @@ static sj_gap *find_gap(shrinking *run, uint32_t reason)
     return NULL;
 }
 
-/* Adds a gap before the next event that stays. Gaps with the same reason become one; a sum of waits
- * is as long as the waits together. */
+/* Adds a gap before the next kept event, or merges it into an earlier gap there with the same
+ * reason. A merged SJ_GAP_WAITED is as long as both waits together. Any other merged gap ends with
+ * the later one. */
 static void put_gap(shrinking *run, const sj_gap *gap)
 {
     sj_gap *there = find_gap(run, gap->reason);
@@ -134,8 +135,8 @@ static void drop_event(shrinking *run, const sj_event *event)
     run->dropped.end_ticks = event->ticks;
 }
 
-/* Returns the tail-call mark of an entry that stays. Calls that left the chain directly before the
- * entry may be dropped, so the mark must not count them. */
+/* Returns the `tail_call` of a kept entry. A value above 1 counts the exits directly before the
+ * entry. They may be dropped, so the entry then loses its mark of a tail call. */
 static uint32_t keep_tail_call(uint32_t tail_call)
 {
     const uint32_t untimed = tail_call & SJ_EVENT_UNTIMED;
@@ -156,8 +157,8 @@ static void keep_event(shrinking *run, sj_event event)
     run->stream->events[run->event_count++] = event;
 }
 
-/* Keeps or drops each event with its ending, and merges the gaps. Works in place, except for the
- * gaps. */
+/* Keeps or drops each event with its ending. Moves kept events and endings forward in their arrays.
+ * Writes all gaps to a new array. */
 static void shrink(shrinking *run)
 {
     sj_call_stack *stream = run->stream;

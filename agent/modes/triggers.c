@@ -4,11 +4,11 @@
 #include <stdlib.h>
 
 typedef struct trigger_state {
-    uint64_t window_ticks; /* start of the window */
-    uint64_t count;        /* in the window; NTH_CALL: in total */
-    uint64_t fired;
-    uint64_t fired_ticks;
-    uint64_t suppressed; /* since it fired last */
+    uint64_t window_ticks; /* start of the current window of `within_ns` */
+    uint64_t count;        /* occurrences in the window; NTH_CALL: all calls so far */
+    uint64_t fired;        /* number of firings */
+    uint64_t fired_ticks;  /* time of the last firing */
+    uint64_t suppressed;   /* firings suppressed since the last report */
 } trigger_state;
 
 struct sj_triggers {
@@ -78,7 +78,7 @@ static void act(sj_triggers *triggers, const sj_trigger *trigger, const char *su
                                     message->thread, "trigger");
     }
     if ((trigger->actions & SJ_ACTION_STACKS) != 0 && triggers->options.stacks != NULL) {
-        /* If there are too many at once, only the trigger itself is reported. */
+        /* The sampler drops the request if too many are pending. The trigger is still reported. */
         (void)!sj_stack_sampler_request(triggers->options.stacks, cause);
     }
     if ((trigger->actions & SJ_ACTION_DUMP) != 0 && triggers->options.flight != NULL &&
@@ -99,7 +99,8 @@ static void send(sj_triggers *triggers, size_t place, Sojourn__Trigger *message)
     (void)!sj_frame_writer_trigger(triggers->options.writer, message);
 }
 
-/* Carries out the actions, unless the trigger fired too recently or too often. */
+/* Carries out the actions of a trigger and reports the firing. If the trigger has fired too
+ * recently or too often, only counts a suppressed firing. */
 static void fire(sj_triggers *triggers, size_t place, const char *subject, uint64_t value,
                  uint64_t now_ticks, uint64_t thread)
 {
@@ -137,7 +138,8 @@ void sj_triggers_finish(sj_triggers *triggers, uint64_t now_ticks)
     }
 }
 
-/* Counts one more; returns true if there were `times` within the window. */
+/* Counts one occurrence. Returns true if it is number `times` within the window, and then starts a
+ * new count. */
 static bool count_in_window(sj_triggers *triggers, const sj_trigger *trigger, trigger_state *state,
                             uint64_t now_ticks)
 {
@@ -210,7 +212,8 @@ void sj_triggers_event(sj_triggers *triggers, sj_trigger_event event, const char
         if (trigger->event != event) {
             continue;
         }
-        /* A jank trigger without function and loop is about frame ticks, which have no subject. */
+        /* SJ_TRIGGER_JANK events are frame ticks. Only triggers without function and loop get them;
+         * sj_triggers_call and sj_triggers_loop serve the others. */
         const bool is_named =
             event == SJ_TRIGGER_JANK
                 ? trigger->subject.text == NULL && trigger->loop.text == NULL

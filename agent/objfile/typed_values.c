@@ -9,11 +9,11 @@ enum {
     TYPE_BYTES = 192,
     MOST_ENUMERATORS = 4096,
     MOST_FIELDS = 64, /* fields of one structure */
-    /* Fields for one parameter, or members in the search for one. */
+    /* most fields visited for one parameter, or DIEs visited in one search for a child */
     MOST_EXAMINED = 4096,
     DEEPEST = 4,
     WORD_BYTES = 8,
-    MOST_BEHIND = 128 /* bytes recorded of what a parameter points to */
+    MOST_BEHIND = 128 /* bytes recorded at the address in a parameter */
 };
 
 /* The parameter that is being described. */
@@ -21,15 +21,15 @@ typedef struct value_maker {
     sj_typed_function *function;
     const sj_parameter_place *place;
     bool is_result;
-    /* The result whose registers contain the value; NULL: the value is elsewhere. */
+    /* the result whose registers hold the value; NULL: a parameter, or a result in memory */
     const sj_typed_result *result;
     int examined;
 } value_maker;
 
-/* How one value is recorded. */
+/* Where one value is recorded, and in which form. All zero: the type is not supported. */
 typedef struct value_shape {
-    uint32_t kind;       /* how it is stored; 0: no kind can hold it */
-    uint32_t place_kind; /* 0: the kind of the word */
+    uint32_t kind;       /* kind of the stored value; 0: the value is not recorded */
+    uint32_t place_kind; /* kind of the value's place; 0: that of the place's word */
     uint8_t bytes;
 } value_shape;
 
@@ -45,7 +45,8 @@ static void append(char text[TYPE_BYTES], const char *part)
     snprintf(text + used, TYPE_BYTES - used, "%s", part);
 }
 
-/* Appends a type as written in C, except for arrays and pointers to functions. */
+/* Appends the name of a type, as in C. Differs from C: an array of any length ends in "[]", and the
+ * type of a function is "function". */
 static void write_type(Dwarf_Die *type, char text[TYPE_BYTES], int depth)
 {
     static const struct {
@@ -155,7 +156,8 @@ static uint32_t text_place(Dwarf_Die *type)
     return 0;
 }
 
-/* Returns the shape of a pointer, or of an object that is passed by address. */
+/* Returns the shape of a pointer to `to`, or of an object of type `to` that is passed by address.
+ * If `is_known` is false, ignores `to`. */
 static value_shape shape_of_address(Dwarf_Die *to, bool is_known)
 {
     Dwarf_Die stripped;
@@ -172,7 +174,7 @@ static value_shape shape_of_address(Dwarf_Die *to, bool is_known)
     return shape;
 }
 
-/* Returns the shape of a type that is not a structure. */
+/* Returns the shape of a stripped type; all zero for structures and other unsupported types. */
 static value_shape shape_of(Dwarf_Die *type)
 {
     Dwarf_Die to;
@@ -186,7 +188,7 @@ static value_shape shape_of(Dwarf_Die *type)
     case DW_TAG_pointer_type:
         return shape_of_address(&to, sj_type_of(type, &to));
     case DW_TAG_reference_type:
-    case DW_TAG_rvalue_reference_type: /* a reference to one character does not lead to text */
+    case DW_TAG_rvalue_reference_type: /* a reference to char refers to one char, not to text */
         return shape_of_address(&to, sj_type_of(type, &to) && !is_character(&to));
     default:
         return (value_shape){0};
@@ -225,7 +227,7 @@ static sj_status read_enumerators(Dwarf_Die *type, sj_typed_value *value)
     return SJ_OK;
 }
 
-/* Counts the values that have their own position. */
+/* Counts the values that have a position of their own. Values at SJ_VALUE_RESULT do not. */
 static uint32_t count_arguments(const sj_typed_function *function)
 {
     uint32_t count = 0;
@@ -258,7 +260,7 @@ static sj_status add_value(value_maker *maker, const char *name, Dwarf_Die *of,
     return value->name != NULL && value->type != NULL ? SJ_OK : SJ_ENOMEM;
 }
 
-/* Adds a value that is not a structure. `offset` is where it begins in the parameter. */
+/* Adds one value that is not split further. `offset` is its offset in the parameter. */
 static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *stripped,
                           uint64_t offset)
 {
@@ -268,7 +270,8 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     uint32_t from_byte = 0;
     const uint8_t word = sj_parameter_piece(place, offset, &from_byte);
     const bool is_inside = from_byte + shape.bytes <= WORD_BYTES;
-    /* If an object is passed by address, only its text is recorded. */
+    /* An object passed by address is added here only if it is text. Its fields are added by
+     * sj_typed_values_add_behind. */
     const bool is_held =
         shape.kind != 0 && is_inside && (!place->is_address || shape.kind == SJ_VALUE_STRING);
     sj_typed_value value = {.descriptor = sj_value_descriptor(0, is_held ? shape.kind : 0)};
@@ -286,7 +289,7 @@ static sj_status add_leaf(value_maker *maker, const char *name, Dwarf_Die *of, D
     return add_value(maker, name, of, &value, stripped);
 }
 
-/* Adds a long double: the bytes of a place, or of the registers of a result. */
+/* Adds a long double. Its bytes are in the place of a parameter or in the registers of a result. */
 static sj_status add_extended(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type)
 {
     const uint8_t word = sj_parameter_word(maker->place, 0);
@@ -314,7 +317,7 @@ static bool is_wide(Dwarf_Die *type)
            (encoding == DW_ATE_signed || encoding == DW_ATE_unsigned);
 }
 
-/* Adds the lower and the upper half of a number of 128 bits. */
+/* Adds the two halves of a 128-bit integer parameter as two values. */
 static sj_status add_halves(value_maker *maker, const char *name, Dwarf_Die *of, Dwarf_Die *type,
                             uint64_t offset)
 {
@@ -336,7 +339,7 @@ static sj_status add_halves(value_maker *maker, const char *name, Dwarf_Die *of,
     return SJ_OK;
 }
 
-/* Adds a text whose address and length are two consecutive words. */
+/* Adds a std::string_view or a &str: its address and its length are two consecutive words. */
 static sj_status add_text(value_maker *maker, const char *name, Dwarf_Die *of, uint32_t place_kind)
 {
     const uint8_t first = sj_parameter_word(maker->place, 0);
@@ -358,7 +361,6 @@ static sj_status add_text(value_maker *maker, const char *name, Dwarf_Die *of, u
 static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
                          int depth);
 
-/* Adds the fields of a structure. */
 static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *type, uint64_t offset,
                             int depth)
 {
@@ -382,7 +384,8 @@ static sj_status add_fields(value_maker *maker, const char *name, Dwarf_Die *typ
     return SJ_OK;
 }
 
-/* Adds any value. A structure is split into its fields if its words have places. */
+/* Adds a value of any type. Splits a structure into its fields only if it is a parameter whose
+ * words have places. */
 static sj_status add_any(value_maker *maker, const char *name, Dwarf_Die *of, uint64_t offset,
                          int depth)
 {
@@ -423,14 +426,15 @@ sj_status sj_typed_values_add(sj_typed_function *function, const char *name, Dwa
     return add_any(&maker, name, type, 0, 0);
 }
 
-/* Adds a number, an enumeration or an address in memory that a parameter points to. */
+/* Adds a value at `offset` in the memory that a parameter points to, or in a structure that is the
+ * result. Adds nothing for types that are not numbers, enumerations or addresses. */
 static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
                             Dwarf_Die *stripped, uint64_t offset)
 {
     value_shape shape = shape_of(stripped);
     const sj_typed_result *result = maker->result;
     const uint32_t position = sj_value_position(sj_parameter_word(maker->place, 0));
-    if (shape.kind == SJ_VALUE_STRING) { /* the text it points to would be another place */
+    if (shape.kind == SJ_VALUE_STRING) { /* record the pointer, not the text it points to */
         shape.kind = SJ_VALUE_POINTER;
     }
     if (shape.kind == 0 || offset + shape.bytes > MOST_BEHIND || !has_space(maker) ||
@@ -447,7 +451,7 @@ static sj_status add_behind(value_maker *maker, const char *name, Dwarf_Die *of,
     return add_value(maker, name, of, &value, stripped);
 }
 
-/* Returns the size of the elements of a std::vector; 0 for any other type. */
+/* Returns the size of the elements of a std::vector in bytes; 0 for any other type. */
 static uint64_t vector_element(Dwarf_Die *type)
 {
     enum { VECTOR_BYTES = 3 * WORD_BYTES };
@@ -527,7 +531,7 @@ static sj_status add_members_behind(value_maker *maker, const char *name, Dwarf_
     return SJ_OK;
 }
 
-/* Adds the members of a structure, or the length of a vector. */
+/* Adds the size() of a std::vector, or the members of any other structure. */
 static sj_status add_members_of(value_maker *maker, const char *name, Dwarf_Die *structure,
                                 bool is_pointer)
 {
@@ -572,7 +576,7 @@ sj_status sj_typed_values_add_behind(sj_typed_function *function, const char *na
                                        : SJ_OK;
 }
 
-/* Adds a result of 128 bits in two general registers. */
+/* Adds the two halves of a 128-bit integer result, which is in two general registers. */
 static sj_status add_halves_of_result(value_maker *maker, Dwarf_Die *of, Dwarf_Die *type)
 {
     static const char *const names[] = {SJ_TYPED_RESULT ".low", SJ_TYPED_RESULT ".high"};

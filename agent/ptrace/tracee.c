@@ -63,8 +63,8 @@ sj_status sj_tracee_open(pid_t pid, sj_tracee *target, sj_error *error)
 bool sj_tracee_is_there(const sj_tracee *target)
 {
     char byte;
-    /* Linux: a read at address 0 returns 0 bytes if no process uses the memory any more. If the
-     * memory exists, address 0 is unmapped and the read fails with EIO. */
+    /* Linux: the read returns 0 if no process uses the address space any more. Otherwise the read
+     * fails with EIO, because address 0 is unmapped. */
     return pread(target->memory, &byte, 1, 0) != 0;
 }
 
@@ -109,15 +109,15 @@ static size_t find_thread(const sj_tracee *target, pid_t tid)
     return at;
 }
 
-/* Returns a thread's state letter, or 0 if the thread is gone. */
+/* Returns the state letter of a thread (proc(5)), or 0 if the thread is gone. */
 static char read_state(const sj_tracee *target, pid_t tid)
 {
     sj_proc_thread thread;
     return sj_proc_thread_read(target->pid, tid, &thread) == SJ_OK ? thread.state : '\0';
 }
 
-/* True if the thread is gone or a zombie. A first thread that ends before the others becomes a
- * zombie. */
+/* True if the thread is gone or a zombie. The main thread is a zombie if it ended before the
+ * others. */
 static bool is_dead(const sj_tracee *target, pid_t tid)
 {
     const char state = read_state(target, tid);
@@ -129,8 +129,8 @@ bool sj_tracee_is_asleep(const sj_tracee *target, size_t thread)
     return read_state(target, target->threads[thread].tid) == 'S';
 }
 
-/* Starts to trace a thread and requests its stop, but does not wait for it. A thread that ends
- * meanwhile is not an error. */
+/* Seizes a thread and requests its stop, without waiting for the stop. Returns SJ_OK with `*added`
+ * false if the thread has ended. */
 static sj_status seize(sj_tracee *target, pid_t tid, bool *added)
 {
     *added = false;
@@ -145,8 +145,8 @@ static sj_status seize(sj_tracee *target, pid_t tid, bool *added)
     return SJ_OK;
 }
 
-/* True if the process is a child of this process and has ended. Leaves the exit status for the code
- * that started the child. */
+/* True if `tid` is the main thread of an ended child of this process. Does not consume the exit
+ * status: the code that started the child needs it. */
 static bool has_ended_child(const sj_tracee *target, pid_t tid)
 {
     siginfo_t info = {0};
@@ -191,7 +191,7 @@ sj_status sj_tracee_wait(sj_tracee *target, size_t thread, int timeout_ms, int *
     }
 }
 
-/* Waits for a requested stop. Delivers signals that arrive first. */
+/* Waits for the stop that PTRACE_INTERRUPT requested. Delivers signals that arrive before it. */
 static sj_status await_stop(sj_tracee *target, size_t thread)
 {
     int wait_status = 0;
@@ -200,8 +200,8 @@ static sj_status await_stop(sj_tracee *target, size_t thread)
         if (is_event_stop(wait_status)) {
             return SJ_OK;
         }
-        /* In an inferior call, the thread first stops at the end of a system call. That stop
-         * cancels the request, so it is repeated below. */
+        /* During an inferior call, a thread may stop at a system call first. This stop cancels
+         * the PTRACE_INTERRUPT, so send another one. */
         const bool at_syscall = WSTOPSIG(wait_status) == (SIGTRAP | 0x80);
         const int signal = wait_status >> 16 != 0 || at_syscall ? 0 : WSTOPSIG(wait_status);
         target->threads[thread].stopped = false;
@@ -235,9 +235,9 @@ static sj_status seize_new(sj_tracee *target, bool *found)
     return status;
 }
 
-/* Raises this thread's priority while a whole process waits for it. With more runnable threads than
- * cores, the scheduler would suspend this thread for many milliseconds. Without permission, the
- * priority stays the same. */
+/* Gives the calling thread real-time priority (SCHED_FIFO), because all threads of the target wait
+ * for it. On a busy machine, the scheduler might otherwise suspend it for many milliseconds. Does
+ * nothing without permission. */
 static void boost(sj_tracee *target)
 {
     const struct sched_param first = {.sched_priority = 1};
@@ -335,7 +335,8 @@ void sj_tracee_resume_others(sj_tracee *target, size_t thread)
     resume_until(target, 1);
 }
 
-/* Returns how often a thread has been scheduled, or 0 if the kernel does not report it. */
+/* Returns how many times a thread has run on a CPU, or 0 if the kernel does not report the
+ * number. */
 static uint64_t count_slices(const sj_tracee *target, pid_t tid)
 {
     char path[64];

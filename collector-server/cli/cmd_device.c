@@ -25,7 +25,8 @@
 
 enum { DEFAULT_HOURS = 24, LOOK_MS = 50, COPY_BYTES = 1 << 16, AUDITED_BYTES = 4096 };
 
-/* Writes what was asked of devices into the audit. */
+/* Adds an entry to the audit log: the action, the devices, the request in `what`, and the
+ * outcome. */
 static void audit(sj_fleet *fleet, const char *action, const char *devices, const char *what,
                   const char *outcome)
 {
@@ -40,8 +41,8 @@ static const char *user_name(void)
     return user != NULL ? user->pw_name : "?";
 }
 
-/* Prints the token that a device needs to enrol. A token is secret, so its file gets the mode
- * 0600. */
+/* Writes the invitation of a device to the new file `path`: the collector's URL, a token and the
+ * certificate. The token is secret, so the file gets the mode 0600. */
 static int invite_device(sj_fleet *fleet, const sj_device_options *options, const char *path,
                          const char *device)
 {
@@ -90,7 +91,8 @@ static int invite_device(sj_fleet *fleet, const sj_device_options *options, cons
     return SJ_EXIT_OK;
 }
 
-/* Polls the command's row until the command is finished. */
+/* Waits until a command has ended. If `*done`, `*result` is the device's JSON; else it is a string
+ * with the state and the reason. The caller releases `*result`. */
 static sj_status wait_for_result(sj_fleet *fleet, int64_t command_id, bool *done, json_t **result,
                                  sj_error *error)
 {
@@ -107,7 +109,7 @@ static sj_status wait_for_result(sj_fleet *fleet, int64_t command_id, bool *done
     while ((found = sqlite3_step(statement)) == SQLITE_DONE) {
         sqlite3_reset(statement);
         nanosleep(&pause, NULL);
-        /* Expire commands here, too: a command must end even if no server runs. */
+        /* The server usually expires commands. A command must also end if no server runs. */
         (void)!sj_fleet_expire(fleet, error);
     }
     if (found == SQLITE_ROW) {
@@ -130,7 +132,7 @@ static void print_json(const json_t *value)
     free(text);
 }
 
-/* Copies all bytes of a file. Returns false with errno set if a read or write fails. */
+/* Copies bytes until the end of `from`. Returns false with errno set if a read or write fails. */
 static bool copy_bytes(FILE *from, FILE *to)
 {
     char bytes[COPY_BYTES];
@@ -166,8 +168,9 @@ static int write_file(const sj_device_options *options, int64_t command_id)
     return code;
 }
 
-/* Finishes an export. If the output is on this machine, writes the file. If it is on the device,
- * waits for the command that exports it there. */
+/* Completes an export whose first command has ended with the result `made`. Without a next command,
+ * copies the file to the chosen output. The next command writes the file on the device: waits for
+ * that command and prints its result. */
 static int finish_export(sj_fleet *fleet, const sj_device_options *options, int64_t command_id,
                          const json_t *made)
 {
@@ -192,8 +195,8 @@ static int finish_export(sj_fleet *fleet, const sj_device_options *options, int6
     return code;
 }
 
-/* Finishes a recording on a device. Prints its result, unless the file is on standard output, and
- * writes the file. */
+/* Completes the export of a recording. Prints the recording's result only with --output, because
+ * the file may otherwise go to standard output. */
 static int finish_record(sj_fleet *fleet, const sj_device_options *options, int64_t command_id,
                          const json_t *made)
 {
@@ -203,7 +206,7 @@ static int finish_record(sj_fleet *fleet, const sj_device_options *options, int6
     return finish_export(fleet, options, command_id, made);
 }
 
-/* Waits for one command and prints its result. */
+/* Waits for one command. Prints its result, and writes the file of an export or a recording. */
 static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const char *kind,
                         const json_t *given)
 {
@@ -229,7 +232,8 @@ static int wait_for_one(sj_fleet *fleet, const sj_device_options *options, const
     return code;
 }
 
-/* Waits for the commands of several devices and prints a list. */
+/* Waits for the commands of several devices and prints the list of their results. Returns
+ * SJ_EXIT_FAILED if a command failed. */
 static int wait_for_all(sj_fleet *fleet, json_t *given)
 {
     sj_error error = {0};
@@ -300,7 +304,7 @@ static int give_command(sj_fleet *fleet, const sj_device_options *options, const
     return code;
 }
 
-/* Prints the latest commands of a device, newest first. */
+/* Prints the latest 200 commands of a device as JSON, newest first. */
 static int print_audit(sj_fleet *fleet, int64_t device_id)
 {
     const sj_query_options options = {.format = SJ_RESULT_JSON};

@@ -17,9 +17,9 @@ typedef struct sql_request {
     sj_sql_limits limits;
     const char *query; /* name of a shipped query */
     const char *show;
-    const char *schema; /* a table, "" for all; NULL: --schema is not given */
+    const char *schema; /* table to describe; "": all tables; NULL: --schema is not given */
     bool list;
-    sj_forward_options cluster; /* url NULL: the query is for a database */
+    sj_forward_options cluster; /* its url is NULL if the query is for a database */
 } sql_request;
 
 static bool is_file(const char *path)
@@ -28,16 +28,16 @@ static bool is_file(const char *path)
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* True if the argument is the name of a file. A single word with a dot or a slash is not a
- * statement. A dot at the beginning marks a command of the shell. */
+/* True if an argument looks like the name of a file: a single word that contains a slash or a dot.
+ * A word that begins with a dot and has no slash is a command of the shell. */
 static bool is_meant_as_file(const char *text)
 {
     return strpbrk(text, " \t\n;(") == NULL &&
            (strchr(text, '/') != NULL || (text[0] != '.' && strchr(text, '.') != NULL));
 }
 
-/* Runs a statement, a shipped query or the shell on an open database. For the latter two, `sql` is
- * NULL. */
+/* Runs the shipped query of --query on a database. Without --query, runs the statement `sql`. If
+ * `sql` is NULL, too, runs the shell. */
 static int run_statement(sql_request *request, sqlite3 *database, const char *sql)
 {
     sj_statement_runner *runner = &request->runner;
@@ -78,7 +78,7 @@ static int run_on_cluster(sql_request *request, int count, char **arguments)
     return sj_cluster_sql_run(&cluster, count == 1 ? arguments[0] : NULL, request->query);
 }
 
-/* Prints the shipped queries, one query, or the schema. */
+/* Prints what --queries, --show or --schema requests, through the pager. */
 static int describe(const sql_request *request)
 {
     sj_terminal terminal;

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-/* Returns the number in an environment variable, or 0 if it is not a valid size. */
+/* Returns the number in an environment variable; 0 unless it is from 1 to SHRT_MAX. */
 static int size_in(const char *variable)
 {
     const char *text = getenv(variable);
@@ -64,7 +64,8 @@ void sj_terminal_begin_line(FILE *file, const sj_terminal *terminal)
     }
 }
 
-/* Returns how many bytes of a line fit in `columns`. Breaks the line at a space if possible. */
+/* Returns how many bytes of a line to print in `columns`. Breaks the line before a space if
+ * possible. Returns `length` if not even one character fits. */
 static size_t fit_words(const char *line, size_t length, int columns)
 {
     size_t end = sj_text_cut(line, columns);
@@ -102,7 +103,7 @@ void sj_terminal_wrap(FILE *file, const sj_terminal *terminal, const char *text,
     }
 }
 
-/* True if the first word of a command line is an executable program. */
+/* True if the first word of a command line is an executable path or is found in $PATH. */
 static bool can_run(const char *command)
 {
     char word[PATH_MAX];
@@ -131,11 +132,12 @@ static const char *choose_pager(void)
     return pager[0] == '\0' || strcmp(pager, "cat") == 0 || !can_run(pager) ? NULL : pager;
 }
 
-/* Starts the pager with the read end of the pipe as its standard input. Returns 0 if it cannot be
- * started. */
+/* Starts the pager with the read end of the pipe as its standard input. Returns its process id, or
+ * 0 on failure. */
 static pid_t start_pager(const char *pager, const int pipe_ends[2])
 {
-    /* F: quit if the result fits the screen; R: keep colours; X: keep the text on the screen */
+    /* Default options of less. F: quit if the text fits on the screen. R: show colours. X: leave
+     * the text on the screen after quitting. */
     if (setenv("LESS", "FRX", 0) != 0) {
         return 0;
     }
@@ -178,7 +180,7 @@ bool sj_terminal_close(sj_terminal *terminal)
 {
     const bool written = fflush(stdout) == 0 && !ferror(stdout);
     if (terminal->pager != 0) {
-        /* the pager reads the end of its input when the last write end is closed */
+        /* Closes the last write end of the pipe, so that the pager sees the end of its input. */
         const bool restored = dup2(terminal->screen, STDOUT_FILENO) >= 0;
         close(terminal->screen);
         if (!restored) {

@@ -9,7 +9,7 @@
 
 enum { BYTES_A_MS = 1000, MS_A_S = 1000, LOOK_MS = 60000, LATER_DAYS = 7 };
 
-/* Writes the list of a table's columns, with or without types. */
+/* Writes the column list of a table, with SQL types if `types` is true. */
 static void print_columns(FILE *text, const sj_forward_table *table, bool types)
 {
     fprintf(text, types ? "%s FixedString(32), version UInt64, day Date" : "%s, version, day",
@@ -127,7 +127,7 @@ static sj_status make_table(sj_forward_target *target, const sj_forward_table *t
         return SJ_OK;
     }
     SJ_TRY(make_distributed(target, table, "", "part_", layout->cluster, error));
-    return table == &sj_forward_removals /* removals are rows of `sessions` */
+    return table == &sj_forward_removals /* inserts write removals to `sessions` */
                ? SJ_OK
                : make_distributed(target, table, "put_", "raw_", layout->cluster, error);
 }
@@ -143,7 +143,7 @@ static sj_status ask_number(sj_forward_target *target, const char *sql, uint64_t
     return SJ_OK;
 }
 
-/* True if a server's version, as "24.8.1.1", is the given one or later. */
+/* True if the version of a server, such as "24.8.1.1", is `year`.`month` or later. */
 static bool is_since(const char *version, long year, long month)
 {
     char *end = NULL;
@@ -152,7 +152,8 @@ static bool is_since(const char *version, long year, long month)
     return its_year > year || (its_year == year && its_month >= month);
 }
 
-/* Reads the version of the tables, the name of their cluster, and what the server can. */
+/* Reads the version of the tables. Stores the name of their cluster and has_async_inserts in
+ * `target`. Returns SJ_ENOTFOUND if the database has no tables of Sojourn. */
 static sj_status read_schema(sj_forward_target *target, unsigned long long *version,
                              sj_error *error)
 {
@@ -198,8 +199,8 @@ static sj_status check_schema(sj_forward_target *target, sj_error *error)
                              : "");
 }
 
-/* Fails if the tables are of another layout: tables of two layouts together would answer only in
- * part. */
+/* Returns SJ_EINVAL unless the existing tables have the cluster of `layout`, or both have none. A
+ * query over tables of two layouts would miss rows. */
 static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_layout *layout,
                               sj_error *error)
 {
@@ -215,8 +216,8 @@ static sj_status check_layout(sj_forward_target *target, const sj_clickhouse_lay
                    target->database, target->cluster, target->cluster);
 }
 
-/* Adds the columns of estimates to function_stats, which did not have them before version 6. Drops
- * the view and the distributed tables, so that they are created again with these columns. */
+/* Adds the columns of estimates to raw_function_stats, which lacks them before version 6. Drops the
+ * view and the distributed tables of function_stats; the caller creates them again. */
 static sj_status add_estimates(sj_forward_target *target, sj_error *error)
 {
     static const char *const shown_by[] = {"", "part_", "put_"};
@@ -268,7 +269,7 @@ sj_status sj_clickhouse_init(sj_forward_target *target, const sj_clickhouse_layo
     SJ_TRY(make_table(target, &sj_forward_removals, layout, error));
     SJ_TRY(make_table(target, &sj_forward_calls, layout, error));
     SJ_TRY(make_table(target, &sj_forward_commands, layout, error));
-    if (layout->cluster != NULL) { /* has one row for each shard that answers */
+    if (layout->cluster != NULL) { /* a query of `shards` returns one row per reachable shard */
         snprintf(sql, sizeof(sql),
                  "CREATE TABLE IF NOT EXISTS %s.shards (dummy UInt8) "
                  "ENGINE = Distributed(%s, system, one)",
@@ -316,7 +317,7 @@ static sj_status newest_version(sj_forward_target *target, const sj_forward_tabl
     if (!begin_statement(&made)) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    /* Ask the raw table instead of the view, because a removal counts, too. */
+    /* Views hide removals, but the version of a removal counts. So query the raw table. */
     fprintf(made.file, "SELECT max(version) FROM %s_%s WHERE %s IN (''",
             target->cluster[0] != '\0' ? "put" : "raw", table->name, table->owner);
     for (size_t i = 0; i < owners.size; ++i) {
@@ -334,15 +335,15 @@ static sj_status newest_version(sj_forward_target *target, const sj_forward_tabl
     return status;
 }
 
-/* Writes the settings of an insert. Its answer means that the rows are stored: on all replicas that
- * the cluster asks for, and never only in the server's memory. */
+/* Writes the settings of an insert. They make the server reply only after the rows are stored in
+ * the tables. In a cluster, the server waits for the shards that receive rows. */
 static void write_settings(const sj_forward_target *target, char *settings, size_t capacity)
 {
     const bool is_distributed = target->cluster[0] != '\0';
     int size = snprintf(settings, capacity, "%s",
                         target->has_async_inserts ? "&async_insert=0&wait_for_async_insert=1" : "");
     if (is_distributed) {
-        /* without this limit, 18.16 waits for ever for a replica that has died */
+        /* Without this timeout, ClickHouse 18.16 waits forever for a dead replica. */
         snprintf(settings + size, capacity - (size_t)size,
                  "&insert_distributed_sync=1&insert_distributed_timeout=%lld",
                  (long long)(target->limit_ms + MS_A_S - 1) / MS_A_S);
@@ -383,7 +384,7 @@ static sj_status write_rows(sj_forward_target *target, const sj_forward_table *t
     return status;
 }
 
-/* Counts all shards of the cluster, whether they answer or not. */
+/* Counts all shards of the cluster, including those that do not reply. Without a cluster: 1. */
 static sj_status count_all_shards(sj_forward_target *target, uint64_t *all, sj_error *error)
 {
     char sql[160];
@@ -414,7 +415,7 @@ sj_status sj_clickhouse_count_shards(sj_forward_target *target, uint64_t *answer
     return SJ_OK;
 }
 
-/* Appends as much of a text to a line as fits. */
+/* Appends formatted text to `line`. Cuts the text off at the capacity. */
 __attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t capacity,
                                                               const char *format, ...)
 {
@@ -425,8 +426,8 @@ __attribute__((format(printf, 3, 4))) static void append_text(char *line, size_t
     va_end(values);
 }
 
-/* Appends the names of the tables that some labs do not send. The sessions of these labs do not
- * have rows there. */
+/* Appends the names of the tables that some labs do not send. In these tables, the sessions of
+ * these labs have no rows. */
 static sj_status append_left_out(sj_forward_target *target, char *line, size_t capacity,
                                  sj_error *error)
 {

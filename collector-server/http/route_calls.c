@@ -1,10 +1,11 @@
-/* Returns single calls of one stream in a time window, by depth: those that begin in it, and those
- * that were open at its start. Calls narrower than a pixel that begin in the same pixel at the same
- * depth become one bar. It has their count and all their flags. So a response has at most `width`
- * bars for each depth, plus one for each wide call.
+/* Returns the calls of one stream that begin in a time window or were open at its start.
  *
- * The calls open at the start are the last call that began before the window, and its callers. They
- * are found from the one block that begins before the window, no matter how long ago they began. */
+ * A call narrower than a pixel joins the bar of the previous narrow call at the same depth, if both
+ * begin in the same pixel. A bar has the count of its calls and all their flags. So a response has
+ * at most `width` bars for each depth, plus one for each wide call.
+ *
+ * Only the last call that began before the window, and its callers, can be open at the start. The
+ * last block that begins before the window contains that call, so no earlier block is searched. */
 #include "collector-server/http/context.h"
 #include "collector-server/http/parameters.h"
 #include "collector-server/query/json_rows.h"
@@ -20,7 +21,7 @@
 enum {
     WIDTH_DEFAULT = 1000,
     WIDTH_MAX = 4000,
-    /* limit for the blocks that a window overlaps: about a tenth of a second */
+    /* most calls in the blocks that a window overlaps; reading them takes about 0.1 s */
     CALLS_MAX = 1200000,
     BARS_MAX = 30000,
     DEPTH_MAX = 4096,
@@ -38,18 +39,18 @@ typedef struct window {
     sqlite3 *database;
 } window;
 
-/* The latest bar at a depth. */
+/* The latest bar at one depth. */
 typedef struct track {
-    json_t *bar; /* a bar that narrow calls may still join; borrowed from `rows`; NULL: none */
-    int64_t pixel;
-    int64_t flags; /* flags of all its calls */
+    json_t *bar;   /* bar that the next narrow call may join; borrowed from `rows`; NULL: none */
+    int64_t pixel; /* pixel where the bar begins; -1: no call can join it */
+    int64_t flags; /* flags of all calls of the bar */
     int64_t count;
 } track;
 
 typedef struct picture {
     json_t *rows;
     json_t *functions; /* function names by id */
-    json_t *counting;  /* ids of functions with counted calls */
+    json_t *counting;  /* ids of functions that made calls that were only counted */
     track tracks[DEPTH_MAX];
     bool is_truncated;
 } picture;
@@ -93,8 +94,8 @@ static sj_status read_one(const window *view, const char *sql, int64_t *value, b
     return end(statement, step, error);
 }
 
-/* Adds a call to the bar of its pixel if both are narrow. Otherwise returns false, and the caller
- * makes a new bar. */
+/* Adds a narrow call to the bar of narrow calls that begins in the same pixel. If there is none,
+ * resets the track and returns false: the caller then makes a new bar. */
 static bool join_bar(const window *view, picture *drawn, int64_t depth, int64_t start_ns,
                      int64_t end_ns, int64_t flags)
 {

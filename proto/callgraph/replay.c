@@ -1,19 +1,19 @@
-/* Replays a block: walks its events with a small stack of (start, callee time) and one current
- * node. A stack entry holds the node of its caller, because the parent of a folded node
- * (path_nodes.c) may be another node.
+/* Replays the events of a block with a stack of open calls and one current node. A stack entry has
+ * the start of its call, the time in callees, and the node of its caller. The caller's node may
+ * differ from the parent of the call's node if the call is folded (path_nodes.c).
  *
- * Three things make it fast:
- * 1. A path's node is usually found where its search begins in the hash table (path_nodes.h). The
+ * Three optimizations make the replay fast:
+ * 1. The first probed slot of the hash table (path_nodes.h) usually has the node of a path. The
  *    function's part of the hash is computed once per block.
- * 2. Most calls call nothing: their LEAVE is the next event. They are counted at their ENTER and
- * need no stack entry.
- * 3. Most durations change only sums and a bin. One comparison with the node's quiet range finds
- * them.
+ * 2. Most calls are leaf calls: their LEAVE is the next event. The replay counts a leaf call at its
+ *    ENTER, without a stack entry.
+ * 3. Most durations change only sums and one bin. One comparison with the node's quiet range finds
+ *    these durations.
  *
- * Rare cases are calls of the key-frame and calls with flags. They are at or below a watermark of
- * the stack, so the loop over ordinary events tests for them once per LEAVE. Endings other than a
- * return, and samples, are at events known beforehand. A block with costs is replayed event by
- * event, because each of its calls may have costs. */
+ * Calls of the key-frame and calls with flags are rare. They are at or below a watermark of the
+ * stack, so the loop over ordinary events tests for them once per LEAVE. The events of samples, and
+ * of endings other than a return, are known beforehand. The slow path replays every event of a
+ * block with costs, because each of its calls may have costs. */
 #include "proto/callgraph/replay.h"
 #include "proto/base/array.h"
 #include "proto/block/call_trust.h"
@@ -22,16 +22,16 @@
 
 #include <string.h>
 
-/* The state while one block is replayed. */
+/* The state of the replay of one block. */
 typedef struct replay {
     sj_callgraph *graph;
     const sj_block *block;
     sj_call_trust trust;
     uint32_t base;      /* number of open calls below stack[1] */
     size_t top;         /* index of the innermost open call in `stack`; 0: none */
-    size_t watermark;   /* a LEAVE of a call at or below this index is not ordinary */
+    size_t watermark;   /* the slow path handles a LEAVE of a call at or below this index */
     size_t key_top;     /* calls of the key-frame are at or below this index */
-    size_t behind_key;  /* event after the last LEAVE of such a call */
+    size_t behind_key;  /* event after the last LEAVE of a call of the key-frame */
     size_t flagged_top; /* calls that were entered with flags are at or below this index */
     uint32_t node;
     uint32_t enter_flags;
@@ -47,7 +47,7 @@ static uint32_t parent_of(const sj_callgraph *graph, uint32_t caller)
     return graph->flat ? 0 : caller;
 }
 
-/* Pushes the calls of the key-frame. */
+/* Pushes the calls of the key-frame, of which `looked_up` come from stored stacks. */
 static sj_status open_frames(replay *run, uint32_t looked_up)
 {
     sj_callgraph *graph = run->graph;
@@ -87,8 +87,8 @@ static void set_watermark(replay *run)
     run->enter_flags = run->trust.uncertain_depth > 0 ? (uint32_t)SJ_CALL_UNCERTAIN_DEPTH : 0u;
 }
 
-/* Returns the index of the call at stack[top]. The number of ENTERs before its event follows from
- * the number of events and the growth of the depth; gaps add their lost calls. */
+/* Returns the call_index of the call at stack[top]. Counts the calls that the block entered before
+ * it: half of (events before its ENTER + growth of the depth). Adds the calls lost in gaps. */
 static uint64_t call_index_at(const replay *run, size_t top)
 {
     const sj_block *block = run->block;
@@ -104,7 +104,8 @@ static uint64_t call_index_at(const replay *run, size_t top)
     return index;
 }
 
-/* Records a call that may be one of the longest of its function. */
+/* Adds a call to the slowest calls of its function if it is one of them. Then updates the node's
+ * slow_ticks. */
 static sj_status note_slow(replay *run, uint32_t number, size_t top, const sj_slow_call *ended)
 {
     sj_path_line *node = &run->graph->paths.nodes[number];
@@ -135,7 +136,8 @@ static uint32_t untimed_flag(const replay *run, size_t top)
                : 0;
 }
 
-/* Counts a call of any kind that was at stack[top]. */
+/* Counts the ended call that was at stack[top] in node `number`. Notes it if it is slow, and
+ * recomputes the node's quiet range. */
 static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t number, size_t top,
                                                       const sj_slow_call *ended)
 {
@@ -150,7 +152,7 @@ static __attribute__((noinline)) sj_status count_call(replay *run, uint32_t numb
     return SJ_OK;
 }
 
-/* Returns the ENTER of the call that the LEAVE at `event` ends; SIZE_MAX if it lies before
+/* Returns the ENTER of the call that the LEAVE at `event` ends; SIZE_MAX if the ENTER is before
  * `first`. */
 static size_t enter_of(const sj_block *block, size_t first, size_t event)
 {
@@ -164,9 +166,9 @@ static size_t enter_of(const sj_block *block, size_t first, size_t event)
     return SIZE_MAX;
 }
 
-/* Returns when a call of the key-frame, whose LEAVE is at `event`, ended by a tail call in this
- * block; 0 if it did not. It did if its last callee was entered by a tail call; in a folded chain,
- * if the first call of the chain was. */
+/* Returns the time of the tail call by which a call of the key-frame ended in this block; 0 if it
+ * did not end by a tail call. `event` is the call's LEAVE. The call ended by a tail call if its
+ * last callee was entered by one. In a folded chain, the first call of the chain decides. */
 static uint64_t jumped_at(const replay *run, size_t event)
 {
     const sj_block *block = run->block;
@@ -203,8 +205,8 @@ static sj_status note_late(replay *run, const sj_replay_frame *frame, size_t eve
     return SJ_OK;
 }
 
-/* Adds a call at stack[top] to the outline. It was entered in the block and is longer than the
- * outline's floor. */
+/* Adds the ended call at stack[top] to the outline. The call must have its ENTER in this block, and
+ * must be longer than the outline's floor. */
 static void note_long(replay *run, size_t top, const sj_slow_call *ended)
 {
     const sj_callgraph *graph = run->graph;
@@ -231,7 +233,8 @@ static sj_status count_costs(replay *run, uint32_t node, size_t top)
                                       &graph->paths, node);
 }
 
-/* A call that ended by a tail call has its costs in this block although it is still open. */
+/* Adds the costs of the open calls to their nodes. An open call has costs in this block if it
+ * jumped to another function. */
 static sj_status count_open_costs(replay *run)
 {
     uint32_t node = run->node;
@@ -242,7 +245,7 @@ static sj_status count_open_costs(replay *run)
     return SJ_OK;
 }
 
-/* Handles a LEAVE of any kind. */
+/* Ends the innermost call at any LEAVE. Slower than leave(). */
 static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
 {
     sj_callgraph *graph = run->graph;
@@ -277,7 +280,7 @@ static sj_status leave_slow(replay *run, size_t event, uint32_t ending)
     return SJ_OK;
 }
 
-/* Handles an ENTER while the calls below are uncertain. */
+/* Pushes a call at any ENTER. Slower than push(). */
 static sj_status enter_slow(replay *run, uint32_t function, size_t event)
 {
     const uint32_t flags = sj_call_trust_enter(&run->trust);
@@ -292,7 +295,7 @@ static sj_status enter_slow(replay *run, uint32_t function, size_t event)
     return run->node != SJ_NO_NODE ? SJ_OK : sj_path_nodes_failure(&run->graph->paths);
 }
 
-/* Replays an event of any kind. */
+/* Replays any event on the slow path. */
 static sj_status replay_any(replay *run, size_t event)
 {
     const sj_block *block = run->block;
@@ -307,8 +310,8 @@ static sj_status replay_any(replay *run, size_t event)
     return leave_slow(run, event, ending);
 }
 
-/* Counts an ordinary call whose duration is outside the quiet range. `frame` has its start and
- * event. */
+/* Counts an ordinary call whose duration is outside the quiet range. `frame` has the start and the
+ * ENTER of the call. */
 static sj_status count_ordinary(replay *run, uint32_t number, const sj_replay_frame *frame,
                                 uint64_t duration, uint64_t self, uint32_t ending)
 {
@@ -317,7 +320,7 @@ static sj_status count_ordinary(replay *run, uint32_t number, const sj_replay_fr
         &(sj_slow_call){.duration_ticks = duration, .self_ticks = self, .ending = ending});
 }
 
-/* Adds an ordinary call to the outline and returns the outline's floor. */
+/* Adds an ordinary call to the outline. Returns the outline's new floor. */
 static __attribute__((noinline, cold)) uint64_t note_ordinary(replay *run,
                                                               const sj_replay_frame *frame,
                                                               uint64_t duration, uint64_t self,
@@ -333,7 +336,7 @@ typedef struct walker {
     sj_replay_frame *top; /* the innermost open call */
     uint32_t node;
     uint64_t floor;                   /* the outline's floor_ticks */
-    const sj_replay_frame *watermark; /* a LEAVE at or below this is not ordinary */
+    const sj_replay_frame *watermark; /* `watermark` of the replay, as a pointer */
     sj_path_line *nodes;
     const uint32_t *table;
     uint32_t mask; /* size of the table - 1 */
@@ -366,7 +369,7 @@ static inline __attribute__((always_inline)) void keep_walker(replay *run, const
     run->node = at->node;
 }
 
-/* Returns the node of a call, or SJ_NO_NODE. */
+/* Returns the node for a call of `called` by the current node, or SJ_NO_NODE on failure. */
 static inline __attribute__((always_inline)) uint32_t find_child(sj_path_nodes *paths, walker *at,
                                                                  bool flat, sj_replay_symbol called)
 {
@@ -411,7 +414,7 @@ static inline __attribute__((always_inline)) sj_status leave(replay *run, walker
     return SJ_OK;
 }
 
-/* Counts a call that calls nothing: its LEAVE is the next event. */
+/* Counts a leaf call in node `child`. Its ENTER is at `event`, its LEAVE is the next event. */
 static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker *at, uint32_t child,
                                                             size_t event)
 {
@@ -431,7 +434,7 @@ static inline __attribute__((always_inline)) sj_status leaf(replay *run, walker 
     return SJ_OK;
 }
 
-/* Handles a LEAVE that is not above the watermark, or that has an ending. */
+/* Replays one LEAVE on the slow path and reloads the walker. */
 static inline __attribute__((always_inline)) sj_status leave_any(replay *run, walker *at,
                                                                  size_t event)
 {
@@ -441,7 +444,8 @@ static inline __attribute__((always_inline)) sj_status leave_any(replay *run, wa
     return SJ_OK;
 }
 
-/* Handles the LEAVE at `event`, to which the block's next ending belongs. */
+/* Replays the LEAVE at `event`, which has the block's next ending. Unwound calls above the
+ * watermark stay on the fast path. */
 static inline __attribute__((always_inline)) sj_status leave_ended(replay *run, walker *at,
                                                                    size_t event)
 {
@@ -467,8 +471,9 @@ static inline size_t next_ending(const replay *run, size_t end)
     return event < end ? event : end;
 }
 
-/* Replays the events from `event` to `end`. There must be no gap among them, and ENTERs must not
- * have flags. Compiled once for each combination of the constants `wide` and `flat`. */
+/* Replays the events from `event` to `end` on the fast path. No gap may lie among them, their
+ * ENTERs must not have flags, and their calls must not have costs. Compiled once for each
+ * combination of the constants `wide` and `flat`. */
 static inline __attribute__((always_inline)) sj_status
 replay_events(replay *run, size_t event, size_t end, bool wide, bool flat)
 {
@@ -563,7 +568,7 @@ static sj_status prepare_symbols(sj_callgraph *graph, const sj_block *block)
     return SJ_OK;
 }
 
-/* Completes the outline with the block's calls that are still open. */
+/* Adds the open calls that were entered in this block to the outline and completes it. */
 static void finish_outline(replay *run)
 {
     sj_callgraph *graph = run->graph;
@@ -583,7 +588,8 @@ static void finish_outline(replay *run)
     sj_outline_finish(&graph->outline, open, open_count);
 }
 
-/* Lists the calls that are open at the block's end, if `stack` holds all of them.
+/* Lists the calls that are open at the block's end, if the caller wants the list. Lists none if
+ * `stack` lacks some of them, or if there are more than SJ_BLOCK_MAX_INLINE_FRAMES.
  * sj_callgraph_apply has reserved memory for the list. */
 static void list_open(const replay *run, sj_block_summary *summary)
 {

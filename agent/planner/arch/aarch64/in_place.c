@@ -2,9 +2,12 @@
 
 #include "agent/abi/aarch64_words.h"
 
-/* Design notes. Each place is one instruction, which becomes one branch. No other instruction
- * moves, so it does not matter where jumps lead, except jumps to the entry. A jump to the entry
- * that stays in the call is changed to reach the entry's instruction after its probe. */
+/* Design notes.
+ *
+ * Each patch replaces one instruction with a branch to a stub. All other instructions stay where
+ * they are, so jumps to them need no change. A loop that jumps to the function's first instruction
+ * must not run the entry probe again. Such a jump is patched to reach that instruction's copy after
+ * the probe. */
 
 enum { LABEL_TAKEN = 1 };
 
@@ -13,7 +16,7 @@ typedef struct function_work {
     const sj_code_range *range; /* range of the current place */
     const sj_code *entry;
     uint32_t
-        /* stub that continues after the entry's probe; SJ_CODE_RANGE_NONE: not made yet */
+        /* stub with the first instruction, without the probe; SJ_CODE_RANGE_NONE: not made yet */
         behind_entry;
 } function_work;
 
@@ -29,7 +32,7 @@ static bool can_move(const sj_code *code)
            code->kind == SJ_CODE_STOP;
 }
 
-/* Sets the call's original return address, after its old place. */
+/* Emits a call as a jump. The callee returns to the instruction after the original call. */
 static void emit_call(const function_work *work, const sj_code *code)
 {
     sj_builder *builder = work->builder;
@@ -44,7 +47,7 @@ static void emit_call(const function_work *work, const sj_code *code)
     sj_emit_copy(builder, bytes, sizeof(bytes));
 }
 
-/* Emits an instruction that stays in the function. */
+/* Emits code with the same effect as an instruction at its original address. */
 static void emit_moved(const function_work *work, const sj_code *code)
 {
     sj_builder *builder = work->builder;
@@ -70,7 +73,8 @@ static void emit_moved(const function_work *work, const sj_code *code)
     }
 }
 
-/* Returns the function that starts at a jump's target, or SJ_CODE_RANGE_NONE. */
+/* Returns the range of the function that starts at a direct jump's target, or
+ * SJ_CODE_RANGE_NONE. */
 static uint32_t callee_of(const sj_module *module, const sj_code *code)
 {
     const uint32_t callee = code->kind == SJ_CODE_JUMP || code->kind == SJ_CODE_JUMP_IF
@@ -95,7 +99,8 @@ static void emit_leave(const function_work *work, const sj_code *code)
     }
 }
 
-/* Emits the code for a place whose branch is taken, or that ends without a branch. */
+/* Emits the probe and the jump of an exit, or the jump of a loop to the entry. For a conditional
+ * jump, emits them for the case that the jump is taken. */
 static void emit_after_branch(const function_work *work, const sj_code *code, sj_exit exit)
 {
     sj_emit_place(work->builder, code->at);
@@ -116,7 +121,7 @@ static void emit_after_branch(const function_work *work, const sj_code *code, sj
     }
 }
 
-/* Emits one instruction and the code after it. `exit` is its sj_exit_of. */
+/* Emits the stub's code for one instruction. `exit` is the result of sj_exit_of for it. */
 static void emit_site(const function_work *work, const sj_code *code, sj_exit exit)
 {
     sj_builder *builder = work->builder;
@@ -157,7 +162,8 @@ static void make_behind_head(function_work *work)
     }
 }
 
-/* Hooks the exits of one range and its jumps to the entry. */
+/* Hooks the exits of one range and its jumps to the entry. Returns false and sets the builder's
+ * reason if one of them cannot be patched. */
 static bool hook_range(function_work *work)
 {
     sj_builder *builder = work->builder;
