@@ -7,23 +7,24 @@
  *   bytes 12..15  kind (top 2 bits) and function id (low 30 bits, never 0); written last
  *
  * A stub writes the record by four plain stores (4 + 2 + 8 + 4 bytes, the last overlaps the third).
- * That was measured to cost as little as one 8-byte record, because reading the clock dominates. A
- * slot whose last word is 0 has not been written. The reader extends ticks to 64 bits. It reads at
- * least every few seconds; 48 bits last 30 hours at 2.6 GHz.
+ * Measured, they cost as little as one 8-byte store, because reading the clock dominates. A slot
+ * whose last word is 0 has not been written. The reader extends ticks to 64 bits. It reads at least
+ * every few seconds, and 48 bits last 30 hours at 2.6 GHz.
  *
- * The 16 bytes can hold four short records instead. They are entries and exits without a clock, of
- * functions whose calls are counted rather than timed (`calls.clock` of the policy). 4 bytes each:
+ * The 16 bytes of a slot can hold four short records instead, of 4 bytes each. A short record is an
+ * entry or an exit without a clock. Functions whose calls are counted rather than timed
+ * (`calls.clock` of the policy) have short records:
  *
  *   bits 29..31   5, or 7 for the exit of a tail call
  *   bit  28       1: an exit
- *   bits 16..27   stack: bits 3..14 of its address (arenas of version 3: of its distance to the
- *                 end of the thread's own stack)
+ *   bits 16..27   stack: bits 3..14 of the stack pointer (arenas of version 3: of its distance to
+ *                 the low end of the thread's own stack)
  *   bits  0..15   function id; 0: filler
  *
- * So the last of four short records differs from the tag of every record, because function ids are
- * below SJ_RECORD_FUNCTIONS_END.
+ * Function ids of whole records are below SJ_RECORD_FUNCTIONS_END. So the last word of a slot shows
+ * whether the slot holds short records.
  *
- * Before a whole record is written, fillers complete a partly used slot. */
+ * Before a thread writes a whole record, it completes a partly used slot with fillers. */
 #ifndef SJ_AGENT_ABI_RECORD_H
 #define SJ_AGENT_ABI_RECORD_H
 
@@ -35,44 +36,50 @@ enum {
     SJ_RECORD_BYTES = 16,
     SJ_RECORD_FUNCTION_BITS = 30,
     SJ_RECORD_FUNCTION_MASK = (1 << SJ_RECORD_FUNCTION_BITS) - 1,
-    SJ_RECORD_FUNCTIONS_END = 1 << (SJ_RECORD_FUNCTION_BITS - 1) /* ids of functions are below */
+    /* Function ids are less than this. */
+    SJ_RECORD_FUNCTIONS_END = 1 << (SJ_RECORD_FUNCTION_BITS - 1)
 };
 
 typedef enum sj_record_kind {
     SJ_RECORD_ENTER = 0,
     SJ_RECORD_LEAVE = 1,
-    SJ_RECORD_NOTE = 2, /* not a call: `function` is a sj_note, `stack` its argument */
-    /* A value, in bytes 0..7, if the plan asks for it. It precedes the entry or exit of the same
-     * function at the same stack pointer. The low bits of the stack pointer follow; the lowest
-     * three, always 0 in an address, hold the sj_record_part. */
+    SJ_RECORD_NOTE = 2, /* not a call: the function id is an sj_note, `stack` its argument */
+    /* A value, in bytes 0..7. It precedes the entry or exit of the same function with the same
+     * stack pointer. From byte 8 on, the low bits of the stack pointer follow. Their lowest three
+     * bits, always 0 in an address, hold the sj_record_part. */
     SJ_RECORD_VALUE = 3
 } sj_record_kind;
 
-/* Calls of a runtime that moves its frames (JIT inlining, OSR, trampolines) have no address. They
- * are matched by order and function, on the thread's own stack. This replaces the address: */
+/* A runtime may move its frames (JIT inlining, OSR, trampolines), so its calls have no stack
+ * address. Their entries and exits are matched by function and order, on the thread's own stack. An
+ * sj_managed_stack replaces the address. */
 typedef enum sj_managed_stack {
     SJ_MANAGED_CALL = 0,   /* an entry, or an exit by return */
     SJ_MANAGED_THROWN = 1, /* an exit by an exception that the call did not catch */
-    /* An exit by an exception that was raised between any two instructions (an aborted thread, a
-     * full stack). The frame that it hit may not have recorded its entry yet, or may have recorded
-     * its exit already. */
+    /* An exit by an exception that can be raised at any instruction (an aborted thread, a full
+     * stack). The entry may not have been recorded yet, or the exit may have been recorded already.
+     */
     SJ_MANAGED_INTERRUPTED = 2,
-    /* An exception has left a frame whose code may be hooked in place. If it is, its entry has an
-     * address that the reporter does not know. If not, there is no call to end. */
+    /* An exception has left a frame whose code may be hooked in place. If the code is hooked, the
+     * entry has a stack address, which the agent does not know here. If the code is not hooked,
+     * there is no call to end. */
     SJ_MANAGED_PASSED = 3
 } sj_managed_stack;
 
-/* Bit in the stack of an exit, always 0 in an address: the call ended by a jump to the start of a
- * function that was hooked at that moment (a tail call). The next record of this stack is the entry
- * of that function. Only a probe that knows the target sets the bit. */
+/* Bit in the stack of an exit, always 0 in an address. The call ended by a tail call: a jump to the
+ * start of a function that was hooked at that moment. The next record on this stack is the entry of
+ * that function. Only probes that know the target set the bit. */
 enum { SJ_STACK_TAIL_CALL = 1 };
 
-/* Bit in the stack of an entry or an exit: no clock was read, and the ticks mean nothing. */
+/* Bit in the stack of an entry or an exit. The probe did not read the clock, so the ticks are
+ * meaningless. */
 enum { SJ_STACK_UNTIMED = 2 };
 
-/* Short records. All of them lie within SJ_SHORT_REACH_BYTES around the latest whole record on the
- * thread's own stack, as the thread knows it. A signal handler that interrupts a probe may have
- * written a later one. Its frames use the rest of the 32 KiB that the bits can tell. */
+/* Constants of short records. A thread writes short records only for frames in the
+ * SJ_SHORT_REACH_BYTES around its latest whole record on its own stack.
+ *
+ * A signal handler that interrupts a probe may write a later whole record, which the probe does not
+ * know. The remaining part of the 32 KiB that 12 bits can address allows for its frames. */
 enum {
     SJ_SHORT_MARK = 5,
     SJ_SHORT_TAIL_CALL_MARK = 7,
@@ -84,43 +91,44 @@ enum {
     SJ_SHORTS = SJ_RECORD_BYTES / SJ_SHORT_BYTES,
     SJ_SHORT_REACH_BYTES = 8 * 1024,
     SJ_SHORT_WINDOW_BYTES = 32 * 1024,
-    SJ_STACK_ALIGNMENT = 8 /* compilers keep no larger alignment between functions of a file */
+    /* Compilers do not keep a larger alignment between functions of a file. */
+    SJ_STACK_ALIGNMENT = 8
 };
 #define SJ_SHORT_FILLER ((uint32_t)SJ_SHORT_MARK << SJ_SHORT_MARK_BIT)
 #define SJ_SHORT_TAIL_CALL                                                                         \
     ((uint32_t)SJ_SHORT_TAIL_CALL_MARK << SJ_SHORT_MARK_BIT | UINT32_C(1) << SJ_SHORT_EXIT_BIT)
 
-/* Content of an SJ_RECORD_VALUE. The first record of a text holds its length and, from bit 8 on,
- * its sj_value_note. The text's bytes follow, eight per record. */
+/* Content of an SJ_RECORD_VALUE. The first record of a text holds the length of the text and, from
+ * bit 8 on, its sj_value_note. The bytes of the text follow, eight per record. */
 typedef enum sj_record_part {
     SJ_PART_RECEIVER = 0, /* the receiver's class; bytes 8..11: low bits of the stack pointer */
     SJ_PART_VALUE = 1,    /* bytes 8..10: low bits of the stack pointer, 11: sj_value_descriptor */
     SJ_PART_TEXT = 2,     /* bytes 8..11 as for SJ_PART_VALUE, also below */
-    SJ_PART_CHANGED = 3,  /* a value that a rule changed; the next record names the rule */
-    SJ_PART_RULE = 4      /* index of that rule in the policy */
+    SJ_PART_CHANGED = 3,  /* a value that a rule changed; the next record is an SJ_PART_RULE */
+    SJ_PART_RULE = 4      /* index of the rule in the policy */
 } sj_record_part;
 
 enum { SJ_RECORD_PART_MASK = 7, SJ_RECORD_VALUE_STACK_MASK = 0xfffff8 };
 
-/* Notes: other events of a thread, in their order among its calls. */
+/* Notes: other events of a thread, in order with its entries and exits. */
 typedef enum sj_note {
     SJ_NOTE_DROPPED_CALLS = 1, /* argument: entries dropped since the previous record */
-    /* argument: records dropped since then, of all kinds; follows SJ_NOTE_DROPPED_CALLS */
+    /* argument: records of all kinds dropped since then; follows SJ_NOTE_DROPPED_CALLS */
     SJ_NOTE_DROPPED_EVENTS = 2,
     SJ_NOTE_WAITED = 3,     /* argument: ticks that the thread waited for the drain */
-    SJ_NOTE_MARK_BEGIN = 4, /* argument: index in the arena's mark table */
+    SJ_NOTE_MARK_BEGIN = 4, /* argument, also of the end: index in the arena's mark table */
     SJ_NOTE_MARK_END = 5,
-    SJ_NOTE_UNWOUND = 6,   /* argument: stack address; every call below it has ended */
-    SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off; calls between the two are not known */
+    SJ_NOTE_UNWOUND = 6,   /* argument: a stack address; every call below it has ended */
+    SJ_NOTE_RECORDING = 7, /* argument: 1 on, 0 off; calls while it is off are not recorded */
     SJ_NOTE_REQUEST = 8,   /* argument: sj_request of the program to the recorder */
-    /* Follows SJ_NOTE_DROPPED_EVENTS, an SJ_NOTE_UNWOUND, and the entries of open calls that began
-     * among the dropped records. It says that the open calls of the thread's own stack are
-     * complete. */
+    /* The open calls of the thread's own stack are complete again. The note follows
+     * SJ_NOTE_DROPPED_EVENTS, SJ_NOTE_UNWOUND, and the entries of open calls that began among the
+     * dropped records. */
     SJ_NOTE_STACK_KNOWN = 9,
-    /* A signal handler begins on an alternate stack that lies inside the thread's own stack.
-     * Argument: the low end of the alternate stack. 0: the handler has returned. */
+    /* Argument: the low end of an alternate stack that lies inside the thread's own stack. A signal
+     * handler begins on it. 0: the handler has returned. */
     SJ_NOTE_ALTERNATE_LOW = 10,
-    SJ_NOTE_ALTERNATE_HIGH = 11 /* argument: its high end; follows SJ_NOTE_ALTERNATE_LOW */
+    SJ_NOTE_ALTERNATE_HIGH = 11 /* argument: the high end; follows SJ_NOTE_ALTERNATE_LOW */
 } sj_note;
 
 typedef enum sj_request {
@@ -128,7 +136,7 @@ typedef enum sj_request {
     SJ_REQUEST_STOP = 2,
     SJ_REQUEST_DUMP = 3,
     SJ_REQUEST_VSYNC = 4, /* a frame begins */
-    /* requests of the agent itself: */
+    /* The agent itself makes the next two requests. */
     SJ_REQUEST_WOKE = 5, /* the thread has waited for events */
     SJ_REQUEST_WAIT = 6  /* the thread is about to wait for events */
 } sj_request;
@@ -137,13 +145,14 @@ typedef struct sj_record {
     uint8_t bytes[SJ_RECORD_BYTES];
 } sj_record;
 
-/* Returns the last word of a record of a function, or of a sj_note. */
+/* Returns the last word of a record. `function` is a function id or, for SJ_RECORD_NOTE, an
+ * sj_note. */
 static inline uint32_t sj_record_make_tag(sj_record_kind kind, uint32_t function)
 {
     return (uint32_t)kind << SJ_RECORD_FUNCTION_BITS | function;
 }
 
-/* Returns a record of 48 bits of a time, 48 bits of a stack address, and a tag. */
+/* Returns a record of the low 48 bits of the ticks, the low 48 bits of the stack, and a tag. */
 static inline sj_record sj_record_make(uint64_t ticks48, uint64_t stack, uint32_t tag)
 {
     sj_record record;
@@ -180,14 +189,15 @@ static inline bool sj_short_is_exit(uint32_t word)
     return (word >> SJ_SHORT_EXIT_BIT & 1) != 0;
 }
 
-/* Returns the base of the distances in arenas of version 3, for a stack that ends at
- * `stack_low`. */
+/* In arenas of version 3, short records hold distances. Returns the address from which the
+ * distances are measured, for a stack whose low end is `stack_low`. */
 static inline uint64_t sj_short_base(uint64_t stack_low)
 {
     return stack_low & ~(uint64_t)(SJ_STACK_ALIGNMENT - 1);
 }
 
-/* Returns the full stack address (or distance) of a short record, which is close to `last`. */
+/* Returns the stack address (or distance) of a short record: of all values with its 12 bits, the
+ * one nearest to `last`. */
 static inline uint64_t sj_short_stack(uint32_t word, uint64_t last)
 {
     const uint64_t low = (word >> SJ_SHORT_STACK_BIT & 0xfff) * SJ_STACK_ALIGNMENT;
@@ -226,13 +236,13 @@ static inline bool sj_record_is_untimed(uint64_t stack)
     return !sj_record_is_managed(stack) && (stack & SJ_STACK_UNTIMED) != 0;
 }
 
-/* True if an exit with this stack is a tail call. */
+/* True if an exit with this stack ended by a tail call. */
 static inline bool sj_record_is_tail_call(uint64_t stack)
 {
     return !sj_record_is_managed(stack) && (stack & SJ_STACK_TAIL_CALL) != 0;
 }
 
-/* Returns the stack of an entry or an exit without its mark bits. */
+/* Returns the stack of an entry or an exit without SJ_STACK_TAIL_CALL and SJ_STACK_UNTIMED. */
 static inline uint64_t sj_record_frame(const sj_record *record)
 {
     const uint64_t stack = sj_record_stack(record);

@@ -22,7 +22,7 @@ enum {
     COMMIT_ATTEMPTS = 50,
     CLEAN_ATTEMPTS = 50,
     BIND_ATTEMPTS = 50,
-    PATIENT_ATTEMPTS = 4, /* First attempts: threads run between the choice and the stop. */
+    PATIENT_ATTEMPTS = 4, /* These first attempts choose the hooks before the stop. */
     STACK_COPY_BYTES = 256 * 1024,
     FRAMES_MAX = 65536,
     PAUSE_NS = 1000000
@@ -32,7 +32,7 @@ struct sj_attach {
     sj_tracee target;
     sj_unwinder *unwinder;
     sj_remote_agent agent;
-    sj_remote_choice choice; /* All hooks. */
+    sj_remote_choice choice; /* All hooks that the agent has prepared. */
     sj_stack_copy *copies;
     size_t copy_count;
     sj_attach_report report;
@@ -44,8 +44,8 @@ static void sleep_a_little(void)
     nanosleep(&pause, NULL);
 }
 
-/* Refuses a process that is recorded already, and names its recorder. Cleans up after a recorder
- * that was killed. */
+/* Refuses a process that is recorded already; the error names its session. If the recorder has
+ * ended, removes the hooks and the agent that it left. */
 static sj_status refuse_recorded(pid_t pid, sj_error *error)
 {
     sj_recorded recorded;
@@ -69,7 +69,7 @@ static sj_status refuse_recorded(pid_t pid, sj_error *error)
                        "`sojourn detach %d` ends that",
                        (int)pid, session, (int)recorded.recorder, (int)pid);
     }
-    /* Code in which a thread stands can be removed once the thread has left it. */
+    /* A later attempt can remove code that a thread is still running. */
     for (uint32_t attempt = 0; attempt < CLEAN_ATTEMPTS; attempt++) {
         SJ_TRY(sj_detach_process(pid, &left, error));
         if (left.left_bytes == 0) {
@@ -123,7 +123,8 @@ static sj_status load_agent(sj_attach *attach, size_t thread, const char *agent_
     return SJ_OK;
 }
 
-/* Writes to the agent where its session is, and which stubs an earlier agent left for it. */
+/* Writes to the state of the agent: the runtime directory, the stubs of an earlier agent, and
+ * whether the agent is to join a JVM. */
 static sj_status prepare_agent(const sj_attach *attach, const char *runtime_directory)
 {
     const sj_tracee *target = &attach->target;
@@ -195,8 +196,8 @@ static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *err
     }
 }
 
-/* Keeps other processes from attaching meanwhile. ptrace alone would not exclude two tracers that
- * begin with different threads. The kernel releases the lock when this process ends. */
+/* Excludes other tracers of Sojourn by a lock on /proc/PID/mem. ptrace alone would not exclude two
+ * tracers that begin with different threads. The kernel unlocks it when this process ends. */
 static sj_status claim(const sj_tracee *target, sj_error *error)
 {
     if (flock(target->memory, LOCK_EX | LOCK_NB) == 0) {
@@ -208,8 +209,8 @@ static sj_status claim(const sj_tracee *target, sj_error *error)
                    (int)target->pid);
 }
 
-/* If the process has ended or executed another program, replaces the error by that cause. The
- * original error, found in half a program, would mislead. */
+/* Replaces the error if the process has ended or executed another program. The original error would
+ * mislead. */
 static sj_status explain(const sj_attach *attach, sj_status status, sj_error *error)
 {
     if (status == SJ_OK || attach->target.memory < 0 || sj_tracee_is_there(&attach->target)) {
@@ -262,18 +263,19 @@ sj_status sj_attach_begin(pid_t pid, const char *agent_path, const char *runtime
     return status;
 }
 
-/* Chooses what the agent has prepared. Returns SJ_EAGAIN if that has changed meanwhile. */
+/* Chooses all hooks that the agent has prepared now. Returns SJ_EAGAIN if the hooks change
+ * meanwhile or the text cannot be read. */
 static sj_status choose_current(sj_attach *attach)
 {
     SJ_TRY(sj_remote_agent_reload(&attach->target, &attach->agent));
     const sj_status status =
         sj_remote_agent_choose(&attach->target, &attach->agent, true, NULL, NULL, &attach->choice);
-    /* A module was unloaded meanwhile, or the process has ended: the next attempt decides. */
+    /* SJ_EIO: a module was unloaded, or the process has ended. The next attempt finds out. */
     return status == SJ_EIO ? SJ_EAGAIN : status;
 }
 
-/* Lets the agent report modules that were loaded after it prepared. The thread that reported stays
- * stopped; the others run. */
+/* Makes one thread report the modules that were loaded since the agent prepared. This thread stays
+ * stopped; the other threads run. */
 static sj_status announce_again(sj_attach *attach, sj_error *error)
 {
     size_t thread = 0;
@@ -288,8 +290,8 @@ static sj_status announce_again(sj_attach *attach, sj_error *error)
                    (int)attach->target.pid, sj_status_text(status));
 }
 
-/* Stops all threads, and resumes them unless the agent knows every module. With `choose`, the
- * prepared changes are chosen during the stop. */
+/* Stops all threads. Sets `*is_current` if the agent knows every module; otherwise resumes the
+ * threads. If `choose` is true, chooses the hooks during the stop, and resumes if that fails. */
 static sj_status stop_if_current(sj_attach *attach, bool choose, sj_stop_clock *clock,
                                  bool *is_current, sj_error *error)
 {
@@ -303,7 +305,8 @@ static sj_status stop_if_current(sj_attach *attach, bool choose, sj_stop_clock *
     return SJ_OK;
 }
 
-/* Chooses the prepared changes while the threads run, and then stops the threads. */
+/* Chooses the hooks while the threads run, then stops all threads. If the agent does not know every
+ * module by then, makes it report them and resumes the threads. */
 static sj_status stop_chosen(sj_attach *attach, sj_stop_clock *clock, bool *is_current,
                              sj_error *error)
 {
@@ -322,7 +325,8 @@ static sj_status stop_chosen(sj_attach *attach, sj_stop_clock *clock, bool *is_c
     return SJ_OK;
 }
 
-/* Stops all threads right after the agent has reported the modules. */
+/* Makes the agent report its modules, stops all threads at once, and chooses the hooks during the
+ * stop. */
 static sj_status stop_announced(sj_attach *attach, sj_stop_clock *clock, bool *is_current,
                                 sj_error *error)
 {
@@ -330,7 +334,7 @@ static sj_status stop_announced(sj_attach *attach, sj_stop_clock *clock, bool *i
     return stop_if_current(attach, true, clock, is_current, error);
 }
 
-/* Stops all threads at a moment when the agent knows every module. */
+/* Chooses the hooks and stops all threads at a moment when the agent knows every module. */
 static sj_status stop_current(sj_attach *attach, sj_stop_clock *clock, sj_error *error)
 {
     for (uint32_t attempt = 0; attempt < COMMIT_ATTEMPTS; attempt++) {
@@ -366,7 +370,7 @@ static sj_status write_hooks(sj_tracee *target, sj_remote_agent *agent, sj_remot
 {
     const uint32_t off = 0;
     SJ_TRY(sj_remote_agent_toggle(target, agent, choice, done));
-    /* From now on, the agent itself hooks modules that are loaded, before they run. */
+    /* From now on, the agent hooks each newly loaded module before its code runs. */
     return sj_tracee_write(target, agent->state_address + offsetof(sj_agent_state, prepare_only),
                            &off, sizeof(off));
 }
@@ -415,7 +419,7 @@ static sj_status call_bind(sj_attach *attach, sj_error *error)
         sj_remote_agent_call(&attach->target, &attach->agent, thread, SJ_AGENT_STATE_BIND);
     sj_tracee_resume_all(&attach->target);
     if (status == SJ_OK) {
-        /* Tables that change meanwhile do not matter here. */
+        /* SJ_EAGAIN: the tables of modules are changing. Only the state is needed here. */
         status = sj_remote_agent_reload(&attach->target, &attach->agent);
         status = status == SJ_EAGAIN ? SJ_OK : status;
     }
@@ -428,7 +432,7 @@ static sj_status bind_references(sj_attach *attach, sj_error *error)
     for (uint32_t attempt = 0; status == SJ_OK && attempt < BIND_ATTEMPTS &&
                                atomic_load(&attach->agent.state.bind_again) != 0;
          attempt++) {
-        sleep_a_little(); /* Another thread may be found later. */
+        sleep_a_little(); /* The next call may use another thread. */
         status = call_bind(attach, error);
     }
     if (status == SJ_OK && atomic_load(&attach->agent.state.binding) != SJ_AGENT_STATE_BOUND) {
@@ -456,10 +460,10 @@ void sj_attach_end_joining(pid_t pid)
         return;
     }
     const sj_status status = sj_remote_agent_find(&target, &agent);
-    if (status == SJ_OK || status == SJ_EAGAIN) { /* The tables of modules do not matter here. */
+    if (status == SJ_OK || status == SJ_EAGAIN) { /* The tables of modules are not needed here. */
         (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, is_joining),
                                &no, sizeof(no));
-        /* The session does not record methods, so the JVM was not asked to join it. */
+        /* The agent has not joined the JVM: the session does not record Java methods. */
         if (atomic_load(&agent.state.jvm) == SJ_AGENT_JVM_AWAITED) {
             const uint32_t none = SJ_AGENT_JVM_NONE;
             (void)!sj_tracee_write(&target, agent.state_address + offsetof(sj_agent_state, jvm),

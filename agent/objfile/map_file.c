@@ -4,26 +4,27 @@
 
 /* Design notes
  *
- * The three formats are distinguished line by line:
+ * Each line is matched with three formats:
  *
  *   nm -S    0000000000001139 000000000000000b T name
  *   lld      1139  1139  b  1  name
  *   GNU ld   <spaces> 0x0000000000001139  <spaces> name
  *
- * The columns of lld are VMA, LMA, size and alignment. The indent of the name tells whether it is
- * an output section, an input section or a symbol. A symbol is indented by at least 16 columns.
- * Input sections contain ":("; output sections are not indented.
+ * The columns of lld are VMA, LMA, size, alignment and name. At least 16 spaces precede the name of
+ * a symbol. Fewer spaces precede the names of input sections and output sections.
  *
- * A symbol line of GNU ld consists of an address and one word. Section lines have a name before the
- * address or a size behind it. Assignments contain "= ".
+ * A symbol line of GNU ld contains an indented address and a name. The lines of sections begin with
+ * a name, or have a size after the address.
  *
- * The planner drops names whose address is not in an executable section. map_globals.h keeps the
- * names of data. */
+ * Lines of assignments contain "=": they are skipped, in maps of lld and of GNU ld.
+ *
+ * The planner drops symbols outside of executable sections. map_globals.c keeps those in sections
+ * of data. */
 
 enum { LINE_MAX_FIELDS = 5, LLD_SYMBOL_GAP = 16, LD_SYMBOL_INDENT = 8 };
 
 typedef struct map_line {
-    char *fields[LINE_MAX_FIELDS]; /* the last field is the rest of the line */
+    char *fields[LINE_MAX_FIELDS]; /* fields[4] contains the rest of the line */
     char *end;
     unsigned count;
     unsigned indent;   /* spaces before the first field */
@@ -125,7 +126,8 @@ static bool read_ld_line(const map_line *line, sj_symbol *symbol)
     if (!((first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z') || first == '_')) {
         return false;
     }
-    /* C++ names are demangled in these maps: restore the spaces that split_line replaced. */
+    /* GNU ld demangles C++ names, which may contain spaces: restore the spaces that split_line
+     * replaced by NUL. */
     for (char *c = line->fields[1]; c < line->end; c++) {
         *c = *c == 0 ? ' ' : *c;
     }

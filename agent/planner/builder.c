@@ -20,7 +20,8 @@ static void append_patch(sj_builder *builder, const sj_plan_patch *patch)
     }
 }
 
-/* Adds a patch of the text. Its offset is still relative to the text. */
+/* Appends a patch of the text and saves the original bytes of its window. Converts its offset from
+ * the start of the text to the base of the module. */
 static void add_patch(sj_builder *builder, sj_plan_patch *patch)
 {
     memcpy(patch->original, builder->module->text + patch->offset, patch->window);

@@ -1,22 +1,25 @@
 /* Design notes
  *
- * A step reads the channel's events and sends the frames that may be sent. One thread runs the
- * steps: the uplink's own or, without threads, its owner's.
+ * A step handles the channel's events, then sends frames. One thread runs the steps: the uplink's
+ * own thread or, without threads, the owner's.
  *
- * Frames are sent in spool order, but resent frames may overtake each other. So frames that others
- * refer to must be acknowledged first: HELLO before all, SESSION before other metadata, metadata
- * before blocks, blocks before the end. Frames that are missing at the end were refused.
+ * Frames are sent in the order of the spool, but resent frames may overtake each other. So a frame
+ * waits until no frame of an earlier kind is in flight. The kinds are HELLO, SESSION, other
+ * metadata, blocks and threads, and the end of the session. Frames of a session that are missing
+ * when its end arrives were refused.
  *
- * A frame that the collector cannot accept now (disk full, database busy) is not acknowledged. Once
- * nothing is in flight, the spool is rewound. After a pause, one frame probes the collector. A
- * frame that can never be stored is set aside.
+ * If the collector cannot accept a frame now (disk full, database busy), it does not acknowledge
+ * the frame. Once nothing is in flight, the spool is rewound. After a pause, one frame probes the
+ * collector. A frame that the collector can never store is set aside.
  *
  * The collector may have lost acknowledged frames: its log was cut, or an older copy of its
- * database was restored. A frame that refers to something unknown has all announcements of the
- * spool sent again before it. It is then tried a few times. A restarted collector gets the brief
- * announcements at once: it would store a block whose thread is unknown, not refuse it. An
- * interrupted walk over announcements resumes at the oldest one without an answer. Frames of the
- * spool wait until all announcements are answered. */
+ * database was restored. If it refuses a frame for an unknown reference, a walk sends all
+ * announcements of the spool again. The frame is then tried a few times.
+ *
+ * A new or restarted collector causes a brief walk, once nothing is in flight. This walk does not
+ * wait for a refusal, because the collector would store a block whose thread is unknown. An
+ * interrupted walk resumes at the oldest announcement that failed. Frames of the spool wait until
+ * all recalled announcements have an answer. */
 #include "agent/uplink/uplink.h"
 
 #include "agent/uplink/clock_offset.h"
@@ -39,7 +42,8 @@ enum {
     PAUSE_MIN_MS = 200,
     PAUSE_MAX_MS = 10000,
     UNKNOWN_REFERENCE_TRIES = 3,
-    /* Acknowledged frames between two recalls for the same collector. */
+    /* After a whole walk, no other whole walk starts for the same collector before so many frames
+     * are acknowledged. */
     RECALL_FRAMES = 1024
 };
 
@@ -49,18 +53,18 @@ typedef enum frame_rank {
     RANK_METADATA,
     RANK_BLOCK,
     RANK_END,
-    RANK_CLOCK, /* Not from the spool, and nothing waits for it. */
+    RANK_CLOCK, /* Clock offsets, which are not in the spool. */
     RANKS
 } frame_rank;
 
-/* A frame in flight. */
+/* A frame in flight, or an idle slot. */
 typedef struct slot {
     bool is_busy;
     frame_rank rank;
-    uint64_t position;  /* Position in the spool. Unset for HELLO, clocks and recalled frames. */
-    int64_t sent_ns;    /* BOOTTIME. */
+    uint64_t position;  /* Spool position, for frames of the spool only. */
+    int64_t sent_ns;    /* CLOCK_BOOTTIME. */
     bool is_recalled;   /* True for an announcement that is sent again. */
-    uint64_t recall_at; /* Position of the frame in the walk. */
+    uint64_t recall_at; /* Position of a recalled frame in the walk. */
 } slot;
 
 struct sj_uplink {
@@ -76,25 +80,25 @@ struct sj_uplink {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* Signalled after each step. */
     bool stopping;
-    bool waits;           /* Waits for sj_uplink_release. */
-    bool hello_wanted;    /* A connection was made. */
-    atomic_bool notified; /* A step is wanted. Used without the lock. */
+    bool waits;           /* True until sj_uplink_release: no frames of the spool are sent. */
+    bool hello_wanted;    /* HELLO must be sent before other frames. */
+    atomic_bool notified; /* A step was requested. Used without the lock. */
     bool idle;            /* At the latest step, the spool was empty and nothing was in flight. */
     bool rewind;
     uint32_t window;
-    unsigned pause_ms;         /* 0: none. Grows while the collector gives no credit. */
+    unsigned pause_ms;         /* Doubles with each pause. 0: none since a frame was accepted. */
     struct timespec resume;    /* Monotonic end of the pause. */
-    uint64_t unknown_position; /* Frame that referred to something unknown. */
+    uint64_t unknown_position; /* Latest frame that referred to something unknown. */
     unsigned unknown_tries;
-    /* True if the previous frame was refused for an unknown reference, and none was accepted
-     * since. */
+    /* True if the latest frame with an unknown reference was rejected for good, and no frame was
+     * accepted since. */
     bool unknown_is_final;
-    sj_spool_recall recall; /* The walk over announcements that is wanted or running. */
-    bool recall_wanted;     /* It starts once nothing is in flight. */
+    sj_spool_recall recall; /* The walk over announcements that is requested or running. */
+    bool recall_wanted;     /* The walk starts or resumes once nothing is in flight. */
     bool is_recalling;
     unsigned recalled_in_flight;
-    bool was_recalled;    /* Announcements were sent to the current collector. */
-    uint64_t recalled_at; /* Value of status.acknowledged_frames at that time. */
+    bool was_recalled;    /* A whole walk was requested for this incarnation of the collector. */
+    uint64_t recalled_at; /* Value of status.acknowledged_frames at that request. */
     uint64_t incarnation; /* The collector's incarnation. 0: unknown. */
     bool held_is_recalled;
     uint64_t held_recall_at;
@@ -103,7 +107,7 @@ struct sj_uplink {
     uint64_t held_position;
     unsigned in_flight[RANKS];
     sj_uplink_status status;
-    Sojourn__Hello *about; /* The unpacked HELLO: the identity of the device. */
+    Sojourn__Hello *about; /* The unpacked HELLO. It identifies the device. */
     sj_clock_offsets clocks;
     sj_clock_offset clock; /* The next offset to report. */
     bool clock_wanted;
@@ -118,7 +122,7 @@ static frame_rank rank_of(sj_slice frame)
     case SJ_FRAME_SESSION:
         return RANK_SESSION;
     case SJ_FRAME_BLOCK:
-    case SJ_FRAME_THREAD: /* It may come after the blocks of its streams. */
+    case SJ_FRAME_THREAD: /* The blocks of a thread may be sent before its THREAD frame. */
         return RANK_BLOCK;
     case SJ_FRAME_SESSION_END:
         return RANK_END;
@@ -184,7 +188,8 @@ static void begin_pause(sj_uplink *uplink)
     uplink->resume = sj_moment_after_ms(uplink->pause_ms);
 }
 
-/* Pauses once for all frames that were in flight together, because all report the same. */
+/* Begins a pause unless one is running. Frames that were in flight together usually fail for the
+ * same reason, so they cause one pause. */
 static void pause_once(sj_uplink *uplink)
 {
     if (uplink->pause_ms == 0 || sj_moment_has_passed(&uplink->resume)) {
@@ -198,7 +203,8 @@ static bool is_final_rejection(sj_status status)
            status == SJ_EEXIST || status == SJ_EUNSUPPORTED;
 }
 
-/* Rejects a frame. If the disk has no space for its account, it is sent again later. */
+/* Sets a frame of the spool aside for good. If the disk has no space to note the rejection, the
+ * frame is sent again later. */
 static void reject(sj_uplink *uplink, uint64_t position, const char *why)
 {
     const sj_status status = sj_spool_reject(uplink->spool, position, why);
@@ -212,8 +218,9 @@ static void reject(sj_uplink *uplink, uint64_t position, const char *why)
     }
 }
 
-/* Counts how often a frame referred to something unknown. After a refusal, the following frames are
- * sent one by one, so that nothing they could refer to is in flight. */
+/* Counts how often a frame referred to something unknown. Returns true if the frame is to be
+ * rejected for good. After a refusal, frames are sent one by one, so that no frame they refer to is
+ * in flight. */
 static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
 {
     const bool same = uplink->unknown_position == done->position;
@@ -224,8 +231,8 @@ static bool is_unknown_for_good(sj_uplink *uplink, const slot *done)
     return uplink->unknown_is_final;
 }
 
-/* Requests that all announcements are sent again, once nothing is in flight. A brief walk does not
- * replace one that includes modules: that one restarts. */
+/* Requests a walk that sends announcements again, once nothing is in flight. A brief walk skips
+ * modules and deep stacks. If a whole walk is pending, a brief request restarts the whole walk. */
 static void want_recall(sj_uplink *uplink, bool is_brief)
 {
     const bool is_pending =
@@ -246,8 +253,8 @@ static void resume_recall(sj_uplink *uplink, const slot *done)
     uplink->rewind = true;
 }
 
-/* Requests a walk over all announcements. Returns false if the last walk is so recent that the
- * frame refers to something that was never announced. */
+/* Requests a whole walk, unless a walk is requested already. Returns false if the latest whole walk
+ * was recent: then the frame refers to something that was never announced. */
 static bool want_whole_recall(sj_uplink *uplink)
 {
     if (uplink->recall_wanted) {
@@ -273,8 +280,10 @@ static void note_refusal(sj_uplink *uplink, sj_status status)
     }
 }
 
-/* Handles the answer to a recalled announcement. One that is finally refused, or that this
- * collector cannot read, is skipped: frames that need it are refused in turn, and counted. */
+/* Handles the answer to a recalled announcement. An announcement is skipped if it is refused for
+ * good, refers to something unknown, or cannot be read by this collector. Frames that need a
+ * skipped announcement are refused in turn, and counted. After any other refusal, the walk resumes
+ * at the announcement. */
 static void handle_recalled_verdict(sj_uplink *uplink, const slot *done, const Sojourn__Ack *ack)
 {
     const sj_status status = (sj_status)ack->status;
@@ -293,8 +302,8 @@ static void handle_recalled_verdict(sj_uplink *uplink, const slot *done, const S
     }
 }
 
-/* Rejects a frame that refers to something unknown. The reason mentions it if announcements did not
- * fit. */
+/* Rejects a frame that refers to something unknown. If the spool could not keep some announcements,
+ * the reason says so. */
 static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why)
 {
     char text[sizeof(uplink->status.message)];
@@ -310,7 +319,7 @@ static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why
     reject(uplink, position, text);
 }
 
-/* Sends the next frame alone and without a pause. */
+/* Ends the pause. The next frame is sent alone. */
 static void probe_at_once(sj_uplink *uplink)
 {
     uplink->pause_ms = PAUSE_MIN_MS;
@@ -368,8 +377,8 @@ static void handle_hello_verdict(sj_uplink *uplink, const Sojourn__Ack *ack)
     }
 }
 
-/* Offsets come with every answer, so a later one replaces an offset that did not reach the
- * collector. */
+/* Adds the times of one exchange to the clock offsets, and requests a clock frame if there is an
+ * offset to report. A lost offset is not sent again, because a later exchange replaces it. */
 static void note_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
                        const Sojourn__Ack *ack)
 {
@@ -382,7 +391,8 @@ static void note_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
     }
 }
 
-/* A restarted collector may have an older database, so it gets announcements again. */
+/* Requests a brief walk for a new or restarted collector, because its database may be an older
+ * copy. */
 static void note_incarnation(sj_uplink *uplink, const Sojourn__Ack *ack)
 {
     if (ack->incarnation != 0 && ack->incarnation != uplink->incarnation) {
@@ -397,7 +407,7 @@ static void handle_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
 {
     note_times(uplink, done, received_ns, ack);
     if (done->rank == RANK_CLOCK) {
-        return; /* A collector that does not know the frame does not need it. */
+        return; /* A collector that cannot read clock frames does not need them. */
     }
     uplink->window = ack->window < uplink->window_max ? ack->window : uplink->window_max;
     if (done->rank == RANK_HELLO) {
@@ -416,7 +426,8 @@ static void handle_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
     note_incarnation(uplink, ack);
 }
 
-/* The answer is missing or unreadable: the frame will be sent again. */
+/* Handles a missing or unreadable answer: sends the frame again later. A clock offset is not sent
+ * again. */
 static void handle_failure(sj_uplink *uplink, const slot *done, const char *why)
 {
     set_message(uplink, why);
@@ -453,7 +464,7 @@ static void handle_reply(sj_uplink *uplink, const slot *done, const sj_channel_e
 static void handle_event(sj_uplink *uplink, const sj_channel_event *event)
 {
     if (event->type == SJ_CHANNEL_CONNECTED) {
-        uplink->hello_wanted = true; /* Each new connection begins with it. */
+        uplink->hello_wanted = true; /* Each connection begins with HELLO. */
         return;
     }
     if (event->type == SJ_CHANNEL_DISCONNECTED) {
@@ -488,7 +499,7 @@ static void handle_events(sj_uplink *uplink)
     }
 }
 
-/* Reads the next announcement to send again into `held`. Returns SJ_EAGAIN at the end. */
+/* Reads the next announcement of the walk into `held`. Returns SJ_EAGAIN at the end of the walk. */
 static sj_status hold_recalled(sj_uplink *uplink)
 {
     const uint64_t at = uplink->recall.at;
@@ -502,7 +513,8 @@ static sj_status hold_recalled(sj_uplink *uplink)
     return status;
 }
 
-/* Reads the next frame of the spool into `held`. Returns SJ_EAGAIN if there is none now. */
+/* Reads the next frame of the spool into `held`, skipping damaged frames. Returns SJ_EAGAIN if the
+ * spool has no further frame. */
 static sj_status hold_pending(sj_uplink *uplink)
 {
     sj_status status = SJ_ECORRUPT;
@@ -514,7 +526,8 @@ static sj_status hold_pending(sj_uplink *uplink)
     return status;
 }
 
-/* Reads the next frame into `held`. Returns false if there is none now. */
+/* Reads the next announcement or frame into `held`, unless `held` is set already. Returns false if
+ * none is available or the spool cannot be read. */
 static bool hold_next(sj_uplink *uplink)
 {
     sj_status status = uplink->held_back ? SJ_OK : SJ_EAGAIN;
@@ -526,7 +539,7 @@ static bool hold_next(sj_uplink *uplink)
     }
     if (status != SJ_OK && status != SJ_EAGAIN) {
         set_message(uplink, status == SJ_EFULL ? no_space : "cannot read the spool");
-        uplink->rewind = true; /* The spool gave a frame that is not sent. */
+        uplink->rewind = true; /* The spool has moved past a frame that is not sent. */
         begin_pause(uplink);
     }
     return status == SJ_OK;
@@ -569,12 +582,12 @@ static void send_what_may(sj_uplink *uplink)
     }
     if (uplink->clock_wanted && idle != NULL && uplink->status.state == SJ_UPLINK_SENDING) {
         uplink->clock_wanted = false;
-        (void)!send_clock(uplink, idle); /* A lost offset is replaced by a later one. */
+        (void)!send_clock(uplink, idle); /* A later exchange replaces a lost offset. */
     }
     while (!uplink->waits && !uplink->rewind && !uplink->hello_wanted &&
            uplink->status.state != SJ_UPLINK_CONNECTING &&
            uplink->status.state != SJ_UPLINK_REFUSED) {
-        /* While paused, one frame probes for credit. */
+        /* After a pause, or without credit, one frame probes the collector. */
         const uint32_t window = uplink->pause_ms != 0 || uplink->window == 0 ? 1 : uplink->window;
         idle = find_idle_slot(uplink);
         if (idle == NULL || count_in_flight(uplink) >= window || !hold_next(uplink)) {
@@ -595,7 +608,7 @@ static void send_what_may(sj_uplink *uplink)
     }
 }
 
-/* Runs a step. The lock is held. */
+/* Handles the events of the channel and sends frames. The caller holds the lock. */
 static void step(sj_uplink *uplink)
 {
     sj_spool_counters counters;
@@ -607,7 +620,8 @@ static void step(sj_uplink *uplink)
     pthread_cond_broadcast(&uplink->changed);
 }
 
-/* Returns the time before which only events need a step. NULL: no limit. */
+/* Returns the end of the running pause. Returns NULL if none is running: then only events and
+ * wake-ups need a step. */
 static const struct timespec *end_of_pause(const sj_uplink *uplink)
 {
     return uplink->pause_ms != 0 && !sj_moment_has_passed(&uplink->resume) ? &uplink->resume : NULL;
@@ -712,7 +726,7 @@ void sj_uplink_get_status(sj_uplink *uplink, sj_uplink_status *status)
     pthread_mutex_unlock(&uplink->lock);
 }
 
-/* Requests a step. The caller holds the lock, which is released. */
+/* Makes the sender run a step. The caller holds the lock; wake releases it. */
 static void wake(sj_uplink *uplink)
 {
     uplink->idle = false;
@@ -734,7 +748,8 @@ void sj_uplink_wake(sj_uplink *uplink)
     }
 }
 
-/* Waits for a step of the thread, or runs one. Returns false at the deadline. */
+/* Waits until the thread has run a step. Without a thread, runs a step and waits for the next
+ * event. Returns false if `deadline` has passed. */
 static bool wait_for_step(sj_uplink *uplink, const struct timespec *deadline)
 {
     if (!uplink->threadless) {

@@ -1,5 +1,6 @@
-/* Handles frames about policies and their effects. Each has a number in its session, and is stored
- * once. */
+/* Stores frames about policies and their effects: decisions, triggers, stacks, filtered calls and
+ * profiles. The sender numbers these frames within a session. A frame whose number is stored
+ * already is a duplicate and changes nothing. */
 #include "collector-server/store/store_internal.h"
 
 #include "proto/callgraph/profile.h"
@@ -24,7 +25,8 @@ sj_status sj_store_apply_policy(sj_store *store, sj_frame_input *frame, sj_error
     return SJ_OK;
 }
 
-/* Finds a function. Sets `*found` to NULL if the frame names no function. */
+/* Finds the id of a function. Sets `*found` to `id`, or to NULL if `function` is 0 (the frame names
+ * none). */
 static sj_status find_function(const sj_session_state *state, uint32_t function, int64_t *id,
                                const int64_t **found, sj_error *error)
 {
@@ -194,7 +196,7 @@ static sj_status merge(sj_store *store, sj_session_state *state, sj_slice bytes,
     }
     if (status == SJ_OK) {
         status = add_nodes(store, state, &profile, error);
-        /* the graph may hold half of the profile, and the savepoint removes its rows */
+        /* The graph may contain part of the profile, whose rows the caller rolls back. */
         if (status != SJ_OK) {
             sj_store_invalidate(state);
         }
@@ -231,7 +233,8 @@ sj_status sj_store_apply_profile(sj_store *store, sj_frame_input *frame, sj_erro
     state->totals.events += profile->events;
     state->totals.bytes += frame->payload.size;
     state->dirty = true;
-    /* Write at once, because no block holds the profile. If that fails, the frame is refused. */
+    /* Write the aggregates at once, because they are the only copy of the profile: no block
+     * contains its calls. If the write fails, the frame is refused. */
     const sj_status written = sj_store_write_session(store, state, error);
     if (written != SJ_OK) {
         sj_store_invalidate(state);

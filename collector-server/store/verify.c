@@ -15,7 +15,9 @@
 
 enum { MOST_FILE_FINDINGS = 20 };
 
-#define MOST_CALLS (1LL << 53) /* maximum calls of a session: total() is exact up to here */
+/* Larger sums of calls cannot be real. total() of SQLite returns a double, which is exact up to
+ * this number. */
+#define MOST_CALLS (1LL << 53)
 
 typedef struct id_list {
     int64_t *ids;
@@ -26,7 +28,7 @@ typedef struct verify_run {
     sj_store *store;
     const sj_verify_options *options;
     sj_verified *verified;
-    id_list *damaged; /* sessions with unreadable blocks, one entry per block */
+    id_list *damaged; /* sessions of faulty blocks; a session is listed once per block */
     sj_error *error;
 } verify_run;
 
@@ -57,7 +59,8 @@ static void report_other(const verify_run *run, int64_t session_id, const char *
     report(run, &(sj_finding){.session_id = session_id, .what = what});
 }
 
-/* Handles the end of a query. Damage is a finding; any other error ends the check. */
+/* Handles the last result of a query. Reports a damaged database as a finding and returns SJ_OK.
+ * Any other error ends the check. */
 static sj_status check_end(const verify_run *run, int result)
 {
     if (!sj_database_is_damaged(result)) {
@@ -67,7 +70,7 @@ static sj_status check_end(const verify_run *run, int result)
     return SJ_OK;
 }
 
-/* Lets SQLite check its pages and indexes. */
+/* Makes SQLite check its pages, its indexes and all foreign keys. */
 static sj_status check_file(const verify_run *run)
 {
     sqlite3_stmt *row = NULL;
@@ -95,7 +98,8 @@ static sj_status check_file(const verify_run *run)
     return status;
 }
 
-/* Notes a session with a damaged block. If memory is short, its aggregates are compared in vain. */
+/* Adds the session of a faulty block to `damaged`. If out of memory, the session is not added, so
+ * check_recomputed reports differences that the block causes. */
 static void note_damaged(const verify_run *run, int64_t session_id)
 {
     id_list *list = run->damaged;
@@ -112,7 +116,7 @@ static int compare_ids(const void *left, const void *right)
     return (a > b) - (a < b);
 }
 
-/* Removes the sessions of the list from `ids`. Returns how many are left. */
+/* Removes the sessions of `list` from `ids`. Returns the number of sessions that remain. */
 static size_t leave_out(const id_list *list, int64_t *ids, size_t count)
 {
     size_t kept = 0;
@@ -133,7 +137,7 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
     sj_block_verdict verdict;
     const sj_status status = sj_block_checker_check(checker, block_id, &verdict);
     if (status != SJ_OK) {
-        return status == SJ_ENOTFOUND ? SJ_OK /* removed meanwhile */
+        return status == SJ_ENOTFOUND ? SJ_OK /* the block was removed meanwhile */
                                       : sj_fail(run->error, status, "no memory for a block");
     }
     run->verified->blocks++;
@@ -154,7 +158,8 @@ static sj_status check_block(const verify_run *run, sj_block_checker *checker, i
     }
     const sj_status marked = SJ_RUN(&run->store->sql, block_quarantine, run->error,
                                     .block_id = block_id, .quarantined = verdict.fault);
-    return verdict.session_id != 0 ? marked : SJ_OK; /* a damaged page may refuse the mark */
+    /* A damaged page can make the row unreadable (session_id is 0) and refuse the mark. */
+    return verdict.session_id != 0 ? marked : SJ_OK;
 }
 
 static sj_status list_ids(const verify_run *run, const char *sql, int64_t **ids, size_t *count)
@@ -241,7 +246,8 @@ static sj_status check_sums(const verify_run *run)
     return status;
 }
 
-/* Reports what was sent and is not stored, as noted in the session or computed from its totals. */
+/* Reports sessions whose sent calls or blocks are not all stored. The missing numbers are noted in
+ * the session or computed from its totals. */
 static sj_status check_missing(const verify_run *run)
 {
     sqlite3_stmt *row = NULL;
@@ -304,7 +310,8 @@ static sj_status check_apart(const verify_run *run)
 static sj_status check_all(const verify_run *run)
 {
     SJ_TRY(check_file(run));
-    const bool is_sound_file = run->verified->other == 0; /* else rows may hold anything */
+    /* Rows of a damaged file can be wrong, so they are not recomputed. */
+    const bool is_sound_file = run->verified->other == 0;
     SJ_TRY(check_blocks(run));
     SJ_TRY(check_sums(run));
     SJ_TRY(check_missing(run));

@@ -1,5 +1,5 @@
-/* Decodes blocks whose bytes may come from an attacker. Every length is checked against what the
- * header allows before memory is reserved for it. */
+/* Decodes blocks. Their bytes may come from an attacker, so the decoder checks each length against
+ * the limits of the header before it allocates memory. */
 #include "proto/base/crc32c.h"
 #include "proto/block/block_internal.h"
 
@@ -17,7 +17,7 @@ struct sj_block_decoder {
     sj_block_buffer endings;
     sj_block_buffer gaps;
     sj_block_buffer values;
-    sj_value_columns *value_columns; /* NULL until the first block with values */
+    sj_value_columns *value_columns; /* NULL until the first block with SJ_COLUMN_VALUES */
     sj_block_buffer tails;
     sj_block_buffer tail_calls;
     sj_block_buffer untimed;
@@ -69,13 +69,13 @@ void sj_block_decoder_free(sj_block_decoder *decoder)
  */
 
 typedef struct stored_column {
-    sj_slice bytes; /* as stored */
+    sj_slice bytes; /* possibly compressed */
     uint32_t raw_bytes;
     uint8_t coding;
     bool present;
 } stored_column;
 
-/* Finds the stored bytes of the known columns. Skips unknown ones. */
+/* Reads the column directory. Fills `columns` for known columns and skips unknown ones. */
 static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
                                 stored_column columns[SJ_BLOCK_KNOWN_COLUMNS])
 {
@@ -108,7 +108,8 @@ static sj_status read_directory(sj_slice bytes, const sj_block_header *header,
     return !body.bad && sj_reader_left(&body) == 0 ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Returns the uncompressed bytes of a column in `*raw`; an absent column is empty. */
+/* Sets `*raw` to the uncompressed bytes of a column, or to an empty slice if the column is absent.
+ * `*raw` borrows from the stored bytes or from the decoder. */
 static sj_status open_column(sj_block_decoder *decoder, const stored_column *columns, unsigned id,
                              sj_slice *raw)
 {
@@ -185,7 +186,8 @@ static inline uint32_t block_symbol(const sj_block *block, size_t event)
     return block->symbols16 != NULL ? block->symbols16[event] : block->symbols32[event];
 }
 
-/* Fails if a LEAVE has no open call, or if the final depth differs from the header's. */
+/* Measures the depths of the block. Returns SJ_ECORRUPT if a LEAVE has no open call, or if the
+ * final depth differs from the header. */
 static sj_status check_balance(sj_block_decoder *decoder, sj_block *block)
 {
     block->depths = sj_block_measure_steps(block, decoder->steps, &block->step_count);

@@ -1,14 +1,17 @@
 /* Design notes
  *
- * The patched entries of the allocator count what each thread allocates and frees. An allocating
- * entry calls the rest of itself, then counts the usable bytes of the result. A free counts the
- * same number, so that a freed block adds up to zero. The C library keeps this number in the
- * chunk's header before the block. The first blocks are compared with the result of
- * malloc_usable_size. If they differ, or if another allocator is used, malloc_usable_size is called
- * every time.
+ * While memory is counted, the patched entries of the allocator jump to the functions below. These
+ * count the bytes that each thread allocates and frees. Each function runs the rest of its entry
+ * (REST) as if calls were not counted. An allocation counts the usable bytes of the new block. A
+ * free counts the same number, so that a freed block adds up to zero.
  *
- * If an entry calls another entry, both would count. So the outer one restores the counters before
- * it counts. The counters are in the thread's recorder slot, where the recorder reads them. */
+ * glibc keeps the chunk size in the word before the block, from which header_bytes computes the
+ * usable bytes. The first COMPARED results are compared with malloc_usable_size. If one differs, or
+ * with another allocator, malloc_usable_size is called for every block.
+ *
+ * If an entry calls another entry, both would count. So the outer function discards the counts of
+ * the inner one, by restoring the counters after REST. The counters are in the thread's recorder
+ * slot. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/recorder/memory.h"
@@ -22,7 +25,8 @@ typedef void *(*resize_function)(void *block, size_t bytes);
 typedef void *(*resize_flags_function)(void *block, size_t bytes, int flags);
 typedef size_t (*size_function)(const void *block);
 
-/* How many more blocks are compared. Threads that decrement it at the same time do no harm. */
+/* Number of blocks still to compare. ALWAYS_ASK: call malloc_usable_size for each block. Concurrent
+ * decrements do no harm. */
 static _Atomic int32_t remaining_comparisons = COMPARED;
 
 static size_t bytes_by_allocator(const void *block)
@@ -30,8 +34,8 @@ static size_t bytes_by_allocator(const void *block)
     return ((size_function)sj_heap_originals[SJ_ENTRY_USABLE_SIZE])(block);
 }
 
-/* Reads the header of the C library's chunk: its size and three flag bits. One bit says that the
- * block is a mapping. */
+/* Returns the usable bytes by the header of a glibc chunk: its size and three flag bits. IS_MAPPED
+ * says that the chunk is a mapping of its own, with a larger header. */
 static size_t header_bytes(const void *block)
 {
     enum { BITS = 7, IS_MAPPED = 2 };
@@ -69,8 +73,8 @@ static inline size_t usable_bytes(const void *block)
 
 __thread uint64_t sj_counted_site;
 
-/* Saves the program's return address for the functions that the rest of the entry calls. It is not
- * needed where that call is the last thing that happens. */
+/* Saves the return address into the program for functions that run inside REST and use
+ * SJ_CALL_SITE. A tail call of REST does not need this. */
 #define BEGIN_REST()                                                                               \
     const uint64_t outer_site = sj_counted_site;                                                   \
     sj_counted_site = SJ_CALL_SITE_OF_ENTRY()
@@ -93,7 +97,7 @@ static inline __attribute__((always_inline)) void count_freed(const void *block)
     }
 }
 
-/* These entries of the C library call no other entry. */
+/* These entries of glibc call no other entry, so the counters are not restored. */
 static void *count_malloc(size_t bytes)
 {
     BEGIN_REST();
@@ -110,15 +114,15 @@ static void *count_calloc(size_t count, size_t bytes)
     return count_new(block);
 }
 
-/* The rest is a tail call, so it finds the program's return address by itself. */
+/* REST is a tail call, so its functions find the return address without sj_counted_site. */
 static void count_free(void *block)
 {
     count_freed(block);
     REST(void (*)(void *), SJ_ENTRY_FREE)(block);
 }
 
-/* An operator new may throw past END_REST, so its call site is not saved. The functions that it
- * calls then see the agent as their caller. */
+/* An operator new may throw past END_REST, so its return address is not saved. Functions that it
+ * calls see the agent as their caller. */
 #define COUNT_OPERATOR(name, entry)                                                                \
     static void *name(size_t bytes)                                                                \
     {                                                                                              \
@@ -150,7 +154,8 @@ static void count_free(void *block)
         return count_new(block);                                                                   \
     }
 
-/* Passes further arguments on: no freeing entry has more than three. */
+/* Counts the free first, because REST makes the block invalid. Passes three arguments, the most
+ * that a freeing entry has. */
 #define COUNT_FREE(name, entry)                                                                    \
     static void name(void *block, size_t second, size_t third)                                     \
     {                                                                                              \
@@ -202,7 +207,7 @@ static int count_posix_memalign(void **block, size_t alignment, size_t bytes)
     return failed;
 }
 
-/* A resized block counts as one free and one allocation, also if it stays in place. */
+/* Counts a resized block as one free and one allocation, even if the block does not move. */
 static void count_resized(const sj_memory_counters *before, bool is_freed, size_t old_bytes,
                           void *block)
 {
@@ -241,7 +246,8 @@ static bool is_c_library(const sj_zombie_region *region)
            region->parts[SJ_ENTRY_SIGACTION] == SJ_HEAP_ALLOCATOR;
 }
 
-/* Operators of the C++ library are not counted: they call malloc and free, which count. */
+/* True if calls of the entry are counted. An operator new that calls another entry is not counted,
+ * because the other entry counts. */
 static bool is_counted(const sj_zombie_region *region, sj_heap_entry entry)
 {
     return region->heap_entries[entry] != 0 && region->parts[entry] == SJ_HEAP_ALLOCATOR &&

@@ -1,9 +1,11 @@
 /* Design notes
  *
- * JVM_LookupDefineClass defines all hidden classes. The JDK's own library calls it through its
- * import slot, which is patched to jump to us. A class that is defined this way can never be
- * transformed, so its probes stay. They return at once after the agent was unloaded. A later agent
- * mutes the ids of their functions, and its recorder gives them to no others. */
+ * The JDK's native library defines each hidden class by calling JVM_LookupDefineClass through an
+ * import slot. The agent overwrites this slot with the address of define_hidden.
+ *
+ * The JVM cannot transform a hidden class, so its probes stay for ever. After the agent is
+ * unloaded, these probes return at once. A later agent mutes the function ids of these probes. Its
+ * recorder gives these ids to no other functions. */
 #include "agent/inproc/jvm/hidden.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -14,7 +16,7 @@
 
 #include <string.h>
 
-enum { HIDDEN = 2 /* a bit of `flags` */ };
+enum { HIDDEN = 2 /* HotSpot's flag for a hidden class, in `flags` */ };
 
 typedef jclass (*define_class)(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
                                jsize size, jobject domain, jboolean initialize, jint flags,
@@ -23,7 +25,7 @@ typedef jclass (*define_class)(JNIEnv *env, jclass host, const char *name, const
 static _Atomic uint64_t real_define;
 static _Atomic uint32_t first_unused;
 
-/* A class with probes. `bytes` NULL: the class stays as it is. */
+/* The bytes of a class with probes. `bytes` is NULL if the class gets no probes. */
 typedef struct hidden_class {
     void *bytes;
     uint32_t size;
@@ -65,7 +67,8 @@ static void ask_recorder(jobject loader, const char *name, sj_jvm_class *class,
     }
 }
 
-/* Asks the recorder to rewrite a class, which is chosen by its host. */
+/* Asks the recorder to rewrite the bytes of a hidden class. The recorder selects the class by the
+ * name of its host class. Leaves `*probed` unchanged if the class gets no probes. */
 static void rewrite(JNIEnv *env, jclass host, const char *name, sj_jvm_class *class,
                     hidden_class *probed)
 {
@@ -77,7 +80,7 @@ static void rewrite(JNIEnv *env, jclass host, const char *name, sj_jvm_class *cl
     }
     sj_jvm_identify(env, loader, class);
     if ((*jvmti)->GetClassSignature(jvmti, host, &signature, NULL) == JVMTI_ERROR_NONE) {
-        const size_t bytes = strlen(signature); /* For example "Lcom/acme/Host;". */
+        const size_t bytes = strlen(signature); /* such as "Lcom/acme/Host;" */
         if (bytes > 2 && bytes - 2 <= SJ_LINK_CLASS_NAME_BYTES) {
             class->host = signature + 1;
             class->host_bytes = (uint32_t)bytes - 2;
@@ -116,8 +119,9 @@ static jclass define_counted(JNIEnv *env, jclass host, const char *name, const j
     return defined;
 }
 
-/* Counts the calling thread while the JVM defines the class. That may run the class's initialiser,
- * which is Java code and takes any time, and frames of the JVM cannot be unwound. */
+/* Replaces JVM_LookupDefineClass. Counts the calling thread in calling_out while the JVM defines
+ * the class. The JVM may run the initialiser of the class, which is Java code of unlimited
+ * duration. Detaching needs this count, because it cannot unwind frames of the JVM. */
 static jclass define_hidden(JNIEnv *env, jclass host, const char *name, const jbyte *bytes,
                             jsize size, jobject domain, jboolean initialize, jint flags,
                             jobject data)

@@ -1,10 +1,12 @@
 /* Design notes
  *
- * HotSpot compiles a wrapper for a native method. Any thread may call it at any time. It is changed
- * by one aligned store to its first instruction, in the same place and way in which HotSpot itself
- * discards it. Everything is read from HotSpot's own tables and compared with what is expected. At
- * the first difference the wrapper stays as it is, and the probe stays a native method. If HotSpot
- * compiles the wrapper again, the new one is changed, too. */
+ * HotSpot compiles a wrapper for each native method. Any thread may call a wrapper at any time. One
+ * aligned store therefore replaces the first instruction of a probe's wrapper by a jump to a stub.
+ * HotSpot itself discards a wrapper by a store to the same instruction.
+ *
+ * The agent reads the addresses from HotSpot's own tables and checks them. If a check fails, the
+ * wrapper stays unchanged, and calls of the probe run the native method. If HotSpot compiles a
+ * wrapper again, the agent patches the new wrapper, too. */
 #include "agent/inproc/jvm/leaf.h"
 
 #include "agent/inproc/hooks/hooks.h"
@@ -20,7 +22,7 @@ enum { PAGE = 4096, STUBS = PAGE / SJ_LEAF_STUB_BYTES };
 static sj_vm_offsets offsets;
 static jmethodID enter_method;
 static jmethodID leave_method;
-static uint8_t *stubs; /* NULL: not mapped yet. */
+static uint8_t *stubs; /* NULL until the first wrapper is patched. */
 static uint32_t wrapper_count;
 static bool are_unreachable; /* True if no thread can reach the stubs. */
 
@@ -50,8 +52,8 @@ bool sj_jvm_leaf_prepare(jvmtiEnv *jvmti, JNIEnv *env, jclass probe_class)
     return enter_method != NULL && leave_method != NULL;
 }
 
-/* Returns the entry of a method's compiled code. Returns 0 if it has none, or if it lies outside
- * `code`. */
+/* Returns the entry point of a method's compiled code. Returns 0 if the method has no compiled
+ * code, or if the entry point lies outside the `size` bytes at `code`. */
 static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
 {
     const uint8_t *described = *(const uint8_t *const *)method;
@@ -60,7 +62,7 @@ static uint64_t find_entry(jmethodID method, uint64_t code, uint64_t size)
     memcpy(&compiled, described + offsets.method_code, sizeof(compiled));
     if (compiled == NULL || (uint64_t)(uintptr_t)compiled > code ||
         code - (uint64_t)(uintptr_t)compiled > PAGE) {
-        return 0; /* The method has other code by now. */
+        return 0; /* HotSpot has discarded or replaced the code meanwhile. */
     }
     memcpy(&entry, compiled + offsets.verified_entry, sizeof(entry));
     return entry >= code && entry - code + sizeof(uint64_t) <= size ? entry : 0;
@@ -86,8 +88,9 @@ static bool is_writable_code(uint64_t address)
     return is_writable;
 }
 
-/* Writes a stub for a wrapper. Returns 0 if all stubs are used. A stub is never reused for another
- * wrapper, because threads may still run in it. */
+/* Writes a stub for the wrapper at `entry` and returns its address. Returns 0 if the page cannot be
+ * mapped or changed, or if all stubs are used. A stub is not reused for another wrapper once it is
+ * patched in, because threads may still run in it. */
 static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
 {
     if (stubs == NULL) {
@@ -99,7 +102,7 @@ static uint64_t write_stub(sj_record_kind kind, uint64_t entry)
         return 0;
     }
     uint8_t *stub = stubs + (size_t)wrapper_count * SJ_LEAF_STUB_BYTES;
-    /* Other stubs of the page may run meanwhile, so it stays executable. */
+    /* Threads may run other stubs of the page meanwhile, so the page stays executable. */
     if (sj_sys_protect(stubs, PAGE, PROT_READ | PROT_WRITE | PROT_EXEC) != 0) {
         return 0;
     }

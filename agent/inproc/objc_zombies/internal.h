@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Methods of GCC's runtime, in the layout that compilers emit. */
+/* A method of GCC's runtime, in the layout that compilers emit. */
 typedef struct sj_gcc_method {
     const void *selector;
     const char *types;
@@ -31,7 +31,7 @@ typedef struct sj_gcc_class {
     long instance_bytes;
     const struct sj_gcc_ivars *ivars;
     sj_gcc_methods *methods;
-    const void *dispatch; /* Sparse array of methods by selector. */
+    const void *dispatch; /* Sparse array of implementations, indexed by selector. */
     const void *unused[8];
 } sj_gcc_class;
 
@@ -48,7 +48,8 @@ typedef struct sj_gcc_ivars {
 
 enum { SJ_GCC_IS_CLASS = 1, SJ_GCC_IS_META = 2, SJ_GCC_INITIALIZED = 4, SJ_GCC_RESOLVED = 8 };
 
-/* Functions of the runtime. All are set once sj_objc_zombies_find_runtime has returned true. */
+/* Functions and data of the runtime. All are set once sj_objc_zombies_find_runtime has returned
+ * true. */
 typedef struct sj_gcc_runtime {
     const sj_gcc_class *(*look_up_class)(const char *name);
     const char *(*class_name)(const sj_gcc_class *class);
@@ -68,32 +69,34 @@ typedef struct sj_gcc_runtime {
     int (*lock)(void *mutex);
     int (*unlock)(void *mutex);
     void *const *mutex; /* The runtime's own recursive mutex. */
-    /* Table of all classes that have no table of their own yet. */
+    /* `dispatch` of all classes that have no dispatch table of their own yet. */
     const void *const *shared_dispatch;
 } sj_gcc_runtime;
 
 extern sj_gcc_runtime sj_objc_gcc __attribute__((visibility("hidden")));
 
-/* True if GCC's runtime is loaded. Takes the loader's lock. */
+/* Finds GCC's runtime and sets sj_objc_gcc. Returns false if the runtime is not loaded. Takes the
+ * loader's lock. */
 bool sj_objc_zombies_find_runtime(void);
 
-/* Sets the code that a method of `class` runs. Takes the runtime's lock. Thread-safe. Subclasses
- * follow as far as the runtime updates them. */
+/* Makes a method of `class` run `code`. The runtime updates subclasses that have dispatch tables.
+ * Takes the runtime's lock. Thread-safe. */
 void sj_objc_set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code);
 
-/* How an object died, and so how its memory is freed: the root class whose -dealloc ran, or the
- * function that was called. */
+/* How an object was deallocated: the root class whose -dealloc ran, or the function that was
+ * called. This determines how its memory is freed. */
 typedef enum sj_objc_source {
     SJ_OBJC_NSOBJECT = 0,
     SJ_OBJC_NSPROXY = 1,
     SJ_OBJC_DEALLOCATE = 2, /* NSDeallocateObject */
-    SJ_OBJC_DISPOSE = 3,    /* object_dispose, used by root classes that the program defines. */
+    SJ_OBJC_DISPOSE = 3,    /* object_dispose, which root classes of the program use */
     SJ_OBJC_SOURCES
 } sj_objc_source;
 
-/* Trampolines: code that the program may keep for ever. Each jumps to the address in a word. */
+/* Trampolines: code that the program may call for ever. Each trampoline jumps to its address in
+ * sj_objc_trampolines.targets. */
 typedef enum sj_objc_trampoline {
-    SJ_TRAMPOLINE_FREED_MESSAGE = 0, /* Every message to a freed object runs this one. */
+    SJ_TRAMPOLINE_FREED_MESSAGE = 0, /* Runs for each message to a freed object. */
     SJ_TRAMPOLINE_NSOBJECT,
     SJ_TRAMPOLINE_NSPROXY,
     SJ_TRAMPOLINE_RETAIN,
@@ -111,7 +114,7 @@ enum {
     SJ_DISPATCH_BUCKET = 32
 };
 
-/* Data and code that stay in the program when the agent is unloaded. */
+/* Data of the trampolines. The data and the code stay in the program when the agent is unloaded. */
 typedef struct sj_objc_trampolines {
     uint64_t magic;
     uint64_t targets[SJ_TRAMPOLINES];
@@ -119,27 +122,28 @@ typedef struct sj_objc_trampolines {
     sj_gcc_class zombie; /* The class of freed objects. */
     sj_gcc_class meta;
     uint64_t dispatch[8]; /* A sparse array without buckets of its own, */
-    /* so every selector finds the first word of this bucket. */
+    /* so every selector finds the first word of `bucket`. */
     uint64_t bucket[SJ_DISPATCH_BUCKET];
 } sj_objc_trampolines;
 
 extern sj_objc_trampolines *sj_objc_trampolines_now
-    __attribute__((visibility("hidden"))); /* NULL: not created. */
+    __attribute__((visibility("hidden"))); /* NULL until sj_objc_trampolines_open. */
 
 /* sj_objc_trampolines_open creates the trampolines, or finds those of an earlier agent. It returns
- * false if out of memory, or if the processor is not supported. sj_objc_trampolines_detach points
- * them at `originals`, which do not need the agent. */
+ * false if out of memory, or if the processor is not supported. sj_objc_trampolines_detach
+ * redirects the trampolines to `originals`, functions that do not need the agent. */
 bool sj_objc_trampolines_open(void);
 void sj_objc_trampolines_detach(const uint64_t originals[SJ_TRAMPOLINES]);
 uint64_t sj_objc_trampoline_address(sj_objc_trampoline trampoline);
 
 /* Writes SJ_TRAMPOLINES trampolines of SJ_TRAMPOLINE_BYTES each, which jump to the addresses in
- * `targets`. Behind them it writes code that returns zero in all registers, and returns the offset
- * of that code. Returns 0 if the processor is not supported. */
+ * `targets`. After the trampolines, writes a function that returns zero in all result registers.
+ * Returns the offset of this function, or 0 if the processor is not supported. */
 size_t sj_arch_trampolines_write(uint8_t *code, const uint64_t *targets);
 
-/* Method trampolines: each compares its receiver's class with the class of freed objects. If they
- * are equal it handles the message; else it jumps to the method. */
+/* A method trampoline compares the receiver's class with the class of freed objects. If they are
+ * equal, the trampoline jumps to the handler of freed messages; otherwise it jumps to the method.
+ */
 typedef enum sj_receiver {
     SJ_RECEIVER_FIRST = 0, /* The receiver is the first argument. */
     SJ_RECEIVER_SECOND,    /* The receiver follows the address of a result in memory. */
@@ -148,41 +152,43 @@ typedef enum sj_receiver {
 
 enum { SJ_METHOD_TRAMPOLINE_BYTES = 32 };
 
-/* Words that these trampolines read. */
+/* Words that all method trampolines read. */
 typedef struct sj_method_words {
     uint64_t zombie;  /* The class of freed objects. */
     uint64_t handler; /* The trampoline SJ_TRAMPOLINE_FREED_MESSAGE. */
 } sj_method_words;
 
-/* sj_own_methods_begin makes the runtime call all methods of the program's own modules through
- * trampolines. sj_own_methods_add_module does the same for the classes and categories that the
- * runtime has just loaded from `module`. sj_own_methods_end undoes it. They take the runtime's
- * lock. */
+/* sj_own_methods_begin replaces all methods of the program's own modules by method trampolines.
+ * sj_own_methods_add_module replaces the methods of classes and categories that the runtime has
+ * just loaded from `module`. sj_own_methods_end restores the methods. These functions take the
+ * runtime's lock. */
 void sj_own_methods_begin(void);
 void sj_own_methods_add_module(const void *module);
 void sj_own_methods_end(void);
 void sj_own_methods_after_fork(void);
 
 /* sj_arch_method_trampolines_begin writes the code that all method trampolines share to `code`, at
- * most a page. It returns false if the processor is not supported. sj_arch_method_trampolines_write
- * writes `count` trampolines for receivers of `kind` to `at`. Each reads two words, a target and a
- * selector. They are as far from the trampoline as `words` is from `shared`. All of it lies within
- * the reach of relative addresses. */
+ * most a page. It returns false if the processor is not supported.
+ *
+ * sj_arch_method_trampolines_write writes `count` trampolines for receivers of `kind` to `at`. Each
+ * trampoline reads two words of its own: a target and a selector. The distance from a trampoline to
+ * its words equals the distance from `shared` to `words`. All of them must be within reach of
+ * relative addresses. */
 bool sj_arch_method_trampolines_begin(uint8_t *code, const sj_method_words *words);
 void sj_arch_method_trampolines_write(uint8_t *at, uint32_t count, sj_receiver kind,
                                       const uint8_t *shared, const sj_method_words *words);
 
-/* Target of SJ_TRAMPOLINE_FREED_MESSAGE (arch/<machine>/freed_message.S). It calls
+/* Target of SJ_TRAMPOLINE_FREED_MESSAGE (arch/<machine>/freed_message.S). Calls
  * sj_objc_handle_freed_message and clears all other result registers. */
 void sj_arch_freed_message(void);
 
 typedef struct sj_message_result {
     uint64_t value;
-    uint64_t x87_zeros; /* How many zeros are pushed to the stack of the x87 unit. */
+    uint64_t x87_zeros; /* Number of zeros to push to the x87 register stack. */
 } sj_message_result;
 
-/* Handles a message to a freed object. The arguments are those of the message, as integers; `site`
- * is its return address. */
+/* Handles a message to a freed object. `first`, `second` and `third` are the first three integer
+ * arguments of the message. `site` is its return address. */
 sj_message_result sj_objc_handle_freed_message(void *first, void *second, void *third,
                                                uint64_t site);
 
@@ -191,15 +197,16 @@ static inline bool sj_objc_is_zombie(const void *object)
     return *(const sj_gcc_class *const *)object == &sj_objc_trampolines_now->zombie;
 }
 
-/* A freed object that is kept. The stack of its release follows this structure. */
+/* The record of a freed object whose memory is kept. If stacks are kept, the stack of its release
+ * follows this structure. */
 typedef struct sj_kept {
-    void *_Atomic object; /* NULL: it was freed. */
+    void *_Atomic object; /* NULL once its memory is freed. */
     const sj_gcc_class *class;
     uint32_t source;
     uint32_t bytes;
     _Atomic uint32_t is_reported;
     uint32_t reserved;
-    sj_zombie_trace release; /* Without its registers if no stacks are kept. */
+    sj_zombie_trace release; /* `registers` is missing if no stacks are kept. */
 } sj_kept;
 
 typedef enum sj_object_release_reason {
@@ -209,32 +216,36 @@ typedef enum sj_object_release_reason {
     SJ_OBJECT_RELEASE_DETACH
 } sj_object_release_reason;
 
-/* Frees the memory of a kept object by the program's own functions. */
+/* Frees the memory of a kept object by the function of the program that `source` names. */
 typedef void (*sj_queue_free_function)(void *object, const sj_gcc_class *class,
                                        sj_objc_source source);
 
-/* Maps the memory for the objects that the settings ask for. A second call does nothing. `by` frees
- * objects. Returns false if out of memory. */
+/* Maps the memory for the records that the settings ask for. A second call only replaces `by`, the
+ * function that frees objects. Returns false if out of memory. */
 bool sj_queue_open(const sj_zombie_objects *settings, sj_queue_free_function by);
 
-/* Adds an object to the calling thread's queue and gives it the class of freed objects. Returns
- * false if it cannot be kept: then the caller frees it. Async-signal-safe, except that it may free
- * other objects. */
+/* Adds an object to the calling thread's queue and sets its class to the class of freed objects.
+ * Returns false if the object cannot be kept: then the caller frees it. May free other objects;
+ * apart from this, async-signal-safe. */
 bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source source);
 
 /* Returns the record of a kept object, or NULL. */
 sj_kept *sj_queue_find(const void *object);
 
-/* Frees all kept objects, or the older half of each thread's. */
+/* Frees all kept objects or, if `half` is true, the older half of each thread's queue. Skips a
+ * queue whose thread does not leave it in time. */
 void sj_queue_empty(sj_object_release_reason why, bool half);
 
-/* Frees one kept object after a use, if that is possible now. */
+/* Frees a kept object after a message to it. Does nothing if the object cannot be freed now. */
 void sj_queue_free_used(sj_kept *kept);
 
 void sj_queue_after_fork(void);
 
-/* Facts of a class, as bits: its freed objects are kept; -[NSObject finalize] destroys C++ instance
- * variables of them; the policy guards their memory; their history is kept. */
+/* Facts of a class, as bits:
+ * - WATCHED: its freed objects are kept.
+ * - HAS_DESTRUCTOR: the class has C++ instance variables, which -[NSObject finalize] destroys.
+ * - GUARDED: the policy guards the memory of its objects.
+ * - HAS_HISTORY: the history of its objects is recorded. */
 enum {
     SJ_CLASS_WATCHED = 1,
     SJ_CLASS_HAS_DESTRUCTOR = 2,
@@ -242,32 +253,38 @@ enum {
     SJ_CLASS_HAS_HISTORY = 8
 };
 
-/* Selector of the compiler's code that destroys C++ instance variables. It is set before the first
- * class is judged. */
+/* Selector of the method, emitted by the compiler, that destroys C++ instance variables. Set it
+ * before the first call of sj_class_judge. */
 extern const void *sj_class_destroy_selector __attribute__((visibility("hidden")));
 
-/* Returns these bits for a class that has instances. */
+/* Returns the SJ_CLASS bits of a class. Returns 0 for a class without a cached result while the
+ * recorder is writing the patterns. */
 uint32_t sj_class_judge(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
 /* True if freed objects of the class are kept. */
 bool sj_class_is_watched(const sj_gcc_class *class, const sj_zombie_settings *settings);
 
-/* sj_objc_guard_begin has objects of classes that the policy names allocated in guarded blocks.
- * `root` is a root class. sj_objc_guard_end restores its method. */
+/* sj_objc_guard_begin replaces +allocWithZone: of a root class, and saves the original in
+ * `originals`. Objects of classes that the policy names are then allocated in guarded blocks.
+ * sj_objc_guard_end restores the method. */
 void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *originals);
 void sj_objc_guard_end(void);
 
-/* sj_history_open maps the memory for events, once. `originals` belongs to all trampolines;
- * `count_owners` is the address of Foundation's NSExtraRefCount. sj_history_begin records what
- * happens to instances of a root class. sj_history_end restores its methods. */
+/* sj_history_open maps the memory for events, once. `originals` belongs to all trampolines.
+ * `count_owners` is the address of Foundation's NSExtraRefCount. It returns false if out of memory,
+ * or if `count_owners` was 0.
+ *
+ * sj_history_begin replaces the methods of a root class that the history records. sj_history_end
+ * restores the methods of all root classes. */
 bool sj_history_open(uint64_t *originals, uint64_t count_owners);
 void sj_history_begin(const sj_gcc_class *root);
 void sj_history_end(void);
 
-/* Writes the newest events of an object, back to its allocation. */
+/* Writes the latest events of `object` to `target`, back to its allocation if they fit. */
 void sj_history_write(sj_zombie_object *target, const void *object);
 
-/* Reports a message to a freed object. Returns what the program has to do next. */
+/* Reports a message to a freed object; reports each object once. Returns the action that the policy
+ * asks for. */
 sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t site);
 
 #endif
