@@ -242,8 +242,8 @@ static void give_test(const sj_compare_row *row, sqlite3_context *context, int c
     }
 }
 
-/* Sets the result to `is_comparable` or `matched_share`. Both are NULL in all rows except row
- * 0. */
+/* Sets the result to `is_comparable` or `matched_share`. Only row 0 has them; other rows have
+ * NULL. */
 static void give_match(const diff_cursor *cursor, sqlite3_context *context, int column)
 {
     double share;
