@@ -87,8 +87,7 @@ typedef struct sj_call_stack {
 
     /* The block being filled: */
     sj_block_header header;
-    bool rootless; /* a STACK block of its outer frames was refused: this block cannot be delivered
-                    */
+    bool rootless;       /* a STACK block was refused, so this block is undeliverable */
     sj_stack_frame *key; /* key-frame */
     uint32_t key_capacity;
     sj_event *events;
@@ -97,9 +96,9 @@ typedef struct sj_call_stack {
     sj_block_ending *endings;
     uint32_t ending_count;
     uint32_t ending_capacity;
-    uint32_t thrown_count; /* number of `endings` with an exit record, plus late exits of overtaken
-                              calls */
-    uint32_t jumped_count; /* number of exits by a tail call since the last cut */
+    /* number of `endings` with an exit record, plus late exits of overtaken calls */
+    uint32_t thrown_count;
+    uint32_t jumped_count;       /* number of exits by a tail call since the last cut */
     uint32_t ended_jumped_count; /* number of events that end calls which left by a tail call */
     uint32_t kept_events;        /* number of leading events that an earlier refusal counted */
     uint32_t kept_calls;         /* number of entries among these events */
@@ -130,8 +129,8 @@ SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *g
 
 /* Marks the open calls as certain again after a gap of dropped records. The caller has ended the
  * calls that ended in the gap, and entered the calls that began in it. All open calls count as open
- * across the gap. Starts a new block whose header has these depths, unless the block being filled
- * is empty. */
+ * across the gap. Starts a new block whose header has the new gap_depth and uncertain_depth. Does
+ * nothing if the block being filled is empty. */
 SJ_MUST_CHECK sj_status sj_call_stack_confirm_open(sj_call_stack *stream);
 
 /* sj_call_stack_reserve_values cuts the block if it cannot hold `count` more values with
