@@ -105,8 +105,7 @@ sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block, sj_st
                                void *lookup_context, sj_block_summary *summary)
 {
     if (!gauge->flat || gauge->paths.count > MOST_GAUGE_NODES) {
-        gauge->flat =
-            false; /* stays false if sj_path_nodes_init fails, so that the next call repeats it */
+        gauge->flat = false; /* until sj_path_nodes_init succeeds */
         sj_path_nodes_deinit(&gauge->paths);
         SJ_TRY(sj_path_nodes_init(&gauge->paths));
         gauge->flat = true;
