@@ -14,14 +14,14 @@
 typedef struct sj_stored_frames {
     uint32_t number;
     uint32_t first; /* depth of its first frame */
-    uint32_t end;   /* depth after its last */
+    uint32_t end;   /* depth after its last frame */
 } sj_stored_frames;
 
 /* A native call that the assembler ended with the managed call below it, when an exception left the
  * managed call. */
 typedef struct sj_overtaken_call {
     uint64_t stack;
-    uint32_t function; /* 0: the exit of the call has arrived */
+    uint32_t function; /* 0: the call's own exit has arrived */
 } sj_overtaken_call;
 
 enum { SJ_OVERTAKEN_CALLS = 64 };
@@ -39,7 +39,7 @@ typedef struct sj_stream_context {
     bool (*may_lack_entry)(void *context, uint32_t function); /* NULL: false for all functions */
     void *entry_context;
     bool is_forked; /* see sj_assembler_options */
-    /* calls of the parent that are still open have stack addresses from here up */
+    /* lowest stack address of a call that the parent entered and that may still be open */
     uint64_t inherited_from;
     sj_assembler_counters counters;
 } sj_stream_context;
@@ -60,23 +60,23 @@ typedef struct sj_call_stack {
     sj_stack_frame *frames; /* open calls, outermost first */
     uint32_t depth;
     uint32_t frame_capacity;
-    uint32_t stored_depth; /* number of outermost frames that `stored` describes truly */
+    uint32_t stored_depth; /* number of outermost frames whose stored copies are up to date */
     sj_stored_frames *stored;
     uint32_t stored_count;
     uint32_t stored_capacity;
     uint32_t next_stack_block;
 
-    /* An exception left this call while native calls above it run on. It is the outermost such
-     * call; 0: none. The calls may have ended together since: sj_managed_pending. */
+    /* Depth of the outermost call that an exception left while native calls above it still run; 0:
+     * none. That call may have ended since: see sj_managed_pending. */
     uint32_t thrown_depth;
-    uint64_t thrown_call; /* call index of the latest exit that reports an exception */
-    /* next_call, depth and number of managed calls in a row that exceptions left, after that
-     * exit. */
+    uint64_t thrown_call; /* index of the call that the latest exception left */
+    /* next_call and depth after the latest exit by an exception that ended its call at once.
+     * thrown_run is the number of such exits in a row. */
     uint64_t thrown_next;
     uint32_t thrown_left;
     uint32_t thrown_run;
 
-    /* Ring of the latest native calls that ended that way although they run on. Their own exits
+    /* Ring of the latest native calls that the assembler ended in this way. Their own exits may
      * still arrive. */
     sj_overtaken_call overtaken[SJ_OVERTAKEN_CALLS];
     uint32_t overtaken_count;
@@ -87,7 +87,7 @@ typedef struct sj_call_stack {
 
     /* The block being filled: */
     sj_block_header header;
-    bool rootless; /* its STACK block could not be delivered, so it cannot be delivered either */
+    bool rootless;       /* a STACK block was refused, so this block is undeliverable */
     sj_stack_frame *key; /* key-frame */
     uint32_t key_capacity;
     sj_event *events;
@@ -96,11 +96,12 @@ typedef struct sj_call_stack {
     sj_block_ending *endings;
     uint32_t ending_count;
     uint32_t ending_capacity;
-    uint32_t thrown_count;       /* number of `endings` that have a record of their own */
-    uint32_t jumped_count;       /* exits by a tail call whose events come later */
-    uint32_t ended_jumped_count; /* events of such exits */
-    uint32_t kept_events;        /* number of first events that were counted as refused before */
-    uint32_t kept_calls;         /* entries among them */
+    /* number of `endings` with an exit record, plus late exits of overtaken calls */
+    uint32_t thrown_count;
+    uint32_t jumped_count;       /* number of exits by a tail call since the last cut */
+    uint32_t ended_jumped_count; /* number of events that end calls which left by a tail call */
+    uint32_t kept_events;        /* number of leading events that an earlier refusal counted */
+    uint32_t kept_calls;         /* number of entries among these events */
     uint32_t kept_endings;
     sj_gap *gaps;
     uint32_t gap_count;
@@ -115,45 +116,54 @@ SJ_MUST_CHECK sj_status sj_call_stack_new(sj_stream_context *context, uint64_t s
                                           bool own_stack, uint64_t ticks, sj_call_stack **stream);
 void sj_call_stack_free(sj_call_stack *stream);
 
-/* Delivers the block being filled and starts the next one. If `flags` is 0 and the block has no
- * events and no losses, does nothing. If the sink refuses the block, it is filled further with at
- * most half of its events left (refused_block.h). */
+/* Delivers the block being filled and starts the next one. Delivers no block if `flags` is 0 and
+ * the block has no events and no losses. If the sink refuses the block, keeps at most half of its
+ * events and fills it further (refused_block.h). If that is impossible, a gap in the next block
+ * replaces the block. */
 SJ_MUST_CHECK sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks,
                                           unsigned flags);
 
-/* Adds a gap: records are missing at this point. */
+/* Adds a gap at the current point of the stream. Unless the thread only waited, first ends calls
+ * that left by a tail call. May cut the block. */
 SJ_MUST_CHECK sj_status sj_call_stack_gap(sj_call_stack *stream, const sj_gap *gap);
 
-/* Confirms the open calls despite the latest gap: the calls that it ended have ended, and those
- * that began in it have been entered, late. They count as open across the gap. Starts a new block
- * whose header says so. */
+/* Marks the open calls as certain again after a gap of dropped records. The caller has ended the
+ * calls that ended in the gap, and entered the calls that began in it. All open calls count as open
+ * across the gap. Starts a new block whose header has the new gap_depth and uncertain_depth. Does
+ * nothing if the block being filled is empty. */
 SJ_MUST_CHECK sj_status sj_call_stack_confirm_open(sj_call_stack *stream);
 
-/* Cuts the block if it cannot hold `count` more values with `text_bytes` of texts. Call it before
- * the event that the values belong to. sj_call_stack_value adds a value to the call that was
- * entered or left last. A text that does not fit into the block is cut. */
+/* sj_call_stack_reserve_values cuts the block if it cannot hold `count` more values with
+ * `text_bytes` of texts. Call it before the event that the values belong to. sj_call_stack_value
+ * adds a value to the block, and truncates a text that does not fit. */
 SJ_MUST_CHECK sj_status sj_call_stack_reserve_values(sj_call_stack *stream, size_t count,
                                                      size_t text_bytes);
 SJ_MUST_CHECK sj_status sj_call_stack_value(sj_call_stack *stream, const sj_block_value *value);
 
-/* Makes the next block store its outer frames again, because the sink delivers to another place.
- * Nothing may be pending but gaps without losses. */
+/* Makes the next block store its outer frames again, because the sink has a new destination. Does
+ * nothing if the block being filled has events. Its gaps must have no losses. */
 SJ_MUST_CHECK sj_status sj_call_stack_restore_frames(sj_call_stack *stream);
 
-/* Frees the event array of a stream that has no pending events. */
+/* Frees a large event array if the block being filled has no events. */
 void sj_call_stack_trim(sj_call_stack *stream);
 
-/* Makes space for one more event and one more frame. May cut the block. SJ_ENOMEM. */
+/* Makes space for one more event and one more frame. May cut the block. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_call_stack_grow(sj_call_stack *stream);
+/* Ends the calls below the address `stack`, and at `stack` if `inclusive`. Their LEAVEs were not
+ * seen. */
 SJ_MUST_CHECK sj_status sj_call_stack_unwind_to(sj_call_stack *stream, uint64_t stack,
                                                 bool inclusive, uint64_t ticks);
 /* sj_call_stack_end_unseen ends the innermost call, whose LEAVE was not seen. sj_call_stack_throw
- * ends the innermost call because its LEAVE reports an exception. */
+ * ends the innermost call because its LEAVE reports an exception. Both also end the callers that
+ * jumped to the call. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks);
 SJ_MUST_CHECK sj_status sj_call_stack_throw(sj_call_stack *stream, uint64_t ticks);
-/* Ends all calls at `ticks`, the end of the recording, as still open (SJ_ENDING_OPEN).
- * SJ_ENOMEM. */
+/* Ends all calls as still open (SJ_ENDING_OPEN). `ticks` is the end of the recording. Returns
+ * SJ_ENOMEM if out of memory. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_open(sj_call_stack *stream, uint64_t ticks);
+/* Handles an exit that does not match the innermost call. Counts the exit as overtaken, inherited
+ * or orphan. An orphan adds a gap. */
 SJ_MUST_CHECK sj_status sj_call_stack_leave_unmatched(sj_call_stack *stream, uint32_t function,
                                                       uint64_t stack, uint64_t ticks, bool jumps);
 
@@ -163,20 +173,22 @@ static inline bool sj_call_stack_has_jumped(const sj_call_stack *stream)
     return stream->depth > 0 && stream->frames[stream->depth - 1].jumped_ticks != 0;
 }
 
-/* Ends the innermost call if sj_call_stack_has_jumped, at the time of its jump: its jump target is
- * not recorded. */
+/* If the innermost call ended by a tail call to an unrecorded function, ends the call and its
+ * chain. Their end is the time of the tail call, or of the stream's latest event if that is
+ * later. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_jumped(sj_call_stack *stream);
 
 /* Ends the remaining calls of a tail-call chain whose innermost call has ended. */
 SJ_MUST_CHECK sj_status sj_call_stack_end_chain(sj_call_stack *stream, uint64_t ticks,
                                                 sj_ending ending);
 
-/* Like sj_call_stack_enter, if open calls have ended unseen or have jumped to `stack`. */
+/* Like sj_call_stack_enter, if the innermost call lies at or below `stack`, or ended by a tail
+ * call. */
 SJ_MUST_CHECK sj_status sj_call_stack_enter_slow(sj_call_stack *stream, uint32_t function,
                                                  uint64_t stack, uint64_t ticks);
 
-/* Bounds of a run of records: the stack that they lie on, a time that no record is later than, and
- * the steps in which their times are kept. */
+/* Limits of a run of records: the range of their stack, the latest possible time, and the time
+ * steps. */
 typedef struct sj_record_run {
     uint64_t stack_low;
     uint64_t stack_span;
@@ -184,9 +196,9 @@ typedef struct sj_record_run {
     sj_time_steps steps;
 } sj_record_run;
 
-/* Consumes records while they are ordinary entries and exits, and returns their number. The
- * functions below must handle the next record. `*last_ticks` is the time of the thread's latest
- * record; updated. */
+/* Consumes the leading records that are ordinary entries and exits, and returns their number. The
+ * caller passes the next record to the functions below. Updates `*last_ticks`, the time of the
+ * thread's latest record. */
 size_t sj_call_stack_feed_ordinary(sj_call_stack *stream, const sj_record_run *run,
                                    const sj_record *records, size_t count, uint64_t *last_ticks);
 
@@ -234,8 +246,8 @@ static inline void sj_call_stack_mark_untimed(sj_call_stack *stream)
  * next record. Does nothing if there is no such call. */
 void sj_call_stack_mark_untimed_exit(sj_call_stack *stream, uint32_t function, uint64_t stack);
 
-/* Ends the calls at or below `stack`, except one at `stack` that has jumped here; then opens a
- * call. */
+/* Ends the calls at or below `stack`, then opens a call. If a call at `stack` ended by a tail call
+ * to this one, ends only the calls that sj_tail_chain_keep drops. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks)
 {
@@ -245,7 +257,8 @@ SJ_MUST_CHECK static inline sj_status sj_call_stack_enter(sj_call_stack *stream,
                : sj_call_stack_push(stream, function, stack, ticks, 0);
 }
 
-/* Ends the innermost call by its LEAVE. The block must have space for one more event. */
+/* Ends the innermost call and writes a LEAVE event. The block must have space for one more
+ * event. */
 static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
 {
     const sj_stack_frame *frame = &stream->frames[--stream->depth];
@@ -256,14 +269,15 @@ static inline void sj_call_stack_pop(sj_call_stack *stream, uint64_t ticks)
         stream->frames[depth - 1].child_ticks += ticks - frame->start_ticks;
     }
     if (depth <= stream->stored_depth) {
-        /* the callee time of the caller changed */
+        /* the callee time of the caller changed: its stored copy is out of date */
         stream->stored_depth = depth > 0 ? depth - 1 : 0;
     }
     sj_call_trust_leave(&stream->trust, depth);
 }
 
-/* Ends the calls below `stack`. If the innermost remaining call is of `function` at `stack`, it
- * returns, or `jumps`. Otherwise the exit is an orphan. */
+/* Handles the exit of `function` at `stack`. First ends the calls below `stack`. If the innermost
+ * remaining call matches, it returns, or leaves by a tail call if `jumps`. Otherwise
+ * sj_call_stack_leave_unmatched handles the exit. */
 SJ_MUST_CHECK static inline sj_status sj_call_stack_leave(sj_call_stack *stream, uint32_t function,
                                                           uint64_t stack, uint64_t ticks,
                                                           bool jumps)

@@ -3,13 +3,13 @@
 #include <string.h>
 
 enum {
-    DEEPEST = 8,       /* levels of nested structures */
-    MOST_MEMBERS = 64, /* types in registers have fewer members */
+    DEEPEST = 8,       /* levels of nested structures and arrays */
+    MOST_MEMBERS = 64, /* per layout; types in registers have fewer */
     MOST_STRIPPED = 32,
-    MOST_EXAMINED = 4096, /* DIEs for one layout */
+    MOST_EXAMINED = 4096, /* DIEs examined for one layout */
     WORD_BYTES = 8,
     MOST_BYTES = SJ_LAYOUT_WORDS * WORD_BYTES,
-    /* Older versions of the header of libdw do not define these. */
+    /* Older headers of libdw do not define these languages. */
     LANGUAGE_CXX_17 = 0x2a,
     LANGUAGE_CXX_20 = 0x2b
 };
@@ -20,14 +20,14 @@ typedef struct layout_walk {
     bool is_unknown;
     bool is_unaligned;
     bool is_mixed;      /* members are not only floating-point numbers of one size */
-    bool has_own_rules; /* has vectors or wide floating-point numbers, which have their own rules */
+    bool has_own_rules; /* has vectors or numbers such as long double or _Complex */
     bool is_cut;        /* the walk reached a limit: the layout is unknown */
     uint32_t visited;
     uint32_t examined;
 } layout_walk;
 
-/* Counts a DIE. Returns false if the walk has reached its limit: types that contain many others
- * many times over would take for ever. */
+/* Counts a DIE. Returns false if the walk has examined MOST_EXAMINED DIEs. Without this limit,
+ * nested types that repeat their members would take exponential time. */
 static bool may_visit(layout_walk *walk)
 {
     walk->is_cut = walk->is_cut || ++walk->examined > MOST_EXAMINED;
@@ -52,7 +52,7 @@ bool sj_type_of(Dwarf_Die *die, Dwarf_Die *type)
         dwarf_formref_die(&attribute, type) == NULL) {
         return false;
     }
-    /* A type in a type unit is only declared where it is used, with the unit's signature. */
+    /* A user of a type in a type unit only declares the type, with the signature of the unit. */
     if (dwarf_attr(type, DW_AT_signature, &attribute) != NULL &&
         dwarf_formref_die(&attribute, &whole) != NULL) {
         *type = whole;
@@ -102,7 +102,7 @@ static void add_word(layout_walk *walk, uint64_t offset, uint64_t bytes, uint64_
     sj_type_layout *layout = &walk->layout;
     if (bytes == 0 || offset > MOST_BYTES || bytes > MOST_BYTES - offset) {
         walk->is_unknown = walk->is_unknown || bytes == 0;
-        return; /* in memory, except for homogeneous aggregates of AArch64 */
+        return; /* passed in memory, except homogeneous aggregates on AArch64 */
     }
     walk->is_unaligned = walk->is_unaligned || alignment == 0 || offset % alignment != 0;
     for (uint64_t word = offset / WORD_BYTES; word <= (offset + bytes - 1) / WORD_BYTES; word++) {
@@ -135,7 +135,7 @@ static void add_base(layout_walk *walk, Dwarf_Die *type, uint64_t offset)
         walk->is_mixed = true;
         add_word(walk, offset, bytes, bytes, SJ_WORD_WHOLE);
     } else {
-        walk->has_own_rules = walk->is_unknown = true; /* long double, _Complex, _Decimal */
+        walk->has_own_rules = walk->is_unknown = true; /* for example long double or _Complex */
     }
 }
 
@@ -166,7 +166,7 @@ static void add_bits(layout_walk *walk, Dwarf_Die *member, uint64_t offset)
     const uint64_t first = sj_type_number(member, DW_AT_data_bit_offset, UINT64_MAX);
     walk->is_mixed = true;
     if (first == UINT64_MAX || bits == 0) {
-        walk->is_unknown = true; /* the offset has the format of DWARF before version 4 */
+        walk->is_unknown = true; /* DWARF before version 4 has another kind of bit offset */
         return;
     }
     add_word(walk, offset + first / 8, 1, 1, SJ_WORD_WHOLE);
@@ -261,7 +261,9 @@ static uint64_t alignment_of_structure(layout_walk *walk, Dwarf_Die *type, int d
     return alignment < MOST_BYTES ? alignment : MOST_BYTES;
 }
 
-/* Returns the alignment of a type, at most 16, which is the strictest alignment on the stack. */
+/* Returns the alignment of a type. A scalar is aligned to its size. A structure is aligned to 16
+ * bytes at most, the strictest alignment on the stack. Sets `is_cut` if the type is a vector or is
+ * nested too deeply. */
 static uint64_t alignment_of(layout_walk *walk, Dwarf_Die *of, int depth)
 {
     Dwarf_Die type;
@@ -287,7 +289,8 @@ static bool is_cxx(int language)
            language == LANGUAGE_CXX_17 || language == LANGUAGE_CXX_20;
 }
 
-/* True if the constructor's only parameter, besides the object, is a reference to its class. */
+/* True for a copy or move constructor: its only parameter besides the object is a reference to its
+ * class. */
 static bool is_copy(layout_walk *walk, Dwarf_Die *constructor, Dwarf_Die *class)
 {
     Dwarf_Die parameter;
@@ -313,7 +316,9 @@ static bool is_copy(layout_walk *walk, Dwarf_Die *constructor, Dwarf_Die *class)
     return count == 1 && is_to_class;
 }
 
-/* Returns how a class is passed because of one of its member functions. */
+/* Returns how a class is passed, judged by one member function. A virtual function requires an
+ * address. So does a user-defined destructor, copy constructor or move constructor. If one of these
+ * three is deleted, the result is SJ_PASSED_UNKNOWN. */
 static sj_passing passing_by_function(layout_walk *walk, Dwarf_Die *function, Dwarf_Die *class)
 {
     const char *name = dwarf_diename(function);
@@ -340,7 +345,7 @@ static sj_passing passing_by_function(layout_walk *walk, Dwarf_Die *function, Dw
 
 static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int language, int depth);
 
-/* Returns how a class is passed because of one of its members. */
+/* Returns how a class is passed, judged by one data member, base class or member function. */
 static sj_passing passing_by_member(layout_walk *walk, Dwarf_Die *member, Dwarf_Die *class,
                                     int language, int depth)
 {
@@ -370,8 +375,9 @@ static sj_passing passing_by_member(layout_walk *walk, Dwarf_Die *member, Dwarf_
                : SJ_PASSED_WORDS;
 }
 
-/* Returns how a class is passed. C++ passes classes with their own copy constructors or destructors
- * by the address of a copy. clang writes an attribute for this; gcc does not. */
+/* Returns how a class is passed. C++ passes a class with its own copy constructor, move constructor
+ * or destructor by the address of a copy. clang writes DW_AT_calling_convention. gcc does not, so
+ * the function examines all members. */
 static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int language, int depth)
 {
     Dwarf_Die member;
@@ -399,8 +405,9 @@ static sj_passing passing_of_class(layout_walk *walk, Dwarf_Die *type, int langu
     return walk->is_cut ? SJ_PASSED_UNKNOWN : passing;
 }
 
-/* True if the type is a reference to text or a slice in Rust, which is passed as address and
- * length. Rust does not promise how other structures are passed. */
+/* True for a wide Rust reference, such as &str or &dyn Trait. It is passed as two words: an
+ * address, and a length or the address of a vtable. Rust does not promise how other structures are
+ * passed. */
 static bool is_slice(Dwarf_Die *type)
 {
     const char *name = dwarf_diename(type);
@@ -408,7 +415,8 @@ static bool is_slice(Dwarf_Die *type)
            sj_type_number(type, DW_AT_byte_size, 0) == 2 * (uint64_t)WORD_BYTES;
 }
 
-/* True for long double. Other floating-point types of that size are passed differently. */
+/* True for a long double of 16 bytes. Other floating-point types of that size are passed
+ * differently. */
 static bool is_extended(Dwarf_Die *type, uint64_t bytes)
 {
     const char *name = dwarf_diename(type);

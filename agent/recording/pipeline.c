@@ -21,9 +21,9 @@ enum {
     DEFAULT_THREADS = 512,
     DEFAULT_BLOCK_MS = 2000,
     FUNCTION_TXT_FILES = 4,
-    /* Cost of a probe in a program with much code and data, relative to a loop that has everything
-     * in its caches. Measured: 1.9 on python3, 2.3 on perl (tests/bench/budget.py). In programs
-     * that are cheaper to record, the budget keeps somewhat fewer calls than it could. */
+    /* Cost of a probe in a program with much code and data, relative to a probe in a loop that runs
+     * from the caches. Measured: 1.9 on python3, 2.3 on perl (tests/bench/budget.py). In programs
+     * with cheaper probes, the budget keeps fewer calls than it could. */
     COLD_PROBE = 2
 };
 
@@ -90,15 +90,16 @@ sj_status sj_pipeline_place(sj_pipeline *pipeline, sj_error *error)
     return choose_directories(pipeline, error);
 }
 
-/* Writes and locks the file with the destination of the frames. So `sojourn flush` delivers what a
- * killed recorder left, and ignores living recorders. */
+/* Writes and locks the file that names the destination of the frames. `sojourn flush` reads this
+ * file to deliver the frames of a killed recorder. The lock makes `sojourn flush` skip a living
+ * recorder. */
 static sj_status keep_destination(sj_pipeline *pipeline, sj_error *error)
 {
     const char *address = pipeline->options.destination;
     char text[2 * PATH_MAX + 128];
     snprintf(text, sizeof(text), "%.4200s\n%.4000s\n%d\n", address != NULL ? address : "",
              pipeline->runtime_directory, (int)getpid());
-    /* Locked and complete before another process can find it by its name. */
+    /* Rename the file last, so that other processes find only a complete and locked file. */
     char fresh[PATH_MAX + 8];
     snprintf(fresh, sizeof(fresh), "%s.new", pipeline->destination_path);
     pipeline->destination = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -130,7 +131,8 @@ static sj_status mark_from_outside(void *context, const char *name, bool end)
     return sj_frame_writer_mark(pipeline->writer, name, end, sj_clock_ticks(), 0, "cli");
 }
 
-/* Passes the signal on if a trigger of the policy waits for it. */
+/* Passes the command to the drain if a trigger of the policy matches. Otherwise returns
+ * SJ_ENOTFOUND. */
 static sj_status trigger_from_outside(void *context, const char *name)
 {
     sj_pipeline *pipeline = context;
@@ -194,7 +196,8 @@ static double ns_per_tick(const sj_pipeline *pipeline)
     return (double)rate.numerator / (double)rate.denominator;
 }
 
-/* True for programs of this machine if there is a policy: a later policy may watch freed memory. */
+/* True if the recording has a policy and the program does not run in an emulator. The present
+ * policy need not watch freed memory, because a later policy may. */
 static bool can_watch_zombies(const sj_recording_options *options)
 {
     return options->policy != NULL &&
@@ -231,7 +234,8 @@ static sj_status open_function_log(sj_pipeline *pipeline, sj_error *error)
     return sj_function_log_open(&log, &pipeline->function_log, error);
 }
 
-/* Creates the table of rules that change calls, if the policy has such rules. */
+/* Shares the value rules of the policy. If some of them change calls, creates the table of
+ * changes. */
 static sj_status start_changes(sj_pipeline *pipeline, double tick_ns, sj_error *error)
 {
     sj_value_rules *values = pipeline->options.selection.values;
@@ -308,10 +312,11 @@ static sj_status start_drain(sj_pipeline *pipeline, bool threadless, sj_error *e
     return sj_drain_start(&drain, &pipeline->drain, error);
 }
 
-/* Returns the features of the agent besides applying plans. If calls are counted, methods of
- * runtimes are not recorded, because their probes do not know short records. Event loops are
- * watched only in programs that were started with it: redirected calls could not be restored
- * later. */
+/* Returns the features that the agent enables (SJ_LINK_RUNTIME_*). The agent watches event loops
+ * only in programs that the recorder starts, because redirected calls cannot be restored later.
+ *
+ * If the policy counts calls, the agent enables only counting and event loops. The probes for
+ * methods of runtimes cannot write the short records of counted calls. */
 static uint32_t list_runtimes(const sj_recording_options *options)
 {
     const bool watches_loops = options->policy != NULL && options->attach_pid == 0 &&
@@ -372,7 +377,7 @@ static sj_status start_link(sj_pipeline *pipeline, const sj_pipeline_options *me
     return sj_link_server_start(&link, &pipeline->link, error);
 }
 
-/* Writes the command line as one text, cut at the capacity. */
+/* Writes the arguments, separated by spaces, and truncates the text to `capacity`. */
 static void join_arguments(char *const *arguments, char *text, size_t capacity)
 {
     size_t used = 0;
@@ -391,7 +396,8 @@ size_t sj_recording_missed(const sj_recording_options *options, const char *text
                : 0;
 }
 
-/* Returns what the process does not get of the policy as a JSON list; NULL: nothing is missing. */
+/* Returns a JSON list of the parts of the policy that the process does not get, or NULL if there
+ * are none. The caller frees the text. */
 static char *list_missed(const sj_pipeline *pipeline)
 {
     const char *texts[SJ_POLICY_MISSED];
@@ -460,9 +466,9 @@ void sj_pipeline_send_clock(sj_pipeline *pipeline)
     (void)!sj_clock_frame_send(pipeline->writer, &pipeline->device, &pair);
 }
 
-/* Cost of an agent besides the cost that it measures: page faults of the program after patching.
- * For each process also loading the agent and unmapping its memory
- * (tests/bench/cost_summary.py). */
+/* CPU time that an agent causes but does not measure (tests/bench/cost_summary.py). The factor
+ * agent_in_use adds the program's page faults after patching. program_ns and fork_ns are added for
+ * each started program and each forked process: loading the agent and unmapping its memory. */
 static const double agent_in_use = 1.2;
 static const double program_ns = 550e3;
 static const double fork_ns = 200e3;
@@ -479,12 +485,12 @@ static uint64_t start_cpu_ns(const sj_recording_summary *summary)
     return all > (double)registry->hook_ns ? (uint64_t)all - registry->hook_ns : 0;
 }
 
-/* Cost of watching, relative to the time that the monitors measure. The program's own page faults
- * on guarded pages add to it (cost_line.py). */
+/* Cost of watching freed memory, relative to the time that the monitors measure. The factor adds
+ * the program's page faults on guarded pages (cost_line.py). */
 static const double first_touches = 1.15;
 
-/* Returns the CPU time of watching. Monitors measure elapsed time, so the share in which threads
- * waited for a processor is subtracted. */
+/* Returns the estimated CPU time of watching freed memory. The monitors measure elapsed time, so
+ * the function subtracts the share in which threads waited for a processor. */
 static uint64_t watch_cpu_ns(const sj_pipeline *pipeline)
 {
     const sj_drain_counters *drain = &pipeline->summary.drain;
@@ -504,7 +510,8 @@ static void add_unchanging(void *context, const char *text)
              used != 0 ? "\n" : "", text);
 }
 
-/* Reports an exception that ended very many calls. The summary reports it, too. */
+/* Reports an exception that ended at least SJ_DEEP_THROW calls. The summary reports the exception,
+ * too. */
 static void report_deep_throw(const sj_pipeline *pipeline, uint64_t calls)
 {
     char json[64];
@@ -586,7 +593,7 @@ void sj_pipeline_close_spool(sj_pipeline *pipeline)
     if (pipeline->summary.delivered && sj_spool_remove(pipeline->spool, NULL) == SJ_OK) {
         unlink(pipeline->destination_path);
     } else {
-        /* else the spool would have been removed */
+        /* a delivered spool that cannot be removed counts as not answered */
         pipeline->summary.answered &= !pipeline->summary.delivered;
         pipeline->summary.delivered = false;
         sj_spool_close(pipeline->spool);

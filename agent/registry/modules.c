@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* True if a program has no path: it runs from a memfd or its file was removed. /proc still has its
- * file. */
+/* True if the program's file has no path: the file was removed, or is a memfd. /proc/PID/exe still
+ * opens the file. */
 static bool has_no_path(const sj_link_module *module, const char *path)
 {
     static const char ending[] = " (deleted)";
@@ -109,7 +109,11 @@ static const char *find_module_file(const sj_registry *registry, const sj_plan_r
     return path;
 }
 
-/* Asks how far the plan of a module is. The plan in the cache does not depend on the selection. */
+/* Requests a module's plan and returns the plan's progress. The request names all functions,
+ * because the cached plan serves every selection of functions.
+ *
+ * Without plan_wait_ms, the caller makes the plan. The function then only waits for a plan of the
+ * same module that is being made ahead, and returns SJ_PLAN_MADE. */
 static sj_plan_progress ask_for_plan(sj_registry *registry, const sj_module_plan_options *options,
                                      const sj_plan_request *request)
 {
@@ -158,7 +162,7 @@ static sj_status make_plan(sj_registry *registry, const sj_plan_request *request
     return SJ_OK;
 }
 
-/* Appends a zeroed entry. */
+/* Appends a zeroed module to the registry. */
 static sj_status append_module(sj_registry *registry, sj_registry_module **entry)
 {
     SJ_TRY(sj_array_reserve(&registry->modules, &registry->module_capacity, registry->module_count,
@@ -168,7 +172,8 @@ static sj_status append_module(sj_registry *registry, sj_registry_module **entry
     return SJ_OK;
 }
 
-/* Counts how much of a module's code belongs to no function. */
+/* Adds to the counters the module's bytes of code and its bytes outside of known functions. Keeps
+ * the path of the first module with poor coverage. */
 static void note_coverage(sj_registry_counters *counters, const sj_plan_header *plan,
                           const char *path)
 {
@@ -256,14 +261,17 @@ static sj_status add_module(sj_registry *registry, const sj_link_module *module,
     if (!only_imports) {
         note_coverage(&registry->counters, plan->header, path);
     }
-    /* At least one id, so that the first id identifies one module even if it has no functions. */
+    /* Reserve at least one id: first_function must differ between modules, also if a module has no
+     * functions. */
     registry->next_function += count != 0 ? count : 1;
     *added = entry;
     return SJ_OK;
 }
 
-/* Plans a module. Returns SJ_EAGAIN if the plan is being made. Returns SJ_EUNSUPPORTED if there is
- * no plan: the program continues, and gets the hooks of a late plan when it is ready. */
+/* Plans a module and adds it to the registry. Returns SJ_EAGAIN if the plan is still being made.
+ * Returns SJ_EUNSUPPORTED if planning failed or took too long, or if a plan of imports is empty.
+ * After a timeout, the program continues, and a late plan's hooks are installed when the plan is
+ * ready. */
 static sj_status plan_new_module(sj_registry *registry, const sj_plan_request *request,
                                  bool only_imports, sj_registry_module **entry)
 {
@@ -306,9 +314,9 @@ static sj_status map_module(sj_registry *registry, const sj_plan_request *reques
     return sj_registry_add_mapping(registry, &mapping);
 }
 
-/* Reports the globals of the map file; the plan has shown that the map belongs to the program. The
- * writer counts reports that the spool has no space for, and their numbers are missing in the
- * store. */
+/* Reports the globals of the map file if the module is the main program. The planner has already
+ * checked that the map file belongs to the program. If the spool is full, the writer counts the
+ * lost reports, and the function returns SJ_OK. */
 static sj_status report_globals(const sj_registry *registry, const sj_plan_request *request,
                                 const sj_registry_module *entry)
 {
@@ -404,8 +412,8 @@ sj_status sj_registry_add_group(sj_registry *registry, const sj_registry_mapping
     return sj_registry_add_mapping(registry, &made);
 }
 
-/* Finds a group with the same name and methods; NULL: none. It may be of a class or method that was
- * freed and made again, or of another process. */
+/* Returns the latest group with the same path and methods, or NULL if there is none. The group may
+ * belong to another process, or to a class that was freed and created again. */
 static const sj_registry_module *find_group(const sj_registry *registry,
                                             const sj_plan_header *group, const char *path)
 {
@@ -420,8 +428,8 @@ static const sj_registry_module *find_group(const sj_registry *registry,
     return NULL;
 }
 
-/* Adds a group or reuses an equal one. The collector keeps sums by function id, so equal functions
- * need one id. */
+/* Adds a group. If an equal group exists, maps that group in the process instead. The collector
+ * sums by function id, so equal functions need one id. */
 static sj_status add_or_find_group(sj_registry *registry, const sj_registry_mapping *mapping,
                                    const sj_plan_header *group, const char *path,
                                    uint32_t *first_function, bool *is_new)
@@ -463,7 +471,7 @@ sj_status sj_registry_add_methods(sj_registry *registry, uint64_t process, const
         pthread_mutex_unlock(&registry->mutex);
         return status;
     }
-    /* Methods that are dispatched but not wanted are counted, not stored. */
+    /* A group without wanted methods is counted, but not stored. */
     const bool is_stored = memchr(wanted, 1, count) != NULL;
     bool is_new = true;
     *first_function = registry->next_function;

@@ -18,7 +18,7 @@
 typedef struct check_request {
     sj_query_options options;
     const char *baseline;
-    const char *set; /* the sessions to check; NULL: the default */
+    const char *set; /* the sessions to check; NULL: "all" or "last" */
     double least_effect;
     bool zombies;
     bool as_json;
@@ -31,13 +31,14 @@ typedef struct check_result {
     size_t count;
     size_t samples[2];
     size_t needed;               /* sessions per side that are necessary to decide a function */
-    size_t slower, inconclusive; /* number of rows */
-    double matched_share;        /* matched share of the time of functions without names */
+    size_t slower, inconclusive; /* number of rows; `inconclusive` omits the total */
+    double matched_share;        /* matched share of the time of unnamed functions */
     bool has_nameless, is_stripped;
     double least_effect;
 } check_result;
 
-/* Returns the name of a function, in memory of sqlite3_malloc. */
+/* Returns the name of a function, or "(unnamed)" if the database lacks the function. Returns NULL
+ * if out of memory. The caller frees the name with sqlite3_free. */
 static char *find_name(sqlite3 *database, int64_t function_id)
 {
     sqlite3_stmt *statement = NULL;
@@ -52,12 +53,12 @@ static char *find_name(sqlite3 *database, int64_t function_id)
     return name;
 }
 
-/* Prints a change as a percentage of the time before. */
+/* Prints the change and its confidence interval as percentages of the baseline's time. */
 static void print_change(FILE *file, const sj_compare_row *row)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
     if (!(test->ratio > 0)) {
-        fputs("new", file); /* no ratio exists to a time of zero */
+        fputs("new", file); /* the baseline's time is zero */
         return;
     }
     fprintf(file, "%+.1f %%", (test->ratio - 1) * 100);
@@ -90,7 +91,8 @@ static size_t fewer_samples(const check_result *result)
     return result->samples[0] < result->samples[1] ? result->samples[0] : result->samples[1];
 }
 
-/* Prints the verdict on the total, and how many functions could not be judged. */
+/* Prints the verdict and the change of the total. Also prints how many functions could not be
+ * decided, and the matched share of unnamed functions. */
 static void print_conclusion(FILE *file, const char *verdict, const check_result *result)
 {
     const sj_compare_row *whole = result->rows;
@@ -111,14 +113,15 @@ static void print_conclusion(FILE *file, const char *verdict, const check_result
     fputc('\n', file);
 }
 
-/* True if the upper end of the interval is below the smallest relevant slowdown. */
+/* True if the confidence interval of the total is known and lies below the least slowdown that
+ * counts. */
 static bool excludes_slowdown(const sj_compare_row *whole, double least_effect)
 {
     const sj_compare_test *test = &whole->tests[whole->decided_by];
     return test->ratio_low > 0 && test->ratio_high < 1 + least_effect;
 }
 
-/* Prints warnings about missing data. */
+/* Warns about lost calls. Notes how many calls are on folded call paths. */
 static void warn(const sj_compare *compare)
 {
     int64_t lost[2];
@@ -172,7 +175,8 @@ static void write_text(FILE *file, const check_result *result)
     }
 }
 
-/* Prints the text; lines that are wider than the terminal continue on the next line. */
+/* Prints the result as text and wraps long lines at the terminal's width. Does not wrap them if out
+ * of memory. */
 static void print_text(const check_result *result)
 {
     enum { INDENT = 8 };
@@ -190,7 +194,8 @@ static void print_text(const check_result *result)
     free(lines);
 }
 
-/* Returns the changes relative to the time before; null where they are unknown. */
+/* Returns the change and its confidence interval as fractions of the baseline's time, and the
+ * p-value. An unknown fraction is null. */
 static json_t *changes_of(const sj_compare_row *row)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
@@ -248,14 +253,15 @@ static check_result read_result(sqlite3 *database, const sj_compare *compare, do
     result.has_nameless = sj_compare_matched_share(compare, &result.matched_share);
     result.is_stripped = sj_compare_is_stripped(compare);
     for (size_t i = 0; i < result.count; ++i) {
-        result.needed = result.rows[i].needed_sessions; /* the same in all rows except the first */
+        result.needed = result.rows[i].needed_sessions; /* the same in all rows except the total */
         result.inconclusive += i != 0 && result.rows[i].verdict == SJ_COMPARE_INCONCLUSIVE;
         result.slower += result.rows[i].verdict == SJ_COMPARE_SLOWER;
     }
     return result;
 }
 
-/* Prints the functions that became slower. Returns the exit code. */
+/* Prints the result as JSON or text. If the verdict is inconclusive, also prints the reason as an
+ * error. Returns the exit code. */
 static int print_verdict(const check_result *result, bool as_json)
 {
     const int written = as_json ? print_json(result) : SJ_EXIT_OK;

@@ -14,11 +14,11 @@ typedef struct held_pass {
 
 struct sj_session_grants {
     pthread_mutex_t lock;
-    held_pass *held; /* sorted by device_id */
-    const held_pass **by_uuid;
-    int64_t *valid; /* sorted passes of `held` */
+    held_pass *held;           /* owned; sorted by device_id */
+    const held_pass **by_uuid; /* owned; pointers into `held`, sorted by uuid */
+    int64_t *valid;            /* owned; the passes of `held` in ascending order */
     size_t count;
-    int64_t last_event;
+    int64_t last_event; /* latest event of `token_events` that was read; 0: none */
 };
 
 sj_session_grants *sj_session_grants_new(void)
@@ -53,7 +53,8 @@ static int64_t read_number(sqlite3 *database, const char *sql)
     return number;
 }
 
-/* Reads the devices with valid tokens. Returns NULL on any error; the caller then tries again. */
+/* Reads the devices with valid tokens. Returns NULL on an error or if out of memory. The next
+ * sj_session_grants_renew then reads again. */
 static held_pass *read_held(sqlite3 *database, size_t *count)
 {
     sqlite3_stmt *statement = NULL;

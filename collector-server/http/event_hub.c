@@ -1,7 +1,9 @@
-/* Design notes: a ring holds the latest messages, which are numbered. A stream stores the number of
+/* Design notes. A ring holds the latest messages, which are numbered. A stream stores the number of
  * the next message that it needs. If that message was overwritten, the stream gets `event: resync`
- * instead. A stream without a message is suspended, and the hub's thread resumes it. libmicrohttpd
- * calls give_bytes and end_stream on its own threads. The hub's lock orders all three. */
+ * instead. give_bytes suspends a stream without a message, and the hub's thread resumes it.
+ *
+ * libmicrohttpd calls give_bytes and end_stream on its own threads. The hub's lock serialises these
+ * functions and the hub's thread. */
 #include "collector-server/http/event_hub.h"
 
 #include "collector-server/http/reply.h"
@@ -21,7 +23,7 @@ enum { RING_SIZE = 16, HEARTBEAT_POLLS = 30 };
 
 typedef struct hub_message {
     char *text;    /* for streams that report all sessions; owned */
-    json_t *items; /* its sessions; NULL: the message is for every stream; owned */
+    json_t *items; /* the changed sessions; NULL: every stream gets `text`; owned */
 } hub_message;
 
 typedef struct event_stream {
@@ -29,9 +31,9 @@ typedef struct event_stream {
     struct event_stream *next;
     struct MHD_Connection *connection;
     sj_visitor visitor;
-    int64_t session; /* the only session that it reports; 0: all */
+    int64_t session; /* the only session that the stream reports; 0: all sessions */
     uint64_t next_message;
-    size_t offset; /* bytes of the current text that were sent */
+    size_t offset; /* bytes of `text` that were sent */
     char *text;    /* text that is being sent; owned */
     int socket;
     bool suspended;
@@ -60,7 +62,8 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-/* Returns the event that reports sessions ({"items": items}), or NULL if out of memory. */
+/* Returns a "sessions" event with the data {"items": items}, or NULL if out of memory. The caller
+ * frees the text. */
 static char *event_text(json_t *items)
 {
     char *data = json_dumps(items, JSON_COMPACT);
@@ -72,7 +75,8 @@ static char *event_text(json_t *items)
     return text;
 }
 
-/* Returns the part of a message about one session, or NULL if it has none. */
+/* Returns a "sessions" event with only the given session. Returns NULL if the message does not
+ * report that session, or if out of memory. The caller frees the text. */
 static char *text_about(const hub_message *message, int64_t session)
 {
     char id[24];
@@ -92,7 +96,8 @@ static char *text_about(const hub_message *message, int64_t session)
     return NULL;
 }
 
-/* Returns the next text of a stream, or NULL if it has none. The caller holds the lock. */
+/* Returns the next text for a stream, or NULL if no new message concerns the stream. The caller
+ * holds the lock and frees the text. */
 static char *next_text(event_stream *stream)
 {
     const sj_event_hub *hub = stream->hub;
@@ -223,9 +228,9 @@ static bool has_disconnected(const event_stream *stream)
     return recv(stream->socket, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* Ends streams whose token has ended, and suspended ones whose client has disconnected.
- * libmicrohttpd does not check suspended connections, so a closed tab would use a stream until the
- * next message. A stream's socket stays open while the stream is listed. */
+/* Ends streams whose visitor's token has ended, and suspended streams whose client has
+ * disconnected. libmicrohttpd does not check suspended connections, so a closed tab would occupy a
+ * stream until the next message. The socket of a listed stream is open. */
 static void end_streams(sj_event_hub *hub)
 {
     pthread_mutex_lock(&hub->lock);
@@ -240,7 +245,8 @@ static void end_streams(sj_event_hub *hub)
     pthread_mutex_unlock(&hub->lock);
 }
 
-/* Adds a message and resumes all streams. Takes ownership of `text` and borrows `items`. */
+/* Adds a message and resumes all suspended streams. Takes ownership of `text`, and adds a reference
+ * to `items`. Does nothing if `text` is NULL. */
 static void publish(sj_event_hub *hub, char *text, json_t *items)
 {
     if (text == NULL) {

@@ -1,8 +1,10 @@
-/* diff_functions(a, b [, by]) and diff_tree(a, b [, by]): compare two sets of sessions
- * (session_set.h) by function or by call path. `by` is time (self time, the default), cpu or
- * allocated. Row 0 of the comparison, the sum of all, has function_id NULL.
+/* The SQL tables diff_functions(a, b [, by]) and diff_tree(a, b [, by]) compare two sets of
+ * sessions (session_set.h). diff_functions has a row per function, diff_tree a row per call
+ * path. `by` is "time" (self time, the default), "cpu" or "allocated". Row 0 is the total: its
+ * function_id_a and function_id_b are NULL.
  *
- * Design notes. The cursor makes the comparison once, when the query starts, and keeps it. */
+ * Design notes. filter_rows makes the whole comparison at the start of each scan. The cursor
+ * keeps the rows until its next scan. */
 #include "schema/queries/query/diff_table.h"
 #include "collector-server/query/compare.h"
 #include "collector-server/query/table_function.h"
@@ -42,7 +44,7 @@ enum {
     COLUMN_NEEDED_SESSIONS,
     COLUMN_MATCHED_SHARE,
     COLUMN_IS_COMPARABLE,
-    COLUMN_A, /* hidden: the arguments */
+    COLUMN_A, /* hidden columns: the arguments a, b and by */
     COLUMN_B,
     COLUMN_BY
 };
@@ -54,7 +56,7 @@ typedef struct diff_cursor {
     const sj_compare_row *rows;
     size_t count, at;
     sj_compare_of of;
-    bool at_row_known; /* `name` is at the row's function */
+    bool at_row_known; /* the statement `name` holds the function of the current row */
 } diff_cursor;
 
 static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
@@ -157,7 +159,8 @@ static int give_name(diff_cursor *cursor, sqlite3_context *context, int column)
     return SQLITE_OK;
 }
 
-/* Calls are counted exactly: if the ranges do not overlap, the change is a fact. */
+/* Compares the least and most calls of a session on each side. Calls are counted exactly, so
+ * two ranges that do not overlap prove a change without a test. */
 static const char *calls_change(const sj_compare_row *row)
 {
     if (row->least_calls[1] > row->most_calls[0]) {
@@ -189,7 +192,7 @@ static void give_measure(const sj_compare_row *row, sqlite3_context *context, in
                          bool has_costs)
 {
     const struct {
-        int first_column; /* column of A; that of B is the next one */
+        int first_column; /* the column of side A; side B has the next column */
         const double *values;
     } pairs[] = {{COLUMN_SELF_NS_A, row->self_ns},
                  {COLUMN_TYPICAL_NS_A, row->typical_ns},
@@ -210,7 +213,8 @@ static void give_measure(const sj_compare_row *row, sqlite3_context *context, in
     }
 }
 
-/* Returns the result of the deciding test. */
+/* Sets the result to a field of the test that decided the verdict. An unknown ratio or p-value
+ * stays NULL. */
 static void give_test(const sj_compare_row *row, sqlite3_context *context, int column)
 {
     const sj_compare_test *test = &row->tests[row->decided_by];
@@ -238,7 +242,8 @@ static void give_test(const sj_compare_row *row, sqlite3_context *context, int c
     }
 }
 
-/* Returns the share of functions without names, in the row of the sum. */
+/* Sets the result to `is_comparable` or `matched_share`. Only row 0 has them; other rows have
+ * NULL. */
 static void give_match(const diff_cursor *cursor, sqlite3_context *context, int column)
 {
     double share;
@@ -295,7 +300,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
     case COLUMN_IS_COMPARABLE:
         give_match(cursor, context, column);
         break;
-    default: /* not the arguments: they were constants */
+    default: /* give_measure leaves the hidden arguments NULL */
         if (column >= COLUMN_DECIDED_BY && column <= COLUMN_P_ADJUSTED) {
             give_test(row, context, column);
         } else {

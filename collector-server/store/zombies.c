@@ -1,7 +1,9 @@
-/* Stores reports of the monitor "zombies" as rows: findings, their reports, stacks and accounts.
+/* Stores reports of the monitor "zombies" as rows: findings, their reports, stacks, histories and
+ * accounts.
  *
- * A finding is identified by its kind and by the program's own functions on the stacks of use and
- * free. So it is one row over sessions, devices and builds. */
+ * The fingerprint identifies a finding. It hashes the kind, the program's own functions on the
+ * stacks of use and free, and, if the report has them, class and selector. So a finding is one row
+ * over all sessions, devices and builds. */
 #include "collector-server/store/allocation_wrappers.h"
 #include "collector-server/store/owner_pairs.h"
 #include "collector-server/store/store_internal.h"
@@ -31,7 +33,7 @@ static const json_t *frames_of(const json_t *report, const char *stack)
 }
 
 /* Writes a function's name without the suffixes that compilers append to split or specialised
- * functions. These differ between builds. */
+ * functions. Such suffixes differ between builds. */
 static void plain_name(const json_t *frame, char name[NAME_BYTES])
 {
     static const char *const marks[] = {" [clone ", ".constprop.", ".isra.", ".part.",
@@ -45,8 +47,9 @@ static void plain_name(const json_t *frame, char name[NAME_BYTES])
     }
 }
 
-/* Writes the innermost of the program's own functions that does not only wrap the allocator. If all
- * do, writes the innermost one. Writes "" if none has a name. */
+/* Writes the name of the program's innermost own function that is not an allocation wrapper. If all
+ * own functions are wrappers, writes the innermost wrapper. Writes "" if no own function has a
+ * name. */
 static void own_function_of(const json_t *frames, char name[NAME_BYTES])
 {
     char wrapper[NAME_BYTES] = "";
@@ -82,9 +85,9 @@ static bool is_among(const uint64_t *hashes, unsigned count, uint64_t hash)
     return false;
 }
 
-/* Hashes a stack. A function without a name counts as its module, because offsets differ between
- * builds. Each function counts once, so that a fault inside a recursion is one finding at any
- * depth. */
+/* Adds the innermost OWN_FRAMES own functions of a stack to `hash`. For a function without a name,
+ * adds its module's file name, because offsets differ between builds. Adds each function once, so
+ * that a fault inside a recursion is one finding at any depth. */
 static uint64_t hash_stack(uint64_t hash, const json_t *report, const char *stack)
 {
     const json_t *frames = frames_of(report, stack);
@@ -119,8 +122,8 @@ static void make_fingerprint(const char *kind, const json_t *report, char text[F
     snprintf(text, FINGERPRINT_BYTES, "%016" PRIx64, hash);
 }
 
-/* Stores the frames of a stack as `stack`. The stack belongs to the report or to an event of its
- * history. */
+/* Stores the innermost FRAMES_MAX frames of `moment` under the stack name `stack`. `moment` is the
+ * report's use, free or allocation, or an event of its history. */
 static sj_status add_frames(sj_store *store, int64_t report_id, const json_t *moment,
                             const char *stack, sj_error *error)
 {
@@ -227,7 +230,10 @@ static sj_status add_account(sj_store *store, const sj_zombie_row *row, const js
 
 /* True if the report is stored already. A recorder may be killed after it sent a report and before
  * it released the report's slot. The recorder that recovers the session then sends the report again
- * under another number. A thread makes no two reports at one moment. */
+ * under another number.
+ *
+ * Session and process identify an account. Session, time, thread, size and offset identify another
+ * report, because a thread makes one report at a time. */
 static bool is_known(sj_store *store, const sj_zombie_row *row, const json_t *report)
 {
     int64_t known = 0;

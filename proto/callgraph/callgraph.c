@@ -1,6 +1,6 @@
-/* The call graph's functions. A block is checked before anything is changed; then replay.c walks
- * its events. A graph that only measures blocks is flat: every function is one child of the
- * root. */
+/* Implements the call graph. sj_callgraph_apply checks a block before the graph changes. replay.c
+ * then replays the block's events. A graph that only measures blocks is flat: the root has one
+ * child for each function. */
 #include "proto/callgraph/callgraph.h"
 #include "proto/base/array.h"
 
@@ -44,8 +44,9 @@ void sj_callgraph_free(sj_callgraph *graph)
     free(graph);
 }
 
-/* Copies the frames that the block needs to graph->key, outermost first. `*looked_up` becomes the
- * number of them that come from stored stacks. Changes nothing else. */
+/* Copies the frames that the block needs to graph->key, outermost first. Stores in `*looked_up` how
+ * many of these frames come from stored stacks. Changes no other part of the graph. Returns
+ * SJ_ENOTFOUND if the block needs stored frames and `lookup` is NULL. */
 static sj_status gather_frames(sj_callgraph *graph, const sj_block *block,
                                const sj_block_extent *extent, sj_stack_lookup lookup,
                                void *lookup_context, uint32_t *looked_up)
@@ -104,13 +105,13 @@ sj_status sj_callgraph_measure(sj_callgraph *gauge, const sj_block *block, sj_st
                                void *lookup_context, sj_block_summary *summary)
 {
     if (!gauge->flat || gauge->paths.count > MOST_GAUGE_NODES) {
-        gauge->flat = false; /* until the table of nodes exists again */
+        gauge->flat = false; /* until sj_path_nodes_init succeeds */
         sj_path_nodes_deinit(&gauge->paths);
         SJ_TRY(sj_path_nodes_init(&gauge->paths));
         gauge->flat = true;
-        gauge->slow.floor_ticks = UINT64_MAX; /* so that no call is recorded as slow */
+        gauge->slow.floor_ticks = UINT64_MAX; /* records no call as slow */
     }
-    memset(gauge->prefixes, 0, sizeof(gauge->prefixes)); /* they belong to other sessions */
+    memset(gauge->prefixes, 0, sizeof(gauge->prefixes)); /* cached prefixes of other sessions */
     const sj_status status = sj_callgraph_apply(gauge, block, lookup, lookup_context, summary);
     for (size_t i = 0; i < summary->sample_count; i++) {
         gauge->samples[i] = 0;

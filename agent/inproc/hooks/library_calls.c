@@ -1,10 +1,12 @@
 /* Design notes
  *
- * A call into a library goes through a slot that the loader fills when it relocates the calling
- * module. Each recorded slot gets the address of a stub that enters the call through dispatch.h.
- * The return address is kept beside the stack, where unwinders find it. Programs are already
- * relocated when the agent starts. A module that is loaded later is seen before it is relocated,
- * and is bound when its initialisation begins (initialisation.h). */
+ * A call into a library goes through an import slot that the loader fills when it relocates the
+ * calling module. The agent replaces the address in each recorded slot by the address of a stub.
+ * The stub records the call through dispatch.h, which keeps the return address in a return slot for
+ * unwinders.
+ *
+ * Programs are already relocated when the agent starts. The agent sees a later module before the
+ * loader relocates it, and binds it when its initialisation begins (initialisation.h). */
 #include "agent/abi/plan_check.h"
 #include "agent/abi/record.h"
 #include "agent/inproc/hooks/definition.h"
@@ -22,11 +24,12 @@ enum { SLOT_BYTES = 8 };
 /* State of one pass over the slots of a module. */
 typedef struct bind_run {
     sj_hooked_module *module;
-    /* If not NULL, the program runs, and changes are only prepared. */
+    /* NULL: stubs are written now. Otherwise the program is running: the stubs are only prepared,
+     * for the targets that this function accepts. */
     bool (*may_dispatch_to)(uint64_t target);
-    sj_hooks_report *report; /* NULL: not reported */
+    sj_hooks_report *report; /* NULL: unbound imports are not reported */
     bool is_deferred;
-    void (*entry)(void); /* function that the loader calls first for a deferred module */
+    void (*entry)(void); /* the loader calls it before the initialisers of a deferred module */
 } bind_run;
 
 typedef void slot_visit(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
@@ -110,11 +113,14 @@ static bool is_weak(const sj_dynamic_view *view, uint32_t symbol)
     return ELF64_ST_BIND(view->symbols[symbol].st_info) == STB_WEAK;
 }
 
-/* Resolves a symbol as the loader would at the first call: in the global scope, then in the
- * module's scope. A position-dependent program may define its own PLT entry as the function's
- * address, which a slot must not hold. Then the next definition after the program and the agent is
- * the right one. Most modules have no scope yet, and dlsym would read it. So a symbol that is not
- * in the global scope is looked up in the modules' tables. */
+/* Resolves a lazily bound symbol as the loader would at the first call. If the module names no
+ * version, tries the oldest version first.
+ *
+ * A position-dependent program may define its own PLT entry as a function's address, which a slot
+ * must not hold. The definition after the program and the agent is then the right one.
+ *
+ * If the global scope lacks a symbol that is not weak, searches the modules' tables. dlsym would
+ * read the module's own scope, which most modules do not have yet. */
 static uint64_t bind_now(const sj_dynamic_view *view, uint32_t index)
 {
     const char *name = view->strings + view->symbols[index].st_name;
@@ -131,9 +137,9 @@ static uint64_t bind_now(const sj_dynamic_view *view, uint32_t index)
     return next != 0 || is_weak(view, index) ? next : sj_definition_find(name, version);
 }
 
-/* Like bind_now while other threads run, which may be loading this very module. A slot that is not
- * relocated yet does not hold an address of code. Weak symbols are not found, because their only
- * definition may be out of scope. */
+/* Returns the target of a slot while other threads run, or 0 if the target is unknown. Another
+ * thread may be loading this module: a slot that is not relocated yet holds no address of code.
+ * Does not resolve lazily bound weak symbols, because their only definition may be out of scope. */
 static uint64_t find_definition(const sj_dynamic_view *view, uint32_t index, uint64_t held,
                                 bool is_lazy)
 {
@@ -176,7 +182,7 @@ static void bind_slot(const bind_run *run, const sj_dynamic_view *view, sj_libra
     if (run->may_dispatch_to == NULL) {
         change->written = sj_slot_write(view, call->slot, call->stub) ? 1 : 0;
     } else if (held != target) {
-        /* Otherwise lazy binding would overwrite the stub. */
+        /* Bind the slot now: lazy binding at the first call would overwrite the stub. */
         (void)sj_slot_write(view, call->slot, target);
     }
 }
@@ -199,8 +205,8 @@ static void report_all_unbound(const bind_run *run, sj_skip skip)
     }
 }
 
-/* Reports weak imports without a definition now, because binding at the initialisation of a module
- * reports nothing. */
+/* Reports a weak import without a definition while its module is deferred, because binding at the
+ * module's initialisation reports nothing. */
 static void report_missing(const bind_run *run, const sj_dynamic_view *view, sj_library_call *call,
                            uint32_t symbol)
 {
@@ -245,7 +251,7 @@ void sj_library_calls_bind(sj_hooked_module *module, sj_hooks_report *report)
         return;
     }
     (void)dl_iterate_phdr(bind_module, &run);
-    (void)dlerror(); /* the program must not see the error of the agent's failed lookup */
+    (void)dlerror(); /* clear the error of a failed lookup: the program must not see it */
     report_all_unbound(&run, SJ_SKIP_UNDEFINED);
 }
 

@@ -1,12 +1,15 @@
 #include "agent/planner/arch/x86_64/x86_64.h"
 
-/* Design notes. This file knows the instructions that occur at entries, before exits and after
- * calls. It claims nothing about others. Source: Intel SDM volume 1, appendix A. An undefined flag
- * counts as not written, because on AMD's processors a multiplication keeps all flags but carry and
- * overflow, and tzcnt keeps overflow. The adjust flag does not matter, because no condition reads
- * it. */
+/* Design notes. This file lists the instructions that occur at entries, before exits and after
+ * calls. Other instructions have the effect SJ_EFFECT_UNKNOWN. Source: Intel SDM volume 1, appendix
+ * A.
+ *
+ * A flag that the SDM calls undefined counts as not written, because a processor may keep its
+ * value. On AMD's processors, a multiplication writes only carry and overflow, and tzcnt keeps
+ * overflow. The adjust flag is ignored, because no condition reads it. */
 
-/* DA and DB include the conditional moves between x87 registers, which read the flags. */
+/* True for x87 instructions except the conditional moves (FCMOVcc, opcodes DA and DB), which read
+ * the status flags. */
 static bool is_x87(const ZydisDecodedInstruction *decoded)
 {
     enum { X87_FIRST = 0xd8, X87_LAST = 0xdf, MOVES_IF = 0xda, MOVES_IF_NOT = 0xdb, REGISTERS = 3 };
@@ -16,14 +19,14 @@ static bool is_x87(const ZydisDecodedInstruction *decoded)
     return opcode >= X87_FIRST && opcode <= X87_LAST && !may_move;
 }
 
-/* Instructions on vectors and the x87 neither read the status flags nor write all of them, or do
- * not matter here (ucomisd is named below). The exceptions are conditional moves of the x87. */
+/* True for vector and x87 instructions that do not read the status flags. Those that write flags
+ * count as writing none, unless sj_x86_64_flag_effect lists them, as it lists ucomisd. */
 static bool is_of_vectors(const ZydisDecodedInstruction *decoded)
 {
-    enum { GENERAL_AGAIN = 0xf0 }; /* movbe, adcx and other general ones after 0F 38 */
+    enum { GENERAL_AGAIN = 0xf0 }; /* 0F 38 F0 to FF: general instructions such as movbe and adcx */
     const uint8_t opcode = decoded->opcode;
     if (decoded->encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY) {
-        return true; /* VEX, EVEX */
+        return true; /* VEX, EVEX and other vector encodings */
     }
     switch (decoded->opcode_map) {
     case ZYDIS_OPCODE_MAP_DEFAULT:
@@ -41,8 +44,8 @@ static bool is_of_vectors(const ZydisDecodedInstruction *decoded)
     }
 }
 
-/* A shift by more than one bit leaves the overflow flag undefined. A shift by zero changes no
- * flag. */
+/* Returns the effect of sar, shl or shr. A shift by more than one bit leaves the overflow flag
+ * undefined. A shift by zero writes no flag, so a shift by %cl counts as writing none. */
 static uint8_t effect_of_shift(const ZydisDecodedInstruction *decoded)
 {
     enum { SHIFT8 = 0xc0, SHIFT = 0xc1, SHIFT8_BY_1 = 0xd0, SHIFT_BY_1 = 0xd1 };
@@ -56,7 +59,8 @@ static uint8_t effect_of_shift(const ZydisDecodedInstruction *decoded)
                : SJ_EFFECT_NONE;
 }
 
-/* Returns the flags that a condition and its opposite read. */
+/* Returns the flags that a conditional instruction reads. A condition and its negation read the
+ * same flags, so the lowest bit of the opcode is ignored. */
 static uint8_t effect_of_condition(const ZydisDecodedInstruction *decoded)
 {
     static const uint8_t effects[] = {SJ_EFFECT_READS_OVERFLOW,   /* o, no */
@@ -82,8 +86,8 @@ static bool has_condition(const ZydisDecodedInstruction *decoded)
             (group == 0x40 || group == 0x80 || group == 0x90));
 }
 
-/* True for instructions that neither read the flags nor write all of them, or that are too rare to
- * matter. */
+/* True for instructions that do not read the status flags. Some of them write flags, such as rol
+ * and div: they count as writing none. */
 static bool leaves_alone(const ZydisDecodedInstruction *decoded)
 {
     switch (decoded->mnemonic) {
