@@ -1,13 +1,14 @@
 /* Design notes.
  *
- * Events are written directly into the arrays that the encoder reads. The key-frame of a block is a
- * copy of the innermost frames, made when the block starts. If the stack is deeper than a key-frame
- * may be, STACK blocks deliver its outer part once. `stored_depth` frames of that part are still
- * true. A call that ends changes the callee time of its caller, so the stored frames count only up
- * to the frame below the caller.
+ * The assembler writes events directly into the arrays that the encoder reads. The key-frame of a
+ * block is a copy of the innermost frames, made when the block starts. If the stack is deeper than
+ * a key-frame may be, DEEP_FRAMES blocks deliver the outer frames once. The outermost
+ * `stored_depth` frames are still as those blocks describe them. A call that ends changes the
+ * callee time of its caller. So the caller's frame no longer counts as stored.
  *
- * If the sink refuses a block, the block is filled further, without the calls that began and ended
- * in it (refused_block.h). Otherwise it becomes a gap at the start of the next block. */
+ * If the sink refuses a block, the assembler removes the calls that began and ended in the block,
+ * and fills it further (refused_block.h). If too much would stay, a gap at the start of the next
+ * block replaces the block. */
 #include "agent/assembler/call_stack.h"
 
 #include "agent/assembler/refused_block.h"
@@ -18,7 +19,8 @@
 enum {
     FIRST_EVENTS = 64,
     MAX_GAPS = SJ_BLOCK_MAX_GAPS / 2,
-    /* A STACK block leaves this many frames inline, so that the next cut does not need another. */
+    /* DEEP_FRAMES blocks leave this many frames inline, so that the next cut needs no further
+     * DEEP_FRAMES block. */
     INLINE_TARGET = SJ_BLOCK_MAX_INLINE_FRAMES / 2
 };
 
@@ -49,7 +51,7 @@ static void set_key_flags(sj_call_stack *stream, sj_stack_frame *frames, uint32_
     }
 }
 
-/* Encodes a block and passes it to the sink. A block that cannot be encoded counts as refused. */
+/* Encodes a block and passes it to the sink. Returns the error of the encoder or of the sink. */
 static sj_status deliver(sj_call_stack *stream, const sj_block_input *input)
 {
     sj_stream_context *context = stream->context;
@@ -83,7 +85,8 @@ static sj_block_header new_header(const sj_call_stack *stream, sj_block_kind kin
                              .clock_step = stream->context->clock_step};
 }
 
-/* Delivers the frames from stored_depth to `end` as one STACK block. */
+/* Delivers the frames from stored_depth to `end` (exclusive) as one DEEP_FRAMES block. Overwrites
+ * the key-frame. */
 static sj_status store_frames(sj_call_stack *stream, uint32_t end, uint64_t ticks)
 {
     const uint32_t first = stream->stored_depth;
@@ -111,7 +114,8 @@ static sj_status store_frames(sj_call_stack *stream, uint32_t end, uint64_t tick
     return SJ_OK;
 }
 
-/* Delivers the outer part of a deep stack in STACK blocks. */
+/* Delivers the outer frames of a deep stack in DEEP_FRAMES blocks. First drops the blocks whose
+ * frames are no longer all open or have changed. */
 static sj_status store_deep_frames(sj_call_stack *stream, uint64_t ticks)
 {
     while (stream->stored_count > 0 &&
@@ -248,7 +252,8 @@ sj_status sj_call_stack_confirm_open(sj_call_stack *stream)
     sj_call_trust *trust = &stream->trust;
     if (trust->uncertain_depth <= stream->uncertain_before ||
         (stream->event_count == 0 && stream->header.lost_events == 0)) {
-        /* the open calls are known already, or no block can say so: see sj_call_stack_cut */
+        /* the open calls are certain already, or the block is empty, and sj_call_stack_cut would
+         * deliver nothing */
         return SJ_OK;
     }
     trust->uncertain_depth = stream->uncertain_before;
@@ -256,7 +261,7 @@ sj_status sj_call_stack_confirm_open(sj_call_stack *stream)
     return sj_call_stack_cut(stream, stream->last_ticks, 0);
 }
 
-/* Copies the text of a value, cut to the space left in the block. */
+/* Copies the text of a value into the block's text store. Cuts a text that does not fit. */
 static sj_status keep_text(sj_call_stack *stream, sj_block_value *value)
 {
     const size_t capacity = SJ_BLOCK_MAX_TEXT_BYTES - stream->texts.total_bytes;
@@ -290,8 +295,8 @@ sj_status sj_call_stack_reserve_values(sj_call_stack *stream, size_t count, size
                : sj_call_stack_cut(stream, stream->last_ticks, 0);
 }
 
-/* Replaces a block that was not delivered and cannot be filled further by a gap in the next
- * block. */
+/* Replaces the block by a gap at the start of the next block. The sink refused the block, and it
+ * cannot be filled further. */
 static sj_status replace_by_gap(sj_call_stack *stream, uint64_t calls, uint64_t now_ticks)
 {
     const sj_block_header lost = stream->header;
@@ -336,7 +341,7 @@ sj_status sj_call_stack_cut(sj_call_stack *stream, uint64_t now_ticks, unsigned 
     stream->context->counters.offered_endings -= stream->jumped_count;
     stream->jumped_count = 0;
     if (flags == 0 && stream->event_count == 0 && stream->header.lost_events == 0) {
-        /* a reader could confuse an empty block that advances no number with another one */
+        /* an empty block has the number of the next block: readers could confuse the two */
         return SJ_OK;
     }
     const uint64_t calls =
@@ -392,7 +397,7 @@ sj_status sj_call_stack_grow(sj_call_stack *stream)
     return SJ_OK;
 }
 
-/* Ends the innermost call. */
+/* Ends the innermost call at `ticks`. Records the ending if it is not a return. */
 static sj_status end_innermost(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
 {
     if (sj_call_stack_full(stream)) {
@@ -408,7 +413,7 @@ static sj_status end_innermost(sj_call_stack *stream, uint64_t ticks, sj_ending 
     return SJ_OK;
 }
 
-/* Ends the innermost call, which has jumped: its exit was counted when it jumped. */
+/* Ends the innermost call, which has jumped. The exit was counted at the time of the jump. */
 static sj_status end_innermost_jumped(sj_call_stack *stream, uint64_t ticks, sj_ending ending)
 {
     SJ_TRY(end_innermost(stream, ticks, ending));
@@ -436,7 +441,7 @@ sj_status sj_call_stack_end_jumped(sj_call_stack *stream)
                                    SJ_ENDING_RETURNED);
 }
 
-/* Enters the function that the innermost call has jumped to. The calls that leave the chain end
+/* Enters the function that the innermost call has jumped to. Calls that the chain does not keep end
  * directly before the ENTER, in the same block. */
 static sj_status enter_jumped_to(sj_call_stack *stream, uint32_t function, uint64_t stack,
                                  uint64_t ticks)
@@ -470,7 +475,8 @@ sj_status sj_call_stack_enter_slow(sj_call_stack *stream, uint32_t function, uin
 sj_status sj_call_stack_end_unseen(sj_call_stack *stream, uint64_t ticks)
 {
     if (stream->depth <= stream->trust.uncertain_depth) {
-        /* The end of the gap is the earliest time that is certain. */
+        /* A gap may have ended the call. So the call ends at the stream's latest time, not at
+         * `ticks`. */
         SJ_TRY(end_innermost(stream, stream->last_ticks, SJ_ENDING_TRUNCATED));
         stream->context->counters.truncated++;
         return sj_call_stack_end_chain(stream, stream->last_ticks, SJ_ENDING_TRUNCATED);
@@ -516,7 +522,8 @@ sj_status sj_call_stack_unwind_to(sj_call_stack *stream, uint64_t stack, bool in
     return SJ_OK;
 }
 
-/* True if the exit is of a call that the assembler ended with the managed call below it. */
+/* True if the exit belongs to a native call that the assembler ended together with the managed call
+ * below. Each such call matches one exit. */
 static bool claim_overtaken(sj_call_stack *stream, uint32_t function, uint64_t stack)
 {
     const uint32_t count =
@@ -532,9 +539,9 @@ static bool claim_overtaken(sj_call_stack *stream, uint32_t function, uint64_t s
     return false;
 }
 
-/* True if the exit is of a call that the parent entered before it forked this process. Such calls
- * lie outside of all calls entered here, and return from the inner to the outer. If records were
- * lost, the entry may be among them, so the result is false. */
+/* True if the exit belongs to a call that the parent entered before it forked this process. Counts
+ * the exit. Such calls are callers of all calls entered here, and return from the inner to the
+ * outer. False if the entry may be among lost records. */
 static bool count_inherited(sj_call_stack *stream, uint64_t stack)
 {
     sj_stream_context *context = stream->context;
@@ -553,8 +560,7 @@ sj_status sj_call_stack_leave_unmatched(sj_call_stack *stream, uint32_t function
 {
     if (stream->depth > 0 && stream->depth <= stream->trust.uncertain_depth &&
         stream->frames[stream->depth - 1].stack == stack) {
-        /* Another function leaves from the address of a call that a gap may have ended: so it
-         * ended. */
+        /* The exit of another function at this address proves that the uncertain call has ended. */
         SJ_TRY(sj_call_stack_end_unseen(stream, ticks));
         if (stream->depth > 0 && stream->frames[stream->depth - 1].stack == stack &&
             stream->frames[stream->depth - 1].function == function) {
@@ -599,10 +605,11 @@ void sj_call_stack_trim(sj_call_stack *stream)
     }
 }
 
-/* Returns the event that opened the frame at index `place`; NULL if it is in an earlier block. */
+/* Returns the event that opened the frame at index `place`. Returns NULL if the event is in an
+ * earlier block, or names another function. */
 static sj_event *entry_of(const sj_call_stack *stream, uint32_t place)
 {
-    uint32_t left = stream->depth - place; /* entries of open calls to go, back to that frame */
+    uint32_t left = stream->depth - place; /* entries of open calls still to pass */
     uint32_t closed = 0;
     for (uint32_t i = stream->event_count; i > 0; i--) {
         sj_event *event = &stream->events[i - 1];

@@ -1,11 +1,13 @@
 /* Design notes.
  *
- * Nearly all records of a thread enter or leave its innermost call, on the thread's own stack,
- * while no gap concerns an open call. This loop handles only those records: it keeps the state of
- * the stream in registers and decides each record by a few compares. Any other record ends the loop
- * before the loop has changed anything for it. The functions of call_stack.h handle that record.
- * They must give the same results as the loop for ordinary records, which the assembler's tests
- * compare. The loop handles both records of a tail call or none of them. */
+ * Most records enter a callee of the innermost call or leave the innermost call. They lie on the
+ * thread's own stack, and no gap concerns an open call. This loop handles only those records. It
+ * keeps the state of the stream in registers and decides each record by a few compares.
+ *
+ * Any other record ends the loop. Before that, the loop changes nothing for this record, except
+ * that it may mark the head of a tail-call chain. The functions of call_stack.h handle the record.
+ * For ordinary records they must give the same results as the loop; the assembler's tests compare
+ * the two. The loop handles both records of a tail call or neither of them. */
 #include "agent/assembler/call_stack.h"
 
 #include "agent/assembler/tail_calls.h"
@@ -17,10 +19,12 @@
 typedef struct hot_stream {
     sj_stack_frame *top; /* one past the innermost open call */
     sj_event *event;     /* the next event to write */
-    uint64_t offset;     /* offset of that call's stack address from the low end of the stack */
-    uint64_t next_call;  /* number of the next call */
-    uint64_t ticks;      /* time of the last record */
-    uint64_t jumped, ended_jumped; /* as the assembler's counters */
+    /* offset of the innermost call's stack address from the low end of the stack; if no call is
+     * open, the size of the stack */
+    uint64_t offset;
+    uint64_t next_call;            /* number of the next call */
+    uint64_t ticks;                /* time of the latest record */
+    uint64_t jumped, ended_jumped; /* counts to add to the assembler's counters */
 } hot_stream;
 
 static inline uint32_t leave_tag(const sj_stack_frame *frame)
@@ -44,7 +48,8 @@ static inline void enter(hot_stream *hot, uint32_t function, uint64_t stack, uin
     frame->flags = tail_call == SJ_EVENT_UNTIMED ? (uint32_t)SJ_CALL_UNTIMED : 0;
 }
 
-/* `outermost` is the first frame. */
+/* Ends the innermost call. `outermost` is the first frame of the stream. `low` and `span` are the
+ * low end and the size of the stack. */
 static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, uint64_t low,
                          uint64_t span)
 {
@@ -61,7 +66,7 @@ static inline void leave(hot_stream *hot, const sj_stack_frame *outermost, uint6
     }
 }
 
-/* Returns the number of calls below the innermost that end together with it. */
+/* Returns the number of callers that have jumped and end together with the innermost call. */
 static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *outermost)
 {
     const sj_stack_frame *last = hot->top - 1;
@@ -72,9 +77,9 @@ static inline size_t count_chain(const hot_stream *hot, const sj_stack_frame *ou
     return count;
 }
 
-/* Ends the innermost call and those that have jumped to it. `*free_events` is the number of events
- * that may be written beyond one per record. Returns false, and changes nothing, if there are more.
- */
+/* Ends the innermost call and the callers that have jumped. `*free_events` is the number of events
+ * that may be written beyond one per record; the function subtracts those it writes. Returns false,
+ * and changes nothing, if the events do not suffice or a frame before `least` would end. */
 static __attribute__((noinline)) bool leave_chain(hot_stream *hot, const sj_stack_frame *outermost,
                                                   const sj_stack_frame *least,
                                                   const sj_record_run *run, uint64_t ticks,
@@ -93,7 +98,8 @@ static __attribute__((noinline)) bool leave_chain(hot_stream *hot, const sj_stac
     return true;
 }
 
-/* Handles an exit by a tail call at `ticks` together with the entry after it. */
+/* Handles an exit by a tail call at `ticks` together with `entry`, the record after the exit.
+ * Returns false if the slow path must handle both records. */
 static __attribute__((noinline)) bool
 feed_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame *least,
                const sj_stack_frame *end, const sj_record_run *run, const sj_record *entry,
@@ -110,7 +116,7 @@ feed_tail_call(hot_stream *hot, sj_stack_frame *outermost, const sj_stack_frame 
     const uint32_t kept = sj_tail_chain_keep(outermost, depth, function);
     const uint32_t ended = depth - kept;
     if (ended > *free_events || (ended > 0 && outermost + kept < least)) {
-        return false; /* the chain gets the same head in the slow path */
+        return false; /* the slow path marks the same head again */
     }
     *free_events -= ended;
     hot->jumped++;
@@ -187,8 +193,11 @@ static size_t feed_ordinary(const sj_call_stack *stream, const sj_record_run *ru
     return taken;
 }
 
-/* True if only the records can end a run of ordinary ones: all open calls lie within the known
- * bounds of the stack, and none is uncertain or has jumped. */
+/* True if the loop may start. All of these must hold:
+ *   * the open calls lie within the known bounds of the stack
+ *   * no open call is uncertain
+ *   * the innermost call has not jumped
+ *   * the last record is recent enough for 48 bits of a time to be unambiguous */
 static bool is_ordinary(const sj_call_stack *stream, const sj_record_run *run, uint64_t last_ticks)
 {
     const bool lies_within =

@@ -15,8 +15,8 @@
 
 enum { CHILD_FAILED = 125 };
 
-/* Under an emulator, only the emulated program gets the preload, because the emulator is not a
- * program for the agent. */
+/* Sets LD_PRELOAD for the program. With an emulator, sets `*assignment` instead: the emulator
+ * passes it to the program and does not load the agent itself. */
 static int set_preload(const sj_launch_options *options, const char *value, char **assignment)
 {
     if (options->emulator == NULL) {
@@ -25,8 +25,9 @@ static int set_preload(const sj_launch_options *options, const char *value, char
     return asprintf(assignment, "LD_PRELOAD=%s", value) < 0 ? -1 : 0;
 }
 
-/* Adds the agent to the environment; the agent removes itself before main. `*assignment` is what
- * the emulator must add. */
+/* Adds the agent to the environment. The agent removes its additions before main. With an emulator,
+ * sets `*assignment` to the variable that the emulator must add. Returns 0, or another number on
+ * failure. */
 static int set_environment(const sj_launch_options *options, char **assignment)
 {
     const char *preload = getenv("LD_PRELOAD");
@@ -49,15 +50,16 @@ enum { EMULATOR_ARGUMENTS = 10 };
 
 #define SLICES "G_SLICE"
 
-/* Makes the emulator allocate with malloc. QEMU up to 7.2 uses GLib's slices. A child that was
- * forked while another thread held a lock of the slices hangs (qemu-project/qemu#285). Returns
- * false if the user has chosen already. */
+/* Makes the emulator allocate with malloc instead of GLib's slices, which QEMU up to 7.2 uses.
+ * Otherwise a child hangs if its parent forked while another thread held a lock of the slices
+ * (qemu-project/qemu#285). Returns false if G_SLICE is set already or cannot be set. */
 static bool keep_forks_alive(void)
 {
     return getenv(SLICES) == NULL && setenv(SLICES, "always-malloc", 1) == 0;
 }
 
-/* Runs the program under its own name, with its own arguments. Returns only if that failed. */
+/* Executes the emulator. It runs the program under the program's own name, with its own arguments.
+ * Returns only on failure. */
 static void execute_emulated(const sj_launch_options *options, char *preload)
 {
     size_t count = 0;
@@ -75,7 +77,7 @@ static void execute_emulated(const sj_launch_options *options, char *preload)
         arguments[used++] = (char *)(uintptr_t) "-L";
         arguments[used++] = (char *)(uintptr_t)options->sysroot;
     }
-    if (keep_forks_alive()) { /* the program does not see it */
+    if (keep_forks_alive()) { /* QEMU's -U removes the variable for the program */
         arguments[used++] = (char *)(uintptr_t) "-U";
         arguments[used++] = (char *)(uintptr_t)SLICES;
     }

@@ -1,10 +1,14 @@
 /* Design notes.
  *
- * All blocks precede the code that removes the frame and returns, including those that a runtime
- * enters by itself (exception handlers). After it come code that throws, by calls that never
- * return, and constants. So the code of the function is everything up to the return, and whatever
- * control can reach after it. A return after the removal of the frame ends a call. A return after a
- * restored stack pointer ends a handler, not the call. */
+ * The code of a generated function has this order:
+ *   1. its blocks, and the exception handlers that the runtime enters itself
+ *   2. code that removes the frame and returns
+ *   3. code that throws, by calls that never return
+ *   4. constants
+ *
+ * So the function consists of everything up to the return, and of the code after the return that
+ * control reaches. A return after the removal of the frame ends a call. A return after a load of
+ * the stack pointer from memory ends a handler, not the call. */
 #include "agent/planner/generated.h"
 
 #include "agent/planner/machine.h"
@@ -12,16 +16,18 @@
 
 #include <stdlib.h>
 
-/* The current function; offsets are relative to its start. */
+/* Search state of the current function. Offsets are relative to the function's start. */
 typedef struct reach {
     const sj_module *module;
     const sj_decoder *decoder;
     const sj_generated_function *of;
-    uint8_t *starts; /* one byte each: an instruction that control reaches starts here */
-    uint32_t *open;  /* targets that are not followed yet */
+    /* One byte for each byte of the function. 1: an instruction starts here, and control reaches
+     * the instruction. */
+    uint8_t *starts;
+    uint32_t *open; /* targets of branches that follow() has not followed yet */
     size_t open_count;
-    uint32_t reached;  /* number of instructions */
-    uint32_t returned; /* end of the first return that ends a call */
+    uint32_t reached;  /* number of instructions that control reaches */
+    uint32_t returned; /* offset after the first return that ends a call */
     uint32_t end;
     bool is_bad;
 } reach;
@@ -49,7 +55,9 @@ static bool is_inside(const reach *state, int64_t target)
     return target >= 0 && target < (int64_t)state->of->size;
 }
 
-/* Follows one path until it ends or reaches a followed instruction. */
+/* Follows one path until it ends or meets an instruction that was followed before. Sets is_bad if
+ * the path cannot be decoded or runs past the function's end. After the first return, a call ends
+ * the path: it never returns. */
 static void follow(reach *state, uint32_t at)
 {
     while (!state->is_bad && at < state->of->size && state->starts[at] == 0) {
@@ -71,8 +79,9 @@ static void follow(reach *state, uint32_t at)
 
 typedef enum code_end { END_NOT, END_OF_CALL, END_OF_HANDLER, END_UNKNOWN } code_end;
 
-/* Returns what an instruction ends, if `before` is the frame before it. In a function without a
- * frame, every end ends a call. */
+/* Returns what the instruction ends. `before` is the frame step of the previous instruction.
+ * `has_frame` is false until the function makes a frame: until then a return or a direct jump out
+ * of the function ends a call. */
 static code_end end_of(const reach *state, const sj_code *code, sj_frame_step before,
                        bool has_frame)
 {
@@ -97,8 +106,8 @@ static code_end end_of(const reach *state, const sj_code *code, sj_frame_step be
     }
 }
 
-/* Visits the instructions up to the first return that ends a call; returns false if there is
- * none. */
+/* Sets `returned` to the end of the first return that ends a call. Returns false if there is no
+ * such return, or if an instruction before it cannot be decoded. */
 static bool find_return(reach *state)
 {
     sj_frame_step before = SJ_FRAME_KEPT;
@@ -142,8 +151,11 @@ static sj_status add_row(sj_eh_frame *unwind, sj_fde *range, uint64_t end, bool 
     return SJ_OK;
 }
 
-/* Visits all instructions once. Sets `*is_understood` if there is an end and all ends are
- * understood. */
+/* Visits all instructions in order and adds a row where the frame changes. Sets `*is_understood` if
+ * all of these hold:
+ *   * at least one instruction ends a call
+ *   * no end is unknown, and every instruction can be decoded
+ *   * the visit meets every instruction that follow() reached */
 static sj_status read_rows(const reach *state, sj_eh_frame *unwind, sj_fde *range,
                            bool *is_understood)
 {

@@ -1,8 +1,10 @@
 /* Frame writer: encodes the recorder's data as frames and appends them to the session's spool.
  *
- * Metadata frames (all except blocks) are never lost: while the spool is full they wait in memory,
- * and they go first when there is space. Blocks are refused if the spool is full, or if the
- * recording has reached its size; the assembler counts them as gaps. Thread-safe. */
+ * Metadata frames (all except blocks and reports) are never lost. While the spool is full, they
+ * wait in memory. When there is space, the writer appends them first.
+ *
+ * The writer refuses a block if the spool is full, if metadata frames wait, or if the session has
+ * reached its maximum size. The assembler counts refused blocks as gaps. Thread-safe. */
 #ifndef SJ_AGENT_SESSION_FRAME_WRITER_H
 #define SJ_AGENT_SESSION_FRAME_WRITER_H
 
@@ -19,30 +21,33 @@ typedef struct sj_frame_writer sj_frame_writer;
 typedef struct sj_frame_writer_options {
     sj_session_id session;
     sj_spool *spool;           /* borrowed */
-    sj_uplink *uplink;         /* borrowed; woken after each frame; NULL: none */
+    sj_uplink *uplink;         /* borrowed; the writer wakes it after each frame; NULL: none */
     const sj_journal *journal; /* borrowed; NULL: none */
-    /* metadata that child sessions need is also stored here while threads are kept; borrowed; NULL:
-     * only in memory */
+    /* borrowed; gets a copy of the metadata that child sessions need, while threads are kept; NULL:
+     * the metadata is only in memory */
     sj_metadata_store *control_store;
-    sj_function_log *function_log; /* gets names and blocks; borrowed; NULL: none */
-    uint64_t max_bytes;            /* limit of the session's block bytes; 0: none */
-    unsigned redaction;            /* bits of what frames leave out (agent/policy/redaction.h) */
+    sj_function_log *function_log; /* borrowed; gets names and blocks; NULL: none */
+    /* limit of the session's size, all frames included; 0: none; after the first block beyond the
+     * limit, the writer refuses all blocks */
+    uint64_t max_bytes;
+    unsigned redaction; /* bits of the fields to leave out (agent/policy/redaction.h) */
 } sj_frame_writer_options;
 
-/* Sums over all appended frames. */
+/* Counters of a writer. sj_frame_writer_resume sets the block and gap counters, except block_bytes,
+ * to the sums of the killed recorder. */
 typedef struct sj_frame_writer_counters {
     uint64_t frames;
-    uint64_t bytes; /* of all frames */
+    uint64_t bytes;
     uint64_t blocks;
     uint64_t block_bytes;
     uint64_t block_calls;
     uint64_t block_events;
-    uint64_t block_lost_calls; /* as the gaps inside blocks report */
+    uint64_t block_lost_calls; /* from gaps inside blocks */
     uint64_t block_lost_events;
     uint64_t refused_blocks;
     uint64_t refused_calls;
     uint64_t refused_reports;
-    uint64_t gap_calls; /* as Gap frames report */
+    uint64_t gap_calls; /* from Gap frames */
     uint64_t gap_events;
     uint64_t waiting_frames; /* metadata frames that wait for space in the spool */
     bool reached_max_bytes;
@@ -50,28 +55,30 @@ typedef struct sj_frame_writer_counters {
 
 SJ_MUST_CHECK sj_status sj_frame_writer_new(const sj_frame_writer_options *options,
                                             sj_frame_writer **writer);
-/* Continues where a killed recorder stopped, by its journal. Call it before the first frame. */
+/* Continues the session of a killed recorder, from the sums and numbers in its journal. Call it
+ * before the first frame. */
 void sj_frame_writer_resume(sj_frame_writer *writer);
 
-/* Returns the number of the session's blocks that were in the spool then; 0: there was no recorder
- * before. Thread-safe. */
+/* Returns the number of blocks that the killed recorder had appended, or 0 if the session has had
+ * one recorder only. Thread-safe. */
 uint64_t sj_frame_writer_resumed_blocks(const sj_frame_writer *writer);
 
-/* Returns the number of the next block, from 1. Only for the thread that appends blocks. */
+/* Returns the number of the next block. The first block has number 1. Call it only on the thread
+ * that appends blocks. */
 uint64_t sj_frame_writer_next_block(sj_frame_writer *writer);
 void sj_frame_writer_free(sj_frame_writer *writer);
 
-/* Appends a metadata frame with `message` as header, without what the session redacts. Packs the
- * message at once and keeps nothing.
+/* Appends a metadata frame with `message` as header, without the fields that the session redacts.
+ * Keeps no reference to `message` or `payload`.
  * Returns SJ_ENOMEM, SJ_ELIMIT if the message is too long, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_frame_writer_send(sj_frame_writer *writer, sj_frame_type type,
                                              const ProtobufCMessage *message, sj_slice payload);
 
-/* Appends a block. Returns SJ_EFULL if it is refused. */
+/* Appends a block. Returns SJ_EFULL if the writer refuses the block. */
 SJ_MUST_CHECK sj_status sj_frame_writer_block(sj_frame_writer *writer,
                                               const sj_block_header *header, sj_slice bytes);
 
-/* Reports a loss outside of blocks; `thread` and `stream` 0: not known. */
+/* Reports a loss outside of blocks. `thread` and `stream` are 0 if unknown. */
 SJ_MUST_CHECK sj_status sj_frame_writer_gap(sj_frame_writer *writer, sj_gap_reason reason,
                                             uint64_t thread, uint32_t stream, uint64_t calls,
                                             uint64_t events, uint64_t start_ticks,
@@ -86,44 +93,50 @@ typedef struct sj_profile_sums {
     uint32_t raw_bytes; /* size of the payload before compression */
 } sj_profile_sums;
 
-/* Sends sums per call path and numbers them; counted like blocks. */
+/* Sends a profile (sums per call path) and numbers it. Adds its calls and events to block_calls and
+ * block_events. */
 SJ_MUST_CHECK sj_status sj_frame_writer_profile(sj_frame_writer *writer,
                                                 const sj_profile_sums *sums, sj_slice payload);
 
-/* Reports a mark and numbers it; `thread` 0: from outside the program. `source` is "app", "cli" or
- * "http". */
+/* Reports a mark and numbers it. `thread` is 0 for a mark from outside the program. `source` is
+ * "app", "cli" or "http". */
 SJ_MUST_CHECK sj_status sj_frame_writer_mark(sj_frame_writer *writer, const char *name, bool end,
                                              uint64_t ticks, uint64_t thread, const char *source);
 
-/* A monitor's finding; texts are borrowed. */
+/* A monitor's finding. The texts are borrowed. */
 typedef struct sj_report {
     uint64_t ticks;
     uint64_t process;    /* 0: no particular process */
-    uint64_t thread;     /* 0: none */
+    uint64_t thread;     /* 0: no particular thread */
     const char *monitor; /* 1 to SJ_REPORT_NAME_BYTES of A-Z a-z 0-9 _ - . */
     const char *kind;    /* same rules as `monitor` */
-    const char *json;    /* an object; the collector refuses a frame with another payload */
+    const char *json;    /* a JSON object; the collector refuses any other payload */
     size_t json_bytes;   /* at most SJ_REPORT_MAX_BYTES */
 } sj_report;
 
-/* Sends a monitor's finding, without paths if the session redacts them, and numbers it. Returns
- * SJ_ELIMIT if the payload is longer than SJ_REPORT_MAX_BYTES, SJ_EINVAL if a name is empty or too
- * long, or SJ_EIO. Returns SJ_EFULL if the spool is full: the report is dropped and counted
- * (refused_reports), and its number is missing in the store. */
+/* Sends a monitor's finding and numbers it. Leaves out paths if the session redacts them. If the
+ * spool is full or metadata frames wait, the report is dropped and counted in refused_reports, and
+ * its number is missing in the store. Returns:
+ *   * SJ_EFULL: the report was dropped
+ *   * SJ_ELIMIT: the payload is longer than SJ_REPORT_MAX_BYTES
+ *   * SJ_EINVAL: a name is empty or too long
+ *   * SJ_ENOMEM or SJ_EIO */
 SJ_MUST_CHECK sj_status sj_frame_writer_report(sj_frame_writer *writer, const sj_report *report);
 
-/* Keeps a metadata frame for child sessions that another recorder has sent. */
+/* Keeps for child sessions a metadata frame that another recorder has sent. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_frame_writer_remember(sj_frame_writer *writer, sj_frame_type type,
                                                  sj_slice header, sj_slice payload);
 
-/* Makes the writer keep the frames of threads, which child sessions need; frames that were sent
- * before must be sent again. Other frames that child sessions need are always kept, as long as the
- * registry keeps them. Off: removes the frames of threads. */
+/* On: the writer keeps the frames of threads for child sessions. The caller must send again the
+ * frames of threads that it sent before. Off: the writer removes the kept frames of threads.
+ *
+ * The writer always keeps the other frames that child sessions need. The newest frame of a module
+ * part replaces the older ones. */
 void sj_frame_writer_keep_threads(sj_frame_writer *writer, bool on);
 
-/* Child sessions, if the writer keeps the frames of threads. _begin sends the parent's metadata
- * under the child's id. _block sends one block, whose bytes already have that id. _end sends its
- * sums. */
+/* Child sessions. The writer must keep the frames of threads. _begin sends the parent's metadata
+ * under the child's id. _block sends one block, whose bytes already have the child's id, and adds
+ * it to `sums`. While the spool is full, these blocks wait in memory, too. _end sends `sums`. */
 typedef struct sj_child_sums {
     uint64_t ended_ticks;
     uint64_t blocks;
@@ -142,26 +155,27 @@ SJ_MUST_CHECK sj_status sj_frame_writer_child_end(sj_frame_writer *writer,
                                                   const sj_session_id *child,
                                                   const sj_child_sums *sums);
 
-/* Reports a trigger that fired; fills in the identity and session. */
+/* Sends a trigger that fired. Fills in its number and session. */
 SJ_MUST_CHECK sj_status sj_frame_writer_trigger(sj_frame_writer *writer, Sojourn__Trigger *trigger);
 
-/* Adds to the counts of calls that were not kept; fills in the session. */
+/* Sends counts of calls that were not kept. The collector adds them to earlier counts. Fills in the
+ * message's number and session. */
 SJ_MUST_CHECK sj_status sj_frame_writer_filtered(sj_frame_writer *writer,
                                                  Sojourn__Filtered *filtered);
 
-/* Appends waiting metadata frames; returns the number that still wait. */
+/* Appends the waiting metadata frames. Returns the number of frames that still wait. */
 size_t sj_frame_writer_retry(sj_frame_writer *writer);
 
 void sj_frame_writer_get_counters(sj_frame_writer *writer, sj_frame_writer_counters *counters);
-/* Returns the writer's log; NULL: none. */
+/* Returns the writer's function log, or NULL if there is none. */
 sj_function_log *sj_frame_writer_function_log(const sj_frame_writer *writer);
 
-/* Returns a path as the session stores it: `path` or its file name. */
+/* Returns `path`, or only its file name if the session redacts paths. */
 const char *sj_frame_writer_path(const sj_frame_writer *writer, const char *path);
 
 const sj_session_id *sj_frame_writer_session(const sj_frame_writer *writer);
 
-/* Returns a protobuf-c bytes field that borrows the session id. */
+/* Returns a protobuf-c bytes field that borrows the session id from the writer. */
 ProtobufCBinaryData sj_frame_writer_session_bytes(const sj_frame_writer *writer);
 
 #endif

@@ -38,7 +38,9 @@ void sj_command_file_path(const char *database, uint64_t command, char *path, si
     snprintf(path, capacity, "%.4000s.files/%" PRIu64, database, command);
 }
 
-/* Finds an ended session of the device. Returns SJ_EAGAIN if it is not complete yet. */
+/* Finds the device's session that `wanted` names: "last", or the first digits of the session's id.
+ * Returns SJ_EAGAIN if the session does not exist yet or is not complete. Returns SJ_EINVAL if more
+ * than one session matches. */
 static sj_status find_session(sqlite3 *database, int64_t device_id, const char *wanted,
                               int64_t *session_id, sj_error *error)
 {
@@ -62,7 +64,8 @@ static sj_status find_session(sqlite3 *database, int64_t device_id, const char *
     return status;
 }
 
-/* Writes a temporary file and renames it, so that the file is never partly written. */
+/* Writes the export to a temporary file and renames the file, so that readers never see part of an
+ * export. Sets `*bytes` to the size of the file. */
 static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t session_id,
                             const sj_exporter *exporter, int64_t *bytes, sj_error *error)
 {
@@ -91,7 +94,7 @@ static sj_status write_file(sj_export_jobs *maker, sqlite3 *database, int64_t se
     return status;
 }
 
-/* Queues the command that brings the file to the device. */
+/* Queues a command `write`, by which the device fetches the file into `directory`. */
 static sj_status send_file(sj_export_jobs *maker, const char *directory, const char *name,
                            int64_t bytes, int64_t *command_id, sj_error *error)
 {
@@ -112,8 +115,8 @@ static sj_status send_file(sj_export_jobs *maker, const char *directory, const c
     return status;
 }
 
-/* Exports a session for the current command and adds the file to the JSON object `result`.
- * `directory` is on the device, or NULL. */
+/* Exports a session for the current command and adds the file's name and size to the JSON object
+ * `result`. `directory` is the folder on the device that gets the file, or NULL. */
 static sj_status make(sj_export_jobs *maker, const char *session, const char *directory,
                       json_t *result, sj_error *error)
 {
@@ -158,7 +161,8 @@ static sj_status make(sj_export_jobs *maker, const char *session, const char *di
     return status;
 }
 
-/* Carries out the current command, as far as possible. `*result` is its JSON object. */
+/* Carries out the current command as far as possible now. Sets `*result` to a JSON object that the
+ * caller releases. Returns SJ_EAGAIN if the command must be tried again later. */
 static sj_status carry_out(sj_export_jobs *maker, json_t **result, sj_error *error)
 {
     const bool is_export = strcmp(maker->command.kind, "export") == 0;
@@ -187,14 +191,14 @@ static void finish(sj_export_jobs *maker, sj_status status, const json_t *result
 {
     sj_error error = {0};
     char *text = status == SJ_OK ? json_dumps(result, JSON_COMPACT) : NULL;
-    /* If the database fails now, the command is still open, and the next round repeats it. */
+    /* If the database fails here, the command stays open, and the next round repeats it. */
     (void)!sj_fleet_finish(maker->fleet, maker->command.device_id,
                            (uint64_t)maker->command.command_id, text == NULL,
                            text != NULL ? text : problem->text, &error);
     free(text);
 }
 
-/* Tries each waiting command once. */
+/* Tries each waiting command once, then ends the commands whose timeout has passed. */
 static void do_round(sj_export_jobs *maker)
 {
     sj_error error = {0};
@@ -206,7 +210,7 @@ static void do_round(sj_export_jobs *maker)
         after = maker->command.command_id;
         if (strcmp(maker->command.kind, "export") != 0 &&
             strcmp(maker->command.kind, "record") != 0) {
-            continue; /* another process carries it out and will finish it */
+            continue; /* another process carries the command out and finishes it */
         }
         const sj_status status = carry_out(maker, &result, &problem);
         if (status != SJ_EAGAIN) {
@@ -217,7 +221,7 @@ static void do_round(sj_export_jobs *maker)
     (void)!sj_fleet_expire(maker->fleet, &error);
 }
 
-/* Removes files older than a day. */
+/* Removes exported files older than a day. */
 static void sweep(const sj_export_jobs *maker)
 {
     DIR *folder = opendir(maker->directory);

@@ -1,6 +1,6 @@
-/* Design notes. A device never gets a difference. It gets all rules that concern it, sorted by
- * precedence, and a digest of them. It reports that digest with each poll. So a device that was
- * offline, or whose tags changed, ends up with the same rules as every other device. */
+/* Design notes. A device always gets the whole list of rules that concern it, sorted by precedence,
+ * and a digest of the list. The device reports the digest with each poll. So a device that was
+ * offline, or whose tags changed, gets its current rules at the next poll. */
 #include "collector-server/fleet/fleet_policies.h"
 
 #include "agent/policy/policy.h"
@@ -32,7 +32,7 @@ static sj_status read_rules(sj_fleet *fleet, int64_t device_id, json_t *rules, s
     return status;
 }
 
-/* Writes the digest of a list of rules, or "" if it is empty. */
+/* Writes the digest of a list of rules in hexadecimal digits. Writes "" if the list is empty. */
 static void digest_of(const json_t *rules, char digest[DIGEST_TEXT_BYTES])
 {
     uint8_t hash[SJ_SECRET_HASH_BYTES];
@@ -47,7 +47,9 @@ static void digest_of(const json_t *rules, char digest[DIGEST_TEXT_BYTES])
     free(text);
 }
 
-/* True if the device lacks these rules and no command that brings them is under way. */
+/* Returns SJ_OK if the device lacks the rules with `digest` and no command with them is queued or
+ * sent. Returns SJ_ENOTFOUND if the device needs no command. `has` is the digest of the device's
+ * rules, or NULL for the digest that the device last reported. */
 static sj_status is_wanted(sj_fleet *fleet, int64_t device_id, const char *has, const char *digest,
                            sj_error *error)
 {

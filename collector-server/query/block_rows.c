@@ -1,6 +1,7 @@
-/* Design notes. One pass over the events with a stack of rows. While a call is open, `selves` holds
- * minus the duration of its callees; its exit adds its own duration. Only a few outermost calls are
- * uncertain, so two comparisons decide whether an event is about one of them. */
+/* Design notes. The builder visits the events once, with a stack of rows. While a call is open, its
+ * `selves` is minus the duration of its ended callees. The exit adds the duration of the call
+ * itself. Only the outermost calls can be uncertain. So two comparisons decide whether an exit
+ * needs leave_doubtful(). */
 #include "collector-server/query/block_rows.h"
 
 #include "proto/block/call_trust.h"
@@ -10,15 +11,16 @@
 typedef struct row_builder {
     sj_block_rows *rows;
     const sj_block *block;
-    uint32_t *stack; /* rows->open: rows that are open now */
+    uint32_t *stack; /* rows->open: the rows whose calls are open now */
     size_t top;
-    uint32_t base_depth; /* number of calls of the key-frame that are still open */
+    uint32_t base_depth; /* number of calls open at the block's start that are still open */
     size_t next_row;
-    uint64_t first_index; /* of row 0; calls lost in gaps are added */
+    uint64_t first_index; /* index of row 0 in the stream, plus the calls lost in gaps so far */
     sj_call_trust trust;
-    size_t tail_call;        /* the next one */
-    sj_row_call tail_caller; /* its caller */
-    /* Flags may be set for open calls above this depth, and for calls entered now. */
+    size_t tail_call;        /* index of the next tail call in the block */
+    sj_row_call tail_caller; /* call that makes the next tail call */
+    /* The outermost `doubtful_depth` open calls may get flags when they end. If `doubtful_entry`,
+     * each call entered now gets flags, too. */
     uint32_t doubtful_depth;
     bool doubtful_entry;
 } row_builder;
@@ -77,7 +79,7 @@ void sj_block_rows_deinit(sj_block_rows *rows)
     *rows = (sj_block_rows){0};
 }
 
-/* Returns the innermost open call. */
+/* Returns the innermost open call: a row, or a call that was open at the block's start. */
 static sj_row_call innermost(const row_builder *builder)
 {
     if (builder->top != 0) {
@@ -88,7 +90,7 @@ static sj_row_call innermost(const row_builder *builder)
                : SJ_NO_CALL;
 }
 
-/* Call it after each change of trust by an event of the block. */
+/* Updates doubtful_depth and doubtful_entry. Call it after each change of `trust`. */
 static void note_doubt(row_builder *builder)
 {
     const sj_call_trust *trust = &builder->trust;
@@ -127,7 +129,8 @@ static inline void enter(row_builder *builder, size_t event, uint32_t symbol, bo
     builder->stack[builder->top++] = (uint32_t)row;
 }
 
-/* Sets the flags of the innermost open call, which ends now and may be in the key-frame. */
+/* Sets the flags of the innermost open call before it ends, and updates `trust`. A call that was
+ * open at the block's start has no row, and gets no flags. */
 static void leave_doubtful(row_builder *builder)
 {
     const uint32_t index = builder->base_depth + (uint32_t)builder->top - 1;
@@ -169,7 +172,8 @@ static inline bool leave(row_builder *builder, size_t event, uint32_t ending, bo
     return true;
 }
 
-/* Replays the events [from, to). `wide` and `times` are constants where it is inlined. */
+/* Replays the events [from, to). `wide` selects symbols32 instead of symbols16. Each caller passes
+ * constants for `wide` and `times`, so that the compiler specializes the loop. */
 static inline bool run(row_builder *builder, size_t from, size_t to, bool wide, bool times)
 {
     const sj_block *block = builder->block;
@@ -202,7 +206,7 @@ static void pass_gap(row_builder *builder, const sj_gap *gap)
     note_doubt(builder);
 }
 
-/* Handles a LEAVE that is not a simple return. */
+/* Handles a LEAVE with an ending other than a return. */
 static bool leave_specially(row_builder *builder, const sj_block_ending *ending, bool times)
 {
     const sj_block *block = builder->block;
@@ -211,8 +215,8 @@ static bool leave_specially(row_builder *builder, const sj_block_ending *ending,
     return symbol == SJ_EVENT_LEAVE && leave(builder, ending->event, ending->ending, times);
 }
 
-/* Handles an ENTER by a tail call: the caller's frame ends, and the callee returns to the caller of
- * that frame. */
+/* Handles an ENTER by a tail call. The caller's stack frame has ended. So the callee's stack frame
+ * returns to where the caller's frame would have returned. */
 static bool enter_jumped_to(row_builder *builder, size_t event, bool times)
 {
     sj_block_rows *rows = builder->rows;
@@ -234,8 +238,9 @@ static bool enter_jumped_to(row_builder *builder, size_t event, bool times)
     return true;
 }
 
-/* Finds the caller of the next tail call if it ends, or is the innermost call, from `event` on.
- * Returns the event at which the walk must stop for it. */
+/* Returns the next event at which the replay must stop for a tail call. A tail call has two stops:
+ * the first of the exits that directly precede it, and its ENTER. At the first stop, notes the
+ * innermost call as the caller of the tail call. */
 static size_t await_tail_call(row_builder *builder, size_t event)
 {
     const sj_block *block = builder->block;
@@ -253,7 +258,8 @@ static size_t await_tail_call(row_builder *builder, size_t event)
     return next->event;
 }
 
-/* Returns the first event from `event` on that needs special handling. */
+/* Returns the first event, from `event` on, before which the replay must stop. run_rare_case()
+ * handles that event. */
 static size_t next_stop(row_builder *builder, size_t event, size_t gap, size_t ending)
 {
     const sj_block *block = builder->block;
@@ -267,7 +273,8 @@ static size_t next_stop(row_builder *builder, size_t event, size_t gap, size_t e
     return stop;
 }
 
-/* Replays an event that needs special handling. */
+/* Replays one event at which the replay has stopped: a LEAVE with an ending, an ENTER by a tail
+ * call, or an ordinary event. */
 static bool run_rare_case(row_builder *builder, size_t event, size_t *ending, bool times)
 {
     const sj_block *block = builder->block;

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* True for classes that the probes and the JVM itself need. */
+/* True if the probes or the JVM itself need the class. */
 static bool is_needed_by_probes(const char *name)
 {
     static const char *const prefixes[] = {"java/lang/", "jdk/internal/", "java/sojourn/",
@@ -43,7 +43,7 @@ void sj_jvm_find_loaders(JNIEnv *env)
     (*env)->DeleteLocalRef(env, class);
 }
 
-/* Copies a name, cut to the capacity. */
+/* Sets the loader's name, cut to the capacity. */
 static void set_loader_name(sj_jvm_class *class, const char *name, size_t bytes)
 {
     const size_t capacity = sizeof(class->loader_name) - 1;
@@ -57,7 +57,7 @@ static bool is_same(JNIEnv *env, jobject loader, jobject known)
     return known != NULL && (*env)->IsSameObject(env, loader, known);
 }
 
-/* Names a loader by its class. */
+/* Sets the loader's name to the name of its class, or to "" if JVMTI does not return the class. */
 static void name_loader(JNIEnv *env, jobject loader, sj_jvm_class *class)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
@@ -116,7 +116,8 @@ bool sj_jvm_read_file(int file, unsigned char *bytes, uint32_t size)
     return true;
 }
 
-/* Gives the rewritten class to the JVM, in memory of the JVM. */
+/* Gives the rewritten class to the JVM, in memory that JVMTI allocates. Leaves the class unchanged
+ * if JVMTI or the file fails. */
 static void give_to_jvm(const sj_jvm_rewritten *rewritten, jint *new_size,
                         unsigned char **new_bytes)
 {
@@ -134,18 +135,20 @@ static void give_to_jvm(const sj_jvm_rewritten *rewritten, jint *new_size,
     atomic_fetch_add(&sj_jvm.classes, 1);
 }
 
-/* Asks the recorder and gives its reply to the JVM. */
+/* Asks the recorder to rewrite a class. Marks the class with the recorder's selection. Gives the
+ * JVM the rewritten class, if there is one. */
 static void rewrite(const char *name, jobject loader, sj_jvm_class *class, jint *new_size,
                     unsigned char **new_bytes)
 {
-    /* Report these first: this loader may have the number of a collected one. */
+    /* Report collected loaders first: this loader may have the number of a collected one. */
     sj_jvm_report_collected_loaders();
     sj_jvm_rewritten rewritten = {.file = -1, .selection = SJ_CLASS_NOTHING};
     const bool has_reply = sj_jvm_rewrite_class(class, &rewritten);
     const uint64_t key = sj_jvm_class_key(name, strlen(name), class->loader, class->is_system);
     const bool is_marked =
         sj_class_marks_set(key, has_reply ? rewritten.selection : SJ_CLASS_UNASKED);
-    if (!has_reply || !is_marked) { /* A class without a mark could not be restored later. */
+    /* Without a mark, the agent could not remove the probes of the class later. */
+    if (!has_reply || !is_marked) {
         atomic_fetch_add(&sj_jvm.unanswered, 1);
     } else if (rewritten.size != 0) {
         give_to_jvm(&rewritten, new_size, new_bytes);
@@ -156,8 +159,8 @@ static void rewrite(const char *name, jobject loader, sj_jvm_class *class, jint 
     }
 }
 
-/* Clears the mark of a class that is transformed again while the agent leaves: it loses its probes.
- */
+/* Marks a class as one without probes. The agent is detaching, and the JVM transforms the class
+ * again, so the class loses its probes. Does nothing if the JVM defines the class now. */
 static void forget_probes(JNIEnv *env, jclass redefined, jobject loader, const char *name)
 {
     sj_jvm_class class = {0};

@@ -1,9 +1,10 @@
 /* Design notes
  *
- * A thread's first probe searches for the bounds of its stack. glibc writes them into the thread's
- * control block, at a place that differs between versions. So the recorder looks for two words that
- * describe memory around both this frame and the block. If there are none, it reads
- * /proc/self/maps, which takes a hundred times as long. */
+ * When a thread claims a slot, the recorder searches for the bounds of the thread's stack. glibc
+ * keeps the stack's address and size in the thread's control block, at an offset that differs
+ * between versions. So the recorder scans the block for two words that describe memory with both
+ * this frame and the block. If there are none, the recorder reads /proc/self/maps, which takes a
+ * hundred times as long. */
 #include "agent/inproc/recorder/internal.h"
 #include "agent/inproc/recorder/maps.h"
 #include "agent/inproc/recorder/memory.h"
@@ -13,10 +14,12 @@
 #include <sys/resource.h>
 
 enum { PAGE_BYTES = 4096, BLOCK_SPACE_BYTES = 16384 };
-#define STACK_MAX_BYTES (UINT64_C(1) << 36) /* every stack lies higher, also in emulators */
+/* The maximum size of a stack. Every stack lies above this address, also in emulators. */
+#define STACK_MAX_BYTES (UINT64_C(1) << 36)
 
-/* Finds the bounds in the thread's control block. The block lies at the thread pointer (x86-64) or
- * below it (AArch64). Only the page of the pointer is sure to be readable. */
+/* Finds the bounds of the stack in the thread's control block. The block lies at the thread pointer
+ * (x86-64) or below the thread pointer (AArch64). Reads only the page of the thread pointer,
+ * because other pages may be unmapped. Returns false if the page does not contain the bounds. */
 static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
 {
     const uint64_t block = sj_arch_thread_pointer();
@@ -35,8 +38,9 @@ static bool find_in_control_block(uint64_t here, sj_stack_bounds *bounds)
 }
 
 /* Finds the bounds of the mapping that the thread runs on. The main thread's mapping may still grow
- * to its limit. A stack without guard pages shares one mapping with its neighbours. So the thread's
- * control block, which a C library puts above the first frame, is the upper bound. */
+ * to RLIMIT_STACK, so the limit gives the lower bound. Stacks without guard pages share one
+ * mapping. So the upper bound is the thread's control block, if the block lies in the mapping: a C
+ * library puts it above the first frame. */
 static sj_stack_bounds find_in_maps(uint64_t here)
 {
     const uint64_t block = sj_arch_thread_pointer();
@@ -72,9 +76,9 @@ sj_stack_bounds sj_recorder_find_stack(void)
     return find_in_control_block(here, &bounds) ? bounds : find_in_maps(here);
 }
 
-/* Distance from the control block at which the C library keeps a thread's number; 0: unknown. It is
- * learned while system calls may be made, and used by threads that claim a slot when none may be
- * made. */
+/* Distance in bytes from the thread pointer to the word where the C library keeps the thread's
+ * number. 0: unknown. Threads that may make system calls learn the distance. Threads that claim a
+ * slot while system calls are forbidden use it. */
 static _Atomic int32_t tid_distance;
 
 static uint32_t tid_at(int32_t distance)
@@ -91,7 +95,7 @@ static void learn_tid_distance(uint32_t tid)
         return;
     }
     for (int32_t at = 4; at < PAGE_BYTES; at += 4) {
-        /* Search above the block first: x86-64 has the number there. */
+        /* Search above the thread pointer first: x86-64 has the number there. */
         const bool is_behind = at + 4 <= PAGE_BYTES - in_page;
         if (is_behind && tid_at(at) == tid) {
             atomic_store_explicit(&tid_distance, at, memory_order_relaxed);
@@ -106,7 +110,8 @@ static void learn_tid_distance(uint32_t tid)
     }
 }
 
-/* Returns the thread's number, read from its control block; 0: unknown. */
+/* Reads the thread's number from its control block, without a system call. Returns 0 if the place
+ * is unknown. */
 static uint32_t tid_without_call(void)
 {
     const uint64_t block = sj_arch_thread_pointer();
@@ -116,8 +121,9 @@ static uint32_t tid_without_call(void)
     return is_readable ? tid_at(known) : 0;
 }
 
-/* Prepares a slot when it is first claimed. All 512 slots take 32 pages: preparing them at the
- * start would take a tenth of a short process's time. */
+/* Prepares a slot at its first claim: all its chunks become free, and `slots_begun` covers the
+ * slot. The arena does not prepare all 512 slots at its start. They take 32 pages, which would cost
+ * a tenth of a short process's time. */
 static void prepare_slot(sj_thread_slot *slot)
 {
     sj_arena_header *arena = sj_recorder.arena;
@@ -189,8 +195,8 @@ static bool claim_slot(sj_recorder_thread *self, sj_thread_slot *slot)
     return true;
 }
 
-/* Allocates memory for the next page of slots. Returns false if all slots have memory or the file
- * system is full. */
+/* Allocates memory for the next page of slots. Returns false if all slots have memory or the
+ * allocation fails. */
 static bool back_more_slots(sj_recorder_thread *self)
 {
     uint64_t counts = atomic_load_explicit(&sj_recorder.slot_counts, memory_order_acquire);
@@ -199,7 +205,8 @@ static bool back_more_slots(sj_recorder_thread *self)
         !sj_recorder_back(self, &sj_recorder.slots[backed], PAGE_BYTES, 0)) {
         return false;
     }
-    /* Another thread may have done the same meanwhile. */
+    /* If another thread has counted this page meanwhile, the exchange fails, and the page is
+     * counted once. */
     (void)atomic_compare_exchange_strong(&sj_recorder.slot_counts, &counts,
                                          counts + PAGE_BYTES / sizeof(sj_thread_slot));
     return true;

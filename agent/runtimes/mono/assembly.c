@@ -1,5 +1,6 @@
-/* Design notes. The size of a row follows from the sizes of all tables and heaps. So the layout of
- * every table is given here, as in the standard (II.22), although few are read. */
+/* Design notes. The bytes of a row depend on the sizes of other tables and of heaps. The offset of
+ * a table depends on all tables before it. So `schema` has the columns of every table (ECMA-335,
+ * II.22), although only a few tables are read. */
 #include "agent/runtimes/mono/assembly.h"
 
 enum {
@@ -16,15 +17,15 @@ enum {
     STREAMS_MAX = 16
 };
 
-/* Kind of a column: a number of bytes, an index of a heap, an index of a table, or a coded
- * index. */
+/* Kinds of columns: a number of bytes, an index into a heap, or a coded index. Any other value is
+ * the number of the table that the column indexes. */
 enum {
     TWO = 0x40,
     FOUR = 0x41,
     STRING = 0x42,
     GUID = 0x43,
     BLOB = 0x44,
-    CODED = 0x50, /* Plus the number of the coding. */
+    CODED = 0x50, /* Plus the number of the coding in `codings`. */
     END = 0xff
 };
 
@@ -130,7 +131,8 @@ static sj_reader reader_at(sj_slice whole, uint64_t offset)
     return sj_reader_of(rest.data, rest.size);
 }
 
-/* Returns the bytes that the loader would map at an address, according to the sections. */
+/* Returns `size` bytes of the file, from the byte on that the loader maps at the relative virtual
+ * address `address`. Returns an empty slice if no section has that address. */
 static sj_slice find_address(sj_slice file, sj_reader sections, uint32_t count, uint32_t address,
                              uint32_t size)
 {
@@ -148,13 +150,13 @@ static sj_slice find_address(sj_slice file, sj_reader sections, uint32_t count, 
     return (sj_slice){0};
 }
 
-/* Positions in a PE file that lead to its other parts. */
+/* A PE file, and the parts of its headers that locate its directories. */
 typedef struct pe_file {
     sj_slice file;
     sj_slice options; /* The optional header. */
     sj_reader sections;
     uint32_t section_count;
-    uint32_t directories; /* Position in the options. */
+    uint32_t directories; /* Offset of the directories in `options`. */
 } pe_file;
 
 static sj_status read_head(sj_slice file, pe_file *pe)
@@ -209,7 +211,7 @@ typedef struct debug_entry {
     sj_slice data;
 } debug_entry;
 
-/* Reads the next entry of a debug directory. Returns false at its end. */
+/* Reads the next entry of a debug directory. Returns false after the last entry. */
 static bool next_debug_entry(sj_slice file, sj_reader *entries, debug_entry *entry)
 {
     enum { ENTRY_BYTES = 28 };
@@ -268,7 +270,8 @@ sj_slice sj_assembly_embedded_pdb(sj_slice file, uint32_t *size)
     return (sj_slice){0};
 }
 
-/* The sizes of heap indexes are bits of the table stream's header. */
+/* Returns the bytes of an index into a heap. `heaps` is the HeapSizes field of the table stream's
+ * header. */
 static uint8_t heap_bytes(uint8_t heaps, unsigned bit)
 {
     return (heaps >> bit & 1) != 0 ? 4 : 2;
@@ -317,7 +320,7 @@ static sj_status read_tables(sj_assembly *assembly, sj_slice stream)
     const uint8_t heaps = sj_read_u8(&reader);
     (void)sj_read_u8(&reader);
     const uint64_t present = sj_read_u64(&reader);
-    (void)sj_read_u64(&reader); /* Sorted tables. */
+    (void)sj_read_u64(&reader); /* Bit mask of the sorted tables. */
     if (present >> SJ_ASSEMBLY_TABLES != 0) {
         return SJ_ECORRUPT;
     }
@@ -325,7 +328,7 @@ static sj_status read_tables(sj_assembly *assembly, sj_slice stream)
         assembly->tables[i].rows = (present >> i & 1) != 0 ? sj_read_u32(&reader) : 0;
     }
     if ((heaps & 0x40) != 0) {
-        (void)sj_read_u32(&reader); /* Extra data of edited files. */
+        (void)sj_read_u32(&reader); /* Extra data that edit-and-continue writes. */
     }
     for (uint32_t i = 0; i < SJ_ASSEMBLY_TABLES; i++) {
         lay_out(assembly, heaps, i);
@@ -345,7 +348,8 @@ static const char *read_name(sj_reader *reader)
     return sj_read_bytes(reader, (bytes + 3) / 4 * 4) != NULL ? name : "";
 }
 
-/* Returns the member for a stream of this name, or NULL if the stream is not read. */
+/* Returns the member of `metadata` for a stream of this name. Returns NULL if the stream is not
+ * read. */
 static sj_slice *place_of(sj_metadata *metadata, const char *name)
 {
     return strcmp(name, "#~") == 0 || strcmp(name, "#-") == 0 ? &metadata->tables
