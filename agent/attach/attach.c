@@ -197,7 +197,7 @@ static sj_status find_safepoint(sj_attach *attach, size_t *thread, sj_error *err
 }
 
 /* Excludes other tracers of Sojourn by a lock on /proc/PID/mem. ptrace alone would not exclude two
- * tracers that begin with different threads. The kernel unlocks it when this process ends. */
+ * tracers that begin with different threads. The kernel drops the lock when this process ends. */
 static sj_status claim(const sj_tracee *target, sj_error *error)
 {
     if (flock(target->memory, LOCK_EX | LOCK_NB) == 0) {

@@ -42,8 +42,7 @@ enum {
     PAUSE_MIN_MS = 200,
     PAUSE_MAX_MS = 10000,
     UNKNOWN_REFERENCE_TRIES = 3,
-    /* After a whole walk, no other whole walk starts for the same collector before so many frames
-     * are acknowledged. */
+    /* Minimum of frames acknowledged between two whole walks for the same collector. */
     RECALL_FRAMES = 1024
 };
 
@@ -102,7 +101,7 @@ struct sj_uplink {
     uint64_t incarnation; /* The collector's incarnation. 0: unknown. */
     bool held_is_recalled;
     uint64_t held_recall_at;
-    bool held_back; /* `held` is the next frame and waits for its rank. */
+    bool held_back; /* `held` is the next frame to send. */
     sj_slice held;
     uint64_t held_position;
     unsigned in_flight[RANKS];
