@@ -301,8 +301,7 @@ static void handle_recalled_verdict(sj_uplink *uplink, const slot *done, const S
     }
 }
 
-/* Rejects a frame that refers to something unknown. If the spool could not keep some announcements,
- * the reason says so. */
+/* Rejects a frame that refers to something unknown. The reason tells lost announcements. */
 static void reject_unknown(sj_uplink *uplink, uint64_t position, const char *why)
 {
     char text[sizeof(uplink->status.message)];
@@ -390,8 +389,7 @@ static void note_times(sj_uplink *uplink, const slot *done, int64_t received_ns,
     }
 }
 
-/* Requests a brief walk for a new or restarted collector, because its database may be an older
- * copy. */
+/* Requests a brief walk: the database of a new or restarted collector may be an older copy. */
 static void note_incarnation(sj_uplink *uplink, const Sojourn__Ack *ack)
 {
     if (ack->incarnation != 0 && ack->incarnation != uplink->incarnation) {
@@ -425,8 +423,7 @@ static void handle_ack(sj_uplink *uplink, const slot *done, int64_t received_ns,
     note_incarnation(uplink, ack);
 }
 
-/* Handles a missing or unreadable answer: sends the frame again later. A clock offset is not sent
- * again. */
+/* Handles a missing or unreadable answer. Sends the frame later again, but not a clock offset. */
 static void handle_failure(sj_uplink *uplink, const slot *done, const char *why)
 {
     set_message(uplink, why);
@@ -512,8 +509,7 @@ static sj_status hold_recalled(sj_uplink *uplink)
     return status;
 }
 
-/* Reads the next frame of the spool into `held`, skipping damaged frames. Returns SJ_EAGAIN if the
- * spool has no further frame. */
+/* Reads the next sound frame of the spool into `held`. Returns SJ_EAGAIN if it has none. */
 static sj_status hold_pending(sj_uplink *uplink)
 {
     sj_status status = SJ_ECORRUPT;
@@ -619,8 +615,7 @@ static void step(sj_uplink *uplink)
     pthread_cond_broadcast(&uplink->changed);
 }
 
-/* Returns the end of the running pause. Returns NULL if none is running: then only events and
- * wake-ups need a step. */
+/* Returns the end of the running pause, or NULL if only events and wake-ups need a step. */
 static const struct timespec *end_of_pause(const sj_uplink *uplink)
 {
     return uplink->pause_ms != 0 && !sj_moment_has_passed(&uplink->resume) ? &uplink->resume : NULL;
