@@ -30,7 +30,7 @@ typedef enum sj_trigger_event {
     /* One of these took longer than `limit_ns`, `times` times within `within_ns`: a call of
      * `function`, the time between two frame ticks, or a turn of the event loop of `loop`. */
     SJ_TRIGGER_JANK = 1,
-    SJ_TRIGGER_RATE = 2,     /* `function` was called more than `times` times within `within_ns` */
+    SJ_TRIGGER_RATE = 2,     /* `function` was called `times` times within `within_ns` */
     SJ_TRIGGER_NTH_CALL = 3, /* call number `times` of `function` */
     SJ_TRIGGER_MARK = 4,     /* a mark whose name matches `name` starts */
     SJ_TRIGGER_COMMAND = 5,  /* the command `sojourn trigger NAME` */
