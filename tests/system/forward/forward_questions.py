@@ -120,7 +120,7 @@ def statements(sojourn, node, words):
     rows = answers(sojourn, *ask, "--limit", "3", "SELECT number FROM system.numbers", says="cut")
     check([row["number"] for row in rows] == [0, 1, 2], f"--limit: {rows}")
     answers(sojourn, *ask, "DROP TABLE raw_marks", code=1, says="does not allow")
-    answers(sojourn, *ask, "INSERT INTO raw_marks SELECT * FROM raw_marks", code=1, says="does not allow")
+    answers(sojourn, *ask, "INSERT INTO raw_marks SELECT * FROM raw_marks", code=1, says="refuses")
     answers(sojourn, *ask, "SELECT nothing FROM nowhere", code=3, says="nowhere")
     answers(sojourn, *ask, "SELECT :it", code=1, says="--param it=VALUE")
     answers(sojourn, *ask, "--query", "no_such", code=3, says="for a cluster")
