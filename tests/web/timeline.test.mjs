@@ -299,6 +299,18 @@ async function openOn(call, options = {}) {
     return { page, from, to, box, x: box.x + box.width / 2, y: box.y + 34 + 20 + 2 * 18 + 8 };
 }
 
+// Waits until two frames show the canvas at the same place.
+async function settledPlaceOf(page) {
+    let place;
+    await comesTo(async () => {
+        const before = await placeOf(page);
+        await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+        place = await placeOf(page);
+        return ["x", "y", "width", "height"].every((side) => before[side] === place[side]);
+    }, true);
+    return place;
+}
+
 test("hovering shows the call beside the pointer, and draws nothing else again", async () => {
     const { duration } = format;
     const call = await slowCall(VALUED);
@@ -350,7 +362,8 @@ test("a click selects and leaves the window, a double click zooms in, a drag mov
     await page.waitForURL((url) => url.searchParams.get("area") === `${call.start_ns}-${call.start_ns + call.duration_ns + 1}`);
     await page.keyboard.press("Escape");
     await page.waitForURL((url) => !url.searchParams.has("area") && !url.searchParams.has("call"));
-    const { y: top } = await placeOf(page); // chips above it and panels below it have gone
+    await page.getByRole("region", { name: "Selected call" }).waitFor({ state: "detached" });
+    const { y: top } = await settledPlaceOf(page); // chips above it and panels below it go
     await page.mouse.move(x, top + 60);
     await page.mouse.down();
     await page.mouse.move(x - 60, top + 60, { steps: 3 });
