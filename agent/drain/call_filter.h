@@ -24,7 +24,7 @@ enum { SJ_CALL_FILTER_LATE_RECORDS = 4096 };
 
 typedef struct sj_call_filter {
     sj_assembler *assembler;
-    sj_governed_process *governed; /* NULL: there is no budget */
+    sj_governed_process *governed; /* NULL without a budget */
     sj_unhooked_set *freed; /* unhooked functions of the process; NULL: functions stay hooked */
     uint32_t seen_changes;  /* number of changes of `freed` that were applied */
     /* number of records that may still contain an entry delayed by a change */
@@ -73,7 +73,7 @@ typedef struct sj_call_filter_rules {
 
 /* The thread that a filter belongs to. All pointers are borrowed and must outlive the filter. */
 typedef struct sj_call_filter_thread {
-    sj_governed_process *governed; /* NULL: there is no budget */
+    sj_governed_process *governed; /* NULL without a budget */
     sj_unhooked_set *freed;        /* NULL: functions stay hooked */
     const sj_arena_view *view;
     uint64_t thread;

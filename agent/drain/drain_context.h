@@ -24,10 +24,10 @@ typedef struct sj_drain_shared {
     size_t preopened_count;
     pid_t preopened_pid;
     uint64_t preopened_ticks;
-    sj_triggers *triggers;          /* NULL: there is no policy */
+    sj_triggers *triggers;          /* NULL without a policy */
     sj_flight_recorder *flight;     /* NULL: not in flight mode */
     sj_stack_sampler *stacks;       /* NULL: no trigger asks for stacks */
-    sj_overhead_governor *governor; /* NULL: there is no budget */
+    sj_overhead_governor *governor; /* NULL without a budget */
     sj_profiler *profiler;          /* NULL: blocks are sent */
     uint64_t next_profile_ns;
     uint64_t next_checkpoint_ns;

@@ -15,9 +15,9 @@ typedef struct sj_source_files {
 } sj_source_files;
 
 /* Reads the paths of all shared libraries that the source package of `program` installs. `database`
- * is dpkg's folder, usually /var/lib/dpkg. `files` must be zeroed. Blocks on the file system: some
- * 20 ms for 1,200 packages. Thread-safe. SJ_ENOTFOUND if there is no database, or if no package
- * contains the program. SJ_ENOMEM. */
+ * is dpkg's folder, usually /var/lib/dpkg. `files` must be zeroed. Blocks on the file
+ * system: reads the list of files of each installed package. Thread-safe. SJ_ENOTFOUND if the
+ * database is missing, or if no package contains the program. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_source_files_read(const char *database, const char *program,
                                              sj_source_files *files);
 

@@ -12,8 +12,8 @@ SJ_MUST_CHECK sj_status sj_policy_draft_new(sj_policy_draft **draft, sj_error *e
 void sj_policy_draft_free(sj_policy_draft *draft);
 
 /* Loads a shipped policy by its name, or a file. The document is checked as a whole, so errors name
- * their place in it. Returns SJ_ENOTFOUND if there is no such file or preset, or the errors of
- * sj_policy_parse. */
+ * their place in it. Returns SJ_ENOTFOUND if neither a file nor a preset has the name, or the
+ * errors of sj_policy_parse. */
 SJ_MUST_CHECK sj_status sj_policy_draft_load(sj_policy_draft *draft, const char *name,
                                              sj_error *error);
 

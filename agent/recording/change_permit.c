@@ -34,7 +34,7 @@ static bool is_trusted(int file)
            (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* Reads a file. Writes NULL to `*object` if there is no such file. */
+/* Reads a file. Writes NULL to `*object` if the file does not exist. */
 static sj_status load(const char *path, json_t **object, sj_error *error)
 {
     json_error_t problem;

@@ -58,10 +58,10 @@ struct sj_pipeline {
     sj_class_table *classes;
     sj_drain *drain;
     sj_link_server *link;
-    sj_function_rules *rules; /* NULL: there is no policy */
+    sj_function_rules *rules; /* NULL without a policy */
     sj_value_rules *values;   /* of all policies so far, in their places; NULL: there was none */
     sj_changes_table *_Atomic table; /* NULL: no rule changes calls */
-    sj_metadata_store *control;      /* NULL: there is no policy */
+    sj_metadata_store *control;      /* NULL without a policy */
     sj_zombies *zombies;             /* NULL: freed memory is not watched */
     sj_policy_changes changes;
     _Atomic uint64_t main_process; /* number of the program that the launched pid currently runs */

@@ -36,7 +36,7 @@ typedef struct sj_recovery_claim {
 } sj_recovery_claim;
 
 /* Locks the session whose .to file is `path`. Release it with sj_recovery_release. Returns
- * SJ_EAGAIN if its recorder lives, SJ_ENOTFOUND if there is no such session. */
+ * SJ_EAGAIN if its recorder lives, SJ_ENOTFOUND if the session does not exist. */
 SJ_MUST_CHECK sj_status sj_recovery_claim_session(const char *path, sj_recovery_claim *claim);
 
 /* Unlocks the session. If `delivered`, also removes the .to file. */

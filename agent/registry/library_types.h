@@ -18,7 +18,7 @@ void sj_library_types_free(sj_library_types *libraries); /* NULL is allowed */
 /* Describes an import: "library!function", or "!function" if the module does not name the library.
  * The caller owns the result. Blocking: reads all of the library's DWARF, once.
  *
- * SJ_ENOTFOUND: there is no such library, it has no debug data of the function, or several
+ * SJ_ENOTFOUND: the library does not exist, it has no debug data of the function, or several
  * libraries have such a function. SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_library_types_find(sj_library_types *libraries, const char *import,
                                               sj_typed_function **function);

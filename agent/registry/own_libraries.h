@@ -28,7 +28,8 @@ typedef struct sj_own_libraries {
 } sj_own_libraries;
 
 /* True if the library belongs to the program; both are absolute paths. Reads dpkg's database at the
- * first question about a program (some 20 ms), and keeps the result. False if out of memory. */
+ * first question about a program, and keeps the result. Blocks on the file system meanwhile. False
+ * if out of memory. */
 bool sj_own_libraries_has(sj_own_libraries *libraries, const char *program, const char *library);
 
 /* Frees the results that are kept. */

@@ -17,7 +17,7 @@ typedef struct sj_link {
 } sj_link;
 
 /* Connects to the recorder of a runtime directory. Returns SJ_ECLOSED if no recorder listens,
- * SJ_ENOTFOUND if there is no such directory, or SJ_EIO. */
+ * SJ_ENOTFOUND if the directory does not exist, or SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_link_open(sj_link *link, const char *runtime);
 
 /* Returns the buffer for the payload of the next packet to send. Its size is SJ_LINK_MAX_BYTES

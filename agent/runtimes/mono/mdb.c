@@ -90,7 +90,7 @@ static sj_status read_head(sj_slice file, sj_slice id, mdb_file *mdb)
                                                                                   : SJ_EVERSION;
 }
 
-/* Returns false if there is no such file, or if its name is damaged. */
+/* Returns false if the file does not exist, or if its name is damaged. */
 static bool read_source(const mdb_file *mdb, uint32_t number, char name[SJ_SOURCE_FILE_BYTES])
 {
     if (number == 0 || number > mdb->source_count) {
