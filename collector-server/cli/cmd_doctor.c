@@ -153,7 +153,7 @@ static void check_collector(json_t *checks, const doctor_options *options)
     check_fleet(checks, database);
     sqlite3_close(database);
     snprintf(directory, sizeof(directory), "%.4000s", options->database);
-    sj_doctor_check_space(checks, "disk", dirname(directory));
+    sj_doctor_check_space(checks, "disk", dirname(directory), "free at least 256 MB there");
     check_certificate(checks, options);
 }
 
@@ -181,7 +181,9 @@ static int run_doctor(int argc, char **argv)
     sj_doctor_check_direct(checks);
     sj_doctor_check_files(checks, FILES_WANTED);
     sj_doctor_check_clock(checks);
-    sj_doctor_check_space(checks, "shared memory", "/dev/shm");
+    sj_doctor_check_space(
+        checks, "shared memory", "/dev/shm",
+        "enlarge it to at least 256 MB (a container: --shm-size=1g), or use --buffer 4");
     if (sj_state_directory("spool", spool, sizeof(spool), &error) == SJ_OK) {
         sj_doctor_check_refused(checks, spool);
     }

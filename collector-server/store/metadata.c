@@ -1,4 +1,5 @@
 /* Handles metadata frames. Each is an idempotent upsert by the identity in its message. */
+#include "agent/abi/skip_text.h"
 #include "collector-server/store/enum_text.h"
 #include "collector-server/store/store_internal.h"
 #include "collector-server/store/tags.h"
@@ -327,7 +328,7 @@ sj_status sj_store_apply_unhooked(sj_store *store, sj_frame_input *frame, sj_err
     for (size_t i = 0; i < unhooked->n_function; ++i) {
         SJ_TRY(SJ_RUN(&store->sql, refused_add, error, .session_id = state->session_id,
                       .process_number = unhooked->process, .function_id = unhooked->function[i],
-                      .reason = sj_text_of_skip(unhooked->skip[i])));
+                      .reason = sj_skip_text(unhooked->skip[i])));
     }
     return SJ_OK;
 }
