@@ -17,8 +17,7 @@
 #include <time.h>
 
 enum {
-    LOAD_TIMEOUT_MS = 30000,
-    JOIN_TIMEOUT_MS = 180000,
+    LOAD_TIMEOUT_MS = 60000,
     COMMIT_ATTEMPTS = 50,
     CLEAN_ATTEMPTS = 50,
     BIND_ATTEMPTS = 50,
