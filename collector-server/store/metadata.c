@@ -103,7 +103,8 @@ static sj_status check_removals(sj_store *store, const ProtobufCBinaryData *id, 
     return status == SJ_ENOTFOUND ? SJ_OK : status;
 }
 
-/* Refuses a session that another sender began or that was removed. */
+/* Refuses a session that another sender began or that was removed, and a new one beyond the
+ * sender's quota. */
 static sj_status check_session(sj_store *store, const Sojourn__Session *session, sj_error *error)
 {
     const sj_slice device = slice_of(&session->device_id);
@@ -111,7 +112,12 @@ static sj_status check_session(sj_store *store, const Sojourn__Session *session,
     SJ_TRY(check_device(store, &device, error));
     const sj_status status =
         sj_store_session(store, session->session_id.data, session->session_id.len, &known, error);
-    return status == SJ_ENOTFOUND ? check_removals(store, &session->session_id, error) : status;
+    if (status != SJ_ENOTFOUND) {
+        return status;
+    }
+    SJ_TRY(check_removals(store, &session->session_id, error));
+    store->begins_session = true;
+    return sj_device_quotas_check_session(&store->quotas, error);
 }
 
 static sj_slice secret_of(const sj_sender *sender)
