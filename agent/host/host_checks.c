@@ -18,10 +18,10 @@
 
 enum { CONNECT_MS = 3000 };
 
-static const uint64_t wanted_bytes = UINT64_C(256) << 20;
+static const uint64_t wanted_free_bytes = UINT64_C(256) << 20;
 
-/* No device's clock is earlier than this program: 2025-01-01. */
-static const time_t earliest = 1735689600;
+/* 2025-01-01. This program is younger, so a clock that shows an earlier time is wrong. */
+static const time_t earliest_time = 1735689600;
 
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
                    const char *advice)
@@ -30,7 +30,7 @@ void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found
                                             found, "advice", ok ? "" : advice));
 }
 
-/* Reads the first line of a file; "" if there is none. */
+/* Reads the first line of a file. Writes "" if the file has none or cannot be read. */
 static void read_word(const char *path, char *word, size_t capacity)
 {
     FILE *file = fopen(path, "re");
@@ -89,7 +89,7 @@ void sj_doctor_check_clock(json_t *checks)
     if (gmtime_r(&now, &utc) != NULL) {
         strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S UTC", &utc);
     }
-    sj_doctor_add(checks, "calendar", now > earliest, moment,
+    sj_doctor_add(checks, "calendar", now > earliest_time, moment,
                   "set the time, or certificates and time ranges will not be understood");
 }
 
@@ -103,11 +103,10 @@ void sj_doctor_check_space(json_t *checks, const char *check, const char *direct
     }
     const uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     snprintf(found, sizeof(found), "%.4000s: %" PRIu64 " MB free", directory, bytes >> 20);
-    sj_doctor_add(checks, check, bytes >= wanted_bytes, found, "free at least 256 MB there");
+    sj_doctor_add(checks, check, bytes >= wanted_free_bytes, found, "free at least 256 MB there");
 }
 
-/* Refused frames of the sessions of a spool: the last session's data, and the number of
- * sessions. */
+/* The number of sessions with refused frames, and a text about the session found last. */
 typedef struct refused_sessions {
     unsigned count;
     char text[SJ_ASIDE_TEXT_BYTES + 64];
@@ -145,18 +144,18 @@ void sj_doctor_check_agent(json_t *checks)
     sj_doctor_add(checks, "agent", ok, ok ? path : error.text, "reinstall Sojourn");
 }
 
-/* Tries one address. */
-static bool can_connect(const struct addrinfo *place)
+/* True if a connection to the address succeeds within CONNECT_MS. */
+static bool can_connect(const struct addrinfo *address)
 {
     int problem = 1;
     socklen_t size = sizeof(problem);
-    const int file =
-        socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, place->ai_protocol);
+    const int file = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                            address->ai_protocol);
     if (file < 0) {
         return false;
     }
     struct pollfd polled = {.fd = file, .events = POLLOUT};
-    (void)connect(file, place->ai_addr, place->ai_addrlen);
+    (void)connect(file, address->ai_addr, address->ai_addrlen);
     const bool connected = poll(&polled, 1, CONNECT_MS) == 1 &&
                            getsockopt(file, SOL_SOCKET, SO_ERROR, &problem, &size) == 0 &&
                            problem == 0;
@@ -173,7 +172,7 @@ bool sj_doctor_check_reach(json_t *checks, const char *url)
     }
     snprintf(host, sizeof(host), "%s", begin + strlen("tcp://"));
     char *port = strrchr(host, ':');
-    struct addrinfo *places = NULL;
+    struct addrinfo *addresses = NULL;
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
     bool ok = false;
     if (port != NULL) {
@@ -183,11 +182,12 @@ bool sj_doctor_check_reach(json_t *checks, const char *url)
             name++;
             name[strcspn(name, "]")] = '\0';
         }
-        if (getaddrinfo(name, port, &wanted, &places) == 0) {
-            for (struct addrinfo *place = places; place != NULL && !ok; place = place->ai_next) {
-                ok = can_connect(place);
+        if (getaddrinfo(name, port, &wanted, &addresses) == 0) {
+            for (struct addrinfo *address = addresses; address != NULL && !ok;
+                 address = address->ai_next) {
+                ok = can_connect(address);
             }
-            freeaddrinfo(places);
+            freeaddrinfo(addresses);
         }
     }
     sj_doctor_add(
