@@ -1,10 +1,11 @@
 /* Design notes
  *
- * The kernel knows only our handler. The program's handler is kept here, and called for every fault
- * outside the pool. The entry of sigaction is patched, so that a handler that the program installs
- * later is kept here, too. Each change of the handler writes another entry of `kept`, and then
- * publishes the entry's number in `latest`. So a signal handler never reads a half-written entry.
- * Our handler does not write errno, because its system calls are raw. */
+ * The kernel calls our handler of SIGSEGV and SIGBUS. For a fault outside the pool, our handler
+ * calls the program's handler, which is stored here. The agent also patches sigaction, to store the
+ * handlers that the program installs later. Each change of a handler writes the next element of
+ * `kept` and then publishes its index in `latest`. So a signal handler never reads a half-written
+ * element. Our handler does not change errno, because it makes its system calls without the C
+ * library. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -28,13 +29,12 @@ typedef struct program_action {
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 static program_action actions[SIGNALS];
 
-/* Our handlers are installed when the first block is guarded. In an attached process, the entry of
- * sigaction is prepared long before it is patched. Before the patch, a handler that the program
- * installs would replace ours. */
+/* Our handlers are installed when the first block is guarded, not earlier. In an attached process,
+ * sigaction is patched last; until then the program could replace our handlers. */
 static _Atomic uint32_t handling;
 enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 
-static uint32_t handled_process; /* Process whose signals are handled. */
+static uint32_t handled_process; /* Id of the process that may install our handlers. */
 
 static program_action *action_of(int signal)
 {
@@ -92,8 +92,8 @@ int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
     return real(how, &unblocked, old);
 }
 
-/* Keeps the program's action as sigaction of the C library would return it. The C library adds a
- * restorer to each action, so this copies the restorer of our own action. */
+/* Stores the program's action as the C library's sigaction would return it. The C library adds a
+ * restorer to each action, so this function copies the restorer of our own action. */
 static void keep_with_restorer(program_action *kept, int signal, const struct sigaction *given)
 {
     struct sigaction shown = *given;
@@ -105,8 +105,8 @@ static void keep_with_restorer(program_action *kept, int signal, const struct si
     keep_action(kept, &shown);
 }
 
-/* Changes the action of a signal that is not ours. The handler of that signal may touch a closed
- * page, too, so it must not block our signals. */
+/* Sets the action of a signal other than SIGSEGV and SIGBUS. Its handler may access a closed page,
+ * so it must not block SIGSEGV and SIGBUS. */
 static int set_other_action(int signal, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction unblocked;
@@ -142,8 +142,8 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
     return 0;
 }
 
-/* Restores the default action. A fault then occurs again in the program; a signal that was sent is
- * sent again. */
+/* Restores the default action, so that the signal ends the program. A fault occurs again when the
+ * handler returns. A signal that a process sent is sent again. */
 static void restore_default(int signal, const siginfo_t *info)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -171,7 +171,7 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
     }
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, 0, SET_BYTES, 0, 0);
     if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
-        struct sigaction usual = action; /* The kernel, too, resets only the handler. */
+        struct sigaction usual = action; /* Like the kernel, resets only the handler. */
         usual.sa_handler = SIG_DFL;
         keep_action(kept, &usual);
     }
@@ -183,7 +183,8 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
 }
 
 /* Returns the slot of the block next to an address in a guard page, or NULL. `slot` is the slot
- * after the guard page. If both neighbours are blocks, takes the nearer block. */
+ * after the guard page, or NULL. If blocks lie on both sides of the guard page, returns the nearer
+ * one. */
 static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zombie_kind *kind)
 {
     sj_pool_slot *before =
@@ -220,8 +221,8 @@ static sj_pool_slot *classify_fault(uint64_t address, sj_zombie_kind *kind)
     return slot;
 }
 
-/* If the fault is in a stub, sets the program counter and the stack pointer of `use` to those at
- * the original instruction. */
+/* If the fault is in a stub, sets the program counter and the stack pointer of `use` to the values
+ * that they would have at the original instruction. */
 static void move_out_of_stub(sj_zombie_trace *use)
 {
     sj_stub_state state = {.pc = use->registers[SJ_TRACE_COUNTER],
@@ -258,8 +259,8 @@ static void handle_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-/* Installs our handlers and keeps those of the program. The program may change its handler after
- * the first call of sigaction. Then the handler that the second call replaced is kept. */
+/* Stores the program's handlers and installs ours. A thread may change a handler between the two
+ * calls of sigaction. Then the handler that the second call replaced is stored. */
 static bool install_handlers(void)
 {
     for (uint32_t i = 0; i < SIGNALS; i++) {
@@ -291,7 +292,7 @@ bool sj_faults_are_handled(void)
         return true;
     }
     if (sj_sys_pid() != handled_process) {
-        return false; /* A child of vfork shares our memory but has its own handlers. */
+        return false; /* A child of vfork shares our memory, but not our signal handlers. */
     }
     if (!atomic_compare_exchange_strong(&handling, &none, HANDLING_BEGINS)) {
         return false;

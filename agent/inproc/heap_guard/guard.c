@@ -1,18 +1,17 @@
 #include "agent/inproc/heap_guard/internal.h"
 
 static __thread bool is_forced __attribute__((tls_model("initial-exec")));
-static __thread int64_t saved_distance
-    /* The thread's distance to its next sampled allocation. */
-    __attribute__((tls_model("initial-exec")));
+/* The thread's sampling countdown before sj_guard_next_allocations(true). */
+static __thread int64_t saved_countdown __attribute__((tls_model("initial-exec")));
 
 void sj_guard_next_allocations(bool is_wanted)
 {
     is_forced = is_wanted;
     if (is_wanted) {
-        saved_distance = sj_sampling_countdown;
+        saved_countdown = sj_sampling_countdown;
         sj_sampling_countdown = 1;
     } else {
-        sj_sampling_countdown = saved_distance;
+        sj_sampling_countdown = saved_countdown;
     }
 }
 
@@ -36,6 +35,7 @@ static bool has_size(const sj_zombie_guard *guard, size_t bytes)
     return false;
 }
 
+/* True if the call before the return address `site` lies in a range that the policy names. */
 static bool has_site(const sj_zombie_region *region, uint64_t site)
 {
     const uint32_t count = atomic_load_explicit(&region->site_count, memory_order_acquire);

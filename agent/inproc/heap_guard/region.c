@@ -19,11 +19,11 @@ sj_zombie_region *_Atomic sj_zombie_region_now;
 static sj_hooked_module allocating_entries[SJ_HEAP_PARTS];
 static bool was_prepared;
 static bool is_detached;
-static bool was_monitored; /* True if this process or its parent was monitored. */
+static bool was_monitored; /* True if a region was published in this process or its parent. */
 static sj_zombie_refusal refusal;
 
-/* Modules that the region lists. A forked child cannot ask the loader for them: another thread of
- * its parent may have held the loader's lock. */
+/* Copy of the region's list of modules, for forked children. A child cannot ask the loader, because
+ * another thread of its parent may have held the loader's lock. */
 static sj_zombie_module listed_modules[SJ_ZOMBIE_MODULES];
 static uint32_t listed_count;
 
@@ -40,7 +40,8 @@ static bool join_path(char *path, const char *directory, const char *name)
     return true;
 }
 
-/* Maps a file that has at least `*bytes` bytes, and writes its size to `*bytes`. */
+/* Maps a file and writes its size to `*bytes`. Returns NULL if the file is smaller than `*bytes`
+ * was. `kind` is MAP_SHARED or MAP_PRIVATE. */
 static void *map_file(const char *path, int flags, int protection, int kind, size_t *bytes)
 {
     struct stat status;
@@ -104,7 +105,8 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
     return find->found ? 1 : 0;
 }
 
-/* Applies the plan of the freeing or of the allocating entries of a module. */
+/* Patches the freeing or the allocating functions of a module by the plan that the region names.
+ * Returns true without a change if there is no plan, or if they are patched already. */
 static bool patch_half(const sj_entries_context *context, sj_zombie_half half, uint64_t bias,
                        bool prepare_only, sj_hooked_module *module)
 {
@@ -144,8 +146,8 @@ static uint8_t family_of(uint32_t entry)
                                                                   : SJ_FAMILY_MALLOC;
 }
 
-/* If one entry has several names, it gets the families of all: it is not known by which name it was
- * called. */
+/* Sets the families of each entry. Entries at the same address get the families of all their names,
+ * because it is not known by which name the program calls them. */
 static void fill_families(sj_residue *residue, const sj_zombie_region *region, bool are_known)
 {
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
@@ -160,7 +162,7 @@ static void fill_families(sj_residue *residue, const sj_zombie_region *region, b
     }
 }
 
-/* True if the program replaces none of the module's operators new and delete. */
+/* True if all operators new and delete that the program uses lie in this module. */
 static bool has_all_operators(const find_bias *module)
 {
     for (uint32_t entry = 0; entry < SJ_ENTRY_SIGACTION; entry++) {
@@ -186,7 +188,7 @@ static void set_agent_handlers(sj_residue *residue)
     }
 }
 
-/* Creates the residue, or takes over the one that an earlier agent left. */
+/* Creates the residue, or uses the residue that an earlier agent left. */
 static sj_zombie_refusal create_or_adopt_residue(const sj_zombie_region *region)
 {
     sj_residue_now = sj_residue_find();
@@ -206,10 +208,10 @@ static sj_zombie_refusal create_or_adopt_residue(const sj_zombie_region *region)
 }
 
 typedef struct heap_modules {
-    find_bias parts[SJ_HEAP_PARTS]; /* Not found: no entry of this part is patched. */
+    find_bias parts[SJ_HEAP_PARTS]; /* The entries of a part are patched only if it is `found`. */
 } heap_modules;
 
-/* Finds the modules that were planned. Returns false if the program uses another one. */
+/* Finds the modules for which plans exist. Returns false if the program uses another allocator. */
 static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
 {
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
@@ -230,8 +232,8 @@ static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
     return true;
 }
 
-/* Finds out the families of all entries. They are known only if all of the program's operators are
- * patched. */
+/* Decides the families of all entries. They are known only if one module defines all of the
+ * program's operators and is patched. */
 static void find_families(const sj_zombie_region *region, const heap_modules *modules)
 {
     sj_residue *residue = sj_residue_now;
@@ -244,14 +246,15 @@ static void find_families(const sj_zombie_region *region, const heap_modules *mo
     residue->operators_high = are_known ? module->end : 0;
 }
 
-/* Patches all entries. Blocks are guarded only after `is_whole` says that all are written. */
+/* Patches all entries, or prepares their patches. Blocks are guarded only once `is_whole` is set,
+ * when all patches have been written. */
 static bool patch_all(sj_zombie_region *region, const heap_modules *modules, bool prepare_only)
 {
     sj_hooked_module *freeing = sj_residue_now->shared.freeing_modules;
     find_families(region, modules);
     set_agent_handlers(sj_residue_now);
     for (uint32_t step = 0; step < SJ_HEAP_HALVES * SJ_HEAP_PARTS; step++) {
-        const bool is_freeing = step < SJ_HEAP_PARTS; /* Freeing entries are prepared first. */
+        const bool is_freeing = step < SJ_HEAP_PARTS; /* Freeing entries come first. */
         const sj_entries_context context = {.region = region,
                                             .part = (sj_heap_part)(step % SJ_HEAP_PARTS)};
         const find_bias *module = &modules->parts[context.part];
@@ -297,7 +300,7 @@ static sj_zombie_refusal patch_heap(sj_zombie_region *region, bool prepare_only)
     if (patch_all(region, &modules, prepare_only)) {
         return SJ_ZOMBIE_MONITORED;
     }
-    unpatch_all(); /* All entries are patched, or none. */
+    unpatch_all(); /* A part of the patches alone would be wrong. */
     sj_residue_point_at_own_code(sj_residue_now);
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
@@ -317,7 +320,7 @@ static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
     return SJ_ZOMBIE_MONITORED;
 }
 
-/* Applies the settings to a heap whose entries have been tried. */
+/* Starts counting and delaying, as the settings say, if the entries could be patched. */
 static void apply_settings(sj_zombie_region *region)
 {
     atomic_store(&region->refusal, refusal);
@@ -329,7 +332,7 @@ static void apply_settings(sj_zombie_region *region)
     }
 }
 
-/* Patches the entries if the settings ask for it and it has not been tried yet. */
+/* Patches the entries at the first call whose settings need them. Then applies the settings. */
 static void patch_once(sj_zombie_region *region, bool prepare_only)
 {
     if (!was_prepared && (region->settings.one_in != 0 || region->settings.counts != 0)) {
@@ -348,7 +351,7 @@ static void list_module(sj_zombie_region *region, const sj_zombie_module *module
     }
 }
 
-/* Publishes the region. Unmaps it and returns false if there is nothing to report into it. */
+/* Publishes the region. Unmaps it and returns false if neither heap nor objects are monitored. */
 static bool open_region(sj_zombie_region *region)
 {
     /* The heap may be monitored although its counting was refused. */
