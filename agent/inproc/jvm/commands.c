@@ -24,7 +24,7 @@ static void JNICALL mark(JNIEnv *env, jclass class, jstring name, jboolean is_en
     }
     uint32_t used = text.used < MARK_BYTES ? text.used : (uint32_t)MARK_BYTES;
     while (used != 0 && used < text.used && (text.bytes[used] & 0xc0) == 0x80) {
-        used--; /* Does not cut a character in half. */
+        used--; /* Cuts before the first byte of a UTF-8 character. */
     }
     memcpy(bytes, text.bytes, used);
     bytes[used] = '\0';
@@ -40,7 +40,7 @@ static void JNICALL request(JNIEnv *env, jclass class, jint number)
     }
 }
 
-/* Tells a class that was initialised before the agent came. */
+/* Sets Sojourn.isThere of a class that was initialised before the agent was attached. */
 static void set_is_there(JNIEnv *env, jclass class)
 {
     const jfieldID field = (*env)->GetStaticFieldID(env, class, "isThere", "Z");

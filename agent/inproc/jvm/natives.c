@@ -8,8 +8,8 @@
 
 static sj_lasting *lasting;
 
-/* The class file (The Java Virtual Machine Specification, chapter 4) of public final class NAME {
- * public static native ...; } */
+/* A class file (JVM specification, chapter 4) of a final class that has only static native methods.
+ */
 typedef struct class_file {
     uint8_t bytes[1024];
     uint32_t size;
@@ -73,6 +73,8 @@ static void write_class(class_file *file, const char *name, const sj_jvm_native 
     put16(file, 0); /* attributes */
 }
 
+/* Defines a class, or finds it if an earlier agent has defined it. Returns NULL if the JVM refuses.
+ */
 static jclass define(JNIEnv *env, const char *name, const sj_jvm_native *methods, uint32_t count)
 {
     class_file file = {.size = 0};
@@ -86,7 +88,7 @@ static jclass define(JNIEnv *env, const char *name, const sj_jvm_native *methods
         return class;
     }
     (*env)->ExceptionClear(env);
-    return (*env)->FindClass(env, name); /* An earlier agent has defined it. */
+    return (*env)->FindClass(env, name);
 }
 
 static bool has_lasting(void)
@@ -114,7 +116,7 @@ bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *m
             (char *)(uintptr_t)methods[i].name, (char *)(uintptr_t)methods[i].descriptor,
             (void *)(uintptr_t)sj_lasting_address(lasting, first + i)};
     }
-    const bool is_made =
+    const bool is_registered =
         class != NULL && (*env)->RegisterNatives(env, class, registered, (jint)count) == JNI_OK;
     if ((*env)->ExceptionCheck(env)) {
         (*env)->ExceptionClear(env);
@@ -122,13 +124,13 @@ bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *m
     if (class != NULL) {
         (*env)->DeleteLocalRef(env, class);
     }
-    return is_made;
+    return is_registered;
 }
 
-void *sj_jvm_lasting_function(uint32_t place, void *function)
+void *sj_jvm_lasting_function(uint32_t index, void *function)
 {
-    sj_lasting_open(lasting, place, (uint64_t)(uintptr_t)function);
-    return (void *)(uintptr_t)sj_lasting_address(lasting, place);
+    sj_lasting_open(lasting, index, (uint64_t)(uintptr_t)function);
+    return (void *)(uintptr_t)sj_lasting_address(lasting, index);
 }
 
 void sj_jvm_close_natives(void)

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Hot path: rewritten methods call enter, leave and unwind with the function's id. The JVM has put
- * the thread into native state, so a thread that waits for space here does not delay a safepoint.
- */
+ * Hot path: rewritten methods call enter, leave and unwind with the function's id. They are native
+ * methods, so the thread is in native state: it may wait here for buffer space without delaying a
+ * safepoint. */
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/probe_record.h"

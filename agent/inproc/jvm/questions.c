@@ -123,7 +123,7 @@ bool sj_jvm_ask_tracer(const char *path, sj_link_tracer_found *found)
     return sj_conversation_ask(ask_tracer, &question);
 }
 
-/* Bytes of a packet for the head of a question and at least one class. */
+/* Maximum size of a question. It leaves space for the head of the packet. */
 enum { QUESTION_BYTES = SJ_LINK_MAX_BYTES - 64 };
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link_loaded_class) +
@@ -131,8 +131,8 @@ _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link
                    QUESTION_BYTES,
                "every class fits a packet");
 
-/* Writes as many classes as fit one packet. Returns the bytes. `*count` is the number of classes,
- * and afterwards the number that was written. */
+/* Writes as many of `*count` classes as fit into one packet. Sets `*count` to the number of classes
+ * that it has written. Returns the size in bytes. */
 static uint32_t write_question(uint8_t *payload, const sj_jvm_loaded *classes, uint32_t *count)
 {
     uint32_t bytes = sizeof(sj_link_classes);

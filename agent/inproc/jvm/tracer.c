@@ -1,12 +1,12 @@
 /* Design notes
  *
  * Hot path: trace_entry and trace_exit replace HotSpot's own functions. They run in Java state,
- * where a thread that waits would delay a safepoint. So they drop records if the ring is full, and
- * count them.
+ * where a thread that waits would delay a safepoint. So they drop and count records if the buffer
+ * is full.
  *
- * A method is known by its address in the JVM, to which its jmethodID points. If a loader is
- * collected, another method may get that address. From then on the methods of every prepared class
- * are checked. */
+ * HotSpot passes the address of the method, to which its jmethodID points. After the garbage
+ * collector has freed a loader, a new method may have an old address. So from then on, the methods
+ * of each new class are removed from the table unless they are recorded. */
 #include "agent/inproc/jvm/tracer.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -25,7 +25,7 @@
 
 enum { ENTRY = 0, EXIT, FUNCTIONS };
 
-static sj_key_table methods; /* Function ids by the method's address. 0: calls are not recorded. */
+static sj_key_table methods; /* Function ids by method address; 0 if calls are not recorded. */
 static sj_hooked_module hooks[FUNCTIONS];
 static sj_lasting *lasting;
 static bool is_on;
@@ -78,7 +78,7 @@ bool sj_tracer_start(const char *path, uint64_t bias)
             redirect(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
     if (!is_on) {
         (void)!sj_hooks_unpatch(&hooks[ENTRY]);
-        sj_tracer_stop(); /* A function that cannot be restored returns at once. */
+        sj_tracer_stop(); /* If a function could not be restored, its trampoline returns at once. */
     }
     return is_on;
 }
@@ -88,7 +88,7 @@ bool sj_tracer_is_on(void)
     return is_on;
 }
 
-/* Returns the address of a method, to which HotSpot's jmethodID points. */
+/* Returns the address of a method: HotSpot's jmethodID points to it. */
 static uint64_t address_of(jmethodID method)
 {
     return *(const uint64_t *)(const void *)method;
@@ -101,8 +101,8 @@ static void forget(jmethodID method)
     }
 }
 
-/* Applies the recorder's reply, which has one byte for each method. `memory` receives it. A method
- * that stays wanted keeps its id at all times: else one of its calls would lose its entry or exit.
+/* Applies the recorder's reply, which has one byte per method; reads it into `memory`. Does not
+ * remove a method that is still recorded, even for a moment: a call would lose its entry or exit.
  */
 static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, const jmethodID *ids,
                         jint count)
@@ -120,8 +120,8 @@ static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, co
     atomic_fetch_add(is_complete ? &sj_jvm.classes : &sj_jvm.unanswered, 1);
 }
 
-/* Asks about the methods of a class. Returns false if none is wanted, or if the recorder did not
- * reply. */
+/* Asks the recorder which methods of a class to record, and applies the reply. Returns false if the
+ * recorder selects none or did not reply. */
 static bool ask_recorder(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
                          const jmethodID *ids, jint count)
 {
@@ -146,7 +146,8 @@ static bool ask_recorder(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_cl
     return is_wanted;
 }
 
-/* Sends the ancestors of a class if classes are chosen by them: the recorder needs them first. */
+/* If the policy chooses classes by their ancestors, sends the ancestors. The recorder needs them
+ * before the methods. */
 static void send_lineage(const sj_jvm_loaded *loaded)
 {
     uint8_t is_other = 0;
@@ -207,7 +208,7 @@ void sj_tracer_add_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 
 void sj_tracer_stop(void)
 {
-    /* Some functions may still jump there, because not all could be restored. */
+    /* HotSpot's functions still jump to the trampolines. */
     if (lasting != NULL) {
         sj_lasting_close(lasting, FUNCTIONS);
     }
@@ -216,8 +217,8 @@ void sj_tracer_stop(void)
 
 void sj_tracer_deinit(void)
 {
-    const bool was_stopped =
-        !is_on; /* Else a thread may be about to come here from the trampoline. */
+    /* If tracing was on until now, a thread may be between a trampoline and the table. */
+    const bool was_stopped = !is_on;
     sj_tracer_stop();
     if (was_stopped) {
         sj_key_table_deinit(&methods);

@@ -6,17 +6,18 @@
 
 enum { FIELDS_MAX = 100000 };
 
-/* HotSpot's array of fields, and the offsets of the members of an entry. */
+/* HotSpot's array gHotSpotVMStructs. Each entry describes a field of a structure. */
 typedef struct struct_table {
     const uint8_t *entries;
-    uint64_t stride;
+    uint64_t stride; /* Size of an entry. */
+    /* Offsets of the members of an entry. */
     uint64_t type_name;
     uint64_t field_name;
     uint64_t is_static;
     uint64_t offset;
 } struct_table;
 
-/* The module that defines the array. */
+/* Searches the module that defines gHotSpotVMStructs. */
 typedef struct module_search {
     sj_dynamic_view view;
     bool is_found;
