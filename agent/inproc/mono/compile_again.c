@@ -1,5 +1,5 @@
-/* Makes Mono compile methods again that may have been compiled ahead of time: an environment
- * variable asks for it. The program finds its environment as it was. */
+/* Makes Mono ignore code that was compiled ahead of time (AOT), by an option in MONO_ENV_OPTIONS.
+ * The variable is set before main, where Mono reads it, and restored afterwards. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -17,7 +17,8 @@ enum { OPTIONS_BYTES = 4096, PATH_BYTES = 4096 };
 
 extern char **environ;
 
-/* The variable that Mono reads at its start, and the one that it replaces; NULL: none. */
+/* The variable that Mono reads at its start. `original` is the string that it replaces in the
+ * environment, or NULL. */
 static char options_text[OPTIONS_BYTES];
 static char *original;
 static bool wants_precompiled;
@@ -56,7 +57,7 @@ static size_t append(char *text, size_t used, size_t capacity, const char *more)
     return used;
 }
 
-/* True if precompiled code lies beside the assembly, or in the system's cache. */
+/* True if a file with precompiled code is next to the assembly, or in the system's cache. */
 static bool is_precompiled(const char *assembly)
 {
     char path[PATH_BYTES];
@@ -72,7 +73,8 @@ static bool is_precompiled(const char *assembly)
     return is_file(path);
 }
 
-/* True if the program that `mono` runs is precompiled: its name is the first argument that ends in
+/* True if the program that `mono` runs is precompiled. The program is the first argument that ends
+ * in
  * ".exe". */
 static bool is_program_precompiled(void)
 {

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A program that opens the runtime itself finds its functions by dlsym, and a module that was just
- * loaded cannot be called yet. So the functions that initialise the runtime are patched to jump to
- * ours. Ours first restores the patched code: a process has one runtime, so no instruction has to
- * be moved. */
+ * A program that loads the runtime itself finds its functions by dlsym. The agent cannot call a
+ * module that was just loaded, because its constructors have not run. So it patches the functions
+ * that initialise the runtime to jump to its own. These restore the original code and call it. A
+ * process initialises only one runtime, so no instruction has to be relocated. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -35,8 +35,8 @@ enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 
 static void (*start)(void);
 
-/* Restores the code of both functions in the first thread that calls one. Returns false if the code
- * cannot be written, though it could before: then the runtime must not be called. */
+/* Restores the code of both functions, unless another thread has done so. Returns false if the code
+ * cannot be written; then the runtime must not be called. */
 static bool restore(void)
 {
     bool is_restored = true;
