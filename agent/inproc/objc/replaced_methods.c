@@ -1,10 +1,12 @@
 /* Design notes
  *
- * The recorder learns of a change before it is made. Where the runtime may refuse a change
- * (class_addMethod), it learns of it before the program continues. So no call by the new name is
- * recorded earlier. The runtime's methods do not know their class, so all classes are searched;
- * swizzling is rare. A block that was made code (imp_implementationWithBlock) is known by its own
- * function, which the generated code calls. */
+ * The agent reports a change before the runtime makes it, so that no call by the new name is
+ * recorded earlier. The runtime may refuse class_addMethod; so this change is reported after it was
+ * made, but before the program continues.
+ *
+ * A method of the runtime has no pointer to its class, so all classes are searched. This is slow,
+ * but swizzling is rare. For code made from a block (imp_implementationWithBlock), the block's own
+ * function is reported, which the generated code calls. */
 #include "agent/inproc/objc/replaced_methods.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -43,9 +45,10 @@ static const block_head *(*block_of)(uint64_t code);
 static sj_objc_report_replaced report_changes;
 static bool (*is_of_interest)(uint64_t code);
 static _Atomic bool is_on;
-/* How many modules had ever been loaded when the last were bound. */
+/* Value of dlpi_adds when modules were last rebound: the number of modules ever loaded. */
 static _Atomic uint64_t bound_loads;
 
+/* Returns the function of a block if `code` was made from one, else `code`. */
 static uint64_t plain_code(uint64_t code)
 {
     const block_head *block = block_of != NULL ? block_of(code) : NULL;
@@ -68,6 +71,7 @@ static bool fill_change(sj_objc_replaced_method *change, const void *class, cons
     return true;
 }
 
+/* Reports the changes if any of them is of interest. */
 static void report_wanted(const sj_objc_replaced_method *changes, uint32_t count)
 {
     bool is_wanted = false;
@@ -180,8 +184,8 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-/* Binds modules that were loaded since the last call. A library may register hundreds of times, so
- * the count of loads is compared first. */
+/* Rebinds modules that were loaded since the last call. A library may register hundreds of classes,
+ * so this first checks whether any module was loaded. */
 static void bind_new_modules(void)
 {
     sj_rebinding rebindings[REBINDINGS];
@@ -194,13 +198,14 @@ static void bind_new_modules(void)
     }
 }
 
-/* The runtimes call these for each module that registers, before code of its classes runs. */
+/* GCC's runtime calls this for each module that registers, before code of its classes runs. */
 static void register_selectors(void *selectors)
 {
     bind_new_modules();
     real_selectors(selectors);
 }
 
+/* libobjc2 calls this for each module that registers, before code of its classes runs. */
 static void load_module(void *module)
 {
     bind_new_modules();
