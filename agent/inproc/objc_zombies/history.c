@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Events of all watched objects lie in one ring; new events overwrite the oldest. The events of one
- * object reach back to its allocation, or as far as the ring does. Trampolines replace the methods
- * of NSObject that change the number of owners, as they do for -dealloc (hooks.c). */
+ * The events of all watched objects are in one ring; new events overwrite the oldest. So the
+ * history of an object begins with its allocation, or with the oldest event in the ring.
+ * Trampolines replace the methods of NSObject that change the number of owners. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -10,10 +10,11 @@
 
 #include <string.h>
 
-enum { EVENTS = 1 << 13, METHODS = 4, ONE_IN_MEASURED = 64 }; /* One event in so many is timed. */
+/* One event in ONE_IN_MEASURED is timed, for the overhead budget. */
+enum { EVENTS = 1 << 13, METHODS = 4, ONE_IN_MEASURED = 64 };
 
 typedef struct kept_event {
-    const void *_Atomic object; /* NULL: a thread is writing the event. */
+    const void *_Atomic object; /* NULL while a thread is writing the event. */
     uint64_t number;
     sj_zombie_event event;
 } kept_event;
@@ -24,9 +25,9 @@ typedef struct counted_method {
     const char *selector;
     sj_objc_trampoline trampoline;
     message replacement;
-    bool is_of_class;
+    bool is_of_class; /* True if it is a class method. */
     const sj_gcc_class *class;
-    sj_gcc_method *method; /* NULL: not replaced. */
+    sj_gcc_method *method; /* NULL if it is not replaced. */
 } counted_method;
 
 static void *allocate(void *class, const void *selector, void *zone);
@@ -107,7 +108,7 @@ static void *retain(void *object, const void *selector, void *unused)
     return result;
 }
 
-/* Records the event first: afterwards the object may be gone. */
+/* Records the event before the call, because the call may free the object. */
 static void *release(void *object, const void *selector, void *unused)
 {
     if (is_recorded(object)) {
@@ -167,8 +168,8 @@ void sj_history_end(void)
     }
 }
 
-/* Copies the event of that number. Returns false if it belongs to another object, or is being
- * overwritten. */
+/* Copies the event `number`. Returns false if it belongs to another object, or if it was
+ * overwritten meanwhile. */
 static bool copy_event(uint64_t number, const void *object, sj_zombie_event *event)
 {
     const kept_event *kept = &events[number & (EVENTS - 1)];
@@ -182,7 +183,8 @@ static bool copy_event(uint64_t number, const void *object, sj_zombie_event *eve
            kept->number == number;
 }
 
-/* Searches from the newest event back to the allocation, then moves the events to the beginning. */
+/* Copies events from the newest back to the allocation into the end of the array, then moves them
+ * to its start. If the array is full, older events overwrite its first element. */
 void sj_history_write(sj_zombie_object *target, const void *object)
 {
     const uint64_t end = atomic_load(&event_count);

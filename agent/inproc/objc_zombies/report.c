@@ -15,8 +15,9 @@ static uint32_t append(char *target, uint32_t used, uint32_t capacity, const cha
     return used;
 }
 
-/* Returns the nearest class that lies in a module: an observer's class was created at run time. */
-static const sj_gcc_class *written_class(const sj_gcc_class *class)
+/* Returns the class itself if it is in a module, else its nearest superclass in a module. Key-value
+ * observing creates classes at run time. */
+static const sj_gcc_class *module_class_of(const sj_gcc_class *class)
 {
     for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
         bool is_known = false;
@@ -43,6 +44,7 @@ static void write_lineage(char *target, const sj_gcc_class *class)
     target[used] = '\0';
 }
 
+/* Returns the size of a type encoding in bytes, or 0 if values of this type are not written. */
 static uint32_t bytes_of_type(char type)
 {
     static const char *const types[] = {"", "cCB", "sS", "", "iIf", "", "", "", "lLqQd@#:^*"};
@@ -54,7 +56,7 @@ static uint32_t bytes_of_type(char type)
     return 0;
 }
 
-/* Appends " 0x" and the value as it lies in memory. */
+/* Appends " 0x" and a value in hexadecimal. */
 static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uint32_t bytes)
 {
     char text[2 + 2 * sizeof(uint64_t) + 2] = " 0x";
@@ -67,6 +69,7 @@ static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uin
     return append(target, used, SJ_ZOMBIE_VALUES_BYTES, text);
 }
 
+/* Appends one line "type name 0xvalue" per instance variable that the class itself declares. */
 static uint32_t write_values_of(char *target, uint32_t used, const uint8_t *object,
                                 const sj_gcc_class *class)
 {
@@ -99,8 +102,8 @@ static void write_values(char *target, const void *object, const sj_gcc_class *c
 static void write_object(sj_zombie_object *target, const sj_kept *kept, const void *object,
                          const void *selector)
 {
-    const sj_gcc_class *written = written_class(kept->class);
-    const sj_gcc_class *named = written != NULL ? written : kept->class;
+    const sj_gcc_class *module_class = module_class_of(kept->class);
+    const sj_gcc_class *named = module_class != NULL ? module_class : kept->class;
     (void)append(target->class_name, 0, SJ_ZOMBIE_CLASS_BYTES, named->name);
     (void)append(target->real_class, 0, SJ_ZOMBIE_CLASS_BYTES,
                  named != kept->class ? kept->class->name : "");
@@ -119,7 +122,7 @@ sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.objects.on_use;
     if (atomic_exchange(&kept->is_reported, 1) != 0) {
-        return next; /* One report for each object. */
+        return next;
     }
     sj_zombie_report *report = sj_report_begin(site, SJ_ZOMBIE_MESSAGE);
     if (report == NULL) {
