@@ -27,8 +27,8 @@ enum constant_tag {
     CONSTANT_TAGS
 };
 
-/* Bytes after the tag. 0: there is no such tag, or the constant is a Utf8, which states its
- * size. */
+/* Number of bytes of a constant after its tag; for Utf8, of its size field only. 0 if the tag is
+ * not valid. */
 static const uint8_t constant_bytes[CONSTANT_TAGS] = {
     [CONSTANT_UTF8] = 2,          [CONSTANT_INTEGER] = 4,        [CONSTANT_FLOAT] = 4,
     [CONSTANT_LONG] = 8,          [CONSTANT_DOUBLE] = 8,         [CONSTANT_CLASS] = 2,
@@ -73,6 +73,7 @@ static sj_slice class_name(const sj_class_file *file, uint16_t index)
     return constant != NULL ? sj_class_utf8(file, number_at(constant)) : (sj_slice){0};
 }
 
+/* Returns the bytes of a Methodref, InterfaceMethodref or Fieldref after its tag, or NULL. */
 static const uint8_t *reference_at(const sj_class_file *file, uint16_t index)
 {
     const uint8_t *constant = constant_at(file, index, CONSTANT_METHOD);
@@ -119,9 +120,9 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
             return refuse(file, reader, "it ends within its constants", error);
         }
         file->constants[i] = at;
-        /* These constants use two numbers. */
+        /* These constants use two indices. */
         i += tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE ? 1 : 0;
-        if (i == file->constant_count) { /* The number of the next constant is used already. */
+        if (i == file->constant_count) { /* The second index does not exist. */
             return refuse(file, reader, "its last constant has half a number", error);
         }
     }

@@ -14,13 +14,14 @@ enum {
     SHORT_ID_MAX = INT16_MAX
 };
 
-/* The constants that are appended. */
+/* The constants that are appended to the class's constants. */
 typedef struct pool_growth {
     sj_be_output bytes;
     uint32_t next; /* Index of the next constant. */
     sj_probe_constants probes;
 } pool_growth;
 
+/* The add functions append a constant and return its index. */
 static uint16_t add_utf8(pool_growth *pool, const char *text)
 {
     sj_be_put8(&pool->bytes, TAG_UTF8);
@@ -91,7 +92,8 @@ static bool has_values(const sj_class_rewrite_request *request)
     return false;
 }
 
-/* Appends the id of a method as a constant if an instruction cannot hold it. */
+/* Appends the id of a method as a constant if sipush cannot hold it. Returns false if the constant
+ * pool is full. */
 static bool add_id(pool_growth *pool, uint32_t function)
 {
     if (function <= SHORT_ID_MAX) {
@@ -106,7 +108,7 @@ static bool add_id(pool_growth *pool, uint32_t function)
     return true;
 }
 
-/* Copies a method with new contents of its Code attribute. */
+/* Copies a method, but with the new content of its Code attribute. */
 static void put_method(const sj_class_file *file, const sj_class_method *method,
                        const sj_be_output *code, sj_be_output *output)
 {
@@ -147,6 +149,7 @@ static sj_java_skip rewrite_method(const sj_class_rewrite_request *request, uint
     return skip;
 }
 
+/* True if the class refers to the class of the probes. */
 static bool has_probes(const sj_class_file *file)
 {
     for (uint32_t i = 1; i < file->constant_count; i++) {
@@ -157,6 +160,7 @@ static bool has_probes(const sj_class_file *file)
     return false;
 }
 
+/* Writes the new class file from the old one, the new constants and the new methods. */
 static sj_status join(const sj_class_file *file, const pool_growth *pool,
                       const sj_be_output *methods, sj_class_rewrite_result *result)
 {

@@ -17,8 +17,8 @@ static void put(name_text *name, const char *text)
     }
 }
 
-/* Returns the size of the UTF-8 character at `at`, at most three bytes as in class files. Returns 0
- * if it is malformed. */
+/* Returns the size of the UTF-8 character at `at`, 1 to 3 bytes. Returns 0 if it is malformed, a
+ * control character, or has 4 bytes, which class files do not use. */
 static size_t character_bytes(sj_slice text, size_t at)
 {
     const uint8_t first = text.data[at];
@@ -38,6 +38,7 @@ static size_t character_bytes(sj_slice text, size_t at)
     return is_overlong || is_surrogate ? 0 : bytes;
 }
 
+/* Appends a text. With `is_class`, writes slashes as dots. */
 static void put_text(name_text *name, sj_slice text, bool is_class)
 {
     for (size_t at = 0; at < text.size;) {
@@ -77,7 +78,8 @@ static const char *primitive(uint8_t letter)
     }
 }
 
-/* Writes the type at `*at` and advances `*at` past it. Returns false if there is none. */
+/* Appends the type at `*at` of a descriptor, and advances `*at` past it. Returns false if it is not
+ * a type. */
 static bool put_type(name_text *name, sj_slice descriptor, size_t *at)
 {
     size_t dimensions = 0;
@@ -109,6 +111,7 @@ static bool put_type(name_text *name, sj_slice descriptor, size_t *at)
     return true;
 }
 
+/* Appends the parameter types of a descriptor. Returns false if the descriptor is malformed. */
 static bool put_types(name_text *name, sj_slice descriptor)
 {
     size_t at = 1;

@@ -6,7 +6,7 @@
 
 enum {
     SHORT_ID_MAX = INT16_MAX,
-    PARAMETERS_MAX = 255, /* Slots, by the specification. */
+    PARAMETERS_MAX = 255, /* Maximum number of slots (JVM specification, 4.3.3). */
     PARAMETER_NONE = 0
 };
 
@@ -39,8 +39,8 @@ enum opcode {
 
 /* A parameter or the result. */
 typedef struct typed_place {
-    char type; /* First character of its descriptor. 0: it does not exist. */
-    uint8_t slot;
+    char type;    /* First character of its descriptor; 0 if it does not exist. */
+    uint8_t slot; /* Local variable of a parameter. */
 } typed_place;
 
 typedef struct code_draft {
@@ -48,12 +48,12 @@ typedef struct code_draft {
     const sj_java_values *values;
     const sj_value_constants *constants;
     uint32_t function;
-    typed_place places[SJ_VALUE_LAST_POSITION + 1]; /* The first one is the result. */
+    typed_place places[SJ_VALUE_LAST_POSITION + 1]; /* [0] is the result; parameters follow. */
     sj_value_code *code;
 } code_draft;
 
 /* Returns the first character of the type at `*at`, and advances `*at` past the type. Returns 0 if
- * there is none. */
+ * it is not a type. */
 static char parse_type(sj_slice text, size_t *at)
 {
     const char type = *at < text.size ? (char)text.data[*at] : '\0';
@@ -183,7 +183,7 @@ static void put_static_call(sj_be_output *output, uint16_t method)
     sj_be_put16(output, method);
 }
 
-/* Widens a value to a long, because the native methods take numbers so. */
+/* Converts the value on top of the stack to a long, the parameter type of the native methods. */
 static void put_widening(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
@@ -197,8 +197,8 @@ static void put_widening(const code_draft *draft, sj_be_output *output, char typ
     }
 }
 
-/* Narrows a long to the type. Keeps only the lowest bit of a boolean, because compiled code relies
- * on it. */
+/* Converts the long on top of the stack to the type. A boolean becomes 0 or 1, because compiled
+ * code relies on that. */
 static void put_narrowing(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
@@ -230,6 +230,7 @@ static void put_narrowing(const code_draft *draft, sj_be_output *output, char ty
     }
 }
 
+/* Calls a native method with `what` and the function id. */
 static void put_call(const code_draft *draft, sj_be_output *output, sj_java_native native,
                      uint32_t what)
 {
@@ -245,6 +246,8 @@ static void put_call(const code_draft *draft, sj_be_output *output, sj_java_nati
     put_static_call(output, draft->constants->natives[native]);
 }
 
+/* Returns the argument `what` of a native method: the descriptor, the type, and whether it is the
+ * first value of the entry or exit. */
 static uint32_t what_of(char type, uint8_t descriptor, bool is_first)
 {
     return descriptor | (is_first ? (uint32_t)SJ_JAVA_VALUE_FIRST : 0) |
@@ -263,6 +266,8 @@ static void put_record(const code_draft *draft, sj_be_output *output, char type,
              what_of(type, descriptor, is_first));
 }
 
+/* Records an argument. If the parameter does not exist, the rule that changes calls without testing
+ * it is still judged. */
 static void put_argument(const code_draft *draft, const sj_java_value *value)
 {
     sj_be_output *output = &draft->code->entry;
@@ -282,8 +287,8 @@ static void put_argument(const code_draft *draft, const sj_java_value *value)
     }
 }
 
-/* Returns at once, or throws, if a rule wants that. Constructors are excluded: their object would
- * be uninitialised. */
+/* Writes code that returns at once, or throws, if a rule decides so. Not for constructors, whose
+ * object would be uninitialised. */
 static void put_decision(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->entry;
@@ -320,7 +325,8 @@ static bool is_number(char type)
     return type != '\0' && is != SJ_JAVA_REFERENCE && is != SJ_JAVA_VOID;
 }
 
-/* Put nearest to the call, so that it includes little of the time for recording values. */
+/* Records CPU time and allocated bytes. This code is nearest to the method's own code, so that the
+ * cost includes little of the time for recording values. */
 static void put_cost(const code_draft *draft, sj_be_output *output, uint32_t what)
 {
     if (draft->values->costs) {
@@ -350,7 +356,7 @@ static void put_entry(const code_draft *draft)
     }
     if (output->size == 0) {
         put_cost(draft, output, SJ_JAVA_AT_ENTRY);
-        return; /* There are no values to judge. */
+        return; /* No value is recorded, so no rule can decide. */
     }
     if (draft->values->may_leave && !sj_class_text_is(draft->method->name, "<init>")) {
         put_decision(draft);

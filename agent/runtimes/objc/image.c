@@ -28,7 +28,7 @@ static const char *symbol_name(const sj_elf *elf, const sj_elf_symbol *symbol)
                : NULL;
 }
 
-/* Returns the word that the loader writes for a relocation. */
+/* Returns the pointer that the loader writes for a relocation. */
 static sj_image_pointer pointer_of(const sj_elf_relocations *walk,
                                    const sj_elf_relocation *relocation)
 {
