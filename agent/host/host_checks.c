@@ -112,8 +112,8 @@ typedef struct refused_sessions {
     char text[SJ_ASIDE_TEXT_BYTES + 64];
 } refused_sessions;
 
-static void note_refused(void *context, const char *session, const char *directory,
-                         const sj_spool_aside *aside)
+static void add_refused_session(void *context, const char *session, const char *directory,
+                                const sj_spool_aside *aside)
 {
     refused_sessions *refused = context;
     char text[SJ_ASIDE_TEXT_BYTES];
@@ -125,7 +125,7 @@ static void note_refused(void *context, const char *session, const char *directo
 void sj_doctor_check_refused(json_t *checks, const char *spool_root)
 {
     refused_sessions refused = {.text = "none"};
-    sj_spool_aside_each(spool_root, note_refused, &refused);
+    sj_spool_aside_each(spool_root, add_refused_session, &refused);
     if (refused.count > 1) {
         const size_t used = strlen(refused.text);
         snprintf(refused.text + used, sizeof(refused.text) - used, "; and %s",
@@ -197,7 +197,7 @@ bool sj_doctor_check_reach(json_t *checks, const char *url)
     return ok;
 }
 
-static const char *text_of(const json_t *check, const char *key)
+static const char *string_member(const json_t *check, const char *key)
 {
     const char *text = json_string_value(json_object_get(check, key));
     return text != NULL ? text : "";
@@ -213,11 +213,11 @@ bool sj_doctor_print(const json_t *checks, bool as_json, FILE *output)
         const bool ok = json_is_true(json_object_get(check, "ok"));
         all_ok = all_ok && ok;
         if (!as_json) {
-            fprintf(output, "%-8s %-14s %s\n", ok ? "fine" : "PROBLEM", text_of(check, "check"),
-                    text_of(check, "found"));
+            fprintf(output, "%-8s %-14s %s\n", ok ? "fine" : "PROBLEM",
+                    string_member(check, "check"), string_member(check, "found"));
         }
         if (!as_json && !ok) {
-            fprintf(output, "         -> %s\n", text_of(check, "advice"));
+            fprintf(output, "         -> %s\n", string_member(check, "advice"));
         }
     }
     if (as_json) {

@@ -23,7 +23,7 @@ struct sj_allocator_files {
     char path[];
 };
 
-static void add_name(file_traits *traits, const char *name)
+static void check_symbol(file_traits *traits, const char *name)
 {
     static const char *const sanitizers[] = {"__asan_init", "__lsan_init", "__tsan_init",
                                              "__msan_init", "__hwasan_init"};
@@ -48,7 +48,7 @@ static file_traits read_traits(const char *path)
     }
     if (sj_symbols_read(&elf, SHT_DYNSYM, SJ_SYMBOL_DYNSYM, &symbols) == SJ_OK) {
         for (size_t i = 0; i < symbols.count; i++) {
-            add_name(&traits, symbols.items[i].name);
+            check_symbol(&traits, symbols.items[i].name);
         }
     }
     sj_symbols_free(&symbols);

@@ -83,7 +83,7 @@ static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint
            (code.size > 0 && (code.data[0] == 0xe9 || code.data[0] == 0xeb));
 }
 
-static void find_names(const sj_symbols *symbols, module_entries *entries)
+static void find_symbols(const sj_symbols *symbols, module_entries *entries)
 {
     for (size_t i = 0; i < symbols->count; i++) {
         const sj_symbol *symbol = &symbols->items[i];
@@ -107,7 +107,7 @@ static sj_status find_offsets(module_entries *entries, sj_error *error)
     SJ_TRY(sj_elf_open(path, &elf, error));
     sj_status status = sj_symbols_read(&elf, SHT_DYNSYM, SJ_SYMBOL_DYNSYM, &symbols);
     if (status == SJ_OK) {
-        find_names(&symbols, entries);
+        find_symbols(&symbols, entries);
     }
     for (uint32_t entry = 0; status == SJ_OK && entry < SJ_HEAP_ENTRIES; entry++) {
         entries->is_forwarding[entry] = is_forwarding(&elf, entries, entry);
@@ -148,7 +148,7 @@ static bool begins_with_entry(const sj_plan_header *plan, const sj_plan_patch *p
 
 /* Removes all patches of a function except that of its entry, which may come after an endbr64.
  * Returns false if the function is not hooked, or if the patch has another kind or place. */
-static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
+static bool keep_entry_patch(const sj_plan_header *plan, sj_plan_function *function)
 {
     if (!sj_plan_is_hooked(function)) {
         return false;
@@ -173,7 +173,7 @@ static void find_entries(const sj_plan_header *plan, const uint64_t offsets[SJ_H
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(plan);
     memset(heap_entries, 0, SJ_HEAP_ENTRIES * sizeof(*heap_entries));
     for (uint32_t i = 0; i < plan->function_count; i++) {
-        if (!keep_entry(plan, &functions[i])) {
+        if (!keep_entry_patch(plan, &functions[i])) {
             functions[i].skip = SJ_SKIP_FILTERED;
             continue;
         }

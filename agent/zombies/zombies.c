@@ -291,7 +291,7 @@ static bool needs_region(const sj_zombie_settings *settings)
 }
 
 /* Creates the region of a process that has none, if the settings need one. */
-static void watch(sj_zombies *zombies, watched_process *process)
+static void create_region_if_needed(sj_zombies *zombies, watched_process *process)
 {
     if (process->region != NULL || process->pid == 0 || !needs_region(&zombies->options.settings)) {
         return;
@@ -312,7 +312,7 @@ void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const cha
     pthread_mutex_lock(&zombies->mutex);
     watched_process *created = new_process(zombies, process, pid, arena_name);
     if (created != NULL) {
-        watch(zombies, created);
+        create_region_if_needed(zombies, created);
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
@@ -458,7 +458,7 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
             at->budget = (sj_zombie_budget){0};
             apply_budget(at);
         } else {
-            watch(zombies, at);
+            create_region_if_needed(zombies, at);
         }
     }
     pthread_mutex_unlock(&zombies->mutex);
@@ -596,7 +596,7 @@ static void send_counting(const sj_zombies *zombies, const watched_process *proc
     (void)!sj_frame_writer_report(zombies->options.writer, &report);
 }
 
-static uint64_t watch_ticks_of(const watched_process *process)
+static uint64_t monitoring_ticks_of(const watched_process *process)
 {
     if (process->region == NULL) {
         return 0;
@@ -614,7 +614,7 @@ uint64_t sj_zombies_watch_ticks(sj_zombies *zombies)
     pthread_mutex_lock(&zombies->mutex);
     uint64_t ticks = zombies->ended_ticks;
     for (const watched_process *at = zombies->processes; at != NULL; at = at->next) {
-        ticks += watch_ticks_of(at);
+        ticks += monitoring_ticks_of(at);
     }
     pthread_mutex_unlock(&zombies->mutex);
     return ticks;
@@ -624,7 +624,7 @@ uint64_t sj_zombies_watch_ticks(sj_zombies *zombies)
 static void end_process(sj_zombies *zombies, watched_process **link)
 {
     watched_process *process = *link;
-    zombies->ended_ticks += watch_ticks_of(process);
+    zombies->ended_ticks += monitoring_ticks_of(process);
     send_reports(zombies, process);
     if (process->region != NULL && process->region->settings.counts != 0) {
         send_counting(zombies, process);

@@ -70,7 +70,7 @@ static uint64_t filled_bytes(uint64_t usable)
     return (usable < MAX_FILL_BYTES ? usable : MAX_FILL_BYTES) & ~(uint64_t)(WORD - 1);
 }
 
-static bool claim(sj_kept_block *kept, uint32_t from)
+static bool claim_record(sj_kept_block *kept, uint32_t from)
 {
     return atomic_compare_exchange_strong(&kept->state, &from, RECORD_OWNED);
 }
@@ -193,7 +193,7 @@ static bool release_oldest(sj_release_reason reason)
     while (number < atomic_load(&next)) {
         if (atomic_compare_exchange_strong(&oldest_number, &number, number + 1)) {
             sj_kept_block *kept = record_at(number);
-            if (claim(kept, RECORD_KEPT)) {
+            if (claim_record(kept, RECORD_KEPT)) {
                 release_block(kept, reason);
                 set_state(kept, RECORD_EMPTY);
                 return true;
@@ -221,11 +221,11 @@ static sj_kept_block *claim_next_record(void)
     while (number >= record_count && first <= number - record_count &&
            !atomic_compare_exchange_strong(&oldest_number, &first, number - record_count + 1)) {
     }
-    if (claim(kept, RECORD_KEPT)) {
+    if (claim_record(kept, RECORD_KEPT)) {
         release_block(kept, SJ_RELEASE_FULL);
         return kept;
     }
-    return claim(kept, RECORD_EMPTY) ? kept : NULL;
+    return claim_record(kept, RECORD_EMPTY) ? kept : NULL;
 }
 
 /* Fills the block with the pattern and its mark. With `with_tables`, replaces the object's virtual
@@ -365,7 +365,7 @@ static void forget_block(uint64_t block, uint64_t site)
     if (kept != NULL) {
         report_double_free(kept, site);
     }
-    if (kept != NULL && claim(kept, RECORD_KEPT)) {
+    if (kept != NULL && claim_record(kept, RECORD_KEPT)) {
         remove_tables(kept);
         kept->address = 0;
         atomic_fetch_sub(&held_bytes, kept->usable + stride);
@@ -481,7 +481,7 @@ uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_heap_entry ent
     return region->heap_entries[entry] != 0 && is_of_allocator(region, entry) ? entries[entry] : 0;
 }
 
-static bool is_resizing(uint32_t entry)
+static bool is_resizing_entry(uint32_t entry)
 {
     return entry == SJ_ENTRY_REALLOC || entry == SJ_ENTRY_RALLOCX;
 }
@@ -491,7 +491,7 @@ static bool is_resizing(uint32_t entry)
 static void set_handlers(const sj_zombie_region *region, bool are_resizing)
 {
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
-        if (is_resizing(entry) == are_resizing) {
+        if (is_resizing_entry(entry) == are_resizing) {
             atomic_store(&sj_residue_now->delay_handlers[entry],
                          region != NULL ? sj_delayed_free_entry(region, (sj_heap_entry)entry) : 0);
         }
@@ -551,7 +551,7 @@ bool sj_delayed_free_is_on(void)
 static void empty_record(sj_kept_block *kept, uint64_t deadline_ns)
 {
     while (atomic_load(&kept->state) != RECORD_EMPTY) {
-        if (claim(kept, RECORD_KEPT)) {
+        if (claim_record(kept, RECORD_KEPT)) {
             release_block(kept, SJ_RELEASE_DETACH);
             set_state(kept, RECORD_EMPTY);
         } else if (sj_sys_clock_ns(CLOCK_MONOTONIC) > deadline_ns) {
@@ -580,7 +580,7 @@ void sj_delayed_free_check(void)
 {
     for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
         sj_kept_block *kept = record_at(i);
-        if (claim(kept, RECORD_KEPT)) {
+        if (claim_record(kept, RECORD_KEPT)) {
             const uint64_t changed = find_change(kept);
             if (changed != 0) {
                 (void)sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site);

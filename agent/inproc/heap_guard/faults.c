@@ -48,12 +48,12 @@ static sigaction_function real_sigaction(void)
     return (sigaction_function)sj_heap_originals[SJ_ENTRY_SIGACTION];
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool is_our_action(const struct sigaction *action)
 {
     return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == handle_fault;
 }
 
-static int install_ours(int signal, int program_flags, struct sigaction *before)
+static int install_our_handler(int signal, int program_flags, struct sigaction *before)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER |
                                          (program_flags & (SA_ONSTACK | SA_RESTART))};
@@ -61,7 +61,7 @@ static int install_ours(int signal, int program_flags, struct sigaction *before)
     return real_sigaction()(signal, &ours, before);
 }
 
-static void keep_action(program_action *action, const struct sigaction *given)
+static void store_action(program_action *action, const struct sigaction *given)
 {
     const uint32_t next = atomic_load(&action->latest) + 1;
     action->kept[next % KEPT_ACTIONS] = *given;
@@ -94,7 +94,7 @@ int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
 
 /* Stores the program's action as the C library's sigaction would return it. The C library adds a
  * restorer to each action, so this function copies the restorer of our own action. */
-static void keep_with_restorer(program_action *kept, int signal, const struct sigaction *given)
+static void store_with_restorer(program_action *kept, int signal, const struct sigaction *given)
 {
     struct sigaction shown = *given;
     struct sigaction ours;
@@ -102,7 +102,7 @@ static void keep_with_restorer(program_action *kept, int signal, const struct si
         shown.sa_flags |= ours.sa_flags & RESTORER_FLAG;
         shown.sa_restorer = ours.sa_restorer;
     }
-    keep_action(kept, &shown);
+    store_action(kept, &shown);
 }
 
 /* Sets the action of a signal other than SIGSEGV and SIGBUS. Its handler may access a closed page,
@@ -130,11 +130,11 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
     }
     const struct sigaction before = current_action(kept);
     if (action != NULL) {
-        const int result = install_ours(signal, action->sa_flags, NULL);
+        const int result = install_our_handler(signal, action->sa_flags, NULL);
         if (result != 0) {
             return result;
         }
-        keep_with_restorer(kept, signal, action);
+        store_with_restorer(kept, signal, action);
     }
     if (old != NULL) {
         *old = before;
@@ -173,7 +173,7 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
     if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
         struct sigaction usual = action; /* Like the kernel, resets only the handler. */
         usual.sa_handler = SIG_DFL;
-        keep_action(kept, &usual);
+        store_action(kept, &usual);
     }
     if ((action.sa_flags & SA_SIGINFO) != 0) {
         action.sa_sigaction(signal, info, context);
@@ -269,12 +269,12 @@ static bool install_handlers(void)
         if (real_sigaction()(signals[i], NULL, &before) != 0) {
             return false;
         }
-        keep_action(&actions[i], &before);
-        if (install_ours(signals[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
+        store_action(&actions[i], &before);
+        if (install_our_handler(signals[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
             return false;
         }
-        if (!is_ours(&replaced) && replaced.sa_handler != before.sa_handler) {
-            keep_action(&actions[i], &replaced);
+        if (!is_our_action(&replaced) && replaced.sa_handler != before.sa_handler) {
+            store_action(&actions[i], &replaced);
         }
     }
     return true;
@@ -309,7 +309,7 @@ void sj_faults_end(void)
         struct sigaction now;
         const struct sigaction before = current_action(&actions[i]);
         if (atomic_load(&actions[i].latest) != 0 && real_sigaction()(signals[i], NULL, &now) == 0 &&
-            is_ours(&now)) {
+            is_our_action(&now)) {
             (void)real_sigaction()(signals[i], &before, NULL);
         }
         atomic_store(&actions[i].latest, 0);

@@ -30,7 +30,7 @@ static long advise(uint64_t address, uint64_t bytes, int advice)
     return SJ_SYS(SYS_madvise, address, bytes, advice, 0, 0, 0);
 }
 
-static void *map(uint64_t bytes, int protection)
+static void *map_memory(uint64_t bytes, int protection)
 {
     void *mapped =
         sj_sys_map(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,7 +39,7 @@ static void *map(uint64_t bytes, int protection)
 
 static bool has_guard_regions(void)
 {
-    void *page = map(SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
+    void *page = map_memory(SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
     const bool has_them =
         page != NULL && advise((uint64_t)(uintptr_t)page, SJ_POOL_PAGE, ADVICE_GUARD_INSTALL) == 0;
     if (page != NULL) {
@@ -56,7 +56,7 @@ static bool map_ring(sj_pool *pool, uint64_t memory_bytes)
     while (bytes * 8 <= memory_bytes && bytes < (uint64_t)pool->slots * SJ_POOL_BLOCK_MAX_BYTES) {
         bytes *= 2;
     }
-    pool->saved = map(bytes, PROT_READ | PROT_WRITE);
+    pool->saved = map_memory(bytes, PROT_READ | PROT_WRITE);
     pool->saved_bytes = pool->saved != NULL ? bytes : 0;
     return pool->saved != NULL;
 }
@@ -71,7 +71,7 @@ bool sj_pages_map_pool(sj_pool *pool, uint64_t memory_bytes)
            (uint64_t)pool->slots * SJ_POOL_SLOT_BYTES + SJ_POOL_PAGE) {
         pool->shift++;
     }
-    pool->base = (uint64_t)(uintptr_t)map(UINT64_C(1) << pool->shift, PROT_NONE);
+    pool->base = (uint64_t)(uintptr_t)map_memory(UINT64_C(1) << pool->shift, PROT_NONE);
     if (pool->base != 0 && pool->has_guards != 0) {
         (void)advise(pool->base, UINT64_C(1) << pool->shift, MADV_NOHUGEPAGE);
     }

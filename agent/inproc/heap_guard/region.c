@@ -84,7 +84,7 @@ typedef struct find_bias {
     bool found;
 } find_bias;
 
-static uint64_t end_of(const struct dl_phdr_info *info)
+static uint64_t module_end(const struct dl_phdr_info *info)
 {
     uint64_t end = 0;
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
@@ -99,9 +99,9 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     find_bias *find = context;
     (void)size;
-    find->found = find->address >= info->dlpi_addr && find->address < end_of(info);
+    find->found = find->address >= info->dlpi_addr && find->address < module_end(info);
     find->bias = info->dlpi_addr;
-    find->end = end_of(info);
+    find->end = module_end(info);
     return find->found ? 1 : 0;
 }
 
@@ -132,7 +132,7 @@ static bool patch_half(const sj_entries_context *context, sj_zombie_half half, u
     return status == SJ_OK && report.hooked != 0 && report.failed == 0;
 }
 
-static uint8_t family_of(uint32_t entry)
+static uint8_t family_of_entry(uint32_t entry)
 {
     if ((entry >= SJ_ENTRY_NEW && entry <= SJ_ENTRY_NEW_NOTHROW) ||
         (entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_DELETE_ARRAY)) {
@@ -151,12 +151,12 @@ static uint8_t family_of(uint32_t entry)
 static void fill_families(sj_residue *residue, const sj_zombie_region *region, bool are_known)
 {
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
-        residue->families[entry] = are_known ? family_of(entry) : SJ_FAMILY_ANY;
+        residue->families[entry] = are_known ? family_of_entry(entry) : SJ_FAMILY_ANY;
         for (uint32_t other = 0; other < SJ_HEAP_ENTRIES; other++) {
             if (region->heap_entries[entry] != 0 &&
                 region->heap_entries[other] == region->heap_entries[entry] &&
                 region->parts[other] == region->parts[entry]) {
-                residue->families[entry] |= family_of(other);
+                residue->families[entry] |= family_of_entry(other);
             }
         }
     }
@@ -305,7 +305,7 @@ static sj_zombie_refusal patch_heap(sj_zombie_region *region, bool prepare_only)
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
 
-static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
+static sj_zombie_refusal start_counting(const sj_zombie_region *region)
 {
     if (refusal != SJ_ZOMBIE_MONITORED) {
         return refusal;
@@ -325,7 +325,7 @@ static void apply_settings(sj_zombie_region *region)
 {
     atomic_store(&region->refusal, refusal);
     if (was_prepared && region->settings.counts != 0) {
-        atomic_store(&region->counting_refusal, begin_counting(region));
+        atomic_store(&region->counting_refusal, start_counting(region));
     }
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_delayed_free_begin(region);
@@ -352,7 +352,7 @@ static void list_module(sj_zombie_region *region, const sj_zombie_module *module
 }
 
 /* Publishes the region. Unmaps it and returns false if neither heap nor objects are monitored. */
-static bool open_region(sj_zombie_region *region)
+static bool publish_region(sj_zombie_region *region)
 {
     /* The heap may be monitored although its counting was refused. */
     if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
@@ -383,7 +383,7 @@ bool sj_heap_guard_prepare(const char *runtime, const char *name, bool prepare_o
         return false;
     }
     patch_once(region, prepare_only);
-    if (!open_region(region)) {
+    if (!publish_region(region)) {
         return false;
     }
     sj_heap_guard_list_modules();
@@ -396,7 +396,7 @@ void sj_heap_guard_rejoin(const char *runtime, const char *name)
         !is_detached && (was_prepared || was_monitored) ? map_region(runtime, name) : NULL;
     if (region != NULL) {
         apply_settings(region);
-        (void)!open_region(region);
+        (void)!publish_region(region);
     }
 }
 
@@ -469,7 +469,7 @@ static bool is_listed(uint64_t bias, const char *path)
     return false;
 }
 
-static int note_module(struct dl_phdr_info *info, size_t size, void *context)
+static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     char path[SJ_ZOMBIE_PATH_BYTES] = "";
     (void)size;
@@ -483,7 +483,7 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *context)
     }
     sj_zombie_module *module = &listed_modules[listed_count];
     module->bias = info->dlpi_addr;
-    module->text_high = end_of(info);
+    module->text_high = module_end(info);
     memcpy(module->path, path, sizeof(path));
     listed_count++;
     list_module(context, module);
@@ -494,7 +494,7 @@ void sj_heap_guard_list_modules(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL) {
-        (void)dl_iterate_phdr(note_module, region);
+        (void)dl_iterate_phdr(add_module, region);
     }
 }
 

@@ -54,7 +54,7 @@ static void find_stack(uint64_t sp)
     sj_maps_close(&maps);
 }
 
-static bool is_known(uint64_t sp)
+static bool is_on_known_stack(uint64_t sp)
 {
     if (sp >= stack_range.low && sp < stack_range.high) {
         return true;
@@ -79,7 +79,7 @@ static inline void copy_words(void *target, const void *source, uint64_t bytes)
 void sj_stack_copy_own(sj_zombie_trace *trace, void *stack, uint32_t bytes)
 {
     const uint64_t sp = trace->registers[SJ_TRACE_STACK_POINTER];
-    if (!is_known(sp)) {
+    if (!is_on_known_stack(sp)) {
         sj_trace_stack(trace, stack, bytes);
         return;
     }

@@ -53,7 +53,7 @@ static bool is_in_module(uint64_t address)
     return is_known;
 }
 
-static bool is_type(uint64_t type)
+static bool is_type_info(uint64_t type)
 {
     sj_type_head head;
     return type % WORD == 0 && is_in_module(type) && sj_virtual_read(type, &head, sizeof(head)) &&
@@ -68,7 +68,7 @@ static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
     return table % WORD == 0 && is_in_module(table) &&
            sj_virtual_read(table - offsetof(table_head, function), head, sizeof(*head)) &&
            (head->offset_to_top == -(int64_t)offset || head->offset_to_top == 0) &&
-           is_in_module(head->function) && is_type(head->type);
+           is_in_module(head->function) && is_type_info(head->type);
 }
 
 /* True if an address is in executable memory. `*known` caches the executable mapping found last. */

@@ -222,7 +222,7 @@ static jclass load_class(JNIEnv *env, const char *name)
     return text != NULL ? (*env)->CallObjectMethod(env, sj_jvm.app_loader, load, text) : NULL;
 }
 
-static jthrowable construct(JNIEnv *env, jclass class)
+static jthrowable construct_exception(JNIEnv *env, jclass class)
 {
     jmethodID method = (*env)->GetMethodID(env, class, "<init>", "(Ljava/lang/String;)V");
     if (method != NULL) {
@@ -240,7 +240,7 @@ jthrowable sj_jvm_new_exception(JNIEnv *env, const char *class_name)
     jthrowable exception = NULL;
     if (class != NULL && !(*env)->ExceptionCheck(env) &&
         (*env)->IsAssignableFrom(env, class, throwable_class)) {
-        exception = construct(env, class);
+        exception = construct_exception(env, class);
     }
     if ((*env)->ExceptionCheck(env)) {
         (*env)->ExceptionClear(env);

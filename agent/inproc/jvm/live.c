@@ -53,7 +53,7 @@ static JavaVM *find_vm(void)
     return find != NULL && find(&vm, 1, &count) == JNI_OK && count != 0 ? vm : NULL;
 }
 
-static bool has_lasting(void)
+static bool find_or_create_trampolines(void)
 {
     if (lasting == NULL) {
         lasting = sj_lasting_find(LASTING_MAGIC);
@@ -79,7 +79,7 @@ static jvmtiEnv *open_jvmti(JavaVM *vm)
     return NULL;
 }
 
-static void open_probes(void)
+static void open_probe_trampolines(void)
 {
     for (uint32_t i = SJ_JVM_ENTER; i <= SJ_JVM_UNWIND; i++) {
         sj_lasting_open(lasting, i, sj_jvm_probe_address(i));
@@ -106,15 +106,16 @@ static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
     if (has_leaves) { /* The event has to be enabled before the JVM compiles a wrapper. */
         sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
-    open_probes();
+    open_probe_trampolines();
     const bool are_registered = sj_jvm_register_probes(env, probe_class, lasting, SJ_JVM_ENTER);
     (*env)->DeleteLocalRef(env, probe_class);
     return are_registered;
 }
 
-static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
+static bool attach(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
 {
-    if (!sj_recorder_is_armed() || !sj_jvm.is_wanted || !has_lasting() || !sj_class_marks_init()) {
+    if (!sj_recorder_is_armed() || !sj_jvm.is_wanted || !find_or_create_trampolines() ||
+        !sj_class_marks_init()) {
         return false;
     }
     jvmtiEnv *jvmti = open_jvmti(vm);
@@ -187,7 +188,7 @@ static void remove_probes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     sj_retransform_marked(jvmti, env, figures);
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class != NULL && has_lasting()) {
+    if (probe_class != NULL && find_or_create_trampolines()) {
         are_closed = sj_jvm_register_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
         lasting->kept = lasting->kept > stays_below ? lasting->kept : stays_below;
         (*env)->DeleteLocalRef(env, probe_class);
@@ -225,7 +226,7 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm.jvmti = NULL;
 }
 
-static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
+static void report_if_armed(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm_report(moment, figures);
@@ -256,23 +257,23 @@ static uint32_t do_task(JavaVM *vm, JNIEnv *env)
     if (task == SJ_JVM_DETACH) {
         if (has_joined) {
             detach(env, &figures);
-            report(SJ_JVM_LEFT, &figures);
+            report_if_armed(SJ_JVM_LEFT, &figures);
         }
         return SJ_AGENT_JVM_NONE;
     }
     if (task == SJ_JVM_ATTACH && !has_joined) {
-        const bool is_joined = join(vm, env, &figures);
+        const bool is_joined = attach(vm, env, &figures);
         if (!is_joined && sj_jvm.jvmti != NULL) {
             detach(env, &figures);
         }
         if (is_joined) {
-            report(SJ_JVM_JOINED, &figures);
+            report_if_armed(SJ_JVM_JOINED, &figures);
         }
         return is_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
     }
     if (has_joined) {
         select_classes(env, &figures);
-        report(SJ_JVM_SELECTED, &figures);
+        report_if_armed(SJ_JVM_SELECTED, &figures);
     }
     return has_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
 }

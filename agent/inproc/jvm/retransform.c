@@ -42,7 +42,7 @@ static uint32_t transform(const class_batch *batch, uint32_t first, uint32_t cou
     return status == JVMTI_ERROR_NONE ? count : 0;
 }
 
-static void finish_batch(class_batch *batch)
+static void transform_batch(class_batch *batch)
 {
     uint32_t done = batch->count != 0 ? transform(batch, 0, batch->count) : 0;
     for (uint32_t i = 0; done == 0 && batch->count > 1 && i < batch->count; i++) {
@@ -61,7 +61,7 @@ static void add_to_batch(class_batch *batch, jclass class)
 {
     batch->classes[batch->count++] = class;
     if (batch->count == BATCH_CLASSES) {
-        finish_batch(batch);
+        transform_batch(batch);
     }
 }
 
@@ -75,7 +75,7 @@ typedef struct class_question {
 } class_question;
 
 /* Asks the recorder which classes need other probes, and adds these classes to the batch. */
-static void finish_question(class_batch *batch, class_question *question)
+static void ask_question(class_batch *batch, class_question *question)
 {
     memset(question->chosen, 0, sizeof(question->chosen));
     if (question->count != 0 &&
@@ -93,7 +93,8 @@ static void finish_question(class_batch *batch, class_question *question)
     question->count = 0;
 }
 
-static void ask_about(class_batch *batch, class_question *question, jclass class, bool unasked_only)
+static void add_to_question(class_batch *batch, class_question *question, jclass class,
+                            bool unasked_only)
 {
     sj_class_facts *facts = &question->facts[question->count];
     sj_jvm_loaded *loaded = &question->loaded[question->count];
@@ -104,7 +105,7 @@ static void ask_about(class_batch *batch, class_question *question, jclass class
     }
     question->classes[question->count] = class;
     if (++question->count == QUESTION_CLASSES) {
-        finish_question(batch, question);
+        ask_question(batch, question);
     }
 }
 
@@ -129,10 +130,10 @@ void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only, sj_j
     question->count = 0;
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < count; i++) {
-            ask_about(&batch, question, classes[i], unasked_only);
+            add_to_question(&batch, question, classes[i], unasked_only);
         }
-        finish_question(&batch, question);
-        finish_batch(&batch);
+        ask_question(&batch, question);
+        transform_batch(&batch);
         free_classes(jvmti, env, classes, count);
     }
     (void)(*jvmti)->Deallocate(jvmti, memory);
@@ -156,7 +157,7 @@ void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures
         }
         sj_class_facts_free(jvmti, &facts);
     }
-    finish_batch(&batch);
+    transform_batch(&batch);
     free_classes(jvmti, env, classes, count);
 }
 

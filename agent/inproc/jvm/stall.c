@@ -45,7 +45,7 @@ static pause *pause_at(uint64_t number)
     return &pauses[number % PAUSES];
 }
 
-static void JNICALL on_pause(jvmtiEnv *jvmti)
+static void JNICALL on_pause_start(jvmtiEnv *jvmti)
 {
     (void)jvmti;
     if (sj_recorder_may_call()) {
@@ -67,7 +67,7 @@ static jvmtiEnv *open_collector_events(JNIEnv *env)
     const jvmtiCapabilities capabilities = {.can_generate_garbage_collection_events = 1};
     const jvmtiEventCallbacks callbacks = {
         .GarbageCollectionStart = (jvmtiEventGarbageCollectionStart)sj_jvm_lasting_function(
-            SJ_JVM_ON_PAUSE, (void *)on_pause),
+            SJ_JVM_ON_PAUSE, (void *)on_pause_start),
         .GarbageCollectionFinish = (jvmtiEventGarbageCollectionFinish)sj_jvm_lasting_function(
             SJ_JVM_ON_PAUSE_END, (void *)on_pause_end)};
     JavaVM *vm = NULL;

@@ -38,7 +38,7 @@ static int64_t java_number_of(JNIEnv *env, jthread thread)
     return number;
 }
 
-static bool can_count(void)
+static bool can_report(void)
 {
     return sj_recorder_is_armed() && sj_recorder_may_call();
 }
@@ -46,7 +46,7 @@ static bool can_count(void)
 void JNICALL sj_jvm_on_thread_start(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)jvmti;
-    if (!can_count()) {
+    if (!can_report()) {
         return;
     }
     const uint32_t tid = sj_sys_tid();
@@ -72,7 +72,7 @@ void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     uint64_t bytes;
     (void)jvmti;
     (void)thread;
-    if (!can_count()) {
+    if (!can_report()) {
         return;
     }
     const uint32_t tid = sj_sys_tid();
@@ -89,7 +89,7 @@ void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 void sj_jvm_count_threads(JNIEnv *env)
 {
     uint64_t bytes;
-    if (!can_count()) {
+    if (!can_report()) {
         return;
     }
     for (uint32_t i = 0; i < THREADS; i++) {

@@ -30,7 +30,7 @@ static sj_hooked_module hooks[FUNCTIONS];
 static sj_lasting *lasting;
 static bool is_on;
 
-static inline void trace(sj_record_kind kind, uint64_t method)
+static inline void write_trace_record(sj_record_kind kind, uint64_t method)
 {
     const uint32_t function = sj_key_table_get(&methods, method);
     if (function != 0) {
@@ -43,18 +43,18 @@ static inline void trace(sj_record_kind kind, uint64_t method)
 static int trace_entry(const void *thread, uint64_t method)
 {
     (void)thread;
-    trace(SJ_RECORD_ENTER, method);
+    write_trace_record(SJ_RECORD_ENTER, method);
     return 0;
 }
 
 static int trace_exit(const void *thread, uint64_t method)
 {
     (void)thread;
-    trace(SJ_RECORD_LEAVE, method);
+    write_trace_record(SJ_RECORD_LEAVE, method);
     return 0;
 }
 
-static bool redirect(uint64_t address, uint32_t place, uint64_t target)
+static bool redirect_function(uint64_t address, uint32_t place, uint64_t target)
 {
     uint8_t code[SJ_RETURN_PATCH_BYTES];
     if (!sj_definition_is_code(address)) {
@@ -74,8 +74,8 @@ bool sj_tracer_start(const char *path, uint64_t bias)
     }
     lasting = sj_lasting_new(LASTING_MAGIC, FUNCTIONS);
     is_on = lasting != NULL &&
-            redirect(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
-            redirect(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
+            redirect_function(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
+            redirect_function(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
     if (!is_on) {
         (void)!sj_hooks_unpatch(&hooks[ENTRY]);
         sj_tracer_stop(); /* If a function could not be restored, its trampoline returns at once. */
@@ -94,7 +94,7 @@ static uint64_t address_of(jmethodID method)
     return *(const uint64_t *)(const void *)method;
 }
 
-static void forget(jmethodID method)
+static void stop_recording(jmethodID method)
 {
     if (sj_key_table_get(&methods, address_of(method)) != 0) {
         (void)sj_key_table_set(&methods, address_of(method), 0);
@@ -111,7 +111,7 @@ static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, co
     bool is_complete = is_read;
     for (jint i = 0; i < count; i++) {
         if (!is_read || memory[i] == 0) {
-            forget(ids[i]);
+            stop_recording(ids[i]);
         } else if (!sj_key_table_set(&methods, address_of(ids[i]),
                                      reply->first_function + (uint32_t)i)) {
             is_complete = false;
@@ -182,7 +182,7 @@ void sj_tracer_add_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
             is_wanted = ask_recorder(jvmti, &loaded, &facts.of, ids, count);
         }
         for (jint i = 0; i < count && !is_wanted; i++) {
-            forget(ids[i]);
+            stop_recording(ids[i]);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)ids);
     }

@@ -31,7 +31,7 @@ static const void *find_symbol(const sj_dynamic_view *view, const char *name)
                : NULL;
 }
 
-static int check_module(struct dl_phdr_info *info, size_t size, void *context)
+static int match_jvm(struct dl_phdr_info *info, size_t size, void *context)
 {
     module_search *search = context;
     (void)size;
@@ -90,7 +90,7 @@ bool sj_vm_structs_read(sj_vm_offsets *offsets)
 {
     struct_table table = {0};
     module_search search = {0};
-    (void)dl_iterate_phdr(check_module, &search);
+    (void)dl_iterate_phdr(match_jvm, &search);
     return search.is_found && open_table(&search.view, &table) &&
            find_field(&table, "Method", "_code", &offsets->method_code) &&
            find_field(&table, "nmethod", "_verified_entry_point", &offsets->verified_entry);

@@ -46,7 +46,7 @@ static void plan_by_file(sj_mono_code *code)
     (void)sj_sys_close(code->file);
 }
 
-static uint64_t size_of(const sj_mono_code *code)
+static uint64_t total_bytes(const sj_mono_code *code)
 {
     uint64_t bytes = (uint64_t)code->head.count * sizeof(*code->functions);
     for (uint32_t i = 0; i < code->head.count; i++) {
@@ -58,7 +58,7 @@ static uint64_t size_of(const sj_mono_code *code)
 static void plan_patches(sj_mono_code *code)
 {
     enum { PACKET_BYTES = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_code) };
-    const uint64_t bytes = size_of(code);
+    const uint64_t bytes = total_bytes(code);
     if (bytes > SJ_LINK_CODE_BYTES) {
         return;
     }

@@ -48,7 +48,7 @@ static bool is_file(const char *path)
     return SJ_SYS(SYS_faccessat, AT_FDCWD, path, 0, 0, 0, 0) == 0;
 }
 
-static size_t append(char *text, size_t used, size_t capacity, const char *more)
+static size_t append_text(char *text, size_t used, size_t capacity, const char *more)
 {
     while (*more != '\0' && used + 1 < capacity) {
         text[used++] = *more++;
@@ -62,14 +62,14 @@ static bool is_precompiled(const char *assembly)
 {
     char path[PATH_BYTES];
     const char *slash = strrchr(assembly, '/');
-    size_t used = append(path, 0, sizeof(path), assembly);
-    (void)append(path, used, sizeof(path), ".so");
+    size_t used = append_text(path, 0, sizeof(path), assembly);
+    (void)append_text(path, used, sizeof(path), ".so");
     if (is_file(path)) {
         return true;
     }
-    used = append(path, 0, sizeof(path), "/usr/lib/mono/aot-cache/amd64/");
-    used = append(path, used, sizeof(path), slash != NULL ? slash + 1 : assembly);
-    (void)append(path, used, sizeof(path), ".so");
+    used = append_text(path, 0, sizeof(path), "/usr/lib/mono/aot-cache/amd64/");
+    used = append_text(path, used, sizeof(path), slash != NULL ? slash + 1 : assembly);
+    (void)append_text(path, used, sizeof(path), ".so");
     return is_file(path);
 }
 
@@ -100,7 +100,7 @@ static bool is_program_precompiled(void)
 void sj_mono_set_compile_again(void)
 {
     char **at = sj_program_environment;
-    size_t used = append(options_text, 0, OPTIONS_BYTES, OPTIONS "=");
+    size_t used = append_text(options_text, 0, OPTIONS_BYTES, OPTIONS "=");
     if (at == NULL || sj_rebind_find("mono_profiler_create") == 0 ||
         !(wants_precompiled || is_program_precompiled())) {
         return;
@@ -110,12 +110,12 @@ void sj_mono_set_compile_again(void)
     }
     original = *at;
     if (original != NULL) {
-        used = append(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_AGAIN),
-                      sj_environment_value(original, OPTIONS));
-        used = append(options_text, used, OPTIONS_BYTES, " ");
+        used = append_text(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_AGAIN),
+                           sj_environment_value(original, OPTIONS));
+        used = append_text(options_text, used, OPTIONS_BYTES, " ");
     } else {
         at[1] = NULL;
     }
-    (void)append(options_text, used, OPTIONS_BYTES, COMPILE_AGAIN);
+    (void)append_text(options_text, used, OPTIONS_BYTES, COMPILE_AGAIN);
     *at = options_text;
 }

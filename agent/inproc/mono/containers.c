@@ -28,7 +28,7 @@ typedef struct image_question {
     const char *path; /* Points into `paths`. NULL if the image has no file. */
     uint32_t id_bytes;
     uint8_t id[ID_BYTES];
-    bool is_main;
+    bool is_main_image;
 } image_question;
 
 typedef struct image_entry {
@@ -102,7 +102,7 @@ static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
     return used == ID_BYTES ? ID_BYTES : 0;
 }
 
-static const sj_mono_reply *reply_of(const image_entry *entry)
+static const sj_mono_reply *latest_reply(const image_entry *entry)
 {
     /* Pairs with the release store in store_reply. */
     return &replies[atomic_load_explicit(&entry->reply, memory_order_acquire)];
@@ -170,7 +170,7 @@ static const image_entry *store_image(const void *image, const image_question *q
     return &images[index];
 }
 
-static bool is_main(void *image)
+static bool is_main_image(void *image)
 {
     const void *main_assembly = sj_mono_runtime.main_assembly();
     return main_assembly != NULL ? sj_mono_runtime.image_assembly(image) == main_assembly
@@ -186,8 +186,8 @@ static void free_reply(const sj_mono_assembly *reply)
 
 static bool ask_recorder(const image_question *question, sj_mono_assembly *reply)
 {
-    return sj_mono_ask_assembly(question->path, question->id, question->id_bytes, question->is_main,
-                                reply);
+    return sj_mono_ask_assembly(question->path, question->id, question->id_bytes,
+                                question->is_main_image, reply);
 }
 
 /* Asks the recorder about a new image and stores the reply. Returns NULL if the recorder did not
@@ -195,7 +195,7 @@ static bool ask_recorder(const image_question *question, sj_mono_assembly *reply
 static const image_entry *ask_about_image(void *image, bool *is_new)
 {
     sj_mono_assembly reply = {0};
-    image_question question = {.is_main = is_main(image)};
+    image_question question = {.is_main_image = is_main_image(image)};
     const char *path = sj_mono_runtime.image_filename(image);
     question.id_bytes = parse_id(sj_mono_runtime.image_guid(image), question.id);
     if (sj_mono_runtime.image_is_dynamic(image) == 0 && path != NULL && path[0] == '/') {
@@ -225,7 +225,7 @@ const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path)
     }
     const image_entry *kept = ask_about_image(image, &is_new);
     *path = is_new ? kept->question.path : NULL;
-    return *path != NULL ? reply_of(kept) : NULL;
+    return *path != NULL ? latest_reply(kept) : NULL;
 }
 
 bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply)
@@ -235,7 +235,7 @@ bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply)
     sj_mono_assembly assembly = {0};
     image_question question = {.path = path};
     question.id_bytes = parse_id(id, question.id);
-    question.is_main =
+    question.is_main_image =
         bytes >= sizeof(program) && strcmp(path + bytes - (sizeof(program) - 1), program) == 0;
     if (!ask_recorder(&question, &assembly)) {
         return false;
@@ -273,7 +273,7 @@ bool sj_mono_is_wanted(uint32_t function)
     for (uint32_t i = 0; i < atomic_load(&image_count); i++) {
         const image_entry *entry = &images[i];
         if (entry->first_function != 0 && function - entry->first_function < entry->count) {
-            return is_wanted(reply_of(entry), function - entry->first_function + 1);
+            return is_wanted(latest_reply(entry), function - entry->first_function + 1);
         }
     }
     return true;
@@ -320,7 +320,7 @@ typedef struct named_method {
 
 static named_method named[NAMED_CAPACITY];
 
-static uint64_t identity_of(const char *container, const char *name)
+static uint64_t hash_identity(const char *container, const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *container != '\0'; container++) {
@@ -377,7 +377,7 @@ static uint32_t name_method(void *method, void *image)
     }
     const char *container = sj_mono_runtime.image_name(image);
     container = container != NULL && container[0] != '\0' ? container : "?";
-    const uint64_t identity = identity_of(container, name);
+    const uint64_t identity = hash_identity(container, name);
     const named_method *known = find_named(identity);
     if (atomic_load(&known->identity) == identity) {
         return known->function;
@@ -430,7 +430,7 @@ sj_mono_selection sj_mono_selection_of(void *method)
         atomic_fetch_add(&sj_mono_refused, 1);
         return (sj_mono_selection){0};
     }
-    const sj_mono_reply *reply = reply_of(entry);
+    const sj_mono_reply *reply = latest_reply(entry);
     return reply->is_unreadable ? (sj_mono_selection){.function = name_method(method, image)}
                                 : sj_mono_selection_of_row(reply, row);
 }

@@ -240,7 +240,7 @@ static void add_object(sj_value_text *text, void *object)
     }
 }
 
-static void describe(sj_value_text *text, void *type, const void *place, uint32_t depth);
+static void add_value(sj_value_text *text, void *type, const void *place, uint32_t depth);
 
 static void add_fields(sj_value_text *text, void *class, const void *place, uint32_t depth)
 {
@@ -254,15 +254,15 @@ static void add_fields(sj_value_text *text, void *class, const void *place, uint
             sj_value_text_add(text, before);
             sj_value_text_add(text, sj_mono_runtime.field_name(field));
             sj_value_text_add(text, "=");
-            describe(text, sj_mono_runtime.field_type(field),
-                     (const char *)place + (offset - HEADER_BYTES), depth + 1);
+            add_value(text, sj_mono_runtime.field_type(field),
+                      (const char *)place + (offset - HEADER_BYTES), depth + 1);
             before = ",";
         }
     }
     sj_value_text_add(text, before[0] == '{' ? "{}" : "}");
 }
 
-static void describe_structure(sj_value_text *text, void *type, const void *place, uint32_t depth)
+static void add_structure(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     void *class = sj_mono_runtime.class_of_type(type);
     if (class == NULL) {
@@ -278,7 +278,7 @@ static void describe_structure(sj_value_text *text, void *type, const void *plac
     }
 }
 
-static void describe(sj_value_text *text, void *type, const void *place, uint32_t depth)
+static void add_value(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     const int32_t element = sj_mono_runtime.type_get_type(type);
     switch (element) {
@@ -291,7 +291,7 @@ static void describe(sj_value_text *text, void *type, const void *place, uint32_
         break;
     case TYPE_VALUE:
     case TYPE_GENERIC:
-        describe_structure(text, type, place, depth);
+        add_structure(text, type, place, depth);
         break;
     default:
         if ((element >= TYPE_BOOLEAN && element <= TYPE_R8) || element == TYPE_POINTER ||
@@ -306,7 +306,7 @@ static void describe(sj_value_text *text, void *type, const void *place, uint32_
 
 void sj_mono_describe(sj_value_text *text, void *type, const void *place)
 {
-    describe(text, type, place, 0);
+    add_value(text, type, place, 0);
 }
 
 void sj_mono_describe_class(sj_value_text *text, void *class)

@@ -107,7 +107,7 @@ static bool read_info(const struct dl_phdr_info *info, precompiled *found)
            lies_in(info, addresses[2], (uint64_t)found->count * CALL_BYTES);
 }
 
-static int find_module(struct dl_phdr_info *info, size_t size, void *context)
+static int match_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     precompiled *found = context;
     (void)size;
@@ -129,7 +129,7 @@ static uint64_t code_of(const precompiled *image, uint32_t row)
 }
 
 /* Sorts by ascending address (Shell sort). */
-static void sort(sj_link_code_function *functions, uint32_t count)
+static void sort_by_address(sj_link_code_function *functions, uint32_t count)
 {
     for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
         for (uint32_t i = gap; i < count; i++) {
@@ -235,7 +235,7 @@ static void collect(const precompiled *image, const sj_mono_reply *reply, uint8_
         found->functions[found->count++] = (sj_link_code_function){
             .address = address, .function = is_due && !has_values ? selection.function : 0};
     }
-    sort(found->functions, found->count);
+    sort_by_address(found->functions, found->count);
     found->count = keep_recorded(found->functions, found->count, image->code_high);
 }
 
@@ -260,7 +260,7 @@ static void hook_image(const precompiled *image, const sj_mono_reply *reply, boo
 static void hook_loaded(const char *path, const sj_mono_reply *reply)
 {
     precompiled image = {.path = path};
-    if (reply->first_function != 0 && dl_iterate_phdr(find_module, &image) != 0) {
+    if (reply->first_function != 0 && dl_iterate_phdr(match_module, &image) != 0) {
         hook_image(&image, reply, false);
     }
 }
@@ -284,7 +284,7 @@ typedef struct found_images {
     } elements[ASSEMBLIES_MAX];
 } found_images;
 
-static int list_image(struct dl_phdr_info *info, size_t size, void *context)
+static int collect_image(struct dl_phdr_info *info, size_t size, void *context)
 {
     found_images *found = context;
     const char *name = info->dlpi_name != NULL ? info->dlpi_name : "";
@@ -311,7 +311,7 @@ void sj_mono_hook_precompiled(void)
     if (found == NULL) {
         return;
     }
-    (void)dl_iterate_phdr(list_image, found);
+    (void)dl_iterate_phdr(collect_image, found);
     for (uint32_t i = 0; i < found->count; i++) {
         sj_mono_reply reply = {0};
         const precompiled *image = &found->elements[i].image;

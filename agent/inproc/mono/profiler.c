@@ -190,7 +190,7 @@ void sj_mono_on_enter(void *ours, void *method, void *context)
     write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
 }
 
-static inline void leave(const void *method, sj_managed_stack how, uint64_t ticks)
+static inline void record_leave(const void *method, sj_managed_stack how, uint64_t ticks)
 {
     const sj_mono_method *entry = sj_mono_find_method(method);
     if (entry == NULL ||
@@ -211,7 +211,7 @@ static __attribute__((noinline)) void leave_slowly(void *method, void *context)
             record_values(method, entry, context, false);
         }
     }
-    leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+    record_leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
 static void on_leave(void *ours, void *method, void *context)
@@ -229,7 +229,7 @@ static void on_tail_call(void *ours, void *method, void *target)
 {
     (void)ours;
     (void)target;
-    leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+    record_leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
 /* Records an exit by exception. The entries of patched code were not recorded by callbacks; the
@@ -297,7 +297,7 @@ static void on_code_buffer(void *ours, const void *code, uint64_t bytes, int32_t
     }
 }
 
-static uint64_t address_of(uint32_t callback)
+static uint64_t callback_address(uint32_t callback)
 {
     switch (callback) {
     case SJ_MONO_ENTER:
@@ -383,7 +383,7 @@ sj_status sj_mono_start(bool is_attached)
     prefers_in_place = prefers_in_place || is_attached;
     atomic_store(&enabled, 1);
     for (uint32_t i = 0; i < SJ_MONO_CALLBACKS; i++) {
-        uint64_t address = address_of(i);
+        uint64_t address = callback_address(i);
         if (is_attached) {
             sj_lasting_open(lasting, i, address);
             address = sj_lasting_address(lasting, i);

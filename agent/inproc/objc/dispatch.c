@@ -208,7 +208,7 @@ static inline uint64_t recorded_code(const void *class, const void *from, const 
     return site != NULL ? site->code : target;
 }
 
-static uint64_t lookup(const void *receiver, const void *selector)
+static uint64_t wrap_lookup(const void *receiver, const void *selector)
 {
     const uint64_t target = real_lookup(receiver, selector);
     if (receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
@@ -218,7 +218,7 @@ static uint64_t lookup(const void *receiver, const void *selector)
     return recorded_code(class, class, selector, target);
 }
 
-static uint64_t lookup_super(const super_call *super, const void *selector)
+static uint64_t wrap_lookup_super(const super_call *super, const void *selector)
 {
     const uint64_t target = real_super(super, selector);
     if (super->receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
@@ -248,7 +248,7 @@ const sj_dispatch_record *sj_objc_new_message(const void *receiver, const void *
 
 /* Replaces a function that the runtime calls, by its own PLT, for each module that registers
  * itself. */
-static void register_selectors(void *selectors)
+static void wrap_register_selectors(void *selectors)
 {
     if (atomic_load_explicit(&enabled, memory_order_relaxed) != 0) {
         sj_objc_dispatch_rebind_modules();
@@ -261,11 +261,11 @@ enum { REBINDINGS = 5 };
 static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 {
     const sj_rebinding list[REBINDINGS] = {
-        {"objc_msg_lookup", (uint64_t)(uintptr_t)real_lookup, (uint64_t)(uintptr_t)&lookup},
+        {"objc_msg_lookup", (uint64_t)(uintptr_t)real_lookup, (uint64_t)(uintptr_t)&wrap_lookup},
         {"objc_msg_lookup_super", (uint64_t)(uintptr_t)real_super,
-         (uint64_t)(uintptr_t)&lookup_super},
+         (uint64_t)(uintptr_t)&wrap_lookup_super},
         {"__objc_register_selectors_from_module", (uint64_t)(uintptr_t)real_selectors,
-         (uint64_t)(uintptr_t)&register_selectors},
+         (uint64_t)(uintptr_t)&wrap_register_selectors},
         {"objc_msgSend", sj_objc_real_message, (uint64_t)(uintptr_t)&sj_arch_objc_message},
         {"objc_msgSend_stret", sj_objc_real_message_stret,
          (uint64_t)(uintptr_t)&sj_arch_objc_message_stret}};

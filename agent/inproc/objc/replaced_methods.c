@@ -72,7 +72,7 @@ static bool fill_change(sj_objc_replaced_method *change, const void *class, cons
 }
 
 /* Reports the changes if any of them is of interest. */
-static void report_wanted(const sj_objc_replaced_method *changes, uint32_t count)
+static void report_if_of_interest(const sj_objc_replaced_method *changes, uint32_t count)
 {
     bool is_wanted = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -83,12 +83,12 @@ static void report_wanted(const sj_objc_replaced_method *changes, uint32_t count
     }
 }
 
-static void report_method(const void *class, const void *selector, uint64_t code)
+static void report_replacement(const void *class, const void *selector, uint64_t code)
 {
     sj_objc_replaced_method change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         fill_change(&change, class, selector, code)) {
-        report_wanted(&change, 1);
+        report_if_of_interest(&change, 1);
     }
 }
 
@@ -132,27 +132,27 @@ static bool fill_change_of_method(sj_objc_replaced_method *change, const void *m
     return selector != NULL && fill_change(change, find_class(method, selector), selector, code);
 }
 
-static uint8_t add_method(void *class, void *selector, uint64_t code, const char *types)
+static uint8_t wrap_add_method(void *class, void *selector, uint64_t code, const char *types)
 {
     const uint8_t is_added = real_add(class, selector, code, types);
     if (is_added != 0) {
-        report_method(class, selector, code);
+        report_replacement(class, selector, code);
     }
     return is_added;
 }
 
-static uint64_t replace_method(void *class, void *selector, uint64_t code, const char *types)
+static uint64_t wrap_replace_method(void *class, void *selector, uint64_t code, const char *types)
 {
-    report_method(class, selector, code);
+    report_replacement(class, selector, code);
     return real_replace(class, selector, code, types);
 }
 
-static uint64_t set_implementation(void *method, uint64_t code)
+static uint64_t wrap_set_implementation(void *method, uint64_t code)
 {
     sj_objc_replaced_method change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         fill_change_of_method(&change, method, code)) {
-        report_wanted(&change, 1);
+        report_if_of_interest(&change, 1);
     }
     return real_set(method, code);
 }
@@ -163,11 +163,11 @@ static void report_exchange(const void *first, const void *second)
     if (first != NULL && second != NULL &&
         fill_change_of_method(&changes[0], first, sj_objc_runtime.implementation(second)) &&
         fill_change_of_method(&changes[1], second, sj_objc_runtime.implementation(first))) {
-        report_wanted(changes, SJ_OBJC_REPLACED_TOGETHER);
+        report_if_of_interest(changes, SJ_OBJC_REPLACED_TOGETHER);
     }
 }
 
-static void exchange_implementations(void *first, void *second)
+static void wrap_exchange_implementations(void *first, void *second)
 {
     if (atomic_load_explicit(&is_on, memory_order_relaxed)) {
         report_exchange(first, second);
@@ -199,14 +199,14 @@ static void bind_new_modules(void)
 }
 
 /* GCC's runtime calls this for each module that registers, before code of its classes runs. */
-static void register_selectors(void *selectors)
+static void wrap_register_selectors(void *selectors)
 {
     bind_new_modules();
     real_selectors(selectors);
 }
 
 /* libobjc2 calls this for each module that registers, before code of its classes runs. */
-static void load_module(void *module)
+static void wrap_load_module(void *module)
 {
     bind_new_modules();
     real_load(module);
@@ -215,16 +215,16 @@ static void load_module(void *module)
 static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 {
     const sj_rebinding list[REBINDINGS] = {
-        {"class_addMethod", (uint64_t)(uintptr_t)real_add, (uint64_t)(uintptr_t)&add_method},
+        {"class_addMethod", (uint64_t)(uintptr_t)real_add, (uint64_t)(uintptr_t)&wrap_add_method},
         {"class_replaceMethod", (uint64_t)(uintptr_t)real_replace,
-         (uint64_t)(uintptr_t)&replace_method},
+         (uint64_t)(uintptr_t)&wrap_replace_method},
         {"method_setImplementation", (uint64_t)(uintptr_t)real_set,
-         (uint64_t)(uintptr_t)&set_implementation},
+         (uint64_t)(uintptr_t)&wrap_set_implementation},
         {"method_exchangeImplementations", (uint64_t)(uintptr_t)real_exchange,
-         (uint64_t)(uintptr_t)&exchange_implementations},
+         (uint64_t)(uintptr_t)&wrap_exchange_implementations},
         {"__objc_register_selectors_from_module", (uint64_t)(uintptr_t)real_selectors,
-         (uint64_t)(uintptr_t)&register_selectors},
-        {"__objc_load", (uint64_t)(uintptr_t)real_load, (uint64_t)(uintptr_t)&load_module}};
+         (uint64_t)(uintptr_t)&wrap_register_selectors},
+        {"__objc_load", (uint64_t)(uintptr_t)real_load, (uint64_t)(uintptr_t)&wrap_load_module}};
     memcpy(rebindings, list, sizeof(list));
 }
 

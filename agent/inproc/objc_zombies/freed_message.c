@@ -43,7 +43,7 @@ static uint64_t value_of(const void *receiver, const char *name)
                : 0;
 }
 
-static void follow_policy(sj_zombie_on_use next, sj_kept *kept)
+static void apply_policy(sj_zombie_on_use next, sj_kept *kept)
 {
     if (next == SJ_ZOMBIE_STOP) {
         sj_report_stop();
@@ -64,7 +64,7 @@ static sj_message_result handle_with_memory_result(void *memory, void *receiver,
     if (bytes > 0) {
         memset(memory, 0, (size_t)bytes);
     }
-    follow_policy(next, kept);
+    apply_policy(next, kept);
     return (sj_message_result){.value = (uint64_t)(uintptr_t)memory};
 }
 
@@ -86,7 +86,7 @@ sj_message_result sj_objc_handle_freed_message(void *first, void *second, void *
                                       .x87_zeros = x87_zeros_of(type_of_result(second))};
     if (first != &sj_objc_trampolines_now->zombie) {
         sj_kept *kept = sj_queue_find(first);
-        follow_policy(sj_report_message(kept, second, site), kept);
+        apply_policy(sj_report_message(kept, second, site), kept);
     }
     return result;
 }

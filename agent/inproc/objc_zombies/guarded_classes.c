@@ -13,7 +13,7 @@ static uint64_t *originals;
 static const sj_gcc_class *root_metaclass;
 static sj_gcc_method *alloc_method; /* +allocWithZone: while it is replaced, else NULL. */
 
-static void *allocate(const sj_gcc_class *class, const void *selector, void *zone)
+static void *wrap_allocate(const sj_gcc_class *class, const void *selector, void *zone)
 {
     const allocation original = (allocation)originals[SJ_TRAMPOLINE_GUARD];
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -38,7 +38,7 @@ void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *kept_originals)
     }
     originals = kept_originals;
     originals[SJ_TRAMPOLINE_GUARD] = sj_objc_gcc.implementation(found);
-    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_GUARD] = (uint64_t)(uintptr_t)&allocate;
+    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_GUARD] = (uint64_t)(uintptr_t)&wrap_allocate;
     root_metaclass = root->isa;
     alloc_method = found;
     sj_objc_set_code(root_metaclass, found, sj_objc_trampoline_address(SJ_TRAMPOLINE_GUARD));

@@ -30,21 +30,21 @@ typedef struct counted_method {
     sj_gcc_method *method; /* NULL if it is not replaced. */
 } counted_method;
 
-static void *allocate(void *class, const void *selector, void *zone);
-static void *retain(void *object, const void *selector, void *unused);
-static void *release(void *object, const void *selector, void *unused);
-static void *autorelease(void *object, const void *selector, void *unused);
+static void *wrap_allocate(void *class, const void *selector, void *zone);
+static void *wrap_retain(void *object, const void *selector, void *unused);
+static void *wrap_release(void *object, const void *selector, void *unused);
+static void *wrap_autorelease(void *object, const void *selector, void *unused);
 
 static counted_method methods[METHODS] = {
     {.selector = "allocWithZone:",
      .trampoline = SJ_TRAMPOLINE_ALLOCATE,
-     .replacement = allocate,
+     .replacement = wrap_allocate,
      .is_of_class = true},
-    {.selector = "retain", .trampoline = SJ_TRAMPOLINE_RETAIN, .replacement = retain},
-    {.selector = "release", .trampoline = SJ_TRAMPOLINE_RELEASE, .replacement = release},
+    {.selector = "retain", .trampoline = SJ_TRAMPOLINE_RETAIN, .replacement = wrap_retain},
+    {.selector = "release", .trampoline = SJ_TRAMPOLINE_RELEASE, .replacement = wrap_release},
     {.selector = "autorelease",
      .trampoline = SJ_TRAMPOLINE_AUTORELEASE,
-     .replacement = autorelease}};
+     .replacement = wrap_autorelease}};
 
 static kept_event *events;
 static _Atomic uint64_t event_count;
@@ -90,7 +90,7 @@ static __attribute__((noinline)) void record_event(const void *object, sj_zombie
     }
 }
 
-static void *allocate(void *class, const void *selector, void *zone)
+static void *wrap_allocate(void *class, const void *selector, void *zone)
 {
     void *object = call_original(SJ_TRAMPOLINE_ALLOCATE, class, selector, zone);
     if (is_recorded(object)) {
@@ -99,7 +99,7 @@ static void *allocate(void *class, const void *selector, void *zone)
     return object;
 }
 
-static void *retain(void *object, const void *selector, void *unused)
+static void *wrap_retain(void *object, const void *selector, void *unused)
 {
     void *result = call_original(SJ_TRAMPOLINE_RETAIN, object, selector, unused);
     if (is_recorded(object)) {
@@ -109,7 +109,7 @@ static void *retain(void *object, const void *selector, void *unused)
 }
 
 /* Records the event before the call, because the call may free the object. */
-static void *release(void *object, const void *selector, void *unused)
+static void *wrap_release(void *object, const void *selector, void *unused)
 {
     if (is_recorded(object)) {
         record_event(object, SJ_ZOMBIE_EVENT_RELEASE, extra_owners(object));
@@ -117,7 +117,7 @@ static void *release(void *object, const void *selector, void *unused)
     return call_original(SJ_TRAMPOLINE_RELEASE, object, selector, unused);
 }
 
-static void *autorelease(void *object, const void *selector, void *unused)
+static void *wrap_autorelease(void *object, const void *selector, void *unused)
 {
     if (is_recorded(object)) {
         record_event(object, SJ_ZOMBIE_EVENT_AUTORELEASE, extra_owners(object) + 1);

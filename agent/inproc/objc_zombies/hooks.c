@@ -58,7 +58,7 @@ static void free_object(void *object, const sj_gcc_class *class, sj_objc_source 
     ((message)originals[root->trampoline])(object, dealloc_selector);
 }
 
-static void refuse(sj_zombie_region *region, sj_zombie_refusal reason)
+static void refuse_objects(sj_zombie_region *region, sj_zombie_refusal reason)
 {
     atomic_store(&region->objects_refusal, reason);
     atomic_store(&is_on, false);
@@ -90,7 +90,7 @@ static bool keep_deallocated(void *object, sj_objc_source source)
         return false;
     }
     if (program_zombies != NULL && *(const volatile char *)program_zombies != 0) {
-        refuse(region, SJ_ZOMBIE_OWN_ZOMBIES);
+        refuse_objects(region, SJ_ZOMBIE_OWN_ZOMBIES);
         return false;
     }
     if (source != SJ_OBJC_DISPOSE && (judged & SJ_CLASS_HAS_DESTRUCTOR) != 0) {
@@ -123,7 +123,7 @@ static bool is_instance(const void *object)
            ((*(const sj_gcc_class *const *)object)->info & SJ_GCC_IS_CLASS) != 0;
 }
 
-static void deallocate(void *object)
+static void wrap_deallocate(void *object)
 {
     if (roots[0].method == NULL || !is_instance(object) ||
         !keep_deallocated(object, SJ_OBJC_DEALLOCATE)) {
@@ -131,7 +131,7 @@ static void deallocate(void *object)
     }
 }
 
-static void *dispose(void *object)
+static void *wrap_dispose(void *object)
 {
     if (!is_instance(object) || !keep_deallocated(object, SJ_OBJC_DISPOSE)) {
         return real_dispose(object);
@@ -155,7 +155,7 @@ static void replace_root(root_class *root)
 }
 
 /* Starts the history of objects if the policy asks for it, which a later policy may do. */
-static void begin_history(void)
+static void start_history(void)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL && region->settings.objects.history != 0 && roots[0].class != NULL &&
@@ -164,7 +164,7 @@ static void begin_history(void)
     }
 }
 
-static void begin_guard(void)
+static void start_guard(void)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL && region->settings.guard.classes[0] != '\0' && roots[0].class != NULL) {
@@ -196,12 +196,12 @@ static void replace_roots(void)
             replace_root(&roots[i]);
         }
     }
-    begin_history();
-    begin_guard();
+    start_history();
+    start_guard();
 }
 
 /* Replaces __objc_exec_class, which each module calls to register its classes. */
-static void exec_class(void *module)
+static void wrap_exec_class(void *module)
 {
     real_exec_class(module);
     if (!atomic_load(&is_on)) {
@@ -219,10 +219,10 @@ static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 {
     const sj_rebinding list[REBINDINGS] = {
         {"__objc_exec_class", (uint64_t)(uintptr_t)real_exec_class,
-         (uint64_t)(uintptr_t)&exec_class},
+         (uint64_t)(uintptr_t)&wrap_exec_class},
         {"NSDeallocateObject", (uint64_t)(uintptr_t)real_deallocate,
-         (uint64_t)(uintptr_t)&deallocate},
-        {"object_dispose", (uint64_t)(uintptr_t)real_dispose, (uint64_t)(uintptr_t)&dispose}};
+         (uint64_t)(uintptr_t)&wrap_deallocate},
+        {"object_dispose", (uint64_t)(uintptr_t)real_dispose, (uint64_t)(uintptr_t)&wrap_dispose}};
     memcpy(rebindings, list, sizeof(list));
 }
 
@@ -253,7 +253,7 @@ static bool finds_every_selector(void)
            sj_objc_gcc.class_name(object) == sj_objc_trampolines_now->name;
 }
 
-static sj_zombie_refusal begin(const sj_zombie_objects *settings)
+static sj_zombie_refusal prepare(const sj_zombie_objects *settings)
 {
     if (!sj_objc_trampolines_open() || !sj_queue_open(settings, free_object)) {
         return SJ_ZOMBIE_NO_MEMORY;
@@ -271,12 +271,12 @@ bool sj_objc_zombies_start(bool enters_methods)
     }
     if (!sj_objc_zombies_find_runtime()) {
         if (sj_rebind_find("__objc_load") != 0) { /* Only libobjc2 has this function. */
-            refuse(region, SJ_ZOMBIE_OTHER_RUNTIME);
+            refuse_objects(region, SJ_ZOMBIE_OTHER_RUNTIME);
         }
         return false;
     }
     if (!atomic_load(&is_on)) {
-        const sj_zombie_refusal refusal = begin(&region->settings.objects);
+        const sj_zombie_refusal refusal = prepare(&region->settings.objects);
         atomic_store(&region->objects_refusal, refusal);
         if (refusal != SJ_ZOMBIE_MONITORED) {
             return false;

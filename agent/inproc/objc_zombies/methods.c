@@ -221,7 +221,8 @@ static void restore_method(const sj_gcc_class *class, sj_gcc_method *method, boo
 
 typedef void (*method_change)(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known);
 
-static void change_methods(const sj_gcc_class *class, method_change change, bool may_be_known)
+static void change_methods_of_class(const sj_gcc_class *class, method_change change,
+                                    bool may_be_known)
 {
     sj_gcc_methods *list = class->methods;
     for (uint32_t i = 0; list != NULL && i < LISTS_MAX; i++, list = list->next) {
@@ -241,7 +242,7 @@ static void change_all(method_change change)
     }
     const int count = sj_objc_gcc.list_classes(classes, CLASSES_MAX);
     for (int i = 0; i < count && i < CLASSES_MAX; i++) {
-        change_methods(classes[i], change, true);
+        change_methods_of_class(classes[i], change, true);
     }
     (void)sj_sys_unmap(classes, bytes);
 }
@@ -263,13 +264,13 @@ void sj_own_methods_add_module(const void *module)
         return;
     }
     for (uint32_t i = 0; i < symbols->class_count; i++) {
-        change_methods(symbols->definitions[i], use_trampoline, false);
+        change_methods_of_class(symbols->definitions[i], use_trampoline, false);
     }
     for (uint32_t i = 0; i < symbols->category_count; i++) {
         const gcc_category *category = symbols->definitions[symbols->class_count + i];
         const sj_gcc_class *class = sj_objc_gcc.look_up_class(category->class_name);
         if (class != NULL) {
-            change_methods(class, use_trampoline, false);
+            change_methods_of_class(class, use_trampoline, false);
         }
     }
     sj_owner_lock_free(&lock);

@@ -93,7 +93,7 @@ static kept_slab *slab_at(uint32_t index)
     return (kept_slab *)(void *)(slabs_base + (uint64_t)index * slab_stride);
 }
 
-static sj_kept *kept_at(kept_slab *slab, uint32_t index)
+static sj_kept *record_at(kept_slab *slab, uint32_t index)
 {
     return (sj_kept *)(void *)((uint8_t *)(slab + 1) + (uint64_t)index * kept_stride);
 }
@@ -151,7 +151,7 @@ static inline void *remove_object(sj_kept *kept)
 /* Frees the object of a record. Returns the number of objects freed, 0 or 1. */
 static inline uint32_t free_record(kept_slab *slab, uint32_t record_index)
 {
-    sj_kept *kept = kept_at(slab, record_index);
+    sj_kept *kept = record_at(slab, record_index);
     void *object = remove_object(kept);
     if (object == NULL) {
         return 0;
@@ -204,7 +204,7 @@ static void empty_slab(kept_slab *slab, sj_object_release_reason reason)
     }
 }
 
-static kept_slab *remove_first(kept_queue *queue)
+static kept_slab *remove_first_slab(kept_queue *queue)
 {
     kept_slab *slab = slab_at(queue->head - 1);
     queue->head = slab->next;
@@ -360,7 +360,7 @@ static kept_slab *claim_from_others(const kept_queue *self)
         kept_queue *queue = &queues[atomic_fetch_add(&next, 1) % count];
         kept_slab *slab = NULL;
         if (queue != self && queue->head != 0 && stop_queue(queue, 0)) {
-            slab = queue->head != 0 ? remove_first(queue) : NULL;
+            slab = queue->head != 0 ? remove_first_slab(queue) : NULL;
             atomic_store(&queue->is_stopped, 0);
         }
         if (slab != NULL) {
@@ -370,9 +370,9 @@ static kept_slab *claim_from_others(const kept_queue *self)
     return NULL;
 }
 
-static void empty_first(kept_queue *queue, sj_object_release_reason reason)
+static void empty_first_slab(kept_queue *queue, sj_object_release_reason reason)
 {
-    kept_slab *slab = remove_first(queue);
+    kept_slab *slab = remove_first_slab(queue);
     empty_slab(slab, reason);
     return_slab(slab);
 }
@@ -382,7 +382,7 @@ static void empty_aged(kept_queue *queue, uint64_t now_ns)
 {
     while (age_ns != 0 && queue->head != 0 && slab_at(queue->head - 1)->closed_ns != 0 &&
            now_ns - slab_at(queue->head - 1)->closed_ns > age_ns) {
-        empty_first(queue, SJ_OBJECT_RELEASE_OLD);
+        empty_first_slab(queue, SJ_OBJECT_RELEASE_OLD);
     }
 }
 
@@ -414,11 +414,11 @@ static kept_slab *open_slab(kept_queue *queue)
     close_tail(queue, now_ns);
     empty_aged(queue, now_ns);
     while (atomic_load(&kept_bytes) > bytes_limit && queue->head != 0) {
-        empty_first(queue, SJ_OBJECT_RELEASE_FULL);
+        empty_first_slab(queue, SJ_OBJECT_RELEASE_FULL);
     }
     kept_slab *slab = atomic_load(&kept_bytes) > bytes_limit ? NULL : claim_slab();
     if (slab == NULL) {
-        slab = queue->head != 0 ? remove_first(queue) : claim_from_others(queue);
+        slab = queue->head != 0 ? remove_first_slab(queue) : claim_from_others(queue);
         if (slab == NULL) {
             return NULL;
         }
@@ -439,7 +439,7 @@ static kept_slab *open_slab(kept_queue *queue)
     return slab;
 }
 
-static bool is_full(const kept_slab *slab)
+static bool is_slab_full(const kept_slab *slab)
 {
     return atomic_load_explicit(&slab->count, memory_order_relaxed) == slab_objects ||
            slab->bytes > bytes_limit / MIN_SLABS || slab->closed_ns != 0;
@@ -459,7 +459,7 @@ static inline void prefetch_old(kept_slab *slab, uint32_t record_index)
 {
     if (record_index < atomic_load_explicit(&slab->old_count, memory_order_relaxed)) {
         const void *object =
-            atomic_load_explicit(&kept_at(slab, record_index)->object, memory_order_relaxed);
+            atomic_load_explicit(&record_at(slab, record_index)->object, memory_order_relaxed);
         __builtin_prefetch((const uint64_t *)object - 1, 1);
     }
 }
@@ -467,10 +467,10 @@ static inline void prefetch_old(kept_slab *slab, uint32_t record_index)
 /* Writes the next record of a slab and makes the object a zombie. Returns the number of objects
  * freed. */
 static __attribute__((always_inline)) inline uint32_t
-fill(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source source)
+write_record(kept_slab *slab, void *object, const sj_gcc_class *class, sj_objc_source source)
 {
     const uint32_t record_index = atomic_load_explicit(&slab->count, memory_order_relaxed);
-    sj_kept *kept = kept_at(slab, record_index);
+    sj_kept *kept = record_at(slab, record_index);
     uint32_t freed = 0;
     if (record_index < atomic_load_explicit(&slab->old_count, memory_order_relaxed)) {
         freed = free_record(slab, record_index);
@@ -502,11 +502,11 @@ bool sj_queue_keep(void *object, const sj_gcc_class *class, sj_objc_source sourc
         return false;
     }
     kept_slab *slab = queue->tail != 0 ? slab_at(queue->tail - 1) : NULL;
-    if (slab == NULL || is_full(slab)) {
+    if (slab == NULL || is_slab_full(slab)) {
         slab = open_slab(queue);
     }
     if (slab != NULL) {
-        count_kept(queue, fill(slab, object, class, source));
+        count_kept(queue, write_record(slab, object, class, source));
     }
     exit_queue(queue);
     return slab != NULL;
@@ -520,7 +520,7 @@ static sj_kept *search_all_slabs(const void *object)
         const uint32_t filled = atomic_load(&slab_at(i)->count);
         const uint32_t count = filled > old_count ? filled : old_count;
         for (uint32_t j = 0; j < count && j < slab_objects; j++) {
-            sj_kept *kept = kept_at(slab_at(i), j);
+            sj_kept *kept = record_at(slab_at(i), j);
             if (atomic_load(&kept->object) == object) {
                 return kept;
             }
@@ -534,7 +534,7 @@ sj_kept *sj_queue_find(const void *object)
     const uint64_t hint = ((const uint64_t *)object)[-1];
     const uint64_t slab = (hint & ~(UINT64_C(1) << 63)) >> 8;
     if (hint >> 63 != 0 && slab < slab_count && (hint & 0xff) < slab_objects) {
-        sj_kept *kept = kept_at(slab_at((uint32_t)slab), (uint32_t)hint & 0xff);
+        sj_kept *kept = record_at(slab_at((uint32_t)slab), (uint32_t)hint & 0xff);
         if (atomic_load(&kept->object) == object) {
             return kept;
         }
@@ -548,7 +548,7 @@ static void empty_queue(kept_queue *queue, sj_object_release_reason reason, bool
     uint32_t count = only_half ? (queue->slabs + 1) / 2 : queue->slabs;
     close_tail(queue, sj_sys_clock_ns(CLOCK_MONOTONIC));
     for (; count != 0 && queue->head != 0; count--) {
-        empty_first(queue, reason);
+        empty_first_slab(queue, reason);
     }
 }
 

@@ -6,7 +6,7 @@
 
 enum { ANCESTORS_MAX = 64, VALUES_MAX = 256 };
 
-static uint32_t append(char *target, uint32_t used, uint32_t capacity, const char *text)
+static uint32_t append_text(char *target, uint32_t used, uint32_t capacity, const char *text)
 {
     while (*text != '\0' && used + 1 < capacity) {
         target[used++] = *text++;
@@ -66,7 +66,7 @@ static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uin
         text[3 + i] = "0123456789abcdef"[value >> (4 * (2 * bytes - 1 - i)) & 15];
     }
     text[3 + 2 * bytes] = '\0';
-    return append(target, used, SJ_ZOMBIE_VALUES_BYTES, text);
+    return append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, text);
 }
 
 /* Appends one line "type name 0xvalue" per instance variable that the class itself declares. */
@@ -81,11 +81,11 @@ static uint32_t write_values_of(char *target, uint32_t used, const uint8_t *obje
             ivar->offset + (long)bytes > class->instance_bytes || strcmp(ivar->name, "isa") == 0) {
             continue;
         }
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->type);
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, " ");
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->name);
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->type);
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, " ");
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->name);
         used = bytes != 0 ? append_value(target, used, object + ivar->offset, bytes) : used;
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, "\n");
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, "\n");
     }
     return used;
 }
@@ -104,10 +104,11 @@ static void write_object(sj_zombie_object *target, const sj_kept *kept, const vo
 {
     const sj_gcc_class *module_class = module_class_of(kept->class);
     const sj_gcc_class *named = module_class != NULL ? module_class : kept->class;
-    (void)append(target->class_name, 0, SJ_ZOMBIE_CLASS_BYTES, named->name);
-    (void)append(target->real_class, 0, SJ_ZOMBIE_CLASS_BYTES,
-                 named != kept->class ? kept->class->name : "");
-    (void)append(target->selector, 0, SJ_ZOMBIE_CLASS_BYTES, sj_objc_gcc.selector_name(selector));
+    (void)append_text(target->class_name, 0, SJ_ZOMBIE_CLASS_BYTES, named->name);
+    (void)append_text(target->real_class, 0, SJ_ZOMBIE_CLASS_BYTES,
+                      named != kept->class ? kept->class->name : "");
+    (void)append_text(target->selector, 0, SJ_ZOMBIE_CLASS_BYTES,
+                      sj_objc_gcc.selector_name(selector));
     write_lineage(target->lineage, named->super);
     write_values(target->values, object, kept->class);
     sj_history_write(target, object);

@@ -346,7 +346,7 @@ static sj_status put_attributes(code_run *run)
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 
-static sj_status put_all(code_run *run)
+static sj_status put_code_attribute(code_run *run)
 {
     const uint32_t added =
         PROBE_STACK + (run->values.handler.size != 0 ? (uint32_t)SJ_VALUE_CODE_STACK : 0);
@@ -365,14 +365,14 @@ static sj_status put_all(code_run *run)
     return put_attributes(run);
 }
 
-static sj_java_skip rewrite(code_run *run)
+static sj_java_skip rewrite_code(code_run *run)
 {
     const size_t start = run->output->size;
-    sj_status status = put_all(run);
+    sj_status status = put_code_attribute(run);
     if (status == SJ_EUNSUPPORTED) { /* A handler would cover an uninitialised object. */
         run->layout.has_handler = false;
         run->output->size = start;
-        status = put_all(run);
+        status = put_code_attribute(run);
     }
     sj_java_skip skip = run->is_far ? SJ_JAVA_SKIP_FAR_JUMP : SJ_JAVA_REWRITTEN;
     if (status != SJ_OK) {
@@ -382,7 +382,7 @@ static sj_java_skip rewrite(code_run *run)
     return skip;
 }
 
-static sj_java_skip skip_of(sj_status status)
+static sj_java_skip skip_reason_of(sj_status status)
 {
     return status == SJ_ELIMIT ? SJ_JAVA_SKIP_TOO_LARGE : SJ_JAVA_SKIP_DAMAGED;
 }
@@ -432,7 +432,7 @@ sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *m
         return SJ_JAVA_SKIP_DAMAGED;
     }
     const sj_status status = compute_layout(&run, method, values);
-    const sj_java_skip skip = status == SJ_OK ? rewrite(&run) : skip_of(status);
+    const sj_java_skip skip = status == SJ_OK ? rewrite_code(&run) : skip_reason_of(status);
     sj_code_layout_deinit(&run.layout);
     sj_value_code_deinit(&run.values);
     free(run.line_starts);

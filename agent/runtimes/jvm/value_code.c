@@ -100,7 +100,7 @@ static sj_status read_places(code_draft *draft)
     return draft->places[0].type != '\0' && at == text.size ? SJ_OK : SJ_ECORRUPT;
 }
 
-static sj_java_type type_of(char type)
+static sj_java_type java_type_of(char type)
 {
     switch (type) {
     case 'Z':
@@ -124,10 +124,10 @@ static sj_java_type type_of(char type)
 }
 
 /* True if a value of this type can be recorded as the kind that a descriptor names. */
-static bool fits(char type, uint8_t descriptor)
+static bool fits_kind(char type, uint8_t descriptor)
 {
     const uint32_t kind = sj_value_kind_of(descriptor);
-    switch (type_of(type)) {
+    switch (java_type_of(type)) {
     case SJ_JAVA_FLOAT:
         return kind == SJ_VALUE_FLOAT;
     case SJ_JAVA_DOUBLE:
@@ -141,7 +141,7 @@ static bool fits(char type, uint8_t descriptor)
     }
 }
 
-static uint8_t load_of(char type)
+static uint8_t load_opcode(char type)
 {
     switch (type) {
     case 'J':
@@ -158,7 +158,7 @@ static uint8_t load_of(char type)
     }
 }
 
-static uint8_t return_of(char type)
+static uint8_t return_opcode(char type)
 {
     switch (type) {
     case 'J':
@@ -192,7 +192,7 @@ static void put_widening(const code_draft *draft, sj_be_output *output, char typ
     } else if (type == 'D') {
         put_static_call(output, conversions[SJ_JAVA_DOUBLE_TO_BITS]);
     }
-    if (type == 'F' || load_of(type) == ILOAD) {
+    if (type == 'F' || load_opcode(type) == ILOAD) {
         sj_be_put8(output, I2L);
     }
 }
@@ -202,7 +202,7 @@ static void put_widening(const code_draft *draft, sj_be_output *output, char typ
 static void put_narrowing(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
-    if (type == 'F' || load_of(type) == ILOAD) {
+    if (type == 'F' || load_opcode(type) == ILOAD) {
         sj_be_put8(output, L2I);
     }
     switch (type) {
@@ -251,14 +251,14 @@ static void put_call(const code_draft *draft, sj_be_output *output, sj_java_nati
 static uint32_t what_of(char type, uint8_t descriptor, bool is_first)
 {
     return descriptor | (is_first ? (uint32_t)SJ_JAVA_VALUE_FIRST : 0) |
-           (uint32_t)type_of(type) << SJ_JAVA_VALUE_TYPE_SHIFT;
+           (uint32_t)java_type_of(type) << SJ_JAVA_VALUE_TYPE_SHIFT;
 }
 
 /* Records the value on top of the stack and removes it. */
 static void put_record(const code_draft *draft, sj_be_output *output, char type, uint8_t descriptor,
                        bool is_first)
 {
-    const bool is_object = type_of(type) == SJ_JAVA_REFERENCE;
+    const bool is_object = java_type_of(type) == SJ_JAVA_REFERENCE;
     if (!is_object) {
         put_widening(draft, output, type);
     }
@@ -279,9 +279,9 @@ static void put_argument(const code_draft *draft, const sj_java_value *value)
             put_call(draft, output, SJ_JAVA_JUDGE,
                      what_of('V', value->descriptor, output->size == 0));
         }
-    } else if (fits(place.type, value->descriptor)) {
+    } else if (fits_kind(place.type, value->descriptor)) {
         const bool is_first = output->size == 0;
-        sj_be_put8(output, load_of(place.type));
+        sj_be_put8(output, load_opcode(place.type));
         sj_be_put8(output, place.slot);
         put_record(draft, output, place.type, value->descriptor, is_first);
     }
@@ -293,7 +293,7 @@ static void put_decision(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->entry;
     const char type = draft->places[0].type;
-    const sj_java_type result = type_of(type);
+    const sj_java_type result = java_type_of(type);
     put_call(draft, output, SJ_JAVA_DECIDE, what_of(type, 0, false));
     const size_t jump_at = output->size;
     sj_be_put8(output, IFEQ);
@@ -304,7 +304,7 @@ static void put_decision(const code_draft *draft)
         put_call(draft, output, SJ_JAVA_RESULT, 0);
         put_narrowing(draft, output, type);
     }
-    sj_be_put8(output, return_of(type));
+    sj_be_put8(output, return_opcode(type));
     sj_be_set16(output, jump_at + 1, (uint16_t)(output->size - jump_at));
     draft->code->label = (uint16_t)output->size;
 }
@@ -321,7 +321,7 @@ static void put_setting(const code_draft *draft, sj_be_output *output, char type
 
 static bool is_number(char type)
 {
-    const sj_java_type is = type_of(type);
+    const sj_java_type is = java_type_of(type);
     return type != '\0' && is != SJ_JAVA_REFERENCE && is != SJ_JAVA_VOID;
 }
 
@@ -364,10 +364,10 @@ static void put_entry(const code_draft *draft)
     for (uint32_t number = 1; number <= SJ_VALUE_LAST_POSITION; number++) {
         const typed_place place = draft->places[number];
         if ((draft->values->sets >> number & 1) != 0 && is_number(place.type)) {
-            sj_be_put8(output, load_of(place.type));
+            sj_be_put8(output, load_opcode(place.type));
             sj_be_put8(output, place.slot);
             put_setting(draft, output, place.type, number);
-            sj_be_put8(output, (uint8_t)(load_of(place.type) + LOAD_TO_STORE));
+            sj_be_put8(output, (uint8_t)(load_opcode(place.type) + LOAD_TO_STORE));
             sj_be_put8(output, place.slot);
         }
     }
@@ -383,7 +383,7 @@ static void put_exit(const code_draft *draft)
     for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
         const sj_java_value *value = &draft->values->items[i];
         if (value->descriptor != 0 && value->parameter == PARAMETER_NONE &&
-            fits(type, value->descriptor)) {
+            fits_kind(type, value->descriptor)) {
             const bool is_first = output->size == cost_bytes;
             sj_be_put8(output, is_wide(type) ? DUP2 : DUP);
             put_record(draft, output, type, value->descriptor, is_first);

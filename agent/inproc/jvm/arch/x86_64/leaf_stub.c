@@ -102,7 +102,7 @@ void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
     atomic_store((_Atomic uint16_t *)(void *)stub, jump);
 }
 
-static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t instruction)
+static uint64_t replace_by_jump(uint64_t entry, uint64_t stub, uint64_t instruction)
 {
     const int32_t displacement = (int32_t)(stub - (entry + JUMP_BYTES));
     uint8_t bytes[sizeof(instruction)];
@@ -122,5 +122,5 @@ bool sj_arch_leaf_patch(uint64_t entry, uint64_t stub)
     uint64_t expected = *(const volatile uint64_t *)(uintptr_t)entry;
     return sj_arch_leaf_entry_bytes(entry) != 0 &&
            atomic_compare_exchange_strong((_Atomic uint64_t *)(uintptr_t)entry, &expected,
-                                          jump_to(entry, stub, expected));
+                                          replace_by_jump(entry, stub, expected));
 }
