@@ -35,15 +35,15 @@ typedef struct sj_clock_pair {
     uint64_t uncertainty_ns; /* half the duration of the reading */
 } sj_clock_pair;
 
-/* Reads all clocks several times and writes the reading that took the shortest time. `ns_per_tick`
- * converts its duration into `uncertainty_ns`; 0 if the rate is not known yet. */
+/* Reads all clocks several times and writes the reading that took the shortest time. Computes
+ * `uncertainty_ns` by `ns_per_tick`, which is 0 if the rate is not known yet. */
 void sj_clock_read_pair(double ns_per_tick, sj_clock_pair *pair);
 
 /* The rate of the raw clock: duration in ns = ticks * numerator / denominator. */
 typedef struct sj_clock_rate {
     uint64_t numerator;
     uint64_t denominator;
-    double uncertainty_ppm; /* mean duration of one reading, as a fraction of the measured time */
+    double uncertainty_ppm; /* mean duration of a reading divided by the measured time, in ppm */
 } sj_clock_rate;
 
 /* Measures the rate between `start` and now. Blocks until SJ_CLOCK_RATE_NS have passed since

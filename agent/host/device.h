@@ -13,7 +13,7 @@ enum { SJ_DEVICE_TAGS = 32, SJ_DEVICE_TAG_BYTES = 128 };
 typedef struct sj_device {
     uint8_t id[SJ_DEVICE_ID_BYTES]; /* random, generated once and kept in the state directory */
     char name[128];                 /* host name */
-    char model[128];                /* model of the hardware, from its firmware; "": unknown */
+    char model[128];                /* model of the hardware, from its firmware; "" if not known */
     char os[128];
     char build[128]; /* kernel name and release, then BUILD_ID of /etc/os-release if it has one */
     char machine[32];

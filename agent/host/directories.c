@@ -80,9 +80,9 @@ static bool is_own(const char *path)
            (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* True if this user may write to the nearest existing folder of `path`. access(2) ignores the
- * capabilities of a user other than root: by them, the process could write to another user's home.
- */
+/* True if this user may write to the nearest existing folder of `path`. Checks by access(2), which
+ * ignores the capabilities of users other than root. With capabilities, the process could write to
+ * another user's home. */
 static bool may_make(const char *path)
 {
     char partial[PATH_MAX];
@@ -102,9 +102,9 @@ static bool may_make(const char *path)
     }
 }
 
-/* Sets `home` to the first folder in which this user may make usual/sojourn: $HOME, the home in the
- * password database, or /var/tmp/sojourn-UID. $HOME may belong to another user, and the home of a
- * server's user may belong to root. `own` holds the text of the last one. */
+/* Sets `*home` to the first folder in which this user may make usual/sojourn: $HOME, the home in
+ * the password database, or /var/tmp/sojourn-UID. $HOME may belong to another user, and the home of
+ * a server's user may belong to root. `own` is the buffer for /var/tmp/sojourn-UID. */
 static sj_status find_home(const char *usual, char *own, size_t capacity, const char **home,
                            sj_error *error)
 {

@@ -20,7 +20,7 @@ enum { CONNECT_MS = 3000 };
 
 static const uint64_t wanted_free_bytes = UINT64_C(256) << 20;
 
-/* 2025-01-01. This program is younger, so a clock that shows an earlier time is wrong. */
+/* 2025-01-01. This program was written later, so a clock that shows an earlier time is wrong. */
 static const time_t earliest_time = 1735689600;
 
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,

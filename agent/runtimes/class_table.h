@@ -33,9 +33,9 @@ void sj_class_table_free(sj_class_table *table);
 SJ_MUST_CHECK sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number,
                                                     pid_t pid, const char *sysroot);
 
-/* Finds the class at the address `isa` of a process. Sets `*is_meta` to true if the address is that
- * of the metaclass. Returns false if no module that sj_class_table_read_process found has a class
- * there. */
+/* Finds the class or metaclass at the address `isa` of a process. Sets `*is_meta` to true if it is
+ * a metaclass. Returns false if no module that sj_class_table_read_process found has a class there.
+ */
 bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t isa,
                              sj_known_class *class, bool *is_meta);
 

@@ -146,8 +146,8 @@ static bool begins_with_entry(const sj_plan_header *plan, const sj_plan_patch *p
     return stub->operations_bytes > first && operations[first] == SJ_OPERATION_ENTER;
 }
 
-/* Removes all patches of a function except that of its entry, which may come after an endbr64.
- * Returns false if the function is not hooked, or if the patch has another kind or place. */
+/* Removes all patches of a function except the entry patch, which may come after an endbr64.
+ * Returns false if the function is not hooked, or if the entry patch has another kind or offset. */
 static bool keep_entry_patch(const sj_plan_header *plan, sj_plan_function *function)
 {
     if (!sj_plan_is_hooked(function)) {

@@ -23,14 +23,15 @@ typedef void (*plain_handler)(int signal);
 
 typedef struct program_action {
     struct sigaction kept[KEPT_ACTIONS];
-    _Atomic uint32_t latest; /* Index of the newest entry of `kept`, modulo KEPT_ACTIONS. */
+    _Atomic uint32_t latest; /* Index of the newest element of `kept`, modulo KEPT_ACTIONS. */
 } program_action;
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 static program_action actions[SIGNALS];
 
-/* Our handlers are installed when the first block is guarded, not earlier. In an attached process,
- * sigaction is patched last; until then the program could replace our handlers. */
+/* Our handlers are installed when the first block is guarded, not earlier. In an attached
+ * process, the patch of sigaction is written long after it is prepared. Until then, the program
+ * could replace our handlers. */
 static _Atomic uint32_t handling;
 enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 

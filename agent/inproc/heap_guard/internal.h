@@ -225,7 +225,7 @@ void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index);
  * calls are not counted. */
 uint64_t sj_counting_entry(const sj_zombie_region *region, sj_heap_entry entry);
 
-/* True if the allocator can tell the sizes of its blocks. */
+/* True if the sizes of the allocator's blocks can be read. */
 bool sj_counting_is_possible(const sj_zombie_region *region);
 
 /* Start and stop counting the bytes that threads allocate and free. Other threads may run. */

@@ -9,7 +9,7 @@
 #define SJ_VIRTUAL_ADDRESS ((UINT64_C(1) << 48) - 1)
 
 enum {
-    SJ_VIRTUAL_WORDS = 16, /* Pointers to tables are searched in so many words of an object. */
+    SJ_VIRTUAL_WORDS = 16, /* Number of words of an object searched for pointers to tables. */
     SJ_VIRTUAL_FUNCTIONS = 1024
 };
 

@@ -26,7 +26,7 @@ typedef struct sj_jvm_state {
     _Atomic uint32_t enabled;   /* 1 if the agent asks the recorder about classes. */
     /* Number of threads in ClassFileLoadHook, or that use references that a detach frees. */
     _Atomic uint32_t users;
-    /* Counters for sj_jvm_figures. */
+    /* Counters that sj_jvm_report sends to the recorder. */
     _Atomic uint32_t classes;
     _Atomic uint32_t unanswered;
     _Atomic uint32_t linked_wrappers;

@@ -1,5 +1,5 @@
 /* Makes Mono ignore code that was compiled ahead of time (AOT), by an option in MONO_ENV_OPTIONS.
- * The variable is set before main, where Mono reads it, and restored afterwards. */
+ * The variable is set before main, and restored after Mono has read it at its start. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"

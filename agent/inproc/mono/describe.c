@@ -82,7 +82,7 @@ static void add_signed(sj_value_text *text, int64_t number)
     sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
 }
 
-/* Appends a decimal point and at most six digits of rest / 2^shift, which is less than 1. */
+/* Appends a decimal point and at most six digits of remainder / 2^shift, which is less than 1. */
 static void add_decimals(sj_value_text *text, unsigned __int128 remainder, uint32_t shift)
 {
     char digits[DECIMALS + 1] = {0};

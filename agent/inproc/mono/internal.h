@@ -436,8 +436,8 @@ enum {
     TYPE_VECTOR = 29
 };
 
-/* Loads a number of each size by its own instruction. A loop of single bytes would stall the store
- * buffer of the processor. */
+/* Loads a number by one instruction of its size. If single bytes were stored and then loaded
+ * together, the processor would have to wait for the stores. */
 #define SJ_MONO_READ_AS(type)                                                                      \
     {                                                                                              \
         type number;                                                                               \

@@ -178,7 +178,8 @@ static sj_status receive_plan(sj_link *link, const void *context)
     }
     SJ_TRY(hook(link, code->functions[0].address, last->address + last->bytes, code->runs,
                 code->marks));
-    /* The recorder waits for the end of the conversation only if hooks failed. */
+    /* If hooks failed, waits until the recorder has received their report: the program may end
+     * soon. */
     return is_all_hooked(code) ? SJ_OK : sj_conversation_finish(link);
 }
 

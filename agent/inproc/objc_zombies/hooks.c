@@ -4,7 +4,7 @@
  * gets calls by `super` and by cached look-ups. It deallocates an object in two steps. At once, it
  * destroys C++ instance variables by -[NSObject finalize]. Later, when the object is freed, it sets
  * the object's class to the root class and calls the original -dealloc. That frees the memory; it
- * destroys nothing again, because the root class has no instance variables. Objects of other root
+ * destroys nothing again, because the object's class is the root class now. Objects of other root
  * classes are deallocated by object_dispose, which only frees memory. */
 #include "agent/inproc/objc_zombies/internal.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"

@@ -2,9 +2,9 @@
  *
  * GCC's Objective-C ABI (versions 8 to 10; also clang -fobjc-runtime=gcc) has a structure "module"
  * in writable data for each compiled source. It contains the version, its own size, the name, and a
- * pointer to a table of classes and categories with their method lists. No symbol points to it, so
- * it is found by its content: two fixed numbers and two pointers. All reads are bounds-checked. The
- * planner ignores methods whose address is not code.
+ * pointer to a table of classes and categories with their method lists. Only the code of a
+ * constructor refers to it, so it is found by its content: two fixed numbers and two pointers. All
+ * reads are bounds-checked. The planner ignores methods whose address is not code.
  *
  * The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories.
  * Their structures begin like GCC's. A method list contains the size of its methods. A method
