@@ -21,9 +21,10 @@ void sj_doctor_check_files(json_t *checks, uint64_t wanted);
 /* Appends two checks: that the kernel trusts the processor's counter, and that the date is set. */
 void sj_doctor_check_clock(json_t *checks);
 
-/* Checks that the file system of `directory` has 256 MB of free space. `check` is the check's name.
- */
-void sj_doctor_check_space(json_t *checks, const char *check, const char *directory);
+/* Checks that the file system of `directory` has 256 MB of free space. `check` is the check's name;
+ * `advice` is added if there is less. */
+void sj_doctor_check_space(json_t *checks, const char *check, const char *directory,
+                           const char *advice);
 
 /* Checks that the agent is installed next to this program. */
 void sj_doctor_check_agent(json_t *checks);
