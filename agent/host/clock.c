@@ -8,11 +8,11 @@
 
 enum { READING_ATTEMPTS = 16, PROBE_LOOPS = 20000, RATE_SHIFT = 24 };
 
-/* Parts of the loop are short, so that few of them are interrupted. */
+/* The loop is measured in short parts, because an interrupt spoils the part in which it falls. */
 enum { PART_LOOPS = 1000, PARTS = 120 };
 enum { STEP_ROUNDS = 5, STEP_SAMPLES = 200, STEP_PAUSE_LOOPS = 200 };
 
-/* QEMU's user mode derives cntvct_el0 from the real-time clock, at the rate that it claims. */
+/* QEMU's user mode derives cntvct_el0 from the real-time clock: 1 tick is 16 ns. */
 enum { EMULATED_NS_PER_TICK = 16 };
 
 static bool follows_emulator;
@@ -77,8 +77,8 @@ void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate)
 {
     const uint64_t passed_ns = sj_clock_ns(CLOCK_MONOTONIC_RAW) - start->monotonic_raw_ns;
     if (passed_ns < SJ_CLOCK_RATE_NS) {
-        const struct timespec rest = {.tv_nsec = (long)(SJ_CLOCK_RATE_NS - passed_ns)};
-        nanosleep(&rest, NULL);
+        const struct timespec remaining = {.tv_nsec = (long)(SJ_CLOCK_RATE_NS - passed_ns)};
+        nanosleep(&remaining, NULL);
     }
     const uint64_t before = sj_clock_ticks();
     sj_clock_pair end;
@@ -94,15 +94,15 @@ void sj_clock_rate_finish(const sj_clock_pair *start, sj_clock_rate *rate)
 static uint64_t greatest_divisor(uint64_t left, uint64_t right)
 {
     while (right != 0) {
-        const uint64_t rest = left % right;
+        const uint64_t remainder = left % right;
         left = right;
-        right = rest;
+        right = remainder;
     }
     return left;
 }
 
-/* A processor adds one to the second of two readings in the same step, so that no two are equal.
- * Distant readings do not show that. */
+/* Pauses, then reads the raw clock. If two readings fall into the same step, some processors add 1
+ * tick to the second. The pause puts the readings into different steps. */
 static uint64_t read_raw_apart(void)
 {
     for (volatile int i = 0; i < STEP_PAUSE_LOOPS; i++) {
@@ -118,7 +118,7 @@ uint32_t sj_clock_step(void)
 uint32_t sj_clock_step_of(uint64_t (*read_apart)(void))
 {
     uint64_t greatest = 1;
-    /* A thread that moves to another processor in between may see no step. */
+    /* One round is not enough: a thread that moves to another processor may see a step of 1. */
     for (int round = 0; round < STEP_ROUNDS; round++) {
         uint64_t step = 0;
         uint64_t last = read_apart();
@@ -142,13 +142,14 @@ uint32_t sj_clock_kept_step(uint32_t clock_step, uint64_t resolution_ns, double 
     return steps < 1 ? clock_step : clock_step * (uint32_t)(steps < most ? steps : most);
 }
 
-/* Memory that a simulated probe writes: as much as a thread has by default. */
+/* Memory that a simulated probe writes. It is as large as the buffer of a thread by default. */
 typedef struct probe_memory {
     volatile uint64_t cursor;
     uint64_t records[PROBE_LOOPS * 4];
 } probe_memory;
 
-/* The work of a stub; volatile, so that no step is optimised away. */
+/* Simulates one stub: saves registers, reserves and writes one record. `volatile` keeps the
+ * compiler from removing a step. */
 static __attribute__((noinline)) void run_probe(probe_memory *memory, uint32_t tag)
 {
     volatile uint64_t saved[4] = {tag, tag + 1, tag + 2, tag + 3};

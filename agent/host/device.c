@@ -25,7 +25,7 @@ static void read_line(const char *path, char *line, size_t capacity)
     }
 }
 
-/* Reads one value; `value` does not change if there is none. */
+/* Reads the value of a key. If the file or the key does not exist, `value` does not change. */
 static void read_os_release(const char *key, char *value, size_t capacity)
 {
     char line[256];
@@ -73,22 +73,22 @@ static sj_status read_id(const char *path, uint8_t *id)
     return got == SJ_DEVICE_ID_BYTES ? SJ_OK : SJ_ECORRUPT;
 }
 
-/* Writes a temporary file and links it into place. Of two processes that race, one wins, and both
- * use its id. */
+/* Generates an id in a temporary file and links the file to `path`. If two processes do so at the
+ * same time, one link fails, and both processes use the id in `path`. */
 static sj_status make_id(const char *path, uint8_t *id, sj_error *error)
 {
-    char fresh[PATH_MAX];
-    snprintf(fresh, sizeof(fresh), "%.*s.%d", PATH_MAX - 16, path, (int)getpid());
-    const int fd = open(fresh, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    char temporary_path[PATH_MAX];
+    snprintf(temporary_path, sizeof(temporary_path), "%.*s.%d", PATH_MAX - 16, path, (int)getpid());
+    const int fd = open(temporary_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     bool written = fd >= 0 && getrandom(id, SJ_DEVICE_ID_BYTES, 0) == SJ_DEVICE_ID_BYTES &&
                    write(fd, id, SJ_DEVICE_ID_BYTES) == SJ_DEVICE_ID_BYTES && fsync(fd) == 0;
     if (fd >= 0) {
         close(fd);
     }
     if (written) {
-        (void)!link(fresh, path);
+        (void)!link(temporary_path, path);
     }
-    unlink(fresh);
+    unlink(temporary_path);
     if (!written || read_id(path, id) != SJ_OK) {
         return sj_fail(error, SJ_EIO, "cannot keep this device's id in %s: %s", path,
                        strerror(errno));
@@ -147,18 +147,18 @@ sj_status sj_device_hello(const sj_device *device, const char *token, sj_slice s
     const size_t header_bytes = sojourn__hello__get_packed_size(&hello);
     const size_t capacity = header_bytes + SJ_FRAME_PREFIX_BYTES;
     uint8_t *header = malloc(header_bytes);
-    uint8_t *made = malloc(capacity);
+    uint8_t *packed = malloc(capacity);
     sj_status status = SJ_ENOMEM;
-    if (header != NULL && made != NULL) {
+    if (header != NULL && packed != NULL) {
         sojourn__hello__pack(&hello, header);
         status = sj_frame_write(SJ_FRAME_HELLO, (sj_slice){.data = header, .size = header_bytes},
-                                (sj_slice){0}, made, capacity, size_bytes);
+                                (sj_slice){0}, packed, capacity, size_bytes);
     }
     free(header);
     if (status != SJ_OK) {
-        free(made);
+        free(packed);
         return status;
     }
-    *frame = made;
+    *frame = packed;
     return SJ_OK;
 }

@@ -15,24 +15,24 @@
 
 #define SUBJECT "/bin/true"
 
-enum { SAID_BYTES = 2048, MORE_ENTRIES = 8, PLACE_BYTES = 60 };
+enum { SAID_BYTES = 2048, MAX_OPEN_FOLDERS = 8, MAX_PARENT_BYTES = 60 };
 
 typedef struct direct_trial {
-    char folder[PLACE_BYTES + 32]; /* for spool and log */
+    char folder[MAX_PARENT_BYTES + 32]; /* for spool and log */
     char library[PATH_MAX];
     char said[SAID_BYTES]; /* text of the library's log and of standard error */
 } direct_trial;
 
-static int remove_one(const char *path, const struct stat *about, int type, struct FTW *place)
+static int remove_entry(const char *path, const struct stat *about, int type, struct FTW *parent)
 {
     (void)about;
     (void)type;
-    (void)place;
+    (void)parent;
     return remove(path);
 }
 
-/* Sets up this process, a child, like a user does for direct mode. */
-static bool set_up(const direct_trial *trial)
+/* Sets the variables of direct mode in this process, a child, and redirects its standard files. */
+static bool prepare_child(const direct_trial *trial)
 {
     char value[PATH_MAX + 96];
     const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -54,7 +54,7 @@ static bool run_subject(const direct_trial *trial)
     int status = 0;
     const pid_t child = fork();
     if (child == 0) {
-        if (set_up(trial)) {
+        if (prepare_child(trial)) {
             execl(SUBJECT, SUBJECT, (char *)NULL);
         }
         _exit(127);
@@ -64,10 +64,10 @@ static bool run_subject(const direct_trial *trial)
     return child > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/* Appends a file's text, without its last newline. */
+/* Appends the text of a file in the trial's folder to `said`. */
 static void read_said(direct_trial *trial, const char *name)
 {
-    char path[PLACE_BYTES + 64];
+    char path[MAX_PARENT_BYTES + 64];
     const size_t used = strlen(trial->said);
     snprintf(path, sizeof(path), "%s/%s", trial->folder, name);
     FILE *file = fopen(path, "re");
@@ -78,7 +78,7 @@ static void read_said(direct_trial *trial, const char *name)
     }
 }
 
-/* Returns the message for the user in the log's last line. */
+/* Returns the last message="..." of the text, or its first line if it has none. */
 static const char *message_of(char *said)
 {
     static const char begin[] = "message=\"";
@@ -93,12 +93,12 @@ static const char *message_of(char *said)
     return found[0] != '\0' ? found : "the program ran and nothing was recorded";
 }
 
-static void try_it(json_t *checks, direct_trial *trial)
+static void check_recording(json_t *checks, direct_trial *trial)
 {
     const bool ran = run_subject(trial);
     read_said(trial, "said");
     read_said(trial, "log");
-    /* No collector runs, so this complaint shows that the program was recorded. */
+    /* No collector listens, so the library logs "undelivered" if it recorded the program. */
     if (ran && strstr(trial->said, "event=undelivered") != NULL) {
         sj_doctor_add(checks, "direct mode", true, trial->library, "");
         return;
@@ -112,9 +112,9 @@ static void try_it(json_t *checks, direct_trial *trial)
 void sj_doctor_check_direct(json_t *checks)
 {
     direct_trial trial = {.said = ""};
-    const char *place = getenv("TMPDIR");
-    /* A socket's path may have about a hundred characters. */
-    const bool is_usual = place == NULL || place[0] != '/' || strlen(place) > PLACE_BYTES;
+    const char *parent = getenv("TMPDIR");
+    /* The path of a UNIX socket has at most 107 characters. */
+    const bool use_tmp = parent == NULL || parent[0] != '/' || strlen(parent) > MAX_PARENT_BYTES;
     sj_error error = {0};
     if (sj_library_find("libsojourn-direct.so", trial.library, sizeof(trial.library), &error) !=
         SJ_OK) {
@@ -124,11 +124,11 @@ void sj_doctor_check_direct(json_t *checks)
         return;
     }
     snprintf(trial.folder, sizeof(trial.folder), "%s/sojourn-doctor-XXXXXX",
-             is_usual ? "/tmp" : place);
+             use_tmp ? "/tmp" : parent);
     if (mkdtemp(trial.folder) == NULL) {
         sj_doctor_add(checks, "direct mode", false, trial.folder, "make this directory writable");
         return;
     }
-    try_it(checks, &trial);
-    (void)nftw(trial.folder, remove_one, MORE_ENTRIES, FTW_DEPTH | FTW_PHYS);
+    check_recording(checks, &trial);
+    (void)nftw(trial.folder, remove_entry, MAX_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS);
 }

@@ -4,9 +4,9 @@
 
 #include <jansson.h>
 
-/* Runs a small program with libsojourn-direct.so and the settings of the environment, without a
- * collector, and deletes what it recorded. Blocks for tens of milliseconds, at most as long as a
- * program waits for the library (half a minute). */
+/* Runs /bin/true with libsojourn-direct.so and the settings of the environment, without a
+ * collector. Appends the result to `checks` and deletes the recording. Blocks for tens of
+ * milliseconds, at most as long as a program waits for the library (half a minute). */
 void sj_doctor_check_direct(json_t *checks);
 
 #endif

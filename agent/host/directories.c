@@ -72,7 +72,7 @@ static sj_status join_path(char *path, size_t capacity, sj_error *error, const c
     return SJ_OK;
 }
 
-/* True if no other user can create files in a directory. */
+/* True if `path` is a directory of this user in which no other user may create files. */
 static bool is_own(const char *path)
 {
     struct stat about;
@@ -80,8 +80,9 @@ static bool is_own(const char *path)
            (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* True if this user, without capabilities, may write to the nearest existing folder of `path`. With
- * capabilities, a process could create folders of this user in another user's home. */
+/* True if this user may write to the nearest existing folder of `path`. Checks by access(2), which
+ * ignores the capabilities of users other than root. With capabilities, the process could write to
+ * another user's home. */
 static bool may_make(const char *path)
 {
     char partial[PATH_MAX];
@@ -95,14 +96,15 @@ static bool may_make(const char *path)
         }
         char *slash = strrchr(partial, '/');
         if (slash == NULL || slash[1] == '\0') {
-            return true; /* creating it reports the error */
+            return true; /* mkdir reports the error later. */
         }
         slash[slash == partial ? 1 : 0] = '\0';
     }
 }
 
-/* Finds the folder in which this user may make usual/sojourn. HOME may belong to another user, and
- * the home of a server's user may belong to root; then it is a folder in /var/tmp. */
+/* Sets `*home` to the first folder in which this user may make usual/sojourn: $HOME, the home in
+ * the password database, or /var/tmp/sojourn-UID. $HOME may belong to another user, and the home of
+ * a server's user may belong to root. `own` is the buffer for /var/tmp/sojourn-UID. */
 static sj_status find_home(const char *usual, char *own, size_t capacity, const char **home,
                            sj_error *error)
 {
@@ -119,7 +121,7 @@ static sj_status find_home(const char *usual, char *own, size_t capacity, const 
         user = i == 0 ? getpwuid(geteuid()) : NULL;
         *home = user != NULL ? user->pw_dir : NULL;
     }
-    /* Every user may write there, so a file with our name must belong to us. */
+    /* Every user may write to /var/tmp, so an existing folder of this name must belong to us. */
     snprintf(own, capacity, "/var/tmp/sojourn-%u", (unsigned)geteuid());
     *home = own;
     return mkdir(own, 0700) == 0 || is_own(own)
@@ -154,7 +156,7 @@ sj_status sj_cache_directory(const char *name, char *path, size_t capacity, sj_e
     return user_directory("XDG_CACHE_HOME", "/.cache", name, path, capacity, error);
 }
 
-/* /run belongs to root, but on some machines it is on a disk. */
+/* True if a folder is in memory. On some machines, /run is on a disk. */
 static bool is_memory(const char *path)
 {
     struct statfs about;
@@ -172,7 +174,7 @@ sj_status sj_runtime_root(char *path, size_t capacity, sj_error *error)
     if (geteuid() == 0 && is_own("/run") && is_memory("/run")) {
         return join_path(path, capacity, error, "/run", "/sojourn", "");
     }
-    /* Every user may write to /dev/shm, so a file with our name must belong to us. */
+    /* Every user may write to /dev/shm, so an existing folder of this name must belong to us. */
     snprintf(user, sizeof(user), "/sojourn-%u", (unsigned)geteuid());
     snprintf(shared, sizeof(shared), "/dev/shm%s", user);
     if (is_own(shared) || (access(shared, F_OK) != 0 && errno == ENOENT)) {
@@ -188,7 +190,7 @@ sj_status sj_runtime_directory_make(const sj_session_id *session, char *path, si
     char parent[PATH_MAX];
     sj_session_text(session, text);
     SJ_TRY(sj_runtime_root(parent, sizeof(parent), error));
-    /* Making the folder checks its owner. If another user was faster, retries once. */
+    /* Another user may have made the folder since sj_runtime_root chose it: then choose again. */
     if (sj_directory_make(parent, error) != SJ_OK) {
         SJ_TRY(sj_runtime_root(parent, sizeof(parent), error));
         SJ_TRY(sj_directory_make(parent, error));

@@ -15,40 +15,45 @@ enum { SJ_SESSION_TEXT_BYTES = 2 * SJ_SESSION_ID_BYTES + 1 };
 /* Writes the id as text into `text` (SJ_SESSION_TEXT_BYTES). */
 void sj_session_text(const sj_session_id *session, char *text);
 
-/* Returns the folder of the runtime directories of this user's sessions. That is
- * $XDG_RUNTIME_DIR/sojourn if it belongs to the user, for root /run/sojourn, else
- * /dev/shm/sojourn-UID. If another user has created that name, it is the user's cache directory. It
- * need not exist. Returns SJ_ELIMIT or SJ_EIO. */
+/* Writes the path of the folder that holds the runtime directories of this user's sessions. The
+ * folder may not exist yet. It is the first possible one of:
+ * - $XDG_RUNTIME_DIR/sojourn, if only this user may write to $XDG_RUNTIME_DIR
+ * - /run/sojourn, if the user is root and /run is in memory
+ * - /dev/shm/sojourn-UID, unless another user owns that name
+ * - sj_cache_directory("run").
+ * Returns SJ_ELIMIT or an error of sj_cache_directory. */
 SJ_MUST_CHECK sj_status sj_runtime_root(char *path, size_t capacity, sj_error *error);
 
-/* Makes the runtime directory of one session in sj_runtime_root. Returns SJ_EIO, or SJ_EPERM if it
- * belongs to another user. */
+/* Makes the runtime directory of one session in sj_runtime_root, and writes its path. Returns
+ * SJ_EIO, SJ_ELIMIT, or SJ_EPERM if the directory belongs to another user. */
 SJ_MUST_CHECK sj_status sj_runtime_directory_make(const sj_session_id *session, char *path,
                                                   size_t capacity, sj_error *error);
 
-/* Return, and make, $XDG_STATE_HOME/sojourn/NAME and $XDG_CACHE_HOME/sojourn/NAME, or their usual
- * places in the home directory. The home directory is HOME, or, if this user may not write there,
- * that of the list of users, or /var/tmp/sojourn-UID. Return SJ_EIO, SJ_EPERM (belongs to another
- * user) or SJ_ELIMIT. */
+/* Make $XDG_STATE_HOME/sojourn/NAME or $XDG_CACHE_HOME/sojourn/NAME, and write its path. If the
+ * variable is not set, they use ~/.local/state or ~/.cache. There, ~ is the first folder that this
+ * user may write to: $HOME, the home in the password database, or /var/tmp/sojourn-UID. Return
+ * SJ_EIO, SJ_ELIMIT, or SJ_EPERM if the folder belongs to another user. */
 SJ_MUST_CHECK sj_status sj_state_directory(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 SJ_MUST_CHECK sj_status sj_cache_directory(const char *name, char *path, size_t capacity,
                                            sj_error *error);
 
-/* Makes `path` and its missing parents with mode 0700, and checks its owner. */
+/* Makes `path` and its missing parents with mode 0700. Returns SJ_EPERM if `path` belongs to
+ * another user, SJ_EINVAL if it is empty or too long, else SJ_EIO. */
 SJ_MUST_CHECK sj_status sj_directory_make(const char *path, sj_error *error);
 
-/* Deletes a directory and the files in it (no subdirectories). Ignores errors: files that cannot be
- * deleted stay. */
+/* Deletes a directory and the files in it. Does not delete subdirectories. Ignores errors. */
 void sj_directory_remove(const char *path);
 
-/* Finds libsojourn-agent.so, or for a program in an emulator `name`, the agent of its machine (else
- * NULL). Looks next to the running program: ../lib/sojourn, ../lib, or in `given` (may be NULL).
- * Returns SJ_ENOTFOUND, or SJ_EINVAL if LD_PRELOAD cannot hold its path. */
+/* Writes the absolute path of the agent. That is the file `given`; if `given` is NULL, the library
+ * `name`, which sj_library_find finds; if both are NULL, libsojourn-agent.so. A program in an
+ * emulator needs the agent `name` of its own machine. Returns errors like sj_library_find. */
 SJ_MUST_CHECK sj_status sj_agent_find(const char *given, const char *name, char *path,
                                       size_t capacity, sj_error *error);
 
-/* Finds another of our libraries in the same places, like sj_agent_find. */
+/* Writes the absolute path of one of our libraries. Looks in ../lib/sojourn, ../lib and the folder
+ * of the running program. Returns SJ_ENOTFOUND, SJ_ELIMIT, or SJ_EINVAL if LD_PRELOAD cannot hold
+ * the path. */
 SJ_MUST_CHECK sj_status sj_library_find(const char *name, char *path, size_t capacity,
                                         sj_error *error);
 

@@ -4,17 +4,17 @@
 #include <stdbool.h>
 
 static bool is_ignored;
-static void (*before)(int) = SIG_DFL;
+static void (*original_action)(int) = SIG_DFL;
 
 void sj_file_limit_ignore(void)
 {
     if (!is_ignored) {
         is_ignored = true;
-        before = signal(SIGXFSZ, SIG_IGN);
+        original_action = signal(SIGXFSZ, SIG_IGN);
     }
 }
 
 void sj_file_limit_restore(void)
 {
-    (void)signal(SIGXFSZ, before);
+    (void)signal(SIGXFSZ, original_action);
 }

@@ -1,4 +1,4 @@
-/* Writes beyond the limit of a file's size (RLIMIT_FSIZE). */
+/* Handles writes beyond the limit of a file's size (RLIMIT_FSIZE). */
 #ifndef SJ_AGENT_HOST_FILE_LIMIT_H
 #define SJ_AGENT_HOST_FILE_LIMIT_H
 
@@ -6,8 +6,8 @@
  * Call it before threads start; a second call does nothing. */
 void sj_file_limit_ignore(void);
 
-/* Restores the SIGXFSZ that the process started with, for a child that will execute another
- * program. Async-signal-safe. */
+/* Restores the action of SIGXFSZ that the process started with, for a child that will execute
+ * another program. Async-signal-safe. */
 void sj_file_limit_restore(void);
 
 #endif

@@ -18,10 +18,10 @@
 
 enum { CONNECT_MS = 3000 };
 
-static const uint64_t wanted_bytes = UINT64_C(256) << 20;
+static const uint64_t wanted_free_bytes = UINT64_C(256) << 20;
 
-/* No device's clock is earlier than this program: 2025-01-01. */
-static const time_t earliest = 1735689600;
+/* 2025-01-01. This program was written later, so a clock that shows an earlier time is wrong. */
+static const time_t earliest_time = 1735689600;
 
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
                    const char *advice)
@@ -30,7 +30,7 @@ void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found
                                             found, "advice", ok ? "" : advice));
 }
 
-/* Reads the first line of a file; "" if there is none. */
+/* Reads the first line of a file. Writes "" if the file has none or cannot be read. */
 static void read_word(const char *path, char *word, size_t capacity)
 {
     FILE *file = fopen(path, "re");
@@ -89,7 +89,7 @@ void sj_doctor_check_clock(json_t *checks)
     if (gmtime_r(&now, &utc) != NULL) {
         strftime(moment, sizeof(moment), "%Y-%m-%d %H:%M:%S UTC", &utc);
     }
-    sj_doctor_add(checks, "calendar", now > earliest, moment,
+    sj_doctor_add(checks, "calendar", now > earliest_time, moment,
                   "set the time, or certificates and time ranges will not be understood");
 }
 
@@ -104,18 +104,17 @@ void sj_doctor_check_space(json_t *checks, const char *check, const char *direct
     }
     const uint64_t bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     snprintf(found, sizeof(found), "%.4000s: %" PRIu64 " MB free", directory, bytes >> 20);
-    sj_doctor_add(checks, check, bytes >= wanted_bytes, found, advice);
+    sj_doctor_add(checks, check, bytes >= wanted_free_bytes, found, advice);
 }
 
-/* Refused frames of the sessions of a spool: the last session's data, and the number of
- * sessions. */
+/* The number of sessions with refused frames, and a text about the session found last. */
 typedef struct refused_sessions {
     unsigned count;
     char text[SJ_ASIDE_TEXT_BYTES + 64];
 } refused_sessions;
 
-static void note_refused(void *context, const char *session, const char *directory,
-                         const sj_spool_aside *aside)
+static void add_refused_session(void *context, const char *session, const char *directory,
+                                const sj_spool_aside *aside)
 {
     refused_sessions *refused = context;
     char text[SJ_ASIDE_TEXT_BYTES];
@@ -127,7 +126,7 @@ static void note_refused(void *context, const char *session, const char *directo
 void sj_doctor_check_refused(json_t *checks, const char *spool_root)
 {
     refused_sessions refused = {.text = "none"};
-    sj_spool_aside_each(spool_root, note_refused, &refused);
+    sj_spool_aside_each(spool_root, add_refused_session, &refused);
     if (refused.count > 1) {
         const size_t used = strlen(refused.text);
         snprintf(refused.text + used, sizeof(refused.text) - used, "; and %s",
@@ -147,18 +146,18 @@ void sj_doctor_check_agent(json_t *checks)
     sj_doctor_add(checks, "agent", ok, ok ? path : error.text, "reinstall Sojourn");
 }
 
-/* Tries one address. */
-static bool can_connect(const struct addrinfo *place)
+/* True if a connection to the address succeeds within CONNECT_MS. */
+static bool can_connect(const struct addrinfo *address)
 {
     int problem = 1;
     socklen_t size = sizeof(problem);
-    const int file =
-        socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, place->ai_protocol);
+    const int file = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                            address->ai_protocol);
     if (file < 0) {
         return false;
     }
     struct pollfd polled = {.fd = file, .events = POLLOUT};
-    (void)connect(file, place->ai_addr, place->ai_addrlen);
+    (void)connect(file, address->ai_addr, address->ai_addrlen);
     const bool connected = poll(&polled, 1, CONNECT_MS) == 1 &&
                            getsockopt(file, SOL_SOCKET, SO_ERROR, &problem, &size) == 0 &&
                            problem == 0;
@@ -175,7 +174,7 @@ bool sj_doctor_check_reach(json_t *checks, const char *url)
     }
     snprintf(host, sizeof(host), "%s", begin + strlen("tcp://"));
     char *port = strrchr(host, ':');
-    struct addrinfo *places = NULL;
+    struct addrinfo *addresses = NULL;
     const struct addrinfo wanted = {.ai_socktype = SOCK_STREAM};
     bool ok = false;
     if (port != NULL) {
@@ -185,11 +184,12 @@ bool sj_doctor_check_reach(json_t *checks, const char *url)
             name++;
             name[strcspn(name, "]")] = '\0';
         }
-        if (getaddrinfo(name, port, &wanted, &places) == 0) {
-            for (struct addrinfo *place = places; place != NULL && !ok; place = place->ai_next) {
-                ok = can_connect(place);
+        if (getaddrinfo(name, port, &wanted, &addresses) == 0) {
+            for (struct addrinfo *address = addresses; address != NULL && !ok;
+                 address = address->ai_next) {
+                ok = can_connect(address);
             }
-            freeaddrinfo(places);
+            freeaddrinfo(addresses);
         }
     }
     sj_doctor_add(
@@ -199,7 +199,7 @@ bool sj_doctor_check_reach(json_t *checks, const char *url)
     return ok;
 }
 
-static const char *text_of(const json_t *check, const char *key)
+static const char *string_member(const json_t *check, const char *key)
 {
     const char *text = json_string_value(json_object_get(check, key));
     return text != NULL ? text : "";
@@ -215,11 +215,11 @@ bool sj_doctor_print(const json_t *checks, bool as_json, FILE *output)
         const bool ok = json_is_true(json_object_get(check, "ok"));
         all_ok = all_ok && ok;
         if (!as_json) {
-            fprintf(output, "%-8s %-14s %s\n", ok ? "fine" : "PROBLEM", text_of(check, "check"),
-                    text_of(check, "found"));
+            fprintf(output, "%-8s %-14s %s\n", ok ? "fine" : "PROBLEM",
+                    string_member(check, "check"), string_member(check, "found"));
         }
         if (!as_json && !ok) {
-            fprintf(output, "         -> %s\n", text_of(check, "advice"));
+            fprintf(output, "         -> %s\n", string_member(check, "advice"));
         }
     }
     if (as_json) {

@@ -12,22 +12,29 @@
 void sj_doctor_add(json_t *checks, const char *check, bool ok, const char *found,
                    const char *advice);
 
-/* The checks: processes may be traced; open files; the counter and the calendar; free space on the
- * disk of a directory, with advice if there is less than 256 MB; the agent is installed next to
- * this program. */
+/* Checks that this user may trace other processes. */
 void sj_doctor_check_ptrace(json_t *checks);
+
+/* Checks that this process may open at least `wanted` files. */
 void sj_doctor_check_files(json_t *checks, uint64_t wanted);
+
+/* Appends two checks: that the kernel trusts the processor's counter, and that the date is set. */
 void sj_doctor_check_clock(json_t *checks);
+
+/* Checks that the file system of `directory` has 256 MB of free space. `check` is the check's name;
+ * `advice` is added if there is less. */
 void sj_doctor_check_space(json_t *checks, const char *check, const char *directory,
                            const char *advice);
+
+/* Checks that the agent is installed next to this program. */
 void sj_doctor_check_agent(json_t *checks);
 
-/* Checks that no collector has refused frames of the spools in `spool_root` for good. Names the
- * session, their number and the reason. */
+/* Checks that no collector has refused frames of the spools in `spool_root` for good. Else the
+ * check says which session, how many sessions, and why. */
 void sj_doctor_check_refused(json_t *checks, const char *spool_root);
 
 /* Checks whether the collector accepts a TCP connection; sends nothing. Blocks up to 3 s per
- * address. Returns true if it accepts, or if the URL has no address. */
+ * address. Returns true if it accepts, or without a check if the URL has no tcp:// address. */
 bool sj_doctor_check_reach(json_t *checks, const char *url);
 
 /* Writes the checks as text, or as JSON with the checks as "rows". Returns true if all are ok. */

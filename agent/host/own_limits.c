@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
-enum { STACK_KBYTES = 256, MEMORY_KBYTES = 512 << 10, FILES = 256, KBYTE = 1024 };
+enum { MIN_STACK_KBYTES = 256, MIN_MEMORY_KBYTES = 512 << 10, ENOUGH_FILES = 256, KBYTE = 1024 };
 
-static const rlim_t memory_bytes = (rlim_t)4 << 30;
-static const rlim_t file_bytes = (rlim_t)64 << 20;
+static const rlim_t enough_memory_bytes = (rlim_t)4 << 30;
+static const rlim_t enough_file_bytes = (rlim_t)64 << 20;
 
 static bool is_raised;
 static struct rlimit files_before;
@@ -36,19 +36,19 @@ sj_status sj_own_limits_check(sj_error *error)
         __rlimit_resource_t kind;
         char option;
         const char *name;
-        int least_kbytes;
-    } needs[] = {{RLIMIT_STACK, 's', "a stack", STACK_KBYTES},
-                 {RLIMIT_AS, 'v', "an address space", MEMORY_KBYTES}};
+        int min_kbytes;
+    } needs[] = {{RLIMIT_STACK, 's', "a stack", MIN_STACK_KBYTES},
+                 {RLIMIT_AS, 'v', "an address space", MIN_MEMORY_KBYTES}};
     for (size_t i = 0; i < sizeof(needs) / sizeof(needs[0]); i++) {
         struct rlimit limit;
         if (getrlimit(needs[i].kind, &limit) == 0 &&
-            limit.rlim_cur < (rlim_t)needs[i].least_kbytes * KBYTE) {
+            limit.rlim_cur < (rlim_t)needs[i].min_kbytes * KBYTE) {
             const unsigned long long kbytes = limit.rlim_cur / KBYTE;
             return sj_fail(error, SJ_ELIMIT,
                            "%s of %llu kB (\"ulimit -%c\") is too small for sojourn, which needs "
                            "%d; to limit the program alone, name it as "
                            "sh -c 'ulimit -%c %llu; exec PROGRAM'",
-                           needs[i].name, kbytes, needs[i].option, needs[i].least_kbytes,
+                           needs[i].name, kbytes, needs[i].option, needs[i].min_kbytes,
                            needs[i].option, kbytes);
         }
     }
@@ -62,9 +62,9 @@ void sj_own_limits_describe(char *text, size_t capacity)
         char option;
         rlim_t unit;
         rlim_t enough;
-    } limits[] = {{RLIMIT_NOFILE, 'n', 1, FILES},
-                  {RLIMIT_AS, 'v', KBYTE, memory_bytes},
-                  {RLIMIT_FSIZE, 'f', KBYTE, file_bytes}};
+    } limits[] = {{RLIMIT_NOFILE, 'n', 1, ENOUGH_FILES},
+                  {RLIMIT_AS, 'v', KBYTE, enough_memory_bytes},
+                  {RLIMIT_FSIZE, 'f', KBYTE, enough_file_bytes}};
     size_t used = 0;
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {

@@ -28,7 +28,7 @@ sj_status sj_own_program_find(sj_own_program *program, sj_error *error)
     if (!is_loader(program->path)) {
         return SJ_OK;
     }
-    /* The loader writes the name of the program that it was given into the auxiliary vector. */
+    /* The loader writes the path of the program that it starts into the auxiliary vector. */
     const char *given = (const char *)(uintptr_t)getauxval(AT_EXECFN);
     memcpy(program->libraries, program->path, (size_t)bytes + 1);
     *strrchr(program->libraries, '/') = '\0';

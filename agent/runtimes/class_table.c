@@ -21,30 +21,31 @@ typedef struct class_entry {
     sj_known_class class;
 } class_entry;
 
-/* The place of a class in a file. */
+/* A class or metaclass in a file. */
 typedef struct class_place {
-    uint64_t address;
+    uint64_t address; /* Module offset. */
     const class_entry *entry;
     bool is_meta;
 } class_place;
 
 typedef struct class_file {
     char *path;
-    uint64_t start;      /* Address of the file's first byte. */
-    class_place *places; /* Sorted by address once the file has been read. */
+    uint64_t start;      /* Virtual address of the file's first byte. */
+    class_place *places; /* Sorted by address. */
     size_t place_count;
     size_t place_capacity;
     bool is_system;
 } class_file;
 
+/* A file that a process has mapped. */
 typedef struct class_module {
     uint64_t process;
     uint64_t bias;
-    size_t file;
+    size_t file; /* Index in `files`. */
 } class_module;
 
 struct sj_class_table {
-    pthread_mutex_t mutex; /* Protects all members below. */
+    pthread_mutex_t mutex; /* Guards all members below. */
     class_entry *buckets[BUCKETS];
     class_file *files;
     size_t file_count;
@@ -56,12 +57,12 @@ struct sj_class_table {
 
 sj_status sj_class_table_new(sj_class_table **table)
 {
-    sj_class_table *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_class_table *new_table = calloc(1, sizeof(*new_table));
+    if (new_table == NULL) {
         return SJ_ENOMEM;
     }
-    pthread_mutex_init(&made->mutex, NULL);
-    *table = made;
+    pthread_mutex_init(&new_table->mutex, NULL);
+    *table = new_table;
     return SJ_OK;
 }
 
@@ -124,6 +125,7 @@ bool sj_class_table_find(void *context, const char *name, sj_known_class *class)
     return entry != NULL;
 }
 
+/* Writes the entry of a class to `*named`; adds it if the name is new. */
 static sj_status add_name(sj_class_table *table, const sj_runtime_class *class, bool is_system,
                           const class_entry **named)
 {
@@ -199,10 +201,10 @@ bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_know
     if (pid == 0 || !sj_runtimes_read_live_class(pid, isa, &live)) {
         return false;
     }
-    const sj_runtime_class made = {.name = live.name,
-                                   .super = live.super[0] != '\0' ? live.super : NULL};
+    const sj_runtime_class new_table = {.name = live.name,
+                                        .super = live.super[0] != '\0' ? live.super : NULL};
     pthread_mutex_lock(&table->mutex);
-    if (add_name(table, &made, sj_runtimes_is_system_class(live.name), &entry) == SJ_OK) {
+    if (add_name(table, &new_table, sj_runtimes_is_system_class(live.name), &entry) == SJ_OK) {
         *class = entry->class;
         *is_meta = live.is_meta;
     }
@@ -229,7 +231,8 @@ sj_status sj_class_table_learn(sj_class_table *table, sj_slice lineage)
     while (name < end && status == SJ_OK) {
         const class_entry *entry = NULL;
         const char *super = name + strlen(name) + 1;
-        /* In a lineage of metaclasses, the root class follows itself. */
+        /* In a lineage of metaclasses, the name of the root class appears twice: the root metaclass
+         * is a subclass of the root class. */
         const bool has_super = super < end && strcmp(super, name) != 0;
         const sj_runtime_class class = {.name = name, .super = has_super ? super : NULL};
         status = add_name(table, &class, sj_runtimes_is_system_class(name), &entry);
@@ -259,13 +262,13 @@ static sj_status read_classes(sj_class_table *table, class_file *file, const cha
     return status;
 }
 
-/* Reads a file if it is new. Writes its index among all files to `*number`. */
+/* Reads the classes of a file unless it was read before. Writes the file's index to `*number`. */
 static sj_status read_file(sj_class_table *table, const char *path, const char *sysroot,
-                           size_t *number)
+                           size_t *file_index)
 {
     char in_root[PATH_MAX];
-    for (*number = 0; *number < table->file_count; ++*number) {
-        if (strcmp(table->files[*number].path, path) == 0) {
+    for (*file_index = 0; *file_index < table->file_count; ++*file_index) {
+        if (strcmp(table->files[*file_index].path, path) == 0) {
             return SJ_OK;
         }
     }
@@ -287,14 +290,14 @@ static sj_status read_file(sj_class_table *table, const char *path, const char *
 static sj_status add_module(sj_class_table *table, uint64_t process, const char *path,
                             const char *sysroot, uint64_t low)
 {
-    size_t number = 0;
-    SJ_TRY(read_file(table, path, sysroot, &number));
-    const class_file *file = &table->files[number];
-    const class_module module = {.process = process, .bias = low - file->start, .file = number};
+    size_t file_index = 0;
+    SJ_TRY(read_file(table, path, sysroot, &file_index));
+    const class_file *file = &table->files[file_index];
+    const class_module module = {.process = process, .bias = low - file->start, .file = file_index};
     for (size_t i = 0; i < table->module_count; i++) {
         class_module *known = &table->modules[i];
         if (known->process == process && known->bias == module.bias) {
-            *known = module; /* It may replace a module that was unmapped. */
+            *known = module; /* A module that was unmapped may have had the same bias. */
             return SJ_OK;
         }
     }
@@ -307,8 +310,8 @@ static sj_status add_module(sj_class_table *table, uint64_t process, const char 
     return SJ_OK;
 }
 
-/* Parses a line of /proc/PID/maps. `*low` is the latest address where a file's first byte was
- * mapped. */
+/* Reads a line of /proc/PID/maps and adds its module. `*low` is the address at which the latest
+ * line mapped the first byte of a file. */
 static sj_status parse_line(sj_class_table *table, uint64_t process, char *line,
                             const char *sysroot, uint64_t *low)
 {
@@ -324,14 +327,14 @@ static sj_status parse_line(sj_class_table *table, uint64_t process, char *line,
     if (offset == 0) {
         *low = start;
     }
-    /* Only modules have code; mapped data files do not. An emulator maps its program's code
-     * read-only, and a module's first bytes before the others. */
+    /* Skips mapped data files, which have no executable mapping. An emulator maps its program's
+     * code not executable, so there the mapping of the first byte counts. */
     const bool is_code =
         sysroot != NULL && sysroot[0] != '\0' ? offset == 0 : access_text[2] == 'x';
     return is_code ? add_module(table, process, path, sysroot, *low) : SJ_OK;
 }
 
-sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number, pid_t pid,
+sj_status sj_class_table_read_process(sj_class_table *table, uint64_t file_index, pid_t pid,
                                       const char *sysroot)
 {
     char name[64];
@@ -345,7 +348,7 @@ sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number, pi
     }
     pthread_mutex_lock(&table->mutex);
     while (status == SJ_OK && fgets(line, sizeof(line), maps) != NULL) {
-        status = parse_line(table, number, line, sysroot, &low);
+        status = parse_line(table, file_index, line, sysroot, &low);
     }
     pthread_mutex_unlock(&table->mutex);
     fclose(maps);

@@ -1,6 +1,5 @@
-/* The class table contains the classes of the modules of recorded processes, as their files
- * describe them. It also contains classes that programs created at run time, once they have been
- * met. Thread-safe. */
+/* A table of the classes in the modules of recorded processes, read from the modules' files.
+ * Classes that programs created at run time are added when a record refers to them. Thread-safe. */
 #ifndef SJ_AGENT_RUNTIMES_CLASS_TABLE_H
 #define SJ_AGENT_RUNTIMES_CLASS_TABLE_H
 
@@ -10,50 +9,53 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* A class and its ancestor. */
+/* A class and its superclass. */
 typedef struct sj_known_class {
     const char *name;
-    const char *super; /* NULL: a root class, or the ancestor is unknown. */
+    const char *super; /* NULL if it is a root class, or if the superclass is not known. */
     bool is_system;    /* True if a system library defines it. */
 } sj_known_class;
 
-/* Finds a class by name. Returns false if the class is unknown. */
+/* Finds a class by name. Returns false if the class is not known. */
 typedef bool (*sj_class_find)(void *context, const char *name, sj_known_class *class);
 
 typedef struct sj_class_table sj_class_table;
 
+/* Creates an empty table. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_class_table_new(sj_class_table **table);
-void sj_class_table_free(sj_class_table *table); /* NULL is allowed. */
 
-/* Reads the files of the modules that process `number` of the session has mapped, each file once.
- * Paths are searched below `sysroot` first (NULL: none). A file that cannot be read has no classes.
- * Returns SJ_ENOMEM if out of memory. Blocking: reads /proc and files. */
+/* Frees the table. `table` may be NULL. */
+void sj_class_table_free(sj_class_table *table);
+
+/* Adds the classes of the modules that a process has mapped. `number` is the process in the
+ * session. Reads each file once, below `sysroot` if it exists there (`sysroot` may be NULL).
+ * Ignores files that cannot be read. Returns SJ_ENOMEM. Blocks: reads /proc and files. */
 SJ_MUST_CHECK sj_status sj_class_table_read_process(sj_class_table *table, uint64_t number,
                                                     pid_t pid, const char *sysroot);
 
-/* Finds the class that an isa pointer of a process means. `*is_meta` is true if the pointer means
- * the metaclass. Returns false if no module that the process had mapped when it was read holds a
- * class at this address. */
+/* Finds the class or metaclass at the address `isa` of a process. Sets `*is_meta` to true if it is
+ * a metaclass. Returns false if no module that sj_class_table_read_process found has a class there.
+ */
 bool sj_class_table_find_isa(sj_class_table *table, uint64_t process, uint64_t isa,
                              sj_known_class *class, bool *is_meta);
 
-/* Does the same for a class that no module holds, by reading the memory of the process, which must
- * still run. The class can be found by name afterwards. */
+/* Reads the class at the address `isa` from the memory of a running process, for classes that are
+ * in no module. Adds it to the table by name. Returns false if no class is found there. */
 bool sj_class_table_meet(sj_class_table *table, pid_t pid, uint64_t isa, sj_known_class *class,
                          bool *is_meta);
 
-/* Adds a class and its ancestor (NULL: none or unknown), as a container of a runtime describes
- * them. Returns SJ_ENOMEM if out of memory. */
+/* Adds a class and its superclass, which a container of a runtime describes. `super` is NULL if
+ * there is none or if it is not known. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_class_table_add(sj_class_table *table, const char *name,
                                            const char *super);
 
-/* Adds a class and its ancestors, nearest first, as a process reports them. `lineage` holds
- * NUL-terminated names; its last byte is a NUL. Classes that are known do not change. Returns
- * SJ_ENOMEM if out of memory. */
+/* Adds a class, its superclass and so on, which a process has reported. `lineage` has
+ * NUL-terminated names; its last byte is a NUL. Does not change known classes. Returns SJ_ENOMEM.
+ */
 SJ_MUST_CHECK sj_status sj_class_table_learn(sj_class_table *table, sj_slice lineage);
 
-/* An sj_class_find whose `context` is the table. The texts are borrowed until the table is freed.
- * If several classes have the name, it finds the one that was read first. */
+/* Finds a class by name, as an sj_class_find. `context` is the table. The texts are borrowed until
+ * the table is freed. If several classes have the name, finds the class that was added first. */
 bool sj_class_table_find(void *context, const char *name, sj_known_class *class);
 
 #endif

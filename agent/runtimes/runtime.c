@@ -37,11 +37,11 @@ bool sj_method_part_copy(char part[SJ_METHOD_PART_BYTES], const char *from, size
     return true;
 }
 
-bool sj_runtime_of_method(const char *name, size_t *place)
+bool sj_runtime_of_method(const char *name, size_t *index)
 {
     for (size_t i = 0; i < SJ_RUNTIMES; i++) {
         if (sj_runtimes[i]->is_method != NULL && sj_runtimes[i]->is_method(name)) {
-            *place = i;
+            *index = i;
             return true;
         }
     }

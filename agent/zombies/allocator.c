@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Facts from the dynamic symbols of a module's file. */
 typedef struct file_traits {
     bool has_malloc;
     bool has_free;
@@ -22,7 +23,7 @@ struct sj_allocator_files {
     char path[];
 };
 
-static void add_name(file_traits *traits, const char *name)
+static void check_symbol(file_traits *traits, const char *name)
 {
     static const char *const sanitizers[] = {"__asan_init", "__lsan_init", "__tsan_init",
                                              "__msan_init", "__hwasan_init"};
@@ -35,7 +36,7 @@ static void add_name(file_traits *traits, const char *name)
     traits->has_new = traits->has_new || strcmp(name, "_Znwm") == 0;
 }
 
-/* A file that cannot be read defines nothing. */
+/* Reads the traits of a file. All are false if it cannot be read. */
 static file_traits read_traits(const char *path)
 {
     sj_elf elf = {0};
@@ -47,7 +48,7 @@ static file_traits read_traits(const char *path)
     }
     if (sj_symbols_read(&elf, SHT_DYNSYM, SJ_SYMBOL_DYNSYM, &symbols) == SJ_OK) {
         for (size_t i = 0; i < symbols.count; i++) {
-            add_name(&traits, symbols.items[i].name);
+            check_symbol(&traits, symbols.items[i].name);
         }
     }
     sj_symbols_free(&symbols);
@@ -55,6 +56,7 @@ static file_traits read_traits(const char *path)
     return traits;
 }
 
+/* Returns the traits of a file, from the cache if possible. */
 static file_traits traits_of(sj_allocator_files **files, const char *path)
 {
     for (const sj_allocator_files *at = *files; at != NULL; at = at->next) {
@@ -64,11 +66,11 @@ static file_traits traits_of(sj_allocator_files **files, const char *path)
     }
     const file_traits traits = read_traits(path);
     const size_t bytes = strlen(path) + 1;
-    sj_allocator_files *made = malloc(sizeof(*made) + bytes);
-    if (made != NULL) {
-        *made = (sj_allocator_files){.next = *files, .traits = traits};
-        memcpy(made->path, path, bytes);
-        *files = made;
+    sj_allocator_files *new_file = malloc(sizeof(*new_file) + bytes);
+    if (new_file != NULL) {
+        *new_file = (sj_allocator_files){.next = *files, .traits = traits};
+        memcpy(new_file->path, path, bytes);
+        *files = new_file;
     }
     return traits;
 }
@@ -78,7 +80,8 @@ static bool begins_with(const char *text, const char *beginning)
     return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-/* The program's own malloc comes before that of any library. */
+/* If the file defines malloc and free, makes it the allocator. The program's own malloc replaces a
+ * library's; otherwise, the first file wins. */
 static void add_allocator(sj_allocator *found, const char *path, const file_traits *traits,
                           bool is_program)
 {
@@ -146,8 +149,8 @@ void sj_allocator_find(sj_allocator_files **files, pid_t pid, sj_allocator *foun
 void sj_allocator_files_free(sj_allocator_files *files)
 {
     while (files != NULL) {
-        sj_allocator_files *gone = files;
-        files = gone->next;
-        free(gone);
+        sj_allocator_files *freed = files;
+        files = freed->next;
+        free(freed);
     }
 }

@@ -9,23 +9,28 @@
 #include <sys/types.h>
 
 typedef struct sj_allocator {
-    char library[PATH_MAX]; /* Path of the C library. "": the process has none. */
-    /* Path of the module that defines malloc instead. "": the C library does. */
+    char library[PATH_MAX]; /* Path of the C library; "" if the process has none. */
+    /* Path of another module that defines malloc; "" if only the C library does. */
     char allocator[PATH_MAX];
-    /* Path of the C++ library. "": there is none, or the allocator defines the operators. */
+    /* Path of the C++ library; "" if the process has none, or if the allocator defines operator
+     * new. */
     char operators[PATH_MAX];
-    bool is_program; /* True if the executable is the allocator. */
-    sj_zombie_refusal why_not;
+    bool is_program; /* True if `allocator` is the executable. */
+    sj_zombie_refusal
+        why_not; /* Why the allocator cannot be patched; SJ_ZOMBIE_MONITORED if it can. */
 } sj_allocator;
 
-/* Cache of facts about module files. Not thread-safe. */
+/* A cache of what the files of modules define. Not thread-safe. */
 typedef struct sj_allocator_files sj_allocator_files;
 
-/* sj_allocator_find inspects the modules that a process has mapped. It caches facts about their
- * files in `*files`, which is NULL at first; sj_allocator_files_free releases them. If several
- * libraries define malloc, it chooses the first in memory; the agent, which knows the loader's
- * order, verifies that. Blocking: milliseconds for files that are not cached. */
+/* Finds the allocator among the modules that a process has mapped. If several libraries define
+ * malloc, chooses the one at the lowest address; the agent, which knows the loader's order,
+ * verifies the choice.
+ * `*files` is the cache; it is NULL at first. Blocks: takes milliseconds for files that are not
+ * cached. */
 void sj_allocator_find(sj_allocator_files **files, pid_t pid, sj_allocator *found);
+
+/* Frees the cache. `files` may be NULL. */
 void sj_allocator_files_free(sj_allocator_files *files);
 
 #endif

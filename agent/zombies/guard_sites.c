@@ -12,7 +12,8 @@
 
 #define DEBUG_ROOT "/usr/lib/debug"
 
-static bool is_wanted(const char *patterns, const char *symbol)
+/* True if one of the patterns matches the symbol. */
+static bool matches_any(const char *patterns, const char *symbol)
 {
     const char *end = patterns + SJ_ZOMBIE_PATTERNS_BYTES;
     for (const char *at = patterns; at < end && *at != '\0';
@@ -43,6 +44,7 @@ static void add_site(sj_zombie_region *region, uint64_t low, uint64_t high)
     }
 }
 
+/* Adds the matching functions of one symbol table. */
 static void add_table(sj_zombie_region *region, const char *patterns, uint64_t bias,
                       const sj_elf *elf, uint32_t section, sj_symbol_source source)
 {
@@ -50,7 +52,7 @@ static void add_table(sj_zombie_region *region, const char *patterns, uint64_t b
     if (sj_symbols_read(elf, section, source, &symbols) == SJ_OK) {
         for (size_t i = 0; i < symbols.count; i++) {
             const sj_symbol *symbol = &symbols.items[i];
-            if (symbol->size != 0 && is_wanted(patterns, symbol->name)) {
+            if (symbol->size != 0 && matches_any(patterns, symbol->name)) {
                 add_site(region, bias + symbol->address, bias + symbol->address + symbol->size);
             }
         }
@@ -79,8 +81,8 @@ void sj_guard_sites_add(sj_zombie_region *region, const char *patterns, uint64_t
     sj_elf_close(&elf);
 }
 
-/* Writes by how much the addresses of an executable mapping exceed those of its file. Returns false
- * if the mapping does not belong to the file. */
+/* Writes the load bias of a module, from its executable mapping at `low` with this file offset.
+ * Returns false if the file has no executable segment for it. */
 static bool find_bias(const char *path, uint64_t low, uint64_t offset, uint64_t *bias)
 {
     sj_elf elf = {0};

@@ -6,13 +6,13 @@
 
 #include <sys/types.h>
 
-/* Adds functions of a module to the region's sites if a pattern matches them
- * (sj_zombie_guard.callers). It also reads a separate debug file. Known sites are not added again.
- * Sites beyond SJ_ZOMBIE_SITES are left out. Not thread-safe. */
+/* Adds the functions of a module that match a pattern (sj_zombie_guard.callers) to the region's
+ * sites. Also reads a separate debug file. Adds no site twice, and at most SJ_ZOMBIE_SITES sites.
+ * Ignores files that cannot be read. Blocks: reads files. Not thread-safe. */
 void sj_guard_sites_add(sj_zombie_region *region, const char *patterns, uint64_t bias,
                         const char *path);
 
-/* Does the same for all modules that a process has mapped. */
+/* Calls sj_guard_sites_add for all modules that a process has mapped. */
 void sj_guard_sites_add_mapped(sj_zombie_region *region, const char *patterns, pid_t pid);
 
 #endif

@@ -1,12 +1,12 @@
 /* Design notes
  *
- * Each module that defines entries has a plan: the allocator, the C library, and the C++ library
- * for operators that the allocator lacks.
+ * Up to three modules get plans: the allocator, the C library, and the C++ library if the allocator
+ * does not define operator new.
  *
- * The planner's plan for these functions patches their exits, too. Here only the patch of the
- * entry, the last of each function's group, is kept. A call that returns from the entry's stub runs
- * the original exits. The stub must begin with the entry's probe, because the code that replaces
- * the probe runs before the function's first instruction. */
+ * The planner plans patches for the entries and exits of functions. Here only the patch of a
+ * function's entry is kept, which is the last of its patches; the exits keep their original code.
+ * The stub must begin with the entry probe: the agent replaces it by code that has to run before
+ * the function's first instruction. */
 #include "agent/zombies/heap_entries.h"
 
 #include "agent/abi/heap_entry_names.h"
@@ -19,13 +19,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LANDING_BYTES = 4 };
+enum { LANDING_BYTES = 4 }; /* Size of endbr64. */
 
-/* The program finds the module of each part by this function. */
+/* The agent finds the module of each part by the address of this function. */
 static const char *const anchors[SJ_HEAP_PARTS] = {"malloc", "gnu_get_libc_version", "_Znwm"};
 
-/* Entries without which nothing is watched. Other freeing entries of a module must be patched, too,
- * because they would get guarded blocks. All others are left out if they cannot be patched. */
+/* True if the heap cannot be monitored without patching this entry. Other freeing entries must also
+ * be patched if they exist, because the program may pass guarded blocks to them (check_entries).
+ * All other entries are optional. */
 static bool is_needed(uint32_t entry)
 {
     return entry <= SJ_ENTRY_CALLOC || entry == SJ_ENTRY_FREE || entry == SJ_ENTRY_REALLOC ||
@@ -43,7 +44,8 @@ static bool is_operator(uint32_t entry)
            (entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_SIGACTION);
 }
 
-static bool is_wanted_of(const sj_heap_entry_module *module, uint32_t entry)
+/* True if this entry is patched in this module. */
+static bool is_patched_in(const sj_heap_entry_module *module, uint32_t entry)
 {
     switch (module->part) {
     case SJ_HEAP_LIBRARY:
@@ -51,7 +53,7 @@ static bool is_wanted_of(const sj_heap_entry_module *module, uint32_t entry)
     case SJ_HEAP_OPERATORS:
         return is_operator(entry);
     default:
-        /* The operators new of a program have a heap of their own, or allocate by malloc. */
+        /* If a program defines operator new, it has its own heap or calls malloc: not patched. */
         return (module->is_c_library || entry < SJ_ENTRY_SIGACTION) &&
                !(module->is_program && entry >= SJ_ENTRY_NEW && entry < SJ_ENTRY_FREE);
     }
@@ -59,13 +61,13 @@ static bool is_wanted_of(const sj_heap_entry_module *module, uint32_t entry)
 
 typedef struct module_entries {
     const sj_heap_entry_module *module;
-    uint64_t offsets[SJ_HEAP_ENTRIES]; /* 0: not in the module, or not wanted. */
+    uint64_t offsets[SJ_HEAP_ENTRIES]; /* 0 if the module does not define it, or if not patched. */
     uint8_t is_forwarding[SJ_HEAP_ENTRIES];
-    uint64_t anchor;
+    uint64_t anchor; /* Offset of the function in `anchors`. */
 } module_entries;
 
-/* True if an operator new allocates by another entry: operators of the C++ library call malloc, and
- * an operator that begins with a jump calls another one. */
+/* True if an operator new allocates by another entry. Operators of the C++ library call malloc. An
+ * operator that begins with a jump calls another operator. */
 static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint32_t entry)
 {
     static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
@@ -81,7 +83,7 @@ static bool is_forwarding(const sj_elf *elf, const module_entries *entries, uint
            (code.size > 0 && (code.data[0] == 0xe9 || code.data[0] == 0xeb));
 }
 
-static void find_names(const sj_symbols *symbols, module_entries *entries)
+static void find_symbols(const sj_symbols *symbols, module_entries *entries)
 {
     for (size_t i = 0; i < symbols->count; i++) {
         const sj_symbol *symbol = &symbols->items[i];
@@ -90,7 +92,7 @@ static void find_names(const sj_symbols *symbols, module_entries *entries)
         }
         for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
             if (strcmp(symbol->name, sj_heap_entry_names[entry]) == 0 &&
-                is_wanted_of(entries->module, entry)) {
+                is_patched_in(entries->module, entry)) {
                 entries->offsets[entry] = symbol->address;
             }
         }
@@ -105,12 +107,12 @@ static sj_status find_offsets(module_entries *entries, sj_error *error)
     SJ_TRY(sj_elf_open(path, &elf, error));
     sj_status status = sj_symbols_read(&elf, SHT_DYNSYM, SJ_SYMBOL_DYNSYM, &symbols);
     if (status == SJ_OK) {
-        find_names(&symbols, entries);
+        find_symbols(&symbols, entries);
     }
     for (uint32_t entry = 0; status == SJ_OK && entry < SJ_HEAP_ENTRIES; entry++) {
         entries->is_forwarding[entry] = is_forwarding(&elf, entries, entry);
         if (entries->offsets[entry] == 0 && is_needed(entry) &&
-            is_wanted_of(entries->module, entry)) {
+            is_patched_in(entries->module, entry)) {
             status = sj_fail(error, SJ_EUNSUPPORTED, "%.200s has no %s", path,
                              sj_heap_entry_names[entry]);
         }
@@ -120,7 +122,8 @@ static sj_status find_offsets(module_entries *entries, sj_error *error)
     return status;
 }
 
-static bool is_head(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
+/* True if the function at `offset` is an entry, as `wanted` of sj_planner_options. */
+static bool is_entry(void *context, const char *name, uint64_t offset, uint32_t size_bytes)
 {
     const uint64_t *offsets = context;
     (void)name;
@@ -133,6 +136,7 @@ static bool is_head(void *context, const char *name, uint64_t offset, uint32_t s
     return false;
 }
 
+/* True if the stub of a patch begins with the entry probe. It may free the flags first. */
 static bool begins_with_entry(const sj_plan_header *plan, const sj_plan_patch *patch)
 {
     const sj_plan_stub *stub = &sj_plan_stubs(plan)[patch->stub];
@@ -142,17 +146,17 @@ static bool begins_with_entry(const sj_plan_header *plan, const sj_plan_patch *p
     return stub->operations_bytes > first && operations[first] == SJ_OPERATION_ENTER;
 }
 
-/* Keeps only the patch of a function's entry, which may follow an endbr64. Returns false if the
- * patch does not fit. */
-static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
+/* Removes all patches of a function except the entry patch, which may come after an endbr64.
+ * Returns false if the function is not hooked, or if the entry patch has another kind or offset. */
+static bool keep_entry_patch(const sj_plan_header *plan, sj_plan_function *function)
 {
     if (!sj_plan_is_hooked(function)) {
         return false;
     }
     const uint32_t last = function->first_patch + function->patch_count - 1;
     const sj_plan_patch *patch = &sj_plan_patches(plan)[last];
-    const uint64_t behind = patch->offset - function->offset;
-    if (patch->kind != SJ_PATCH_JUMP32 || (behind != 0 && behind != LANDING_BYTES) ||
+    const uint64_t distance = patch->offset - function->offset;
+    if (patch->kind != SJ_PATCH_JUMP32 || (distance != 0 && distance != LANDING_BYTES) ||
         !begins_with_entry(plan, patch)) {
         return false;
     }
@@ -161,14 +165,15 @@ static bool keep_entry(const sj_plan_header *plan, sj_plan_function *function)
     return true;
 }
 
-/* Functions at one address are one function of the plan. */
+/* Removes the patches of exits from the plan. For each entry, writes 1 + the index of its function
+ * in the plan, or 0. Entries at the same address have the same function. */
 static void find_entries(const sj_plan_header *plan, const uint64_t offsets[SJ_HEAP_ENTRIES],
                          uint32_t heap_entries[SJ_HEAP_ENTRIES])
 {
     sj_plan_function *functions = (sj_plan_function *)(uintptr_t)sj_plan_functions(plan);
     memset(heap_entries, 0, SJ_HEAP_ENTRIES * sizeof(*heap_entries));
     for (uint32_t i = 0; i < plan->function_count; i++) {
-        if (!keep_entry(plan, &functions[i])) {
+        if (!keep_entry_patch(plan, &functions[i])) {
             functions[i].skip = SJ_SKIP_FILTERED;
             continue;
         }
@@ -180,6 +185,8 @@ static void find_entries(const sj_plan_header *plan, const uint64_t offsets[SJ_H
     }
 }
 
+/* Returns whether a function of the plan is freeing or allocating. A freeing entry at the same
+ * address makes it freeing. */
 static sj_zombie_half half_of(const uint32_t heap_entries[SJ_HEAP_ENTRIES], uint32_t function)
 {
     for (uint32_t entry = SJ_ENTRY_FREE; entry < SJ_HEAP_ENTRIES; entry++) {
@@ -242,19 +249,19 @@ static sj_status write_halves(sj_plan_header *plan, uint64_t bytes, const module
 {
     uint32_t heap_entries[SJ_HEAP_ENTRIES];
     const uint32_t part = entries->module->part;
-    sj_heap_plan made = {.anchor_offset = entries->anchor};
+    sj_heap_plan heap_plan = {.anchor_offset = entries->anchor};
     find_entries(plan, entries->offsets, heap_entries);
     SJ_TRY(check_entries(entries, heap_entries, error));
     for (int half = 0; half < SJ_HEAP_HALVES; half++) {
         if (has_half(heap_entries, (sj_zombie_half)half)) {
-            snprintf(made.paths[half], sizeof(made.paths[half]), "%.480s.%u.%d.plan", stem, part,
-                     half);
-            SJ_TRY(write_half(plan, bytes, heap_entries, (sj_zombie_half)half, made.paths[half],
-                              error));
+            snprintf(heap_plan.paths[half], sizeof(heap_plan.paths[half]), "%.480s.%u.%d.plan",
+                     stem, part, half);
+            SJ_TRY(write_half(plan, bytes, heap_entries, (sj_zombie_half)half,
+                              heap_plan.paths[half], error));
         }
     }
-    snprintf(made.anchor_name, sizeof(made.anchor_name), "%s", anchors[part]);
-    plans->plans[part] = made;
+    snprintf(heap_plan.anchor_name, sizeof(heap_plan.anchor_name), "%s", anchors[part]);
+    plans->plans[part] = heap_plan;
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         if (heap_entries[entry] != 0) {
             plans->heap_entries[entry] = heap_entries[entry];
@@ -273,7 +280,7 @@ sj_status sj_heap_entry_plan(const sj_heap_entry_module *module, const char *cac
     SJ_TRY(find_offsets(&entries, error));
     const sj_planner_options options = {.module_path = module->path,
                                         .cache_directory = cache_directory,
-                                        .wanted = is_head,
+                                        .wanted = is_entry,
                                         .context = entries.offsets};
     SJ_TRY(sj_plan_make(&options, &plan, error));
     sj_plan_header *copy = malloc(plan.size_bytes);

@@ -1,5 +1,5 @@
-/* Plans the patches of the entries of an allocator and of related functions (sj_heap_entry in
- * agent/abi/zombies.h). */
+/* Plans patches for the entries of an allocator's functions and of related functions (sj_heap_entry
+ * in agent/abi/zombies.h). */
 #ifndef SJ_AGENT_ZOMBIES_HEAP_ENTRIES_H
 #define SJ_AGENT_ZOMBIES_HEAP_ENTRIES_H
 
@@ -16,7 +16,7 @@ typedef struct sj_heap_entry_module {
     bool is_program; /* True for the executable. */
 } sj_heap_entry_module;
 
-/* The plans so far, in the format of a region. */
+/* The plans of all modules so far, with the members of an sj_zombie_region. */
 typedef struct sj_heap_entry_plans {
     uint32_t heap_entries[SJ_HEAP_ENTRIES];
     uint8_t parts[SJ_HEAP_ENTRIES];
@@ -24,11 +24,12 @@ typedef struct sj_heap_entry_plans {
     sj_heap_plan plans[SJ_HEAP_PARTS];
 } sj_heap_entry_plans;
 
-/* Plans patches of one module's entries only. Writes a plan for the allocating and one for the
- * freeing entries to files whose names begin with `stem`, and adds them to `*plans`. On failure
- * `*plans` is unchanged, but files may exist. `cache_directory` NULL: no cache. Returns
- * SJ_EUNSUPPORTED if an entry is missing or cannot be patched; `*error` names it. Also returns
- * errors of sj_plan_make. Blocking: some 50 ms if not cached. */
+/* Plans patches for the entries of one module. Writes two plan files, for allocating and for
+ * freeing entries, and adds them to `*plans`. Their names begin with `stem`. After an error,
+ * `*plans` has not changed, but files may exist. `cache_directory` may be NULL.
+ *
+ * Returns SJ_EUNSUPPORTED if a needed entry is missing or cannot be patched; `*error` names it.
+ * Also returns SJ_ENOMEM and errors of sj_plan_make. Blocks: about 50 ms if not cached. */
 SJ_MUST_CHECK sj_status sj_heap_entry_plan(const sj_heap_entry_module *module,
                                            const char *cache_directory, const char *stem,
                                            sj_heap_entry_plans *plans, sj_error *error);

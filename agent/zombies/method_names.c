@@ -18,7 +18,7 @@ typedef struct named_file {
     named_method *methods; /* Sorted by address. */
     size_t count;
     size_t capacity;
-    sj_eh_frame frames; /* Tells where functions end. */
+    sj_eh_frame frames; /* The ranges of functions. */
 } named_file;
 
 struct sj_method_names {
@@ -45,9 +45,9 @@ static void free_file(named_file *file)
 void sj_method_names_free(sj_method_names *names)
 {
     while (names != NULL && names->files != NULL) {
-        named_file *gone = names->files;
-        names->files = gone->next;
-        free_file(gone);
+        named_file *freed = names->files;
+        names->files = freed->next;
+        free_file(freed);
     }
     free(names);
 }
@@ -65,14 +65,14 @@ static sj_status add_method(void *context, const sj_runtime_function *function)
     return SJ_OK;
 }
 
-static int by_address(const void *left, const void *right)
+static int compare_addresses(const void *left, const void *right)
 {
     const named_method *a = left;
     const named_method *b = right;
     return a->address < b->address ? -1 : a->address > b->address ? 1 : 0;
 }
 
-/* A file that cannot be read has no names. */
+/* Reads the methods of a file. Leaves them empty if the file cannot be read. */
 static void read_file(named_file *file)
 {
     sj_elf elf = {0};
@@ -83,13 +83,14 @@ static void read_file(named_file *file)
     const sj_elf_section *section = sj_elf_find_section(&elf, ".eh_frame");
     if (section != NULL && sj_runtimes_find_functions(&elf, add_method, file) == SJ_OK &&
         file->count != 0) {
-        qsort(file->methods, file->count, sizeof(*file->methods), by_address);
+        qsort(file->methods, file->count, sizeof(*file->methods), compare_addresses);
         (void)!sj_eh_frame_read(sj_elf_section_bytes(&elf, section), section->address,
                                 &file->frames);
     }
     sj_elf_close(&elf);
 }
 
+/* Returns a file, which is read at its first use. Returns NULL if out of memory. */
 static named_file *get_file(sj_method_names *names, const char *path)
 {
     for (named_file *at = names->files; at != NULL; at = at->next) {
@@ -97,19 +98,19 @@ static named_file *get_file(sj_method_names *names, const char *path)
             return at;
         }
     }
-    named_file *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    named_file *new_file = calloc(1, sizeof(*new_file));
+    if (new_file == NULL) {
         return NULL;
     }
-    made->path = strdup(path);
-    if (made->path == NULL) {
-        free(made);
+    new_file->path = strdup(path);
+    if (new_file->path == NULL) {
+        free(new_file);
         return NULL;
     }
-    read_file(made);
-    made->next = names->files;
-    names->files = made;
-    return made;
+    read_file(new_file);
+    new_file->next = names->files;
+    names->files = new_file;
+    return new_file;
 }
 
 const char *sj_method_names_find(sj_method_names *names, const char *path, uint64_t offset)
@@ -121,6 +122,6 @@ const char *sj_method_names_find(sj_method_names *names, const char *path, uint6
     }
     const named_method wanted = {.address = range->start};
     const named_method *found =
-        bsearch(&wanted, file->methods, file->count, sizeof(wanted), by_address);
+        bsearch(&wanted, file->methods, file->count, sizeof(wanted), compare_addresses);
     return found != NULL ? found->name : NULL;
 }

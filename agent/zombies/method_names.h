@@ -1,5 +1,5 @@
-/* Finds names of methods in the tables of their language's runtime, which stripped files have, too.
- */
+/* Finds names of methods in the tables of their runtime (agent/runtimes). Stripped files also have
+ * these tables. */
 #ifndef SJ_AGENT_ZOMBIES_METHOD_NAMES_H
 #define SJ_AGENT_ZOMBIES_METHOD_NAMES_H
 
@@ -9,15 +9,15 @@
 
 typedef struct sj_method_names sj_method_names;
 
-/* Creates an empty cache of files. Returns SJ_ENOMEM if out of memory. */
+/* Creates an empty cache of files. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_method_names_new(sj_method_names **names);
 
-/* Frees the cache and all names. NULL is allowed. */
+/* Frees the cache and all names. `names` may be NULL. */
 void sj_method_names_free(sj_method_names *names);
 
-/* Returns the name of the method whose code contains `offset` of the file at `path`. Returns NULL
- * if there is none, or if the file cannot be read. The name is borrowed until the cache is freed.
- * Blocking: reads a file at its first use. Not thread-safe. */
+/* Returns the name of the method whose code contains the module offset `offset` in the file at
+ * `path`. Returns NULL if no method does, or if the file cannot be read. The name is borrowed until
+ * the cache is freed. Blocks: reads a file at its first use. Not thread-safe. */
 const char *sj_method_names_find(sj_method_names *names, const char *path, uint64_t offset);
 
 #endif

@@ -10,7 +10,7 @@ enum { TEXT_BYTES = 4096, AVAILABLE_PARTS = 20, GROUP_PARTS = 10 };
 
 #define WAITING_PERCENT 10.0
 
-/* Returns false and sets errno if the file cannot be read. */
+/* Reads a file below `root`. Returns false and sets errno if it cannot be read or is empty. */
 static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
 {
     char full[2 * PATH_MAX];
@@ -28,13 +28,14 @@ static bool read_text(const char *root, const char *path, char text[TEXT_BYTES])
     return bytes != 0;
 }
 
-/* Finds the number after a word. Returns false if the word is missing. */
+/* Writes the number after a word. Returns false if the text has no such word or number. */
 static bool find_number(const char *text, const char *word, uint64_t *number)
 {
     const char *at = strstr(text, word);
     return at != NULL && sscanf(at + strlen(word), "%lu", number) == 1;
 }
 
+/* True if tasks have waited for memory for at least 10 % of the last 10 s. */
 static bool do_tasks_wait(const char *root, uint32_t *unseen)
 {
     char text[TEXT_BYTES];
@@ -60,7 +61,8 @@ static bool is_machine_full(const char *root, uint32_t *unseen)
     return available < all / AVAILABLE_PARTS;
 }
 
-/* A missing file means that the group has no limit of its own. Any other error hides one. */
+/* Reads a number of a control group. A missing file means that the group has no limit. After any
+ * other error, a limit may exist, so this sets SJ_PRESSURE_NO_GROUP. */
 static bool read_number(const char *root, const char *group, const char *name, uint64_t *number,
                         uint32_t *unseen)
 {
@@ -71,11 +73,12 @@ static bool read_number(const char *root, const char *group, const char *name, u
         *unseen |= errno != ENOENT ? SJ_PRESSURE_NO_GROUP : 0;
         return false;
     }
-    return sscanf(text, "%lu", number) == 1; /* "max": no limit */
+    return sscanf(text, "%lu", number) == 1; /* "max" means no limit. */
 }
 
-/* Reads limit and use of the process's group in the second version of control groups, whose line
- * begins with "0::". Returns false if the group has no limit, or one of them cannot be read. */
+/* Reads the memory limit and the memory use of the process's control group (version 2, whose line
+ * in /proc/PID/cgroup begins with "0::"). Returns false if the group has no limit, or if a file
+ * cannot be read. */
 static bool read_group(const char *root, pid_t pid, uint64_t *most, uint64_t *now, uint32_t *unseen)
 {
     char path[PATH_MAX];
@@ -104,7 +107,8 @@ static bool is_group_full(const char *root, pid_t pid, uint32_t *unseen)
     return read_group(root, pid, &most, &now, unseen) && now > most - most / GROUP_PARTS;
 }
 
-/* Finds a limit in /proc/PID/limits. Returns false if there is none. */
+/* Writes the soft limit in a line of /proc/PID/limits. Returns false if it is "unlimited" or
+ * missing. */
 static bool find_limit(const char *text, const char *name, uint64_t *bytes)
 {
     const char *at = strstr(text, name);
@@ -114,11 +118,11 @@ static bool find_limit(const char *text, const char *name, uint64_t *bytes)
 enum { PROCESS_LIMITS = 2 };
 
 typedef struct used_limit {
-    uint64_t most; /* UINT64_MAX: no limit */
+    uint64_t most; /* UINT64_MAX if the process has no limit. */
     uint64_t used;
 } used_limit;
 
-/* Reads the limits of addresses and of writable memory. */
+/* Reads the limits of address space and data size, and how much of each is used. */
 static void read_process_limits(const char *root, pid_t pid, used_limit limits[PROCESS_LIMITS])
 {
     static const char *const names[][2] = {{"Max address space", "VmSize:"},
@@ -141,7 +145,7 @@ static void read_process_limits(const char *root, pid_t pid, used_limit limits[P
     }
 }
 
-/* True if the next allocation of the process may fail. */
+/* True if less than a tenth of a limit of the process is left. */
 static bool is_process_full(const char *root, pid_t pid)
 {
     used_limit limits[PROCESS_LIMITS];
@@ -153,7 +157,8 @@ static bool is_process_full(const char *root, pid_t pid)
     return is_full;
 }
 
-static uint64_t least_of(uint64_t bytes, uint64_t most, uint64_t used)
+/* Returns the smaller of `bytes` and most - used. */
+static uint64_t smaller_of(uint64_t bytes, uint64_t most, uint64_t used)
 {
     const uint64_t left = used < most ? most - used : 0;
     return left < bytes ? left : bytes;
@@ -173,15 +178,15 @@ uint64_t sj_pressure_free_bytes(const char *root, pid_t pid)
     }
     if (find_number(text, "CommitLimit:", &most) && find_number(text, "Committed_AS:", &now) &&
         read_text(root, "/proc/sys/vm/overcommit_memory", text) && text[0] == '2') {
-        bytes = least_of(bytes, most * 1024, now * 1024);
+        bytes = smaller_of(bytes, most * 1024, now * 1024);
     }
     if (read_group(root, pid, &most, &now, &unseen)) {
-        bytes = least_of(bytes, most, now);
+        bytes = smaller_of(bytes, most, now);
     }
     read_process_limits(root, pid, limits);
     for (int i = 0; i < PROCESS_LIMITS; i++) {
         if (limits[i].most != UINT64_MAX) {
-            bytes = least_of(bytes, limits[i].most, limits[i].used);
+            bytes = smaller_of(bytes, limits[i].most, limits[i].used);
         }
     }
     return bytes;

@@ -1,4 +1,4 @@
-/* Finds out if memory is short on this machine, or for a process. */
+/* Finds out whether memory is short on this machine or for a process. */
 #ifndef SJ_AGENT_ZOMBIES_PRESSURE_H
 #define SJ_AGENT_ZOMBIES_PRESSURE_H
 
@@ -6,21 +6,23 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Facts that the kernel did not tell, as bits. */
+/* Bits of facts that could not be read: waiting tasks, the machine's memory, the control group. */
 enum { SJ_PRESSURE_NO_WAITING = 1, SJ_PRESSURE_NO_MACHINE = 2, SJ_PRESSURE_NO_GROUP = 4 };
 
-/* True if memory is short. That is so if tasks wait for memory (/proc/pressure/memory), or if less
- * than a twentieth of the machine's memory is available. It is also so if less than a tenth is left
- * of what the limits of the process, or its control group, allow. Facts that the kernel does not
- * tell do not count; they are written to `*unseen`. `root` is the folder that contains /proc and
- * /sys: "" except in tests. Blocking: reads some of these files. */
+/* True if memory is short, which means that any of these is true:
+ * - Tasks have waited for memory for 10 % of the last 10 s (/proc/pressure/memory).
+ * - Less than a twentieth of the machine's memory is available.
+ * - Less than a tenth is left of a memory limit of the process or of its control group.
+ * Ignores facts that cannot be read, and writes their bits to `*unseen`. `root` is the folder that
+ * contains /proc and /sys; it is "" except in tests. Blocks: reads files there. */
 bool sj_pressure_is_high(const char *root, pid_t pid, uint32_t *unseen);
 
-/* Returns how many bytes the process can still have: the least of what is available on the machine,
- * and what is left of the limits of its control group and of the process. If the machine does not
- * overcommit, what is left of its commit limit counts, too. Facts that the kernel does
- * not tell do not count. Returns UINT64_MAX if the kernel tells none. `root` and blocking are as
- * above. */
+/* Returns how many bytes the process can still allocate: the smallest of these numbers.
+ * - The memory that is available on the machine.
+ * - The rest of the commit limit, if the machine does not overcommit.
+ * - The rest of the limits of the process and of its control group.
+ * Ignores numbers that cannot be read; returns UINT64_MAX if none can. `root` is as above. Blocks:
+ * reads files there. */
 uint64_t sj_pressure_free_bytes(const char *root, pid_t pid);
 
 #endif

@@ -38,9 +38,9 @@ size_t sj_stack_walk(sj_unwinder *unwinder, const sj_zombie_trace *trace, const 
     size_t count = 0;
     while (count < found && native[count].pc != 0) {
         const bool is_exact = count == 0 ? is_fault : native[count].is_activation;
-        const uint64_t behind_call = is_exact ? 0 : 1;
-        sj_unwinder_locate(unwinder, native[count].pc - behind_call, &frames[count]);
-        frames[count++].offset += behind_call;
+        const uint64_t after_call = is_exact ? 0 : 1;
+        sj_unwinder_locate(unwinder, native[count].pc - after_call, &frames[count]);
+        frames[count++].offset += after_call;
     }
     return count;
 }

@@ -1,9 +1,9 @@
 #include "agent/zombies/zombie_budget.h"
 
-enum { PATIENCE_LEAST = 10, PATIENCE_MOST = 2000, MILLE = 1000, SPARE = 4 };
+enum { MIN_PATIENCE = 10, MAX_PATIENCE = 2000, MILLE = 1000, CALM_PARTS = 4 };
 
-/* Increases the shift until the cost would be within the budget. */
-static void make_rarer(uint32_t *shift, uint64_t spent, uint64_t allowed)
+/* Increases the shift until the estimated cost is within the budget: each step halves it. */
+static void increase_shift(uint32_t *shift, uint64_t spent, uint64_t allowed)
 {
     do {
         (*shift)++;
@@ -11,29 +11,31 @@ static void make_rarer(uint32_t *shift, uint64_t spent, uint64_t allowed)
     } while (spent > allowed && *shift < SJ_ZOMBIE_SHIFT_MOST);
 }
 
-/* Reduces the most expensive part that can be reduced. */
-static bool watch_less(sj_zombie_budget *budget, const sj_zombie_costs *costs, uint64_t allowed)
+/* Reduces the most expensive part that can still be reduced. Returns false if none can. */
+static bool reduce_monitoring(sj_zombie_budget *budget, const sj_zombie_costs *costs,
+                              uint64_t allowed)
 {
-    const uint32_t least = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;
+    const uint32_t least = budget->patience > MIN_PATIENCE ? budget->patience : MIN_PATIENCE;
     const uint64_t spent = costs->heap + costs->history + costs->delayed_free;
     const uint64_t heap = budget->shift < SJ_ZOMBIE_SHIFT_MOST ? costs->heap : 0;
     const uint64_t history = budget->is_paused ? 0 : costs->history;
     const uint64_t delayed_free =
         budget->delayed_shift < SJ_ZOMBIE_SHIFT_MOST ? costs->delayed_free : 0;
-    budget->patience = budget->is_attempt && least * 2 <= PATIENCE_MOST ? least * 2 : least;
+    budget->patience = budget->is_attempt && least * 2 <= MAX_PATIENCE ? least * 2 : least;
     budget->is_attempt = false;
     budget->calm = 0;
     if (history > heap && history > delayed_free) {
         budget->is_paused = true;
     } else if (delayed_free > heap) {
-        make_rarer(&budget->delayed_shift, spent, allowed);
+        increase_shift(&budget->delayed_shift, spent, allowed);
     } else if (heap != 0) {
-        make_rarer(&budget->shift, spent, allowed);
+        increase_shift(&budget->shift, spent, allowed);
     }
     return history + heap + delayed_free != 0;
 }
 
-static bool watch_more(sj_zombie_budget *budget)
+/* Undoes one step of reduction. Returns true. */
+static bool increase_monitoring(sj_zombie_budget *budget)
 {
     budget->calm = 0;
     budget->is_attempt = true;
@@ -53,10 +55,10 @@ bool sj_zombie_budget_check(sj_zombie_budget *budget, const sj_zombie_costs *cos
     const uint64_t allowed = costs->program * per_mille / MILLE;
     const uint64_t spent = costs->heap + costs->history + costs->delayed_free;
     if (spent > allowed) {
-        return watch_less(budget, costs, allowed);
+        return reduce_monitoring(budget, costs, allowed);
     }
-    budget->calm = spent * SPARE <= allowed ? budget->calm + 1 : 0;
-    const uint32_t wanted = budget->patience > PATIENCE_LEAST ? budget->patience : PATIENCE_LEAST;
+    budget->calm = spent * CALM_PARTS <= allowed ? budget->calm + 1 : 0;
+    const uint32_t wanted = budget->patience > MIN_PATIENCE ? budget->patience : MIN_PATIENCE;
     const bool is_limited = budget->shift != 0 || budget->delayed_shift != 0 || budget->is_paused;
-    return budget->calm >= wanted && is_limited && watch_more(budget);
+    return budget->calm >= wanted && is_limited && increase_monitoring(budget);
 }

@@ -1,14 +1,15 @@
-/* How many heap blocks are guarded at once if the policy does not say. */
+/* Chooses how many heap blocks can be guarded at once if the policy does not specify it. */
 #ifndef SJ_AGENT_ZOMBIES_ZOMBIE_CAPACITY_H
 #define SJ_AGENT_ZOMBIES_ZOMBIE_CAPACITY_H
 
 #include "agent/abi/zombies.h"
 
-/* Sets `slots` and `memory_kib` if they are 0. The blocks and their records then use at most a
- * sixteenth of `free_bytes`, but there are at least 4,096 and at most 131,072 of them. With blocks
- * of the policy's own number, the memory suffices for as many blocks of one page. With memory of
- * the policy's own, there are as many blocks as it has pages. Also sets `freed_slots`, so that a
- * program with few live blocks touches few of them. */
+/* Sets `slots` and `memory_kib` if they are 0.
+ * - If both are 0, blocks and their records use at most a sixteenth of `free_bytes`.
+ * - If only `slots` is 0, it becomes the number of pages in `memory_kib`.
+ * - If only `memory_kib` is 0, it suffices for `slots` blocks of one page each.
+ * A chosen `slots` is at least 4,096 and at most 131,072. With it, also sets `freed_slots`, so that
+ * a program with few live blocks uses few slots. */
 void sj_zombie_capacity_choose(sj_zombie_settings *settings, uint64_t free_bytes);
 
 #endif

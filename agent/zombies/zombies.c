@@ -1,8 +1,8 @@
 /* Design notes
  *
- * The whole file of a region is allocated when it is created: a program that writes to a hole on a
- * full file system would be killed. The program can write to a region, so everything that is read
- * from it is copied or checked. */
+ * The whole file of a region is allocated when it is created. Otherwise, a program that writes to a
+ * hole would be killed if the file system is full. The program can write to its region, so all data
+ * read from it is copied or checked. */
 #include "agent/zombies/zombies.h"
 
 #include "agent/host/clock.h"
@@ -24,12 +24,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LOOK_NS UINT64_C(200000000)
-#define LOOK_CPU_NS UINT64_C(20000000)
+/* The budget is checked after this time and this CPU time of the program have passed. */
+#define CHECK_NS UINT64_C(200000000)
+#define CHECK_CPU_NS UINT64_C(20000000)
 
 static const char monitor[] = "zombies";
 
-/* Readings of one moment. */
+/* Times and costs at one moment. */
 typedef struct cost_readings {
     uint64_t at_ns;
     uint64_t ticks;
@@ -42,53 +43,54 @@ typedef struct cost_readings {
 typedef struct watched_process {
     struct watched_process *next;
     uint64_t number;
-    pid_t pid;                /* 0: taken over from a killed recorder. */
-    sj_zombie_region *region; /* NULL: not watched. */
-    bool was_watched;         /* True if freed memory was ever watched: then a summary is sent. */
-    sj_unwinder *walker;      /* NULL: not needed yet. */
-    uint32_t walker_modules;  /* How many modules it knows. */
-    uint32_t guarded_modules; /* How many modules were searched for sites. */
-    cost_readings last;       /* Latest readings for the overhead budget; zeros at first. */
+    pid_t pid;                /* 0 if the process was adopted from a killed recorder. */
+    sj_zombie_region *region; /* NULL if the process is not monitored. */
+    bool was_watched;         /* True if it was ever monitored for freed memory: gets a summary. */
+    sj_unwinder *walker;      /* NULL until it is needed. */
+    uint32_t walker_modules;  /* Number of modules that the walker knows. */
+    uint32_t guarded_modules; /* Number of modules that were searched for sites. */
+    cost_readings last;       /* At the latest check of the budget; zeros before. */
     sj_zombie_budget budget;
     sj_zombie_limits limits;
     char path[PATH_MAX];
 } watched_process;
 
-/* The result of planning an allocator, kept for the next process that uses it. */
+/* The plans for an allocator. They are reused for other processes with the same allocator. */
 typedef struct sj_planned_allocator {
     struct sj_planned_allocator *next;
     sj_allocator allocator;
-    uint32_t why_not;
+    uint32_t why_not; /* An sj_zombie_refusal. */
     sj_heap_entry_plans plans;
 } sj_planned_allocator;
 
 struct sj_zombies {
     sj_zombies_options options;
-    pthread_mutex_t mutex; /* Protects all members below. */
+    pthread_mutex_t mutex; /* Guards all members below. */
     watched_process *processes;
     sj_method_names *names;
     sj_allocator_files *files;
-    sj_planned_allocator *planned; /* The latest plan is first. */
-    uint64_t ended_ticks;          /* Ticks that watching took in processes that have ended. */
+    sj_planned_allocator *planned; /* The latest one is first. */
+    uint64_t ended_ticks;          /* Cost of monitoring in processes that have ended, in ticks. */
 };
 
 sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies)
 {
-    sj_zombies *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_zombies *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return SJ_ENOMEM;
     }
-    if (sj_method_names_new(&made->names) != SJ_OK) {
-        free(made);
+    if (sj_method_names_new(&created->names) != SJ_OK) {
+        free(created);
         return SJ_ENOMEM;
     }
-    made->options = *options;
-    pthread_mutex_init(&made->mutex, NULL);
-    *zombies = made;
+    created->options = *options;
+    pthread_mutex_init(&created->mutex, NULL);
+    *zombies = created;
     return SJ_OK;
 }
 
-/* Sends a report. The spool counts reports for which it has no space. */
+/* Sends a report and frees `json`. Does nothing if `json` is NULL. If the spool has no space, it
+ * counts the report as lost. */
 static void send_json(const sj_zombies *zombies, uint64_t process, const char *kind, uint64_t ticks,
                       char *json)
 {
@@ -104,11 +106,11 @@ static void send_json(const sj_zombies *zombies, uint64_t process, const char *k
     free(json);
 }
 
-static bool is_same(const sj_allocator *one, const sj_allocator *other)
+static bool is_same(const sj_allocator *left, const sj_allocator *right)
 {
-    return strcmp(one->library, other->library) == 0 &&
-           strcmp(one->allocator, other->allocator) == 0 &&
-           strcmp(one->operators, other->operators) == 0;
+    return strcmp(left->library, right->library) == 0 &&
+           strcmp(left->allocator, right->allocator) == 0 &&
+           strcmp(left->operators, right->operators) == 0;
 }
 
 static sj_status plan_module(const sj_zombies *zombies, const sj_heap_entry_module *module,
@@ -120,8 +122,9 @@ static sj_status plan_module(const sj_zombies *zombies, const sj_heap_entry_modu
                : sj_heap_entry_plan(module, zombies->options.cache_directory, stem, plans, &error);
 }
 
-/* Plans the allocator and the C library, or nothing. Without plans for the C++ library, blocks of
- * its operators are treated as malloc's. */
+/* Plans the modules of an allocator. Returns SJ_ZOMBIE_MONITORED, or why nothing can be patched.
+ * The plan of the C++ library is optional: without it, blocks of operator new are treated like
+ * malloc's. */
 static uint32_t plan_parts(const sj_zombies *zombies, const sj_allocator *allocator,
                            const char *stem, sj_heap_entry_plans *plans)
 {
@@ -145,44 +148,46 @@ static uint32_t plan_parts(const sj_zombies *zombies, const sj_allocator *alloca
     return SJ_ZOMBIE_MONITORED;
 }
 
-/* Returns NULL if out of memory, or if nothing can be planned. */
+/* Returns the plans for the allocator of a process, or NULL if out of memory. */
 static const sj_planned_allocator *plan_allocator(sj_zombies *zombies, pid_t pid)
 {
     char stem[PATH_MAX];
-    sj_planned_allocator *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_planned_allocator *created = calloc(1, sizeof(*created));
+    if (created == NULL) {
         return NULL;
     }
-    sj_allocator_find(&zombies->files, pid, &made->allocator);
+    sj_allocator_find(&zombies->files, pid, &created->allocator);
     for (const sj_planned_allocator *at = zombies->planned; at != NULL; at = at->next) {
-        if (is_same(&at->allocator, &made->allocator)) {
-            free(made);
+        if (is_same(&at->allocator, &created->allocator)) {
+            free(created);
             return at;
         }
     }
     snprintf(stem, sizeof(stem), "%s/zombies-%d", zombies->options.runtime_directory, (int)pid);
-    made->why_not = strlen(stem) < 480 ? plan_parts(zombies, &made->allocator, stem, &made->plans)
-                                       : SJ_ZOMBIE_NO_PLAN;
-    made->next = zombies->planned;
-    zombies->planned = made;
-    return made;
+    created->why_not = strlen(stem) < 480
+                           ? plan_parts(zombies, &created->allocator, stem, &created->plans)
+                           : SJ_ZOMBIE_NO_PLAN;
+    created->next = zombies->planned;
+    zombies->planned = created;
+    return created;
 }
 
 static void free_planned(sj_planned_allocator *planned)
 {
     while (planned != NULL) {
-        sj_planned_allocator *gone = planned;
-        planned = gone->next;
+        sj_planned_allocator *freed = planned;
+        planned = freed->next;
         for (int i = 0; i < SJ_HEAP_PARTS * SJ_HEAP_HALVES; i++) {
-            const char *path = gone->plans.plans[i / SJ_HEAP_HALVES].paths[i % SJ_HEAP_HALVES];
+            const char *path = freed->plans.plans[i / SJ_HEAP_HALVES].paths[i % SJ_HEAP_HALVES];
             if (path[0] != '\0') {
                 unlink(path);
             }
         }
-        free(gone);
+        free(freed);
     }
 }
 
+/* Creates the region's file and maps it. Returns NULL if that fails. */
 static sj_zombie_region *make_region(const char *path)
 {
     const int file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -201,7 +206,8 @@ static sj_zombie_region *make_region(const char *path)
     return mapped;
 }
 
-/* Call it before the settings ask for the heap. */
+/* Writes the plans of the process's allocator to the region, if the settings need them. Call it
+ * before the region's settings ask for heap monitoring. */
 static void fill_plan(sj_zombies *zombies, pid_t pid, sj_zombie_region *region)
 {
     const sj_zombie_settings *settings = &zombies->options.settings;
@@ -232,6 +238,7 @@ static void fill_region(sj_zombies *zombies, pid_t pid, sj_zombie_region *region
     region->magic = SJ_ZOMBIES_MAGIC;
 }
 
+/* Maps an existing region. Returns NULL if it is missing or damaged. */
 static sj_zombie_region *map_region(const char *path)
 {
     struct stat status;
@@ -256,35 +263,37 @@ static sj_zombie_region *map_region(const char *path)
 static watched_process *new_process(sj_zombies *zombies, uint64_t number, pid_t pid,
                                     const char *arena_name)
 {
-    watched_process *made = calloc(1, sizeof(*made));
+    watched_process *created = calloc(1, sizeof(*created));
     const char *end = strrchr(arena_name, '.');
-    if (made == NULL) {
+    if (created == NULL) {
         return NULL;
     }
-    made->number = number;
-    made->pid = pid;
+    created->number = number;
+    created->pid = pid;
     const int stem = end != NULL ? (int)(end - arena_name) : (int)strlen(arena_name);
-    snprintf(made->path, sizeof(made->path), "%s/%.*s.zombies", zombies->options.runtime_directory,
-             stem, arena_name);
-    made->next = zombies->processes;
-    zombies->processes = made;
-    return made;
+    snprintf(created->path, sizeof(created->path), "%s/%.*s.zombies",
+             zombies->options.runtime_directory, stem, arena_name);
+    created->next = zombies->processes;
+    zombies->processes = created;
+    return created;
 }
 
+/* True if the settings ask for monitoring of blocks or objects. */
 static bool is_watching(const sj_zombie_settings *settings)
 {
     return settings->one_in != 0 || settings->objects.is_on != 0;
 }
 
-static bool is_asking(const sj_zombie_settings *settings)
+/* True if the settings ask for monitoring or counting. */
+static bool needs_region(const sj_zombie_settings *settings)
 {
     return is_watching(settings) || settings->counts != 0;
 }
 
-/* Creates the region of a process that has none, if there is something to watch. */
-static void watch(sj_zombies *zombies, watched_process *process)
+/* Creates the region of a process that has none, if the settings need one. */
+static void create_region_if_needed(sj_zombies *zombies, watched_process *process)
 {
-    if (process->region != NULL || process->pid == 0 || !is_asking(&zombies->options.settings)) {
+    if (process->region != NULL || process->pid == 0 || !needs_region(&zombies->options.settings)) {
         return;
     }
     process->region = make_region(process->path);
@@ -301,9 +310,9 @@ static void watch(sj_zombies *zombies, watched_process *process)
 void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name)
 {
     pthread_mutex_lock(&zombies->mutex);
-    watched_process *made = new_process(zombies, process, pid, arena_name);
-    if (made != NULL) {
-        watch(zombies, made);
+    watched_process *created = new_process(zombies, process, pid, arena_name);
+    if (created != NULL) {
+        create_region_if_needed(zombies, created);
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
@@ -311,17 +320,19 @@ void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const cha
 void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_name)
 {
     pthread_mutex_lock(&zombies->mutex);
-    watched_process *made = new_process(zombies, process, 0, arena_name);
-    if (made != NULL) {
-        made->region = map_region(made->path);
-        /* A region that only counts was not watched. */
-        made->was_watched = made->region != NULL && (is_watching(&made->region->settings) ||
-                                                     made->region->settings.counts == 0);
+    watched_process *created = new_process(zombies, process, 0, arena_name);
+    if (created != NULL) {
+        created->region = map_region(created->path);
+        /* A region that only counts gets no summary. */
+        created->was_watched =
+            created->region != NULL &&
+            (is_watching(&created->region->settings) || created->region->settings.counts == 0);
     }
     pthread_mutex_unlock(&zombies->mutex);
 }
 
-/* The program does not use patterns while the lowest bit of their generation is set. */
+/* Copies the patterns and settings of objects. The program does not use the patterns while the
+ * lowest bit of `generation` is 1. */
 static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *others)
 {
     sj_zombie_objects *target = &all->objects;
@@ -339,7 +350,8 @@ static void copy_objects(sj_zombie_settings *all, const sj_zombie_settings *othe
     atomic_store(&target->generation, generation + 1);
 }
 
-/* Allocations at this moment may see a mixture of old and new patterns. */
+/* Copies the rules of guarded blocks. An allocation at this moment may use a mixture of old and new
+ * rules, which does no harm. */
 static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
 {
     target->size_count = 0;
@@ -348,7 +360,7 @@ static void copy_guard(sj_zombie_guard *target, const sj_zombie_guard *source)
     target->size_count = source->size_count;
 }
 
-/* Returns false if the process is gone. */
+/* Reads the costs of a process. Returns false if the process has ended. */
 static bool read_costs(const watched_process *process, cost_readings *now)
 {
     clockid_t clock;
@@ -365,6 +377,7 @@ static bool read_costs(const watched_process *process, cost_readings *now)
     return true;
 }
 
+/* Converts ticks to ns by the rate between two readings. */
 static uint64_t ticks_in_ns(uint64_t ticks, const cost_readings *from, const cost_readings *to)
 {
     return (uint64_t)((double)ticks * (double)(to->at_ns - from->at_ns) /
@@ -386,15 +399,15 @@ static void apply_budget(watched_process *process)
     atomic_store(&process->region->is_history_paused, budget->is_paused ? 1 : 0);
 }
 
-/* Checks what watching has cost since the last check. */
+/* Checks the cost of monitoring since the last check, and changes the limits if needed. */
 static void keep_budget(const sj_zombies *zombies, watched_process *process)
 {
     const uint32_t per_mille = zombies->options.settings.budget_per_mille;
     const cost_readings last = process->last;
     cost_readings now;
     if (per_mille == 0 || process->region == NULL || process->pid == 0 ||
-        sj_clock_ns(CLOCK_MONOTONIC) - last.at_ns < LOOK_NS || !read_costs(process, &now) ||
-        (last.at_ns != 0 && now.cpu_ns - last.cpu_ns < LOOK_CPU_NS)) {
+        sj_clock_ns(CLOCK_MONOTONIC) - last.at_ns < CHECK_NS || !read_costs(process, &now) ||
+        (last.at_ns != 0 && now.cpu_ns - last.cpu_ns < CHECK_CPU_NS)) {
         return;
     }
     process->last = now;
@@ -411,13 +424,14 @@ static void keep_budget(const sj_zombies *zombies, watched_process *process)
     }
 }
 
+/* Copies the settings that may change while a process is monitored. */
 static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings *source)
 {
     target->one_in = source->one_in;
     target->on_use = source->on_use;
     target->reports_per_minute = source->reports_per_minute;
     target->vtables = source->vtables;
-    target->counts |= source->counts; /* entries that count continue to count */
+    target->counts |= source->counts; /* Counting is never turned off. */
     target->budget_per_mille = source->budget_per_mille;
     if (target->delayed_blocks == 0) {
         target->delayed_blocks = source->delayed_blocks;
@@ -430,7 +444,7 @@ static void copy_changeable(sj_zombie_settings *target, const sj_zombie_settings
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
 {
     pthread_mutex_lock(&zombies->mutex);
-    if (!is_asking(&zombies->options.settings)) {
+    if (!needs_region(&zombies->options.settings)) {
         zombies->options.settings = *settings;
     }
     copy_changeable(&zombies->options.settings, settings);
@@ -444,7 +458,7 @@ void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings)
             at->budget = (sj_zombie_budget){0};
             apply_budget(at);
         } else {
-            watch(zombies, at);
+            create_region_if_needed(zombies, at);
         }
     }
     pthread_mutex_unlock(&zombies->mutex);
@@ -459,11 +473,11 @@ size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity)
             !sj_pressure_is_high("", at->pid, &at->limits.pressure_unseen)) {
             continue;
         }
-        const bool is_behind =
+        const bool has_not_shrunk =
             atomic_load(&at->region->shrinks_wanted) != atomic_load(&at->region->shrinks_done);
-        if (is_behind && count < capacity) {
+        if (has_not_shrunk && count < capacity) {
             idle[count++] = at->pid;
-        } else if (!is_behind) {
+        } else if (!has_not_shrunk) {
             atomic_fetch_add(&at->region->shrinks_wanted, 1);
         }
     }
@@ -471,7 +485,7 @@ size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity)
     return count;
 }
 
-/* Returns an unwinder that knows the present modules, or NULL if out of memory. */
+/* Returns an unwinder that knows all modules of the region, or NULL if that fails. */
 static sj_unwinder *walker_of(watched_process *process)
 {
     uint32_t count = atomic_load_explicit(&process->region->module_count, memory_order_acquire);
@@ -514,7 +528,7 @@ static void send_reports(const sj_zombies *zombies, watched_process *process)
     }
 }
 
-/* Adds sites of modules that were loaded since the last call. */
+/* Adds the guard sites of modules that were loaded since the last call. */
 static void follow_modules(const sj_zombies *zombies, watched_process *process)
 {
     const char *patterns = zombies->options.settings.guard.callers;
@@ -552,19 +566,19 @@ static void free_process(watched_process *process)
 
 const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid)
 {
-    const char *why = NULL;
+    const char *reason = NULL;
     pthread_mutex_lock(&zombies->mutex);
     for (const watched_process *at = zombies->processes; at != NULL; at = at->next) {
         if (at->pid == pid && at->region != NULL && at->region->settings.counts != 0) {
             const uint32_t refusal = atomic_load(&at->region->counting_refusal);
-            why = refusal != SJ_ZOMBIE_MONITORED ? sj_zombie_refusal_text(refusal) : NULL;
+            reason = refusal != SJ_ZOMBIE_MONITORED ? sj_zombie_refusal_text(refusal) : NULL;
         }
     }
     pthread_mutex_unlock(&zombies->mutex);
-    return why;
+    return reason;
 }
 
-/* Reports that the memory of a process's calls was not counted, and why. */
+/* If allocated bytes could not be counted in a process, reports the reason. */
 static void send_counting(const sj_zombies *zombies, const watched_process *process)
 {
     const uint32_t refusal = atomic_load(&process->region->counting_refusal);
@@ -582,7 +596,7 @@ static void send_counting(const sj_zombies *zombies, const watched_process *proc
     (void)!sj_frame_writer_report(zombies->options.writer, &report);
 }
 
-static uint64_t watch_ticks_of(const watched_process *process)
+static uint64_t monitoring_ticks_of(const watched_process *process)
 {
     if (process->region == NULL) {
         return 0;
@@ -600,16 +614,17 @@ uint64_t sj_zombies_watch_ticks(sj_zombies *zombies)
     pthread_mutex_lock(&zombies->mutex);
     uint64_t ticks = zombies->ended_ticks;
     for (const watched_process *at = zombies->processes; at != NULL; at = at->next) {
-        ticks += watch_ticks_of(at);
+        ticks += monitoring_ticks_of(at);
     }
     pthread_mutex_unlock(&zombies->mutex);
     return ticks;
 }
 
+/* Sends the last reports and the summary of a process, and frees it. */
 static void end_process(sj_zombies *zombies, watched_process **link)
 {
     watched_process *process = *link;
-    zombies->ended_ticks += watch_ticks_of(process);
+    zombies->ended_ticks += monitoring_ticks_of(process);
     send_reports(zombies, process);
     if (process->region != NULL && process->region->settings.counts != 0) {
         send_counting(zombies, process);
@@ -642,9 +657,9 @@ void sj_zombies_free(sj_zombies *zombies)
         return;
     }
     while (zombies->processes != NULL) {
-        watched_process *gone = zombies->processes;
-        zombies->processes = gone->next;
-        free_process(gone);
+        watched_process *freed = zombies->processes;
+        zombies->processes = freed->next;
+        free_process(freed);
     }
     free_planned(zombies->planned);
     sj_allocator_files_free(zombies->files);

@@ -1,6 +1,6 @@
-/* The recorder's half of the monitor of freed memory. It creates the zombie regions
- * (agent/abi/zombies.h) of a session's processes, and sends what their monitors write as reports of
- * the monitor "zombies". Two threads use it: one adds processes, the other one polls. */
+/* The recorder's part of the heap monitor. It creates the region (agent/abi/zombies.h) of each
+ * process of a session. It sends the reports in the regions as reports of the monitor "zombies".
+ * Thread-safe: one thread adds processes, another thread polls. */
 #ifndef SJ_AGENT_ZOMBIES_ZOMBIES_H
 #define SJ_AGENT_ZOMBIES_ZOMBIES_H
 
@@ -13,50 +13,51 @@ typedef struct sj_zombies sj_zombies;
 
 typedef struct sj_zombies_options {
     const char *runtime_directory; /* Borrowed. */
-    const char *cache_directory;   /* Folder of cached plans; borrowed. NULL: no cache. */
+    const char *cache_directory;   /* Folder of cached plans, borrowed; NULL for no cache. */
     sj_frame_writer *writer;       /* Borrowed. */
     sj_zombie_settings settings;
 } sj_zombies_options;
 
-/* Creates it without processes. Returns SJ_ENOMEM if out of memory. */
+/* Creates a monitor without processes. Returns SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_zombies_new(const sj_zombies_options *options, sj_zombies **zombies);
 
-/* Adds a process that is about to map its region. Creates the region if something is to be watched.
- * If that fails, the process is not monitored, and that is reported. Blocking: up to some 100 ms
- * when the C library is planned for the first time. */
+/* Adds a process, before the agent maps its region. Creates the region if the settings need one. If
+ * that fails, the process is not monitored, and this is reported. Blocks: up to about 100 ms when
+ * the C library is planned for the first time. */
 void sj_zombies_join(sj_zombies *zombies, uint64_t process, pid_t pid, const char *arena_name);
 
-/* Takes over the region that a killed recorder created for a process. A missing or damaged region
- * is left out. A report that was being sent at the kill may be sent twice. */
+/* Adds a process with the region that a killed recorder created for it. Ignores a missing or
+ * damaged region. A report that the killed recorder was sending may be sent twice. */
 void sj_zombies_adopt(sj_zombies *zombies, uint64_t process, const char *arena_name);
 
-/* Changes the settings of all processes for their next decisions: how many allocations are guarded,
- * what follows a use, and how many reports a minute are made. With one_in 0 no more are guarded. In
- * processes that are watched already, the number of blocks and the size of stacks do not change.
- * Other processes get their regions. Blocking like sj_zombies_join. */
+/* Changes the settings of all processes: how many allocations are guarded (none if `one_in` is 0),
+ * what happens after a use, the limit of reports per minute, and the rules. Does not change the
+ * number of blocks and the size of stacks in processes that are monitored already. Creates the
+ * regions of other processes. Blocks like sj_zombies_join. */
 void sj_zombies_set(sj_zombies *zombies, const sj_zombie_settings *settings);
 
-/* Asks every process for which memory is short (pressure.h) to halve the memory of its freed blocks
- * at its next guarded allocation. Writes the processes that have not followed the last request,
- * because they are idle, to `idle`, at most `capacity`. Returns their number. */
+/* If memory is short for a process (pressure.h), asks its agent to halve the memory of freed blocks
+ * at its next guarded allocation. Writes processes that have not yet done so after an earlier call
+ * to `idle`, at most `capacity`. Returns their number. */
 size_t sj_zombies_relieve(sj_zombies *zombies, pid_t *idle, size_t capacity);
 
-/* Returns the reason why the allocations of a process are not counted although the settings ask for
- * it. Returns NULL if they are counted, or if the settings do not ask. */
+/* If the settings ask for counting of allocated bytes but it is not possible in a process, returns
+ * the reason, else NULL. */
 const char *sj_zombies_not_counted(sj_zombies *zombies, pid_t pid);
 
-/* Sends the complete reports. */
+/* Sends all complete reports, checks the overhead budgets, and searches new modules for guard
+ * sites. */
 void sj_zombies_poll(sj_zombies *zombies);
 
-/* Sends the last reports of a process that has ended. Then sends its summary: what was watched,
- * what was not, and why. */
+/* Sends the last reports of a process that has ended, and its summary: what was monitored, what was
+ * not, and why. Removes the process. */
 void sj_zombies_end(sj_zombies *zombies, uint64_t process);
 
-/* Returns how many ticks watching has taken of the programs' own time so far, as measured by their
- * monitors. Returns 0 for NULL. Thread-safe. */
+/* Returns how many ticks of the programs' time monitoring has cost so far, as measured in the
+ * programs. `zombies` may be NULL; then returns 0. */
 uint64_t sj_zombies_watch_ticks(sj_zombies *zombies);
 
-/* Frees it and removes the regions. NULL is allowed. */
+/* Frees the monitor and removes all regions. `zombies` may be NULL. */
 void sj_zombies_free(sj_zombies *zombies);
 
 #endif

@@ -1,8 +1,9 @@
 /* Design notes
  *
- * A system call with a buffer in a closed page does not fault: it fails with EFAULT, which it would
- * not without the agent. So the buffer is opened before the call. The functions below then jump to
- * the system call's own code, so that a thread never waits in the kernel with a frame of the agent.
+ * A system call with a buffer in a closed page does not fault: it fails with EFAULT. Without the
+ * agent it would succeed, so the functions below open the buffer before the call. They then jump to
+ * the system call's own code, so that a thread never waits in the kernel with a stack frame of the
+ * agent.
  */
 #include "agent/inproc/heap_guard/internal.h"
 
@@ -20,8 +21,8 @@ static void open_buffer(sj_pool_slot *slot, uint64_t address, uint64_t bytes)
     }
 }
 
-/* Opens and reports only freed blocks: how much of a live buffer the kernel
- * will use is not known before the call. */
+/* Reports and opens the buffer if it lies in a freed block. Does not check the end of a live block:
+ * before the call it is not known how many bytes the kernel will use. */
 static __attribute__((noinline)) void check_buffer(const void *buffer, size_t bytes, bool is_write,
                                                    uint64_t site)
 {

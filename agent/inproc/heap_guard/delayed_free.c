@@ -1,12 +1,17 @@
 /* Design notes
  *
- * Records form a ring: a freed block gets the next record, whose previous block is freed. So blocks
- * leave in the order of their frees, without a list or a lock. A thread that works on a record owns
- * its state. A thread or signal handler that finds the record owned frees its own block at once.
- * The last filled word of a block is the number of its record. It is verified against the record,
- * so it is harmless if the program overwrites it. Only the allocator knows where that last word
- * lies, and only for its own blocks. So objects are found by a hash table: a virtual call may be
- * made on any copy of an object. */
+ * Records form a ring. Each delayed block gets the next record; the block that this record held
+ * before is freed. So blocks are freed in the order in which their frees were delayed, without a
+ * list or a lock.
+ *
+ * A thread that changes a record first sets its state to RECORD_OWNED. A thread or signal handler
+ * that needs an owned record frees its own block at once instead.
+ *
+ * A second free finds the record by the last filled word of the block, which holds the record's
+ * number. The program may overwrite this word, so the number is verified against the record.
+ *
+ * A virtual call finds the record by a hash table of addresses. The allocator cannot be asked for
+ * the size of the block there: the call may be made on a copy of the object that is not a block. */
 #include "agent/inproc/heap_guard/delayed_free.h"
 
 #include "agent/inproc/heap_guard/internal.h"
@@ -18,17 +23,17 @@
 #include <time.h>
 
 #define WORD_PATTERN UINT64_C(0xa5a5a5a5a5a5a5a5)
-/* The lowest bits hold the number of the record. */
+/* Pattern of the last filled word. Its lowest NUMBER_BITS bits hold the number of the record. */
 #define MARK_BITS UINT64_C(0xa55a5aa5a5000000)
 #define WAIT_NS UINT64_C(5000000000)
 
 enum {
     MIN_USABLE_BYTES = 24,
     MAX_USABLE_BYTES = 1 << 20,
-    MAX_FILL_BYTES = 4096, /* A damaged header may claim any size, so no more is filled. */
+    MAX_FILL_BYTES = 4096, /* A damaged block header may claim any size. */
     MAX_STACK_BYTES = 512,
-    ONE_IN_MEASURED = 64, /* One block in so many is timed, for the overhead budget. */
-    PLACES_PER_RECORD = 2,
+    ONE_IN_MEASURED = 64, /* One record in 64 is timed, for the overhead budget. */
+    TABLE_ENTRIES_PER_RECORD = 2,
     SHIFT_MASK = 31,
     NUMBER_BITS = 24,
     ALIGNMENT = 16,
@@ -43,16 +48,16 @@ typedef void *(*new_function)(uint64_t bytes);
 typedef void *(*resize_function)(uint64_t block, uint64_t second, uint64_t third);
 
 static uint8_t *records;
-/* Hash table of objects by address: 1 + the number of the record. 0: empty. */
-static _Atomic uint32_t *places;
-static uint32_t place_mask;
+/* Hash table by the address of objects. An entry is 1 + the number of the record, or 0 if empty. */
+static _Atomic uint32_t *object_table;
+static uint32_t table_mask;
 static uint64_t stride;
 static uint32_t stack_bytes;
 static uint32_t record_count;
 static _Atomic bool is_on;
 static _Atomic uint64_t next; /* Number of the next record, modulo record_count. */
-/* Number of the record that is freed first when memory is short, modulo record_count. */
-static _Atomic uint64_t oldest;
+/* Number of the record whose block is freed next, modulo record_count. */
+static _Atomic uint64_t oldest_number;
 static _Atomic uint64_t held_bytes;
 
 static sj_kept_block *record_at(uint64_t number)
@@ -65,7 +70,7 @@ static uint64_t filled_bytes(uint64_t usable)
     return (usable < MAX_FILL_BYTES ? usable : MAX_FILL_BYTES) & ~(uint64_t)(WORD - 1);
 }
 
-static bool claim(sj_kept_block *kept, uint32_t from)
+static bool claim_record(sj_kept_block *kept, uint32_t from)
 {
     return atomic_compare_exchange_strong(&kept->state, &from, RECORD_OWNED);
 }
@@ -85,9 +90,9 @@ static uint64_t mark_of(const sj_kept_block *kept)
     return MARK_BITS | number_of(kept);
 }
 
-static _Atomic uint32_t *place_of(uint64_t object)
+static _Atomic uint32_t *table_entry_of(uint64_t object)
 {
-    return &places[(object / ALIGNMENT * UINT64_C(0x9e3779b97f4a7c15) >> 32) & place_mask];
+    return &object_table[(object / ALIGNMENT * UINT64_C(0x9e3779b97f4a7c15) >> 32) & table_mask];
 }
 
 static bool is_object_at(const sj_kept_block *kept, uint64_t address)
@@ -95,8 +100,7 @@ static bool is_object_at(const sj_kept_block *kept, uint64_t address)
     return kept->address == address && kept->type != 0 && atomic_load(&kept->state) == RECORD_KEPT;
 }
 
-/* Two objects may share a place of the hash table: then the older one is searched for in all
- * records. */
+/* Finds an object whose entry in the hash table was overwritten by an object with the same hash. */
 static sj_kept_block *search_all_records(uint64_t address)
 {
     for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
@@ -109,15 +113,15 @@ static sj_kept_block *search_all_records(uint64_t address)
 
 sj_kept_block *sj_delayed_free_find_object(uint64_t address)
 {
-    const uint32_t place = records != NULL ? atomic_load(place_of(address)) : 0;
-    if (place == 0) {
+    const uint32_t number = records != NULL ? atomic_load(table_entry_of(address)) : 0;
+    if (number == 0) {
         return NULL;
     }
-    sj_kept_block *kept = record_at(place - 1);
+    sj_kept_block *kept = record_at(number - 1);
     return is_object_at(kept, address) ? kept : search_all_records(address);
 }
 
-/* Returns the address of the first word that was changed; 0 if none was. */
+/* Returns the address of the first word that the program changed since the free, or 0. */
 static uint64_t find_change(const sj_kept_block *kept)
 {
     const uint64_t *words = (const uint64_t *)(uintptr_t)kept->address;
@@ -130,9 +134,9 @@ static uint64_t find_change(const sj_kept_block *kept)
     return words[last] == mark_of(kept) ? 0 : kept->address + last * WORD;
 }
 
-static void count_release(sj_release_reason why)
+static void count_release(sj_release_reason reason)
 {
-    switch (why) {
+    switch (reason) {
     case SJ_RELEASE_FULL:
         sj_objects_count(delayed_full, 1);
         break;
@@ -145,8 +149,8 @@ static void count_release(sj_release_reason why)
     }
 }
 
-/* Removes our tables from a block. They point into the agent, which may be unloaded after the block
- * is freed. */
+/* Removes the pointers to our virtual tables from a block. The tables are in the agent, which may
+ * be unloaded after the block is freed. */
 static void remove_tables(const sj_kept_block *kept)
 {
     uint64_t *words = (uint64_t *)(uintptr_t)kept->address;
@@ -156,41 +160,41 @@ static void remove_tables(const sj_kept_block *kept)
     }
 }
 
-/* Reports a changed block. A block that is found because the agent detaches does not end the
+/* Reports that the program wrote to a freed block. During a detach, the report does not stop the
  * program. */
-static void report_change(sj_kept_block *kept, uint64_t changed, sj_release_reason why)
+static void report_change(sj_kept_block *kept, uint64_t changed, sj_release_reason reason)
 {
     const sj_zombie_on_use next_action =
         sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site);
-    if (why != SJ_RELEASE_DETACH) {
+    if (reason != SJ_RELEASE_DETACH) {
         sj_report_stop_if(next_action);
     }
 }
 
 /* Frees the block of a record that the caller owns. */
-static void release_block(sj_kept_block *kept, sj_release_reason why)
+static void release_block(sj_kept_block *kept, sj_release_reason reason)
 {
     const uint64_t changed = find_change(kept);
     const uint64_t block = kept->address;
     if (changed != 0) {
-        report_change(kept, changed, why);
+        report_change(kept, changed, reason);
     }
     remove_tables(kept);
     kept->address = 0;
     atomic_fetch_sub(&held_bytes, kept->usable + stride);
     ((free_function)sj_heap_originals[SJ_ENTRY_FREE])(block, 0, 0);
-    count_release(why);
+    count_release(reason);
 }
 
 /* Frees the oldest block. Returns false if there is none. */
-static bool release_oldest(sj_release_reason why)
+static bool release_oldest(sj_release_reason reason)
 {
-    uint64_t number = atomic_load(&oldest);
+    uint64_t number = atomic_load(&oldest_number);
     while (number < atomic_load(&next)) {
-        if (atomic_compare_exchange_strong(&oldest, &number, number + 1)) {
+        if (atomic_compare_exchange_strong(&oldest_number, &number, number + 1)) {
             sj_kept_block *kept = record_at(number);
-            if (claim(kept, RECORD_KEPT)) {
-                release_block(kept, why);
+            if (claim_record(kept, RECORD_KEPT)) {
+                release_block(kept, reason);
                 set_state(kept, RECORD_EMPTY);
                 return true;
             }
@@ -207,24 +211,25 @@ static void release_above_limit(const sj_zombie_region *region)
     }
 }
 
-/* Returns the next record, empty and owned. Returns NULL if another thread owns it. */
+/* Claims the next record of the ring and frees the block that it holds. Returns NULL if another
+ * thread owns the record. */
 static sj_kept_block *claim_next_record(void)
 {
     const uint64_t number = atomic_fetch_add(&next, 1);
-    uint64_t first = atomic_load(&oldest);
+    uint64_t first = atomic_load(&oldest_number);
     sj_kept_block *kept = record_at(number);
     while (number >= record_count && first <= number - record_count &&
-           !atomic_compare_exchange_strong(&oldest, &first, number - record_count + 1)) {
+           !atomic_compare_exchange_strong(&oldest_number, &first, number - record_count + 1)) {
     }
-    if (claim(kept, RECORD_KEPT)) {
+    if (claim_record(kept, RECORD_KEPT)) {
         release_block(kept, SJ_RELEASE_FULL);
         return kept;
     }
-    return claim(kept, RECORD_EMPTY) ? kept : NULL;
+    return claim_record(kept, RECORD_EMPTY) ? kept : NULL;
 }
 
-/* Fills the block. Returns false without a change if one of the object's virtual tables is too
- * large. */
+/* Fills the block with the pattern and its mark. With `with_tables`, replaces the object's virtual
+ * tables by ours. Returns false without a change if one of its tables is too large. */
 static bool fill(sj_kept_block *kept, bool with_tables)
 {
     uint64_t *words = (uint64_t *)(uintptr_t)kept->address;
@@ -240,7 +245,7 @@ static bool fill(sj_kept_block *kept, bool with_tables)
     }
     words[last] = mark_of(kept);
     if (kept->type != 0) {
-        atomic_store(place_of(kept->address), (uint32_t)number_of(kept) + 1);
+        atomic_store(table_entry_of(kept->address), (uint32_t)number_of(kept) + 1);
     }
     return true;
 }
@@ -314,8 +319,8 @@ static __attribute__((noinline)) void report_double_free(sj_kept_block *kept, ui
     sj_report_stop_if(sj_report_kept(kept, SJ_ZOMBIE_DOUBLE_FREE, kept->address, &here, site));
 }
 
-/* True if the overhead budget leaves this free out. It delays only one in so many frees of a
- * thread. */
+/* True if this free is not delayed because of the overhead budget. The budget lets each thread
+ * delay one in 2^delayed_shift of its frees. */
 static bool is_left_out_by_budget(const sj_zombie_region *region)
 {
     static __thread uint32_t frees __attribute__((tls_model("initial-exec")));
@@ -324,8 +329,8 @@ static bool is_left_out_by_budget(const sj_zombie_region *region)
     return shift != 0 && (++frees & ((UINT32_C(1) << shift) - 1)) != 0;
 }
 
-/* Delays the free of a block, or reports a second free of it. Returns false if the caller has to
- * free the block. */
+/* Delays the free of a block. If its free is delayed already, reports a double free. Returns false
+ * if the caller has to free the block. */
 static bool delay_free(uint64_t block, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -352,15 +357,15 @@ static bool delay_free(uint64_t block, uint64_t site)
     return true;
 }
 
-/* Handles the resizing of a block that was freed. It is reported, then it is a live block of the
- * allocator again. */
+/* If the free of a block that the program resizes is delayed, reports a double free and cancels the
+ * delayed free. The block is then a live block of the allocator again. */
 static void forget_block(uint64_t block, uint64_t site)
 {
     sj_kept_block *kept = is_block(block) ? find_marked(block, usable_size(block)) : NULL;
     if (kept != NULL) {
         report_double_free(kept, site);
     }
-    if (kept != NULL && claim(kept, RECORD_KEPT)) {
+    if (kept != NULL && claim_record(kept, RECORD_KEPT)) {
         remove_tables(kept);
         kept->address = 0;
         atomic_fetch_sub(&held_bytes, kept->usable + stride);
@@ -370,9 +375,9 @@ static void forget_block(uint64_t block, uint64_t site)
     }
 }
 
-/* Moves a block that has to grow, so that the free of its old memory is delayed and a kept pointer
- * to it is found. Larger blocks are left to the allocator, because a program may grow one byte by
- * byte. Returns NULL if the block is left to the allocator. */
+/* Moves a block that has to grow, and delays the free of its old memory. So a use of a pointer to
+ * the old memory is found. Returns NULL if the allocator has to resize the block: for example if it
+ * is large, because copying a large block at each small growth would be slow. */
 static void *move_to_grow(uint64_t block, uint64_t bytes, uint64_t site)
 {
     const uint64_t usable = is_block(block) ? usable_size(block) : 0;
@@ -409,7 +414,8 @@ static void *resize(uint64_t block, uint64_t bytes, uint64_t unused)
         }                                                                                          \
     }
 
-/* Handles jemalloc's rallocx; its flags say how the new block is aligned. */
+/* Replaces jemalloc's rallocx. Does not move the block, because `flags` may ask for an alignment.
+ */
 static void *resize_with_flags(uint64_t block, uint64_t bytes, uint64_t flags)
 {
     forget_block(block, SJ_CALL_SITE());
@@ -435,8 +441,9 @@ DELAY_ENTRY(keep_delete_array_aligned, SJ_ENTRY_DELETE_ARRAY_ALIGNED)
 DELAY_ENTRY(keep_delete_array_aligned_nothrow, SJ_ENTRY_DELETE_ARRAY_ALIGNED_NOTHROW)
 DELAY_ENTRY(keep_delete_array_sized_aligned, SJ_ENTRY_DELETE_ARRAY_SIZED_ALIGNED)
 
-/* True if the allocator's free takes blocks of this entry. Operators that the program defines may
- * use another heap: they count only if operator new is the allocator's, too. */
+/* True if blocks that this entry frees may be freed by the allocator's free. The program may define
+ * operators that use another heap, so an operator delete counts only if operator new is the
+ * allocator's. */
 static bool is_of_allocator(const sj_zombie_region *region, sj_heap_entry entry)
 {
     const bool is_operator = entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_SIGACTION;
@@ -474,32 +481,32 @@ uint64_t sj_delayed_free_entry(const sj_zombie_region *region, sj_heap_entry ent
     return region->heap_entries[entry] != 0 && is_of_allocator(region, entry) ? entries[entry] : 0;
 }
 
-static bool is_resizing(uint32_t entry)
+static bool is_resizing_entry(uint32_t entry)
 {
     return entry == SJ_ENTRY_REALLOC || entry == SJ_ENTRY_RALLOCX;
 }
 
-/* Sets the handlers of resizing entries, or of all others. Resizing entries need theirs before the
- * first free is delayed and until the last block is freed. */
+/* Sets the handlers of the resizing entries (realloc, rallocx) or of all other entries. Removes
+ * them if `region` is NULL. Resizing entries need handlers as long as any free is delayed. */
 static void set_handlers(const sj_zombie_region *region, bool are_resizing)
 {
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
-        if (is_resizing(entry) == are_resizing) {
+        if (is_resizing_entry(entry) == are_resizing) {
             atomic_store(&sj_residue_now->delay_handlers[entry],
                          region != NULL ? sj_delayed_free_entry(region, (sj_heap_entry)entry) : 0);
         }
     }
 }
 
-/* The hash table lies before the records. */
+/* Returns the size of the mapping: the hash table, then the records. */
 static uint64_t mapped_bytes(void)
 {
-    return ((uint64_t)place_mask + 1) * sizeof(*places) + record_count * stride;
+    return ((uint64_t)table_mask + 1) * sizeof(*object_table) + record_count * stride;
 }
 
 static bool map_records(const sj_zombie_settings *settings)
 {
-    uint64_t place_count = 1;
+    uint64_t table_size = 1;
     if (records != NULL) {
         return true;
     }
@@ -508,17 +515,17 @@ static bool map_records(const sj_zombie_settings *settings)
     stack_bytes = wanted & ~(uint32_t)(ALIGNMENT - 1);
     stride = sizeof(sj_kept_block) + stack_bytes;
     record_count = settings->delayed_blocks;
-    while (place_count < (uint64_t)record_count * PLACES_PER_RECORD) {
-        place_count *= 2;
+    while (table_size < (uint64_t)record_count * TABLE_ENTRIES_PER_RECORD) {
+        table_size *= 2;
     }
-    place_mask = (uint32_t)(place_count - 1);
+    table_mask = (uint32_t)(table_size - 1);
     void *mapped = sj_sys_map(NULL, mapped_bytes(), PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (sj_sys_failed(mapped)) {
         return false;
     }
-    places = mapped;
-    records = (uint8_t *)mapped + place_count * sizeof(*places);
+    object_table = mapped;
+    records = (uint8_t *)mapped + table_size * sizeof(*object_table);
     return true;
 }
 
@@ -540,11 +547,11 @@ bool sj_delayed_free_is_on(void)
     return atomic_load(&is_on);
 }
 
-/* Waits for a thread that owns the record, but not longer than the deadline. */
+/* Frees the block of a record. If a thread owns the record, waits for it until the deadline. */
 static void empty_record(sj_kept_block *kept, uint64_t deadline_ns)
 {
     while (atomic_load(&kept->state) != RECORD_EMPTY) {
-        if (claim(kept, RECORD_KEPT)) {
+        if (claim_record(kept, RECORD_KEPT)) {
             release_block(kept, SJ_RELEASE_DETACH);
             set_state(kept, RECORD_EMPTY);
         } else if (sj_sys_clock_ns(CLOCK_MONOTONIC) > deadline_ns) {
@@ -573,7 +580,7 @@ void sj_delayed_free_check(void)
 {
     for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
         sj_kept_block *kept = record_at(i);
-        if (claim(kept, RECORD_KEPT)) {
+        if (claim_record(kept, RECORD_KEPT)) {
             const uint64_t changed = find_change(kept);
             if (changed != 0) {
                 (void)sj_report_kept(kept, SJ_ZOMBIE_WRITE_AFTER_FREE, changed, NULL, kept->site);
@@ -591,8 +598,7 @@ void sj_delayed_free_shrink(void)
     }
 }
 
-/* Frees the records that other threads of the parent owned. The child has no such threads, so these
- * blocks are lost. */
+/* The threads that owned these records do not exist in the child, so their blocks are lost. */
 void sj_delayed_free_after_fork(void)
 {
     for (uint32_t i = 0; i < record_count && i < atomic_load(&next); i++) {
@@ -604,11 +610,11 @@ void sj_delayed_free_after_fork(void)
 void sj_delayed_free_deinit(void)
 {
     if (records == NULL || atomic_load(&is_on)) {
-        return; /* Delaying was never ended, so the blocks keep their records. */
+        return; /* sj_delayed_free_end was not called, so blocks are still delayed. */
     }
-    (void)sj_sys_unmap((void *)places, mapped_bytes());
+    (void)sj_sys_unmap((void *)object_table, mapped_bytes());
     records = NULL;
     atomic_store(&next, 0);
-    atomic_store(&oldest, 0);
+    atomic_store(&oldest_number, 0);
     atomic_store(&held_bytes, 0);
 }

@@ -1,10 +1,11 @@
 /* Design notes
  *
- * The kernel knows only our handler. The program's handler is kept here, and called for every fault
- * outside the pool. The entry of sigaction is patched, so that a handler that the program installs
- * later is kept here, too. Each change of the handler writes another entry of `kept`, and then
- * publishes the entry's number in `latest`. So a signal handler never reads a half-written entry.
- * Our handler does not write errno, because its system calls are raw. */
+ * The kernel calls our handler of SIGSEGV and SIGBUS. For a fault outside the pool, our handler
+ * calls the program's handler, which is stored here. The agent also patches sigaction, to store the
+ * handlers that the program installs later. Each change of a handler writes the next element of
+ * `kept` and then publishes its index in `latest`. So a signal handler never reads a half-written
+ * element. Our handler does not change errno, because it makes its system calls without the C
+ * library. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -22,19 +23,19 @@ typedef void (*plain_handler)(int signal);
 
 typedef struct program_action {
     struct sigaction kept[KEPT_ACTIONS];
-    _Atomic uint32_t latest; /* Index of the newest entry of `kept`, modulo KEPT_ACTIONS. */
+    _Atomic uint32_t latest; /* Index of the newest element of `kept`, modulo KEPT_ACTIONS. */
 } program_action;
 
 static const int signals[SIGNALS] = {SIGSEGV, SIGBUS};
 static program_action actions[SIGNALS];
 
-/* Our handlers are installed when the first block is guarded. In an attached process, the entry of
- * sigaction is prepared long before it is patched. Before the patch, a handler that the program
- * installs would replace ours. */
+/* Our handlers are installed when the first block is guarded, not earlier. In an attached
+ * process, the patch of sigaction is written long after it is prepared. Until then, the program
+ * could replace our handlers. */
 static _Atomic uint32_t handling;
 enum { HANDLING_NONE, HANDLING_BEGINS, HANDLING_ALL, HANDLING_FAILED };
 
-static uint32_t handled_process; /* Process whose signals are handled. */
+static uint32_t handled_process; /* Id of the process that may install our handlers. */
 
 static program_action *action_of(int signal)
 {
@@ -48,12 +49,12 @@ static sigaction_function real_sigaction(void)
     return (sigaction_function)sj_heap_originals[SJ_ENTRY_SIGACTION];
 }
 
-static bool is_ours(const struct sigaction *action)
+static bool is_our_action(const struct sigaction *action)
 {
     return (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction == handle_fault;
 }
 
-static int install_ours(int signal, int program_flags, struct sigaction *before)
+static int install_our_handler(int signal, int program_flags, struct sigaction *before)
 {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_NODEFER |
                                          (program_flags & (SA_ONSTACK | SA_RESTART))};
@@ -61,7 +62,7 @@ static int install_ours(int signal, int program_flags, struct sigaction *before)
     return real_sigaction()(signal, &ours, before);
 }
 
-static void keep_action(program_action *action, const struct sigaction *given)
+static void store_action(program_action *action, const struct sigaction *given)
 {
     const uint32_t next = atomic_load(&action->latest) + 1;
     action->kept[next % KEPT_ACTIONS] = *given;
@@ -92,9 +93,9 @@ int sj_faults_sigmask(int how, const sigset_t *set, sigset_t *old)
     return real(how, &unblocked, old);
 }
 
-/* Keeps the program's action as sigaction of the C library would return it. The C library adds a
- * restorer to each action, so this copies the restorer of our own action. */
-static void keep_with_restorer(program_action *kept, int signal, const struct sigaction *given)
+/* Stores the program's action as the C library's sigaction would return it. The C library adds a
+ * restorer to each action, so this function copies the restorer of our own action. */
+static void store_with_restorer(program_action *kept, int signal, const struct sigaction *given)
 {
     struct sigaction shown = *given;
     struct sigaction ours;
@@ -102,11 +103,11 @@ static void keep_with_restorer(program_action *kept, int signal, const struct si
         shown.sa_flags |= ours.sa_flags & RESTORER_FLAG;
         shown.sa_restorer = ours.sa_restorer;
     }
-    keep_action(kept, &shown);
+    store_action(kept, &shown);
 }
 
-/* Changes the action of a signal that is not ours. The handler of that signal may touch a closed
- * page, too, so it must not block our signals. */
+/* Sets the action of a signal other than SIGSEGV and SIGBUS. Its handler may access a closed page,
+ * so it must not block SIGSEGV and SIGBUS. */
 static int set_other_action(int signal, const struct sigaction *action, struct sigaction *old)
 {
     struct sigaction unblocked;
@@ -130,11 +131,11 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
     }
     const struct sigaction before = current_action(kept);
     if (action != NULL) {
-        const int result = install_ours(signal, action->sa_flags, NULL);
+        const int result = install_our_handler(signal, action->sa_flags, NULL);
         if (result != 0) {
             return result;
         }
-        keep_with_restorer(kept, signal, action);
+        store_with_restorer(kept, signal, action);
     }
     if (old != NULL) {
         *old = before;
@@ -142,8 +143,8 @@ int sj_faults_sigaction(int signal, const struct sigaction *action, struct sigac
     return 0;
 }
 
-/* Restores the default action. A fault then occurs again in the program; a signal that was sent is
- * sent again. */
+/* Restores the default action, so that the signal ends the program. A fault occurs again when the
+ * handler returns. A signal that a process sent is sent again. */
 static void restore_default(int signal, const siginfo_t *info)
 {
     const struct sigaction usual = {.sa_handler = SIG_DFL};
@@ -171,9 +172,9 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
     }
     (void)SJ_SYS(SYS_rt_sigprocmask, SIG_BLOCK, &blocked, 0, SET_BYTES, 0, 0);
     if ((action.sa_flags & (int)SA_RESETHAND) != 0) {
-        struct sigaction usual = action; /* The kernel, too, resets only the handler. */
+        struct sigaction usual = action; /* Like the kernel, resets only the handler. */
         usual.sa_handler = SIG_DFL;
-        keep_action(kept, &usual);
+        store_action(kept, &usual);
     }
     if ((action.sa_flags & SA_SIGINFO) != 0) {
         action.sa_sigaction(signal, info, context);
@@ -183,7 +184,8 @@ static void call_program_handler(int signal, siginfo_t *info, void *context)
 }
 
 /* Returns the slot of the block next to an address in a guard page, or NULL. `slot` is the slot
- * after the guard page. If both neighbours are blocks, takes the nearer block. */
+ * after the guard page, or NULL. If blocks lie on both sides of the guard page, returns the nearer
+ * one. */
 static sj_pool_slot *find_neighbour(uint64_t address, sj_pool_slot *slot, sj_zombie_kind *kind)
 {
     sj_pool_slot *before =
@@ -220,8 +222,8 @@ static sj_pool_slot *classify_fault(uint64_t address, sj_zombie_kind *kind)
     return slot;
 }
 
-/* If the fault is in a stub, sets the program counter and the stack pointer of `use` to those at
- * the original instruction. */
+/* If the fault is in a stub, sets the program counter and the stack pointer of `use` to the values
+ * that they would have at the original instruction. */
 static void move_out_of_stub(sj_zombie_trace *use)
 {
     sj_stub_state state = {.pc = use->registers[SJ_TRACE_COUNTER],
@@ -258,8 +260,8 @@ static void handle_fault(int signal, siginfo_t *info, void *context)
     }
 }
 
-/* Installs our handlers and keeps those of the program. The program may change its handler after
- * the first call of sigaction. Then the handler that the second call replaced is kept. */
+/* Stores the program's handlers and installs ours. A thread may change a handler between the two
+ * calls of sigaction. Then the handler that the second call replaced is stored. */
 static bool install_handlers(void)
 {
     for (uint32_t i = 0; i < SIGNALS; i++) {
@@ -268,12 +270,12 @@ static bool install_handlers(void)
         if (real_sigaction()(signals[i], NULL, &before) != 0) {
             return false;
         }
-        keep_action(&actions[i], &before);
-        if (install_ours(signals[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
+        store_action(&actions[i], &before);
+        if (install_our_handler(signals[i], SA_ONSTACK | before.sa_flags, &replaced) != 0) {
             return false;
         }
-        if (!is_ours(&replaced) && replaced.sa_handler != before.sa_handler) {
-            keep_action(&actions[i], &replaced);
+        if (!is_our_action(&replaced) && replaced.sa_handler != before.sa_handler) {
+            store_action(&actions[i], &replaced);
         }
     }
     return true;
@@ -291,7 +293,7 @@ bool sj_faults_are_handled(void)
         return true;
     }
     if (sj_sys_pid() != handled_process) {
-        return false; /* A child of vfork shares our memory but has its own handlers. */
+        return false; /* A child of vfork shares our memory, but not our signal handlers. */
     }
     if (!atomic_compare_exchange_strong(&handling, &none, HANDLING_BEGINS)) {
         return false;
@@ -308,7 +310,7 @@ void sj_faults_end(void)
         struct sigaction now;
         const struct sigaction before = current_action(&actions[i]);
         if (atomic_load(&actions[i].latest) != 0 && real_sigaction()(signals[i], NULL, &now) == 0 &&
-            is_ours(&now)) {
+            is_our_action(&now)) {
             (void)real_sigaction()(signals[i], &before, NULL);
         }
         atomic_store(&actions[i].latest, 0);

@@ -12,7 +12,7 @@
 
 enum { LINE_BYTES = 256 };
 
-/* Reads the lines of /proc/self/maps, each cut to LINE_BYTES. */
+/* Reads lines of a file. Cuts lines that are longer than LINE_BYTES - 1. */
 typedef struct line_reader {
     int descriptor;
     uint32_t used;
@@ -59,7 +59,7 @@ static uint64_t read_hexadecimal(const char *text)
     }
 }
 
-/* The file's name is the last field of the line. */
+/* True if a line of /proc/self/maps shows a mapping of the memfd `name`. */
 static bool is_of_file(const char *line, const char *name)
 {
     static const char before[] = "/memfd:";
@@ -76,7 +76,7 @@ void *sj_named_mapping_find(const char *name)
     const long file = sj_sys_open_at(AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC, 0);
     reader.descriptor = (int)file;
     while (file >= 0 && found == NULL && next_line(&reader)) {
-        /* The writable part is the data, which comes first. */
+        /* The mapping begins with the data, its only writable part. */
         if (strstr(reader.line, " rw-p ") != NULL && is_of_file(reader.line, name)) {
             found = (void *)(uintptr_t)read_hexadecimal(reader.line);
         }
@@ -90,7 +90,7 @@ void *sj_named_mapping_find(const char *name)
 static long new_file(const char *name)
 {
     long file = SJ_SYS(SYS_memfd_create, name, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
-    if (file < 0) { /* An older kernel does not know MFD_EXEC. */
+    if (file < 0) { /* Kernels before Linux 6.3 do not know MFD_EXEC. */
         file = SJ_SYS(SYS_memfd_create, name, MFD_CLOEXEC, 0, 0, 0, 0);
     }
     return file;

@@ -11,7 +11,7 @@ void sj_objects_add(uint64_t offset, uint64_t by)
     }
 }
 
-/* `*` matches any characters, `?` matches one. */
+/* True if the pattern matches the text. `*` matches any characters, `?` matches one. */
 static bool fits(const char *pattern, const char *text)
 {
     const char *star = NULL;

@@ -1,14 +1,13 @@
 /* Design notes
  *
  * If the kernel has guard regions (Linux 6.13), a closed page is a guard region. It needs no
- * separate kernel mapping, a forked child inherits it, and there is no descriptor that the program
- * could close. Such a page loses its content. So the content of a freed block is copied to a ring
- * of bytes, and copied back when the program uses the block. The oldest content is overwritten
- * first. If other threads fill the whole ring while a thread copies, the content of that freed
- * block may be wrong; nothing else is affected.
+ * separate kernel mapping, and a forked child inherits it. A guard region loses the content of the
+ * page. So the content of a freed block is saved in a ring buffer, and copied back when the program
+ * uses the block. New contents overwrite the oldest ones. If other threads fill the whole ring
+ * while a thread copies a content, this content may be wrong.
  *
- * Other kernels close pages by protection, which keeps their content. Each closed page between open
- * ones then costs two kernel mappings. */
+ * On older kernels, pages are closed by mprotect, which keeps their content. Each closed page
+ * between open pages then costs two kernel mappings. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -22,8 +21,8 @@ enum {
     GUARDED_BLOCKS_BY_PROTECTION = 28000
 };
 
-/* True if the kernel refused a guard region once, for example in locked memory: then protection
- * closes some pages. */
+/* True if the kernel has refused a guard region, for example in locked memory. Then some pages are
+ * closed by mprotect instead. */
 static _Atomic bool has_protected_pages;
 
 static long advise(uint64_t address, uint64_t bytes, int advice)
@@ -31,7 +30,7 @@ static long advise(uint64_t address, uint64_t bytes, int advice)
     return SJ_SYS(SYS_madvise, address, bytes, advice, 0, 0, 0);
 }
 
-static void *map(uint64_t bytes, int protection)
+static void *map_memory(uint64_t bytes, int protection)
 {
     void *mapped =
         sj_sys_map(NULL, bytes, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -40,7 +39,7 @@ static void *map(uint64_t bytes, int protection)
 
 static bool has_guard_regions(void)
 {
-    void *page = map(SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
+    void *page = map_memory(SJ_POOL_PAGE, PROT_READ | PROT_WRITE);
     const bool has_them =
         page != NULL && advise((uint64_t)(uintptr_t)page, SJ_POOL_PAGE, ADVICE_GUARD_INSTALL) == 0;
     if (page != NULL) {
@@ -49,15 +48,15 @@ static bool has_guard_regions(void)
     return has_them;
 }
 
-/* The ring uses at most a quarter of the memory that the policy allows: most blocks are much
- * smaller than their pages. */
+/* Maps the ring. It has at most a quarter of the memory that the policy allows, which suffices
+ * because most blocks are much smaller than their pages. */
 static bool map_ring(sj_pool *pool, uint64_t memory_bytes)
 {
     uint64_t bytes = SJ_POOL_PAGE;
     while (bytes * 8 <= memory_bytes && bytes < (uint64_t)pool->slots * SJ_POOL_BLOCK_MAX_BYTES) {
         bytes *= 2;
     }
-    pool->saved = map(bytes, PROT_READ | PROT_WRITE);
+    pool->saved = map_memory(bytes, PROT_READ | PROT_WRITE);
     pool->saved_bytes = pool->saved != NULL ? bytes : 0;
     return pool->saved != NULL;
 }
@@ -72,14 +71,15 @@ bool sj_pages_map_pool(sj_pool *pool, uint64_t memory_bytes)
            (uint64_t)pool->slots * SJ_POOL_SLOT_BYTES + SJ_POOL_PAGE) {
         pool->shift++;
     }
-    pool->base = (uint64_t)(uintptr_t)map(UINT64_C(1) << pool->shift, PROT_NONE);
+    pool->base = (uint64_t)(uintptr_t)map_memory(UINT64_C(1) << pool->shift, PROT_NONE);
     if (pool->base != 0 && pool->has_guards != 0) {
         (void)advise(pool->base, UINT64_C(1) << pool->shift, MADV_NOHUGEPAGE);
     }
     return pool->base != 0;
 }
 
-/* Only grows. A process can have only a limited number of kernel mappings. */
+/* Number of times that mprotect closed pages although the kernel has guard regions. It never
+ * decreases and is limited, because a process can have only a limited number of kernel mappings. */
 static _Atomic uint32_t protected_blocks;
 
 bool sj_pages_close(uint64_t address, uint64_t bytes)
@@ -89,7 +89,7 @@ bool sj_pages_close(uint64_t address, uint64_t bytes)
             return true;
         }
         atomic_store(&has_protected_pages, true);
-        /* The program locks its memory, so the kernel refuses guard regions from now on. */
+        /* The program has locked its memory (mlockall), so the kernel refuses guard regions. */
         if (atomic_fetch_add(&protected_blocks, 1) >= GUARDED_BLOCKS_BY_PROTECTION) {
             atomic_fetch_sub(&protected_blocks, 1);
             return false;
@@ -180,12 +180,12 @@ void sj_pages_restore(const sj_pool_slot *slot, uint64_t page)
     }
     copy_ring(&sj_heap_pool, slot->saved_at - 1 + (low - slot->address), (void *)(uintptr_t)low,
               high - low, false);
-    if (!sj_pages_is_saved(slot)) { /* Overwritten meanwhile. */
+    if (!sj_pages_is_saved(slot)) { /* Another thread has overwritten the content meanwhile. */
         memset((void *)(uintptr_t)low, 0, high - low);
     }
 }
 
-/* Gives the memory of whole pages between two positions of the ring back. */
+/* Releases the memory of the whole pages between two positions of the ring. */
 static void release_ring(const sj_pool *pool, uint64_t from, uint64_t to)
 {
     const uint64_t low = (from + SJ_POOL_PAGE - 1) & ~(uint64_t)(SJ_POOL_PAGE - 1);

@@ -19,11 +19,11 @@ sj_zombie_region *_Atomic sj_zombie_region_now;
 static sj_hooked_module allocating_entries[SJ_HEAP_PARTS];
 static bool was_prepared;
 static bool is_detached;
-static bool was_monitored; /* True if this process or its parent was monitored. */
+static bool was_monitored; /* True if a region was published in this process or its parent. */
 static sj_zombie_refusal refusal;
 
-/* Modules that the region lists. A forked child cannot ask the loader for them: another thread of
- * its parent may have held the loader's lock. */
+/* Copy of the region's list of modules, for forked children. A child cannot ask the loader, because
+ * another thread of its parent may have held the loader's lock. */
 static sj_zombie_module listed_modules[SJ_ZOMBIE_MODULES];
 static uint32_t listed_count;
 
@@ -40,7 +40,8 @@ static bool join_path(char *path, const char *directory, const char *name)
     return true;
 }
 
-/* Maps a file that has at least `*bytes` bytes, and writes its size to `*bytes`. */
+/* Maps a file and writes its size to `*bytes`. Returns NULL if the file is smaller than `*bytes`
+ * was. `kind` is MAP_SHARED or MAP_PRIVATE. */
 static void *map_file(const char *path, int flags, int protection, int kind, size_t *bytes)
 {
     struct stat status;
@@ -83,7 +84,7 @@ typedef struct find_bias {
     bool found;
 } find_bias;
 
-static uint64_t end_of(const struct dl_phdr_info *info)
+static uint64_t module_end(const struct dl_phdr_info *info)
 {
     uint64_t end = 0;
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
@@ -98,13 +99,14 @@ static int match_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     find_bias *find = context;
     (void)size;
-    find->found = find->address >= info->dlpi_addr && find->address < end_of(info);
+    find->found = find->address >= info->dlpi_addr && find->address < module_end(info);
     find->bias = info->dlpi_addr;
-    find->end = end_of(info);
+    find->end = module_end(info);
     return find->found ? 1 : 0;
 }
 
-/* Applies the plan of the freeing or of the allocating entries of a module. */
+/* Patches the freeing or the allocating functions of a module by the plan that the region names.
+ * Returns true without a change if there is no plan, or if they are patched already. */
 static bool patch_half(const sj_entries_context *context, sj_zombie_half half, uint64_t bias,
                        bool prepare_only, sj_hooked_module *module)
 {
@@ -130,7 +132,7 @@ static bool patch_half(const sj_entries_context *context, sj_zombie_half half, u
     return status == SJ_OK && report.hooked != 0 && report.failed == 0;
 }
 
-static uint8_t family_of(uint32_t entry)
+static uint8_t family_of_entry(uint32_t entry)
 {
     if ((entry >= SJ_ENTRY_NEW && entry <= SJ_ENTRY_NEW_NOTHROW) ||
         (entry >= SJ_ENTRY_DELETE && entry < SJ_ENTRY_DELETE_ARRAY)) {
@@ -144,23 +146,23 @@ static uint8_t family_of(uint32_t entry)
                                                                   : SJ_FAMILY_MALLOC;
 }
 
-/* If one entry has several names, it gets the families of all: it is not known by which name it was
- * called. */
+/* Sets the families of each entry. Entries at the same address get the families of all their names,
+ * because it is not known by which name the program calls them. */
 static void fill_families(sj_residue *residue, const sj_zombie_region *region, bool are_known)
 {
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
-        residue->families[entry] = are_known ? family_of(entry) : SJ_FAMILY_ANY;
+        residue->families[entry] = are_known ? family_of_entry(entry) : SJ_FAMILY_ANY;
         for (uint32_t other = 0; other < SJ_HEAP_ENTRIES; other++) {
             if (region->heap_entries[entry] != 0 &&
                 region->heap_entries[other] == region->heap_entries[entry] &&
                 region->parts[other] == region->parts[entry]) {
-                residue->families[entry] |= family_of(other);
+                residue->families[entry] |= family_of_entry(other);
             }
         }
     }
 }
 
-/* True if the program replaces none of the module's operators new and delete. */
+/* True if all operators new and delete that the program uses lie in this module. */
 static bool has_all_operators(const find_bias *module)
 {
     for (uint32_t entry = 0; entry < SJ_ENTRY_SIGACTION; entry++) {
@@ -186,7 +188,7 @@ static void set_agent_handlers(sj_residue *residue)
     }
 }
 
-/* Creates the residue, or takes over the one that an earlier agent left. */
+/* Creates the residue, or uses the residue that an earlier agent left. */
 static sj_zombie_refusal create_or_adopt_residue(const sj_zombie_region *region)
 {
     sj_residue_now = sj_residue_find();
@@ -206,10 +208,10 @@ static sj_zombie_refusal create_or_adopt_residue(const sj_zombie_region *region)
 }
 
 typedef struct heap_modules {
-    find_bias parts[SJ_HEAP_PARTS]; /* Not found: no entry of this part is patched. */
+    find_bias parts[SJ_HEAP_PARTS]; /* The entries of a part are patched only if it is `found`. */
 } heap_modules;
 
-/* Finds the modules that were planned. Returns false if the program uses another one. */
+/* Finds the modules for which plans exist. Returns false if the program uses another allocator. */
 static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
 {
     for (uint32_t part = 0; part < SJ_HEAP_PARTS; part++) {
@@ -230,8 +232,8 @@ static bool find_modules(const sj_zombie_region *region, heap_modules *modules)
     return true;
 }
 
-/* Finds out the families of all entries. They are known only if all of the program's operators are
- * patched. */
+/* Decides the families of all entries. They are known only if one module defines all of the
+ * program's operators and is patched. */
 static void find_families(const sj_zombie_region *region, const heap_modules *modules)
 {
     sj_residue *residue = sj_residue_now;
@@ -244,14 +246,15 @@ static void find_families(const sj_zombie_region *region, const heap_modules *mo
     residue->operators_high = are_known ? module->end : 0;
 }
 
-/* Patches all entries. Blocks are guarded only after `is_whole` says that all are written. */
+/* Patches all entries, or prepares their patches. Blocks are guarded only once `is_whole` is set,
+ * when all patches have been written. */
 static bool patch_all(sj_zombie_region *region, const heap_modules *modules, bool prepare_only)
 {
     sj_hooked_module *freeing = sj_residue_now->shared.freeing_modules;
     find_families(region, modules);
     set_agent_handlers(sj_residue_now);
     for (uint32_t step = 0; step < SJ_HEAP_HALVES * SJ_HEAP_PARTS; step++) {
-        const bool is_freeing = step < SJ_HEAP_PARTS; /* Freeing entries are prepared first. */
+        const bool is_freeing = step < SJ_HEAP_PARTS; /* Freeing entries come first. */
         const sj_entries_context context = {.region = region,
                                             .part = (sj_heap_part)(step % SJ_HEAP_PARTS)};
         const find_bias *module = &modules->parts[context.part];
@@ -297,12 +300,12 @@ static sj_zombie_refusal patch_heap(sj_zombie_region *region, bool prepare_only)
     if (patch_all(region, &modules, prepare_only)) {
         return SJ_ZOMBIE_MONITORED;
     }
-    unpatch_all(); /* All entries are patched, or none. */
+    unpatch_all(); /* A part of the patches alone would be wrong. */
     sj_residue_point_at_own_code(sj_residue_now);
     return SJ_ZOMBIE_CODE_DIFFERS;
 }
 
-static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
+static sj_zombie_refusal start_counting(const sj_zombie_region *region)
 {
     if (refusal != SJ_ZOMBIE_MONITORED) {
         return refusal;
@@ -317,19 +320,19 @@ static sj_zombie_refusal begin_counting(const sj_zombie_region *region)
     return SJ_ZOMBIE_MONITORED;
 }
 
-/* Applies the settings to a heap whose entries have been tried. */
+/* Starts counting and delaying, as the settings say, if the entries could be patched. */
 static void apply_settings(sj_zombie_region *region)
 {
     atomic_store(&region->refusal, refusal);
     if (was_prepared && region->settings.counts != 0) {
-        atomic_store(&region->counting_refusal, begin_counting(region));
+        atomic_store(&region->counting_refusal, start_counting(region));
     }
     if (was_prepared && refusal == SJ_ZOMBIE_MONITORED) {
         sj_delayed_free_begin(region);
     }
 }
 
-/* Patches the entries if the settings ask for it and it has not been tried yet. */
+/* Patches the entries at the first call whose settings need them. Then applies the settings. */
 static void patch_once(sj_zombie_region *region, bool prepare_only)
 {
     if (!was_prepared && (region->settings.one_in != 0 || region->settings.counts != 0)) {
@@ -348,8 +351,8 @@ static void list_module(sj_zombie_region *region, const sj_zombie_module *module
     }
 }
 
-/* Publishes the region. Unmaps it and returns false if there is nothing to report into it. */
-static bool open_region(sj_zombie_region *region)
+/* Publishes the region. Unmaps it and returns false if neither heap nor objects are monitored. */
+static bool publish_region(sj_zombie_region *region)
 {
     /* The heap may be monitored although its counting was refused. */
     if (refusal != SJ_ZOMBIE_MONITORED && region->settings.objects.is_on == 0) {
@@ -380,7 +383,7 @@ bool sj_heap_guard_prepare(const char *runtime, const char *name, bool prepare_o
         return false;
     }
     patch_once(region, prepare_only);
-    if (!open_region(region)) {
+    if (!publish_region(region)) {
         return false;
     }
     sj_heap_guard_list_modules();
@@ -393,7 +396,7 @@ void sj_heap_guard_rejoin(const char *runtime, const char *name)
         !is_detached && (was_prepared || was_monitored) ? map_region(runtime, name) : NULL;
     if (region != NULL) {
         apply_settings(region);
-        (void)!open_region(region);
+        (void)!publish_region(region);
     }
 }
 
@@ -466,7 +469,7 @@ static bool is_listed(uint64_t bias, const char *path)
     return false;
 }
 
-static int note_module(struct dl_phdr_info *info, size_t size, void *context)
+static int add_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     char path[SJ_ZOMBIE_PATH_BYTES] = "";
     (void)size;
@@ -480,7 +483,7 @@ static int note_module(struct dl_phdr_info *info, size_t size, void *context)
     }
     sj_zombie_module *module = &listed_modules[listed_count];
     module->bias = info->dlpi_addr;
-    module->text_high = end_of(info);
+    module->text_high = module_end(info);
     memcpy(module->path, path, sizeof(path));
     listed_count++;
     list_module(context, module);
@@ -491,7 +494,7 @@ void sj_heap_guard_list_modules(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL) {
-        (void)dl_iterate_phdr(note_module, region);
+        (void)dl_iterate_phdr(add_module, region);
     }
 }
 

@@ -11,7 +11,8 @@
 
 #define NS_PER_MINUTE UINT64_C(60000000000)
 
-/* Upper half: the minute since boot. Lower half: reports in that minute. */
+/* Upper half: the current minute of CLOCK_MONOTONIC. Lower half: number of reports in that minute.
+ */
 static _Atomic uint64_t reports_in_minute;
 
 void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
@@ -23,7 +24,7 @@ void sj_trace_stack(sj_zombie_trace *trace, void *stack, uint32_t bytes)
     if (bytes != 0 && sj_recorder_may_call()) {
         got = SJ_SYS(SYS_process_vm_readv, sj_sys_pid(), &to_part, 1, &from_part, 1, 0);
     }
-    if (got < 0 && bytes != 0) { /* The kernel refuses: copy the part that can certainly be read. */
+    if (got < 0 && bytes != 0) { /* The rest of the stack pointer's page is certainly readable. */
         const uint64_t page_end = (from | (SJ_POOL_PAGE - 1)) + 1;
         got = (long)(page_end - from < bytes ? page_end - from : bytes);
         memcpy(stack, (const void *)(uintptr_t)from, (size_t)got);
@@ -47,13 +48,13 @@ static bool is_within_limit(uint32_t per_minute)
     }
 }
 
-/* Counts the reports of each site in a small hash table without chains. Two sites at one place
- * overwrite each other. So a site may exceed its limit, but no report is lost because of another
- * site. */
+/* True if this site has made fewer than SHARE reports of this kind; counts one more. Two sites with
+ * the same bucket overwrite each other's count. So a site may exceed its limit, but never loses a
+ * report because of another site. */
 static bool is_within_share(uint64_t site, sj_zombie_kind kind)
 {
     enum { SITES = 256, SHARE = 8, COUNT_BITS = 8 };
-    static _Atomic uint64_t sites[SITES]; /* Hash of the site; the lowest bits are the count. */
+    static _Atomic uint64_t sites[SITES]; /* Hash of the site; COUNT_BITS lowest bits: count. */
     const uint64_t hash = (site ^ (uint64_t)kind << 56) * UINT64_C(0x9e3779b97f4a7c15);
     const uint64_t tag = hash & ~(uint64_t)((1 << COUNT_BITS) - 1);
     _Atomic uint64_t *bucket = &sites[hash >> 56];
@@ -129,7 +130,7 @@ void sj_report_fill_kept(sj_zombie_report *report, const sj_kept_block *kept, sj
     memcpy(report->release_stack, kept + 1, kept->release.stack_bytes);
 }
 
-/* Finishes a report of a write whose code is not known. */
+/* Publishes a report of a write when the code that wrote is not known. */
 static void finish_without_use(sj_zombie_report *report)
 {
     memset(&report->use, 0, sizeof(report->use));
@@ -162,7 +163,7 @@ sj_zombie_on_use sj_report_kept(sj_kept_block *kept, sj_zombie_kind kind, uint64
     return next;
 }
 
-/* Returns NULL if the report is suppressed. */
+/* Counts a use and claims a report. Returns NULL and counts that if the report is suppressed. */
 static sj_zombie_report *begin_report(sj_zombie_region *region, uint64_t site, sj_zombie_kind kind)
 {
     atomic_fetch_add(&region->counters.uses, 1);
@@ -182,7 +183,7 @@ sj_zombie_report *sj_report_begin(uint64_t site, sj_zombie_kind kind)
     return region != NULL ? begin_report(region, site, kind) : NULL;
 }
 
-/* Returns 1 + the number of a free large stack buffer; 0 if all are in use. */
+/* Claims a large stack buffer of the region. Returns 1 + its index, or 0 if all are in use. */
 static uint32_t claim_deep_stack(void)
 {
     sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -232,7 +233,7 @@ sj_zombie_on_use sj_report_use(sj_pool_slot *slot, sj_zombie_kind kind, uint64_t
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.on_use;
     if (slot != NULL && atomic_exchange(&slot->is_reported, 1) != 0) {
-        return next; /* One report for each block. */
+        return next;
     }
     sj_zombie_report *report = begin_report(region, site, kind);
     if (report != NULL) {

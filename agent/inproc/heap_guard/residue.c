@@ -42,7 +42,7 @@ void sj_residue_point_at_own_code(sj_residue *residue)
     for (uint32_t entry = SJ_ENTRY_SIGACTION; entry < SJ_HEAP_ENTRIES; entry++) {
         residue->block_handlers[entry] = residue->originals[entry];
     }
-    /* Frees may still be delayed or counted if the agent never ended that. */
+    /* Delaying or counting may not have been stopped. */
     for (uint32_t entry = 0; entry < SJ_HEAP_ENTRIES; entry++) {
         atomic_store(&residue->delay_handlers[entry], 0);
         atomic_store(&residue->counting_handlers[entry], 0);

@@ -1,9 +1,10 @@
 /* Design notes
  *
- * A system call that reads memory without faulting costs more than everything else that is done for
- * a freed object. Most threads run on the stack that they began with, whose end cannot be unmapped.
- * The main thread's stack ends with its mapping. Other stacks end below the thread's own data,
- * which lies in the same mapping. All other stacks are read by the system call. */
+ * process_vm_readv reads a stack without faulting, but it is the most expensive step for a freed
+ * object. Most threads run on their original stack, whose upper end stays mapped, so plain loads
+ * can copy it. The main thread's stack ends with its mapping. The stack of another thread ends at
+ * its thread-local storage, which lies in the same mapping. process_vm_readv reads all other
+ * stacks. */
 #include "agent/inproc/heap_guard/objects.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -17,13 +18,14 @@ enum { MAX_SEARCHES = 16 };
 
 typedef struct known_stack {
     uint64_t low;  /* Lowest address that was found mapped. */
-    uint64_t high; /* 0: not known. */
+    uint64_t high; /* Upper end of the stack; 0 if not known. */
     uint32_t searches;
 } known_stack;
 
 static __thread known_stack stack_range __attribute__((tls_model("initial-exec")));
 
-static uint64_t end_in(const sj_mapping *mapping, uint64_t sp)
+/* Returns the upper end of the calling thread's stack in a mapping, or 0 if not known. */
+static uint64_t stack_end_in(const sj_mapping *mapping, uint64_t sp)
 {
     const uint64_t self = (uint64_t)(uintptr_t)__builtin_thread_pointer();
     if (mapping->is_stack) {
@@ -45,14 +47,14 @@ static void find_stack(uint64_t sp)
     while (sj_maps_next(&maps, &mapping)) {
         if (sp >= mapping.low && sp < mapping.high) {
             stack_range.low = mapping.low;
-            stack_range.high = end_in(&mapping, sp);
+            stack_range.high = stack_end_in(&mapping, sp);
             break;
         }
     }
     sj_maps_close(&maps);
 }
 
-static bool is_known(uint64_t sp)
+static bool is_on_known_stack(uint64_t sp)
 {
     if (sp >= stack_range.low && sp < stack_range.high) {
         return true;
@@ -77,7 +79,7 @@ static inline void copy_words(void *target, const void *source, uint64_t bytes)
 void sj_stack_copy_own(sj_zombie_trace *trace, void *stack, uint32_t bytes)
 {
     const uint64_t sp = trace->registers[SJ_TRACE_STACK_POINTER];
-    if (!is_known(sp)) {
+    if (!is_on_known_stack(sp)) {
         sj_trace_stack(trace, stack, bytes);
         return;
     }

@@ -1,4 +1,4 @@
-/* Functions that save registers by their DWARF numbers: sj_trace_here, sj_trace_of_context,
+/* Includes the machine's functions that read registers: sj_trace_here, sj_trace_of_context,
  * sj_context_is_write. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_TRACE_OF_ARCH_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_TRACE_OF_ARCH_H

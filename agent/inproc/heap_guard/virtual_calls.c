@@ -6,7 +6,8 @@
 
 #include <string.h>
 
-/* Writes a type's mangled name, without the star that marks local types. */
+/* Writes the mangled name of a type. Omits a leading '*', by which GCC marks names that it compares
+ * by address. */
 static void write_type(sj_zombie_object *target, uint64_t type)
 {
     sj_type_head head;
@@ -47,8 +48,8 @@ report_call(sj_kept_block *kept, const sj_virtual_table *table, uint64_t number,
     sj_report_finish(report, &here);
 }
 
-/* The second argument is the object if the result is in memory: then the first one is the result's
- * address, which is returned. */
+/* The second argument is the object if the function returns its result in memory. Then the first
+ * argument is the address of the result, and this function returns it. */
 uint64_t sj_virtual_call_handler(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);

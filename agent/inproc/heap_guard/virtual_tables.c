@@ -1,10 +1,11 @@
 /* Design notes
  *
- * Each of the program's tables in a kept object is replaced by one of ours. It has the same type
- * information, so that typeid and dynamic_cast continue to work. A table ends before the first word
- * that does not point to code. If it is larger than ours, objects with that table are freed at
- * once; this is found out once for each table. Memory that may not be mapped is read by a system
- * call that cannot fault, because a block may begin with any number. */
+ * In an object whose free is delayed, each pointer to a virtual table of the program is replaced by
+ * a pointer to one of our tables. Our table has the same type information, so that typeid and
+ * dynamic_cast still work. The program's table ends before the first word that does not point to
+ * code. If it has more functions than ours, objects of this class are freed at once; this is
+ * checked once per table. A block may begin with any number, so process_vm_readv reads all these
+ * addresses without faulting. */
 #include "agent/inproc/heap_guard/virtual_tables.h"
 
 #include "agent/inproc/heap_guard/internal.h"
@@ -17,7 +18,7 @@
 
 enum { TABLES = 512, PROBES = 8, STUB_BYTES = 16, WORD = sizeof(uint64_t) };
 
-/* The words before a table, and its first function. */
+/* The two words before a virtual table, and its first function. */
 typedef struct table_head {
     int64_t offset_to_top;
     uint64_t type;
@@ -52,24 +53,25 @@ static bool is_in_module(uint64_t address)
     return is_known;
 }
 
-static bool is_type(uint64_t type)
+static bool is_type_info(uint64_t type)
 {
     sj_type_head head;
     return type % WORD == 0 && is_in_module(type) && sj_virtual_read(type, &head, sizeof(head)) &&
            is_in_module(head.table) && is_in_module(head.name);
 }
 
-/* True if `table` is a virtual table of the program. `offset` is the place in the object of the
- * word that points to it. After a base's destructor has run, the table has the base's type. */
+/* True if `table` is a virtual table of the program. The word at `offset` in the object points to
+ * it. After the destructor of a base class has run, that word may point to the table of the base
+ * class, whose offset_to_top is 0. */
 static bool is_program_table(uint64_t table, uint64_t offset, table_head *head)
 {
     return table % WORD == 0 && is_in_module(table) &&
            sj_virtual_read(table - offsetof(table_head, function), head, sizeof(*head)) &&
            (head->offset_to_top == -(int64_t)offset || head->offset_to_top == 0) &&
-           is_in_module(head->function) && is_type(head->type);
+           is_in_module(head->function) && is_type_info(head->type);
 }
 
-/* `*known` caches the mapping of code that was found last. */
+/* True if an address is in executable memory. `*known` caches the executable mapping found last. */
 static bool is_code(uint64_t address, sj_mapping *known)
 {
     char buffer[SJ_MAPS_LITTLE_BYTES];
@@ -88,8 +90,8 @@ static bool is_code(uint64_t address, sj_mapping *known)
     return is_found;
 }
 
-/* True if the words of the table are addresses in modules, or of code. It checks as many words as
- * our tables have, and one more. */
+/* True if the first SJ_VIRTUAL_FUNCTIONS + 1 words of the table are addresses in modules (with
+ * `with_code`: of code in modules). */
 static bool is_filled(uint64_t table, bool with_code)
 {
     sj_mapping known = {0};
@@ -103,8 +105,9 @@ static bool is_filled(uint64_t table, bool with_code)
     return true;
 }
 
-/* Type information may follow a table, and its words lie in modules, too. Whether they are code
- * costs more to find out, so it is checked last. */
+/* True if a table has more functions than ours can have. Type information, which may follow a
+ * table, also points into modules but not to code. The check for code is slow, so it comes second.
+ */
 static bool is_too_large(uint64_t table)
 {
     return is_filled(table, false) && is_filled(table, true);
@@ -125,11 +128,11 @@ static void fill_table(sj_virtual_table *table, const table_head *head, uint64_t
     atomic_store_explicit(&table->state, SJ_VIRTUAL_READY, memory_order_release);
 }
 
-/* Returns our table for one of the program's. Returns NULL if it is not a table, or if all of ours
- * are used. */
+/* Returns our table for a virtual table of the program. Returns NULL if `original` is not a virtual
+ * table, if another thread is filling our table, or if our tables are used up. */
 static const sj_virtual_table *table_for(uint64_t original, uint64_t offset)
 {
-    /* Our tables differ by the place of the pointer in the object. */
+    /* The offset is in the key, because our table contains it. */
     const uint64_t key = original | offset << 48;
     const uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 48;
     for (uint64_t i = 0; i < PROBES; i++) {

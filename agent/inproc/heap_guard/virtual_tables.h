@@ -1,5 +1,5 @@
-/* Virtual tables for C++ objects whose free is delayed: a virtual call on such an object is
- * reported, and returns zero. */
+/* Virtual tables for C++ objects whose free is delayed. They report each virtual call on such an
+ * object and return zero from it. */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_VIRTUAL_TABLES_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_VIRTUAL_TABLES_H
 
@@ -9,7 +9,7 @@
 #define SJ_VIRTUAL_ADDRESS ((UINT64_C(1) << 48) - 1)
 
 enum {
-    SJ_VIRTUAL_WORDS = 16, /* How many words of an object are searched for pointers to tables. */
+    SJ_VIRTUAL_WORDS = 16, /* Number of words of an object searched for pointers to tables. */
     SJ_VIRTUAL_FUNCTIONS = 1024
 };
 
@@ -19,10 +19,10 @@ typedef enum sj_virtual_state {
     SJ_VIRTUAL_TOO_LARGE = 2 /* The program's table has more functions than ours can have. */
 } sj_virtual_state;
 
-/* Our replacement of one of the program's tables. */
+/* Our replacement of a virtual table of the program. */
 typedef struct sj_virtual_table {
-    /* The program's table; the bits above SJ_VIRTUAL_ADDRESS are the place of its pointer in the
-     * object. 0: not used. */
+    /* Address of the program's table. The bits above SJ_VIRTUAL_ADDRESS are the offset of its
+     * pointer in the object. 0 if our table is not used. */
     _Atomic uint64_t key;
     _Atomic uint32_t state; /* An sj_virtual_state. */
     uint32_t reserved;
@@ -37,25 +37,27 @@ typedef struct sj_type_head {
     uint64_t name;
 } sj_type_head;
 
-/* Maps the memory for our tables. If out of memory, no table is replaced later. One thread at a
- * time. */
+/* Maps the memory for our tables. If out of memory, sj_virtual_replace replaces nothing. Not
+ * thread-safe. */
 void sj_virtual_tables_init(void);
 
-/* Replaces the pointers to the program's tables in an object by pointers to ours. `words` is the
- * object; it has `count` words. Objects whose first word does not point to a table with type
- * information stay unchanged. Writes the type's address to `*type`, and one bit for each replaced
- * word to `*replaced`. Returns false without a change if a table has too many functions. */
+/* Replaces the pointers to virtual tables in an object of `count` words by pointers to our tables.
+ * Does nothing if the first word does not point to a table with type information. Writes the
+ * address of the object's type to `*type`, and a bit for each replaced word to `*replaced`. Returns
+ * false without a change if a table has too many functions. */
 bool sj_virtual_replace(uint64_t *words, uint64_t count, uint64_t *type, uint64_t *replaced);
 
-/* Every stub calls this function (arch/<machine>/virtual_stubs.S). It gets the first two arguments
- * of the virtual call, the function's number in the table, and the return address. */
+/* Reports a virtual call on an object whose free is delayed. Every stub calls this function
+ * (arch/<machine>/virtual_stubs.S) with the first two arguments of the virtual call, the index in
+ * the virtual table, and the return address. Returns the result of the virtual call. */
 uint64_t sj_virtual_call_handler(uint64_t first, uint64_t second, uint64_t number, uint64_t site)
     __attribute__((used, visibility("hidden")));
 
-/* Returns our table of the object at `object`, which may be any number, or NULL. */
+/* Returns our table to which the first word of an object points, or NULL. `object` may be any
+ * number. */
 const sj_virtual_table *sj_virtual_table_of(uint64_t object);
 
-/* Copies memory that may not be mapped. Returns false if it is not. */
+/* Copies memory without faulting. Returns false if it is not mapped. */
 bool sj_virtual_read(uint64_t from, void *to, uint64_t bytes);
 
 /* True if a word points to one of our tables. */

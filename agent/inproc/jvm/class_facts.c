@@ -21,7 +21,7 @@ static void add_name(jvmtiEnv *jvmti, jclass class, sj_class_lineage *lineage)
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
 }
 
-/* Adds the interfaces of a class, and their superinterfaces. */
+/* Adds the names of the interfaces of a class and of their superinterfaces. */
 static void add_interfaces(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_lineage *lineage,
                            uint32_t depth)
 {
@@ -39,20 +39,21 @@ static void add_interfaces(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_
     (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)interfaces);
 }
 
+/* Reads the names of all superclasses and interfaces of a class. */
 static void read_lineage(jvmtiEnv *jvmti, JNIEnv *env, jclass class, sj_class_lineage *lineage)
 {
-    jclass at = (*env)->NewLocalRef(env, class);
+    jclass current = (*env)->NewLocalRef(env, class);
     lineage->bytes = 0;
-    for (uint32_t i = 0; at != NULL && i < LINEAGE_DEPTH; i++) {
-        add_interfaces(jvmti, env, at, lineage, 0);
-        const jclass super = (*env)->GetSuperclass(env, at);
-        (*env)->DeleteLocalRef(env, at);
+    for (uint32_t i = 0; current != NULL && i < LINEAGE_DEPTH; i++) {
+        add_interfaces(jvmti, env, current, lineage, 0);
+        const jclass super = (*env)->GetSuperclass(env, current);
+        (*env)->DeleteLocalRef(env, current);
         if (super != NULL) {
             add_name(jvmti, super, lineage);
         }
-        at = super;
+        current = super;
     }
-    (*env)->DeleteLocalRef(env, at);
+    (*env)->DeleteLocalRef(env, current);
 }
 
 bool sj_class_is_by_lineage(void)

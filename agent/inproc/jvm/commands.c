@@ -9,7 +9,7 @@
 
 enum { MARK_BYTES = SJ_ARENA_MARK_BYTES - 1 };
 
-static void JNICALL mark(JNIEnv *env, jclass class, jstring name, jboolean is_end)
+static void JNICALL record_mark(JNIEnv *env, jclass class, jstring name, jboolean is_end)
 {
     sj_value_text text = {0};
     char bytes[SJ_ARENA_MARK_BYTES];
@@ -24,14 +24,14 @@ static void JNICALL mark(JNIEnv *env, jclass class, jstring name, jboolean is_en
     }
     uint32_t used = text.used < MARK_BYTES ? text.used : (uint32_t)MARK_BYTES;
     while (used != 0 && used < text.used && (text.bytes[used] & 0xc0) == 0x80) {
-        used--; /* Does not cut a character in half. */
+        used--; /* Cuts before the first byte of a UTF-8 character. */
     }
     memcpy(bytes, text.bytes, used);
     bytes[used] = '\0';
     sj_recorder_mark(bytes, is_end != 0);
 }
 
-static void JNICALL request(JNIEnv *env, jclass class, jint number)
+static void JNICALL send_request(JNIEnv *env, jclass class, jint number)
 {
     (void)env;
     (void)class;
@@ -40,7 +40,7 @@ static void JNICALL request(JNIEnv *env, jclass class, jint number)
     }
 }
 
-/* Tells a class that was initialised before the agent came. */
+/* Sets Sojourn.isThere of a class that was initialised before the agent was attached. */
 static void set_is_there(JNIEnv *env, jclass class)
 {
     const jfieldID field = (*env)->GetStaticFieldID(env, class, "isThere", "Z");
@@ -52,7 +52,7 @@ static void set_is_there(JNIEnv *env, jclass class)
     }
 }
 
-static void notify_classes(jvmtiEnv *jvmti, JNIEnv *env)
+static void set_in_loaded_classes(jvmtiEnv *jvmti, JNIEnv *env)
 {
     jclass *classes = NULL;
     jint count = 0;
@@ -75,8 +75,8 @@ static void notify_classes(jvmtiEnv *jvmti, JNIEnv *env)
 bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env)
 {
     static const sj_jvm_native methods[] = {
-        {"mark", "(Ljava/lang/String;Z)V", (void *)mark},
-        {"request", "(I)V", (void *)request},
+        {"mark", "(Ljava/lang/String;Z)V", (void *)record_mark},
+        {"request", "(I)V", (void *)send_request},
         {"thread", "()I", (void *)sj_jvm_thread_id},
         {"posted", "()V", (void *)sj_jvm_posted},
         {"stalled", "(Ljava/lang/String;JLjava/lang/String;)V", (void *)sj_jvm_stalled}};
@@ -84,6 +84,6 @@ bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env)
                                SJ_JVM_COMMAND_NATIVES)) {
         return false;
     }
-    notify_classes(jvmti, env);
+    set_in_loaded_classes(jvmti, env);
     return true;
 }

@@ -1,20 +1,23 @@
-/* Commands of the program, which io.sojourn.Sojourn of sojourn.jar (agent/java) calls. */
+/* Native methods that the program calls by the class io.sojourn.Sojourn of sojourn.jar
+ * (agent/java). */
 #ifndef SJ_AGENT_INPROC_JVM_COMMANDS_H
 #define SJ_AGENT_INPROC_JVM_COMMANDS_H
 
 #include "agent/inproc/jvm/internal.h"
 
-/* Defines java.sojourn.Commands, and tells classes io.sojourn.Sojourn that are initialised already.
- * Returns false if the JVM refuses. No exception is pending afterwards. */
+/* Defines java.sojourn.Commands. Then sets isThere of each loaded class io.sojourn.Sojourn. Returns
+ * false if the JVM refuses. No exception is pending afterwards. */
 bool sj_jvm_define_commands(jvmtiEnv *jvmti, JNIEnv *env);
 
-/* Native methods of java.sojourn.Commands for watches. sj_jvm_thread_id returns the kernel's number
- * of the calling thread. From its first call on, pauses of the collector are noted. */
+/* Implements Commands.thread: returns the kernel's id of the calling thread. After the first call,
+ * the pauses of the garbage collector are stored. */
 jint JNICALL sj_jvm_thread_id(JNIEnv *env, jclass class);
 
-/* Notes that the calling thread posts a heartbeat. A stall that it reports later counts from here.
- */
+/* Implements Commands.posted: stores that the calling thread posts a heartbeat now. A stall that it
+ * reports later began at this time. */
 void JNICALL sj_jvm_posted(JNIEnv *env, jclass class);
+
+/* Implements Commands.stalled: reports a stall of a watched thread to the recorder. */
 void JNICALL sj_jvm_stalled(JNIEnv *env, jclass class, jstring name, jlong age_ns, jstring json);
 
 #endif

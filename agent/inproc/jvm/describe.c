@@ -1,7 +1,7 @@
 /* Design notes
  *
- * Objects are described without running any of their code: by class, identity, length, and for an
- * enum by the constant's name. */
+ * Objects are described without running any of their code, by class and identity hash, an array by
+ * class and length, a string by its characters, an enum constant by its name. */
 #include "agent/inproc/jvm/values.h"
 
 #include <string.h>
@@ -89,8 +89,8 @@ void sj_jvm_describe_number(sj_java_type type, int64_t number, sj_value_text *te
     sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, DECIMAL);
 }
 
-/* Appends one character of a name in modified UTF-8. There a character beyond 16 bits is two
- * surrogate halves, which become "?". */
+/* Appends one character of a class name in modified UTF-8 and returns the address of the next one.
+ * Modified UTF-8 encodes a character above U+FFFF as two surrogates; each becomes "?". */
 static const char *add_name_character(sj_value_text *text, const char *at)
 {
     const unsigned char first = (unsigned char)at[0];
@@ -132,8 +132,8 @@ static const char *primitive_of(char type)
     }
 }
 
-/* Appends the type that a signature begins with. For an array that is the type of its elements,
- * with the length of the first dimension. */
+/* Appends the type of a signature, for example "int[3][]". `length` is the length of an array's
+ * first dimension, or -1. */
 static void add_type(sj_value_text *text, const char *signature, jsize length)
 {
     enum { DECIMAL = 10 };
@@ -157,8 +157,8 @@ static void add_type(sj_value_text *text, const char *signature, jsize length)
     }
 }
 
-/* Returns true if the object is an array, or if its class is unknown: then nothing may be appended.
- */
+/* Appends the class of an object. Returns true if the description is complete: the object is an
+ * array, or its class is not known. */
 static bool add_class_of(JNIEnv *env, jobject object, bool with_length, sj_value_text *text)
 {
     char *signature = NULL;
@@ -222,7 +222,7 @@ static jclass load_class(JNIEnv *env, const char *name)
     return text != NULL ? (*env)->CallObjectMethod(env, sj_jvm.app_loader, load, text) : NULL;
 }
 
-static jthrowable construct(JNIEnv *env, jclass class)
+static jthrowable construct_exception(JNIEnv *env, jclass class)
 {
     jmethodID method = (*env)->GetMethodID(env, class, "<init>", "(Ljava/lang/String;)V");
     if (method != NULL) {
@@ -240,7 +240,7 @@ jthrowable sj_jvm_new_exception(JNIEnv *env, const char *class_name)
     jthrowable exception = NULL;
     if (class != NULL && !(*env)->ExceptionCheck(env) &&
         (*env)->IsAssignableFrom(env, class, throwable_class)) {
-        exception = construct(env, class);
+        exception = construct_exception(env, class);
     }
     if ((*env)->ExceptionCheck(env)) {
         (*env)->ExceptionClear(env);

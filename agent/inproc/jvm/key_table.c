@@ -21,12 +21,12 @@ void sj_key_table_deinit(sj_key_table *table)
     atomic_store(&table->used, 0);
 }
 
-/* Returns the slot of a key, and claims a free slot for a new key. Returns NULL if the table is
+/* Returns the slot of a key; claims a free slot if the key is new. Returns NULL if the table is
  * full. */
 static sj_key_slot *claim_slot(sj_key_table *table, uint64_t key)
 {
-    for (uint64_t place = sj_key_table_place(key);; place++) {
-        sj_key_slot *slot = &table->slots[place % SLOTS];
+    for (uint64_t index = sj_key_table_place(key);; index++) {
+        sj_key_slot *slot = &table->slots[index % SLOTS];
         uint64_t found = atomic_load(&slot->key);
         if (found == 0 && atomic_load(&table->used) >= FULL) {
             return NULL;

@@ -10,7 +10,7 @@
 enum { SJ_KEY_TABLE_BITS = 17 };
 
 typedef struct sj_key_slot {
-    _Atomic uint64_t key; /* 0: the slot is free. */
+    _Atomic uint64_t key; /* 0 if the slot is free. */
     _Atomic uint32_t number;
     uint32_t reserved;
 } sj_key_slot;
@@ -21,22 +21,23 @@ typedef struct sj_key_table {
     _Atomic uint32_t used;
 } sj_key_table;
 
-/* Allocates the table; a second call does nothing. Returns false if out of memory. Not thread-safe.
+/* Allocates the table. A second call does nothing. Returns false if out of memory. Not thread-safe.
  */
 bool sj_key_table_init(sj_key_table *table);
 
-/* Frees the table. No thread may use it any longer. */
+/* Frees the table. No other thread may use it now. */
 void sj_key_table_deinit(sj_key_table *table);
 
 /* Sets the number of a key. The key is not 0. Returns false if the table is full. */
 bool sj_key_table_set(sj_key_table *table, uint64_t key, uint32_t number);
 
+/* Returns the index of the slot at which the search for a key begins. */
 static inline uint64_t sj_key_table_place(uint64_t key)
 {
     return key * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SJ_KEY_TABLE_BITS);
 }
 
-/* Returns the number of a key; 0 if none was set. The table must have been allocated. */
+/* Returns the number of a key, or 0 if none was set. The table must be allocated. */
 static inline uint32_t sj_key_table_get(const sj_key_table *table, uint64_t key)
 {
     enum { LAST = (1 << SJ_KEY_TABLE_BITS) - 1 };

@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A line runs often and is new once. So the table is read without a lock, and entries are never
- * removed. If it is full, some lines that ran are missing; then the report does not claim that the
- * others did not run. */
+ * A line runs often, but is added only once. So the hash table needs no lock, and elements are
+ * never removed. If the table is full, some lines that ran are missing. Then the report does not
+ * say that all other lines did not run. */
 #include "agent/inproc/jvm/lines.h"
 
 #include "agent/inproc/jvm/internal.h"
@@ -11,15 +11,15 @@
 #include "agent/inproc/recorder/sys.h"
 
 enum { SLOTS = 1 << 18, FULL = SLOTS / 4 * 3, LINE_WORDS = 3, PLACE_BITS = 16 };
-enum { AT_ONCE = SJ_LINK_LINES_WORDS / LINE_WORDS };
+enum { LINES_PER_REPORT = SJ_LINK_LINES_WORDS / LINE_WORDS };
 
-/* [SLOTS] entries: 1 + (function << 16 | place); 0: free. */
+/* Hash table of SLOTS elements: 1 + (function << 16 | place), or 0 if free. */
 static _Atomic uint64_t *_Atomic table;
 static _Atomic uint32_t used;
-/* Used by the one thread that reports lines when the JVM ends. */
-static uint32_t words[AT_ONCE * LINE_WORDS];
+/* Only the one thread that reports lines when the JVM ends uses this. */
+static uint32_t words[LINES_PER_REPORT * LINE_WORDS];
 
-/* Returns NULL if out of memory. */
+/* Returns the table, which the first call allocates. Returns NULL if out of memory. */
 static _Atomic uint64_t *get_table(void)
 {
     _Atomic uint64_t *known = atomic_load(&table);
@@ -70,7 +70,7 @@ void sj_jvm_report_lines(void)
             words[count++] = 1;
             words[count++] = (uint32_t)((key - 1) & UINT16_MAX);
         }
-        if (count == AT_ONCE * LINE_WORDS) {
+        if (count == LINES_PER_REPORT * LINE_WORDS) {
             sj_conversation_report_lines(words, count, false);
             count = 0;
         }

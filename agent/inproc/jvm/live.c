@@ -1,13 +1,14 @@
 /* Design notes
  *
- * A tracer borrows any thread of the process. The JVM may believe that this thread runs Java code,
- * waits for a safepoint, or holds one of its locks. So the thread must not call the JVM, nor wait
- * for a thread that does. It only starts another thread. That one attaches itself to the JVM as any
- * native thread may, does its task and ends.
+ * A tracer makes inferior calls on any thread of the process. That thread may run Java code, wait
+ * for a safepoint, or hold a lock of the JVM. So it must not call the JVM, or wait for a thread
+ * that does. It only starts another thread, which attaches itself to the JVM, does the task and
+ * ends.
  *
- * A frame keeps the code that its method had when it was entered. At a join such a frame has no
- * probes, but calls that it makes have them. At a detach it runs its last probe when it returns,
- * perhaps long after the agent was unloaded. So the JVM calls lasting trampolines. */
+ * A stack frame continues to run the code that its method had when it was entered. When the agent
+ * attaches, methods that are running get no probes; methods that they call do. When the agent
+ * detaches, methods that are running still call their exit probe, perhaps after the agent was
+ * unloaded. So the JVM calls trampolines that stay in the process (hooks/lasting.h). */
 #include "agent/inproc/jvm/class_marks.h"
 #include "agent/inproc/jvm/commands.h"
 #include "agent/inproc/jvm/hidden.h"
@@ -52,7 +53,7 @@ static JavaVM *find_vm(void)
     return find != NULL && find(&vm, 1, &count) == JNI_OK && count != 0 ? vm : NULL;
 }
 
-static bool has_lasting(void)
+static bool find_or_create_trampolines(void)
 {
     if (lasting == NULL) {
         lasting = sj_lasting_find(LASTING_MAGIC);
@@ -78,14 +79,15 @@ static jvmtiEnv *open_jvmti(JavaVM *vm)
     return NULL;
 }
 
-static void open_probes(void)
+static void open_probe_trampolines(void)
 {
     for (uint32_t i = SJ_JVM_ENTER; i <= SJ_JVM_UNWIND; i++) {
         sj_lasting_open(lasting, i, sj_jvm_probe_address(i));
     }
 }
 
-/* Gives probes to classes that are defined from now on. */
+/* Defines our classes and native methods, and opens the trampolines of the probes. Returns false if
+ * the JVM refuses. */
 static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
 {
     sj_muted_init(&sojourn_agent_state);
@@ -101,18 +103,19 @@ static bool enable_probes(jvmtiEnv *jvmti, JNIEnv *env)
     const bool has_leaves = sj_jvm_leaf_prepare(jvmti, env, probe_class);
     atomic_store(&sj_jvm.is_unknown, has_leaves ? 0 : 1);
     atomic_store(&sj_jvm.enabled, 1);
-    if (has_leaves) { /* It is enabled before a wrapper is compiled. */
+    if (has_leaves) { /* The event has to be enabled before the JVM compiles a wrapper. */
         sj_jvm_enable(jvmti, JVMTI_EVENT_COMPILED_METHOD_LOAD);
     }
-    open_probes();
+    open_probe_trampolines();
     const bool are_registered = sj_jvm_register_probes(env, probe_class, lasting, SJ_JVM_ENTER);
     (*env)->DeleteLocalRef(env, probe_class);
     return are_registered;
 }
 
-static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
+static bool attach(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
 {
-    if (!sj_recorder_is_armed() || !sj_jvm.is_wanted || !has_lasting() || !sj_class_marks_init()) {
+    if (!sj_recorder_is_armed() || !sj_jvm.is_wanted || !find_or_create_trampolines() ||
+        !sj_class_marks_init()) {
         return false;
     }
     jvmtiEnv *jvmti = open_jvmti(vm);
@@ -134,13 +137,11 @@ static bool join(JavaVM *vm, JNIEnv *env, sj_jvm_figures *figures)
     sj_hidden_start();
     sj_hidden_before_list(jvmti, env, figures);
     sj_retransform_chosen(jvmti, env, false, figures);
-    /* Asks about classes whose bytes were read before the event was enabled, but that were listed
-     * later. */
+    /* A class that was being defined when ClassFileLoadHook was enabled may appear only now. */
     sj_retransform_chosen(jvmti, env, true, figures);
     return true;
 }
 
-/* Deletes a global reference. */
 static void delete_reference(JNIEnv *env, jobject *reference)
 {
     if (*reference != NULL) {
@@ -149,7 +150,8 @@ static void delete_reference(JNIEnv *env, jobject *reference)
     *reference = NULL;
 }
 
-/* Waits for threads that ask the recorder. Returns false if one still waits for its reply. */
+/* Waits until no thread uses the JVM's references or asks the recorder. Returns false after a
+ * timeout. */
 static bool wait_for_replies(void)
 {
     const uint64_t limit_ns = SJ_LINK_TIMEOUT_MS * UINT64_C(1000000);
@@ -161,8 +163,8 @@ static bool wait_for_replies(void)
     return atomic_load(&sj_jvm.users) == 0;
 }
 
-/* Stops all threads of the JVM for a moment. No thread can be between the entry of a wrapper and
- * the end of its stub then, because that code has no safepoint. Returns false if the JVM refuses.
+/* Makes all threads of the JVM reach a safepoint. Afterwards, no thread that entered a wrapper
+ * before is still in its stub, because stubs have no safepoint. Returns false if the JVM refuses.
  */
 static bool pass_safepoint(jvmtiEnv *jvmti)
 {
@@ -175,9 +177,9 @@ static bool pass_safepoint(jvmtiEnv *jvmti)
     return true;
 }
 
-/* The order matters. First stop rewriting new classes. Then remove the probes twice, because a
- * class that was being defined may be listed only the second time. Then register addresses that do
- * nothing, for probes that still run. The new addresses also make the JVM discard the wrappers that
+/* The order matters. First, stop rewriting new classes. Second, remove the probes twice, because a
+ * class that was being defined may be listed only the second time. Third, register native methods
+ * that do nothing, for probes of running methods. This also makes the JVM discard the wrappers that
  * jump to leaf stubs. */
 static void remove_probes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 {
@@ -186,7 +188,7 @@ static void remove_probes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     sj_retransform_marked(jvmti, env, figures);
     sj_retransform_marked(jvmti, env, figures);
     const jclass probe_class = sj_jvm_define_probes(env);
-    if (probe_class != NULL && has_lasting()) {
+    if (probe_class != NULL && find_or_create_trampolines()) {
         are_closed = sj_jvm_register_probes(env, probe_class, lasting, SJ_JVM_CLOSED_ENTER);
         lasting->kept = lasting->kept > stays_below ? lasting->kept : stays_below;
         (*env)->DeleteLocalRef(env, probe_class);
@@ -194,7 +196,7 @@ static void remove_probes(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_leaf_close(are_closed && pass_safepoint(jvmti));
 }
 
-/* Stops rewriting classes, then removes all probes. */
+/* Removes all probes, and everything else that the agent has added to the JVM. */
 static void detach(JNIEnv *env, sj_jvm_figures *figures)
 {
     jvmtiEnv *jvmti = sj_jvm.jvmti;
@@ -202,9 +204,8 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm_count_threads(env);
     sj_jvm_report_collected_loaders();
     sj_jvm_report_lines();
-    sj_jvm.runtimes =
-        /* Includes system classes, so that every class with probes is found. */
-        SJ_LINK_RUNTIME_JVM_SYSTEM;
+    /* With this bit, remove_probes also visits system classes. */
+    sj_jvm.runtimes = SJ_LINK_RUNTIME_JVM_SYSTEM;
     sj_tracer_stop();
     const bool is_unused = wait_for_replies();
     if (!sj_jvm.is_traced) {
@@ -217,7 +218,7 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
     }
     sj_jvm_close_natives();
     sj_jvm_stop_pauses();
-    if (is_unused) { /* Else the references are lost, which does less harm. */
+    if (is_unused) { /* A leak of references does less harm than a use after free. */
         sj_jvm_describe_deinit(env);
         delete_reference(env, &sj_jvm.app_loader);
         delete_reference(env, &sj_jvm.platform_loader);
@@ -225,15 +226,15 @@ static void detach(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm.jvmti = NULL;
 }
 
-static void report(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
+static void report_if_armed(sj_link_jvm_moment moment, const sj_jvm_figures *figures)
 {
     if (sj_recorder_is_armed() && sj_recorder_may_call()) {
         sj_jvm_report(moment, figures);
     }
 }
 
-/* Applies a new policy. Keeps the bit for system classes during this pass, so that system classes
- * that are not wanted any longer lose their probes. */
+/* Applies a new policy. Keeps the bit for system classes meanwhile, so that system classes that the
+ * new policy does not select lose their probes. */
 static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
 {
     const uint32_t wanted = sj_jvm_ask_runtimes();
@@ -248,7 +249,7 @@ static void select_classes(JNIEnv *env, sj_jvm_figures *figures)
     sj_jvm.runtimes = wanted;
 }
 
-/* Does the task. Returns the new value of the agent state's `jvm`. */
+/* Does the task. Returns the new value of `jvm` in the agent's state. */
 static uint32_t do_task(JavaVM *vm, JNIEnv *env)
 {
     sj_jvm_figures figures = {0};
@@ -256,23 +257,23 @@ static uint32_t do_task(JavaVM *vm, JNIEnv *env)
     if (task == SJ_JVM_DETACH) {
         if (has_joined) {
             detach(env, &figures);
-            report(SJ_JVM_LEFT, &figures);
+            report_if_armed(SJ_JVM_LEFT, &figures);
         }
         return SJ_AGENT_JVM_NONE;
     }
     if (task == SJ_JVM_ATTACH && !has_joined) {
-        const bool is_joined = join(vm, env, &figures);
+        const bool is_joined = attach(vm, env, &figures);
         if (!is_joined && sj_jvm.jvmti != NULL) {
             detach(env, &figures);
         }
         if (is_joined) {
-            report(SJ_JVM_JOINED, &figures);
+            report_if_armed(SJ_JVM_JOINED, &figures);
         }
         return is_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
     }
     if (has_joined) {
         select_classes(env, &figures);
-        report(SJ_JVM_SELECTED, &figures);
+        report_if_armed(SJ_JVM_SELECTED, &figures);
     }
     return has_joined ? SJ_AGENT_JVM_JOINED : SJ_AGENT_JVM_NONE;
 }
@@ -293,8 +294,8 @@ static void *run_task(void *unused)
     return unused;
 }
 
-/* Starts a thread that blocks all signals. Looks pthread_create up, because C libraries before
- * glibc 2.34 have it in a separate library, which a program without threads has not loaded. */
+/* Starts a thread with all signals blocked. Looks up pthread_create, because before glibc 2.34 it
+ * is in a separate library, which a program without threads does not load. */
 static bool start_thread(void)
 {
     pthread_t thread;
@@ -317,7 +318,7 @@ static bool start_thread(void)
 void sj_jvm_start_task(sj_jvm_task wanted)
 {
     if (!sj_jvm.is_wanted) {
-        return; /* No JVM was ever joined. */
+        return; /* No policy has asked for Java methods. */
     }
     const uint32_t before = atomic_load(&sojourn_agent_state.jvm);
     if (before == SJ_AGENT_JVM_BUSY || before == SJ_AGENT_JVM_SELECTING) {
@@ -338,10 +339,10 @@ static bool is_busy(void)
     return state == SJ_AGENT_JVM_BUSY || state == SJ_AGENT_JVM_SELECTING;
 }
 
-enum { JOIN_PAUSES = 1000 }; /* Ten seconds: the caller waits for the result. */
+enum { JOIN_PAUSES = 1000 }; /* 10 s altogether. */
 
-/* A running JVM loads us (jcmd PID JVMTI.agent_load): records the policy in its environment. The
- * calling thread is in native state and may wait. */
+/* Called when a running JVM loads the agent (jcmd PID JVMTI.agent_load). Attaches and waits up to
+ * 10 s for the result. The calling thread is in native state, so it may block. */
 __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm,
                                                                              char *options,
                                                                              void *reserved)
@@ -351,13 +352,13 @@ __attribute__((visibility("default"))) JNIEXPORT jint JNICALL Agent_OnAttach(Jav
     (void)options;
     (void)reserved;
     if (!sj_recorder_is_armed() || !sj_recorder_may_call() || !sj_jvm.is_wanted) {
-        return JNI_ERR; /* There is no recorder, or its policy asks for no Java methods. */
+        return JNI_ERR; /* No recorder is connected, or its policy does not select Java methods. */
     }
     sj_jvm_start_task(SJ_JVM_ATTACH);
     for (int left = JOIN_PAUSES; left > 0 && is_busy(); left--) {
         (void)SJ_SYS(SYS_nanosleep, &pause, NULL, 0, 0, 0, 0);
     }
-    /* If the task takes longer it continues, and the report "joined" says when it is done. */
+    /* A task that takes longer continues. The report SJ_JVM_JOINED follows when it is done. */
     return is_busy() || atomic_load(&sojourn_agent_state.jvm) == SJ_AGENT_JVM_JOINED ? JNI_OK
                                                                                      : JNI_ERR;
 }
@@ -375,7 +376,8 @@ void sj_jvm_deinit(void)
 {
     sj_jvm_leaf_deinit();
     if (sj_jvm.is_wanted && sojourn_agent_state.leaf_stubs == 0) {
-        sj_muted_deinit(&sojourn_agent_state); /* Else a stub may still read it. */
+        sj_muted_deinit(
+            &sojourn_agent_state); /* Leaf stubs that stay mapped would still read it. */
     }
     sj_tracer_deinit();
     sj_class_marks_deinit();

@@ -4,8 +4,10 @@
 
 enum { CAPACITY = 256 };
 
-/* A collected loader that does not fit here ends with the session. */
-static _Atomic uint64_t collected[CAPACITY]; /* Numbers of collected loaders; 0: free. */
+/* Numbers of collected loaders that are not reported yet; 0 if an element is free. If all are in
+ * use, a collected loader is never reported: the recorder keeps its classes until the session ends.
+ */
+static _Atomic uint64_t collected[CAPACITY];
 static _Atomic uint32_t collected_count;
 static _Atomic uint32_t has_collected; /* 1 if a loader was collected. */
 
@@ -23,7 +25,7 @@ void JNICALL sj_jvm_on_loader_collected(jvmtiEnv *jvmti, jlong number)
 {
     (void)jvmti;
     if (number > UINT32_MAX) {
-        return; /* It is the tag of another object. */
+        return; /* The object is not a loader. */
     }
     atomic_store(&has_collected, 1);
     for (uint32_t i = 0; i < CAPACITY; i++) {

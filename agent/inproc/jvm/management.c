@@ -1,9 +1,9 @@
 /* Design notes
  *
- * libjvm gives its management library a table of functions by version. One of them counts the bytes
- * that a thread has allocated, including its unfinished buffer, without running Java code. Its
- * index in the table has changed between versions. So only the tested version is used, and the
- * table has to confirm it. */
+ * libjvm exports JVM_GetManagement, which returns a table of functions. One of them returns the
+ * bytes that a thread has allocated, without running Java code. Its index in the table differs
+ * between versions. So only the version that was tested (JDK 17) is used, and the table has to
+ * confirm its own version. */
 #include "agent/inproc/jvm/management.h"
 
 #include "agent/inproc/hooks/definition.h"
@@ -13,13 +13,14 @@ enum { NUMBER_STOPS = 105, NUMBER_STOPPED_MS = 107 };
 
 typedef void **(*get_management)(jint version);
 typedef jint (*get_version)(JNIEnv *env);
-/* `thread` 0: the calling thread. -1: unknown. */
+/* Returns bytes, or -1 if not known. `thread` 0 means the calling thread. */
 typedef jlong (*get_allocated)(JNIEnv *env, jlong thread);
 
-typedef jlong (*get_number)(JNIEnv *env, jobject about, int number); /* -1: unknown. */
+typedef jlong (*get_number)(JNIEnv *env, jobject about, int number); /* -1 if not known. */
 
-static get_allocated of_thread;  /* NULL: not known. */
-static get_number number_of_jvm; /* NULL: not known. */
+/* NULL if the JVM's table is not known. */
+static get_allocated get_thread_allocated;
+static get_number get_jvm_number;
 
 static bool is_known_specification(JNIEnv *env)
 {
@@ -35,21 +36,21 @@ void sj_jvm_find_management(JNIEnv *env)
     const bool is_known = table != NULL && table[GET_VERSION] != NULL &&
                           table[GET_ALLOCATED] != NULL && table[GET_NUMBER] != NULL &&
                           ((get_version)table[GET_VERSION])(env) == VERSION;
-    of_thread = is_known ? (get_allocated)table[GET_ALLOCATED] : NULL;
-    number_of_jvm = is_known ? (get_number)table[GET_NUMBER] : NULL;
+    get_thread_allocated = is_known ? (get_allocated)table[GET_ALLOCATED] : NULL;
+    get_jvm_number = is_known ? (get_number)table[GET_NUMBER] : NULL;
 }
 
 bool sj_jvm_allocated(JNIEnv *env, int64_t thread, uint64_t *bytes)
 {
-    const jlong counted = of_thread != NULL ? of_thread(env, thread) : -1;
+    const jlong counted = get_thread_allocated != NULL ? get_thread_allocated(env, thread) : -1;
     *bytes = counted >= 0 ? (uint64_t)counted : 0;
     return counted >= 0;
 }
 
 bool sj_jvm_count_stops(JNIEnv *env, sj_jvm_stops *stops)
 {
-    const jlong count = number_of_jvm != NULL ? number_of_jvm(env, NULL, NUMBER_STOPS) : -1;
-    const jlong stopped = count >= 0 ? number_of_jvm(env, NULL, NUMBER_STOPPED_MS) : -1;
+    const jlong count = get_jvm_number != NULL ? get_jvm_number(env, NULL, NUMBER_STOPS) : -1;
+    const jlong stopped = count >= 0 ? get_jvm_number(env, NULL, NUMBER_STOPPED_MS) : -1;
     *stops = (sj_jvm_stops){.count = (uint64_t)count, .milliseconds = (uint64_t)stopped};
     return stopped >= 0;
 }

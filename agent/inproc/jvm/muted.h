@@ -1,6 +1,6 @@
-/* Muted Java methods, whose probes record nothing for now. A tracer writes one byte for each
- * function (abi/agent_state.h). Removing probes from the class would not be enough: frames keep the
- * code that they were entered with, so a loop in a method keeps its probes. */
+/* Muted Java methods: their probes record nothing for now. A tracer writes one byte per function
+ * (abi/agent_state.h). Removing probes from the class would not be enough: a running method
+ * continues with its old code, so probes in its loop would stay. */
 #ifndef SJ_AGENT_INPROC_JVM_MUTED_H
 #define SJ_AGENT_INPROC_JVM_MUTED_H
 
@@ -9,17 +9,17 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Allocates the table and writes it to the agent's state; a second call does nothing. If out of
- * memory, no method can be muted. Call it before methods have probes. Not thread-safe. */
+/* Allocates the table and stores its address in the agent's state. A second call does nothing. If
+ * out of memory, no method can be muted. Call it before methods have probes. Not thread-safe. */
 void sj_muted_init(sj_agent_state *state);
 
-/* Mutes all functions below `end`. */
+/* Mutes all functions whose id is less than `end`. */
 void sj_muted_add_below(const sj_agent_state *state, uint32_t end);
 
-/* Frees the table. No thread may use it any longer. */
+/* Frees the table. No other thread may use it now. */
 void sj_muted_deinit(sj_agent_state *state);
 
-/* True if a function is muted. Thread-safe; takes no lock. */
+/* True if a function is muted. Thread-safe. Takes no lock. */
 static inline bool sj_muted_has(const sj_agent_state *state, uint32_t function)
 {
     const uint8_t *muted = (const uint8_t *)(uintptr_t)state->muted_functions;

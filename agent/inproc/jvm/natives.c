@@ -8,8 +8,8 @@
 
 static sj_lasting *lasting;
 
-/* The class file (The Java Virtual Machine Specification, chapter 4) of public final class NAME {
- * public static native ...; } */
+/* A class file (JVM specification, chapter 4) of a final class that has only static native methods.
+ */
 typedef struct class_file {
     uint8_t bytes[1024];
     uint32_t size;
@@ -37,7 +37,7 @@ static void put_text(class_file *file, const char *text)
     put_bytes(file, text, strlen(text));
 }
 
-static void put_class(class_file *file, const char *name, uint32_t name_index)
+static void put_class_constant(class_file *file, const char *name, uint32_t name_index)
 {
     const uint8_t class = 7;
     put_text(file, name);
@@ -52,8 +52,8 @@ static void write_class(class_file *file, const char *name, const sj_jvm_native 
     static const uint8_t head[] = {0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 52};
     put_bytes(file, head, sizeof(head));
     put16(file, FIRST_NAME + 2 * count);
-    put_class(file, name, 1);               /* 1, 2 */
-    put_class(file, "java/lang/Object", 3); /* 3, 4 */
+    put_class_constant(file, name, 1);               /* 1, 2 */
+    put_class_constant(file, "java/lang/Object", 3); /* 3, 4 */
     for (uint32_t i = 0; i < count; i++) {
         put_text(file, methods[i].name);
         put_text(file, methods[i].descriptor);
@@ -73,7 +73,10 @@ static void write_class(class_file *file, const char *name, const sj_jvm_native 
     put16(file, 0); /* attributes */
 }
 
-static jclass define(JNIEnv *env, const char *name, const sj_jvm_native *methods, uint32_t count)
+/* Defines a class, or finds it if an earlier agent has defined it. Returns NULL if the JVM refuses.
+ */
+static jclass define_class(JNIEnv *env, const char *name, const sj_jvm_native *methods,
+                           uint32_t count)
 {
     class_file file = {.size = 0};
     write_class(&file, name, methods, count);
@@ -86,10 +89,10 @@ static jclass define(JNIEnv *env, const char *name, const sj_jvm_native *methods
         return class;
     }
     (*env)->ExceptionClear(env);
-    return (*env)->FindClass(env, name); /* An earlier agent has defined it. */
+    return (*env)->FindClass(env, name);
 }
 
-static bool has_lasting(void)
+static bool find_or_create_trampolines(void)
 {
     if (lasting == NULL) {
         lasting = sj_lasting_find(NATIVES_MAGIC);
@@ -104,17 +107,17 @@ bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *m
                            uint32_t count, uint32_t first)
 {
     JNINativeMethod registered[SJ_LASTING_MAX];
-    if (count > SJ_LASTING_MAX || !has_lasting()) {
+    if (count > SJ_LASTING_MAX || !find_or_create_trampolines()) {
         return false;
     }
-    const jclass class = define(env, name, methods, count);
+    const jclass class = define_class(env, name, methods, count);
     for (uint32_t i = 0; i < count; i++) {
         sj_lasting_open(lasting, first + i, (uint64_t)(uintptr_t)methods[i].function);
         registered[i] = (JNINativeMethod){
             (char *)(uintptr_t)methods[i].name, (char *)(uintptr_t)methods[i].descriptor,
             (void *)(uintptr_t)sj_lasting_address(lasting, first + i)};
     }
-    const bool is_made =
+    const bool is_registered =
         class != NULL && (*env)->RegisterNatives(env, class, registered, (jint)count) == JNI_OK;
     if ((*env)->ExceptionCheck(env)) {
         (*env)->ExceptionClear(env);
@@ -122,13 +125,13 @@ bool sj_jvm_define_natives(JNIEnv *env, const char *name, const sj_jvm_native *m
     if (class != NULL) {
         (*env)->DeleteLocalRef(env, class);
     }
-    return is_made;
+    return is_registered;
 }
 
-void *sj_jvm_lasting_function(uint32_t place, void *function)
+void *sj_jvm_lasting_function(uint32_t index, void *function)
 {
-    sj_lasting_open(lasting, place, (uint64_t)(uintptr_t)function);
-    return (void *)(uintptr_t)sj_lasting_address(lasting, place);
+    sj_lasting_open(lasting, index, (uint64_t)(uintptr_t)function);
+    return (void *)(uintptr_t)sj_lasting_address(lasting, index);
 }
 
 void sj_jvm_close_natives(void)

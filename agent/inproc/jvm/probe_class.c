@@ -1,4 +1,4 @@
-/* The class file of the probes (The Java Virtual Machine Specification, chapter 4):
+/* The class file of the probes (JVM specification, chapter 4):
  *
  *     package java.sojourn;
  *     public final class Probe {
@@ -16,7 +16,7 @@
 /* clang-format off */
 const uint8_t sj_jvm_probe_class[] = {
     0xca, 0xfe, 0xba, 0xbe, U2(0), U2(52),
-    U2(9), /* one more than constants */
+    U2(9), /* number of constants + 1 */
     1, U2(18), 'j', 'a', 'v', 'a', '/', 's', 'o', 'j', 'o', 'u', 'r', 'n', '/', 'P', 'r', 'o', 'b', 'e', /* 1 */
     CLASS_CONSTANT(1),                                                                         /* 2 */
     1, U2(16), 'j', 'a', 'v', 'a', '/', 'l', 'a', 'n', 'g', '/', 'O', 'b', 'j', 'e', 'c', 't', /* 3 */

@@ -1,14 +1,14 @@
 /* Design notes
  *
- * Hot path: rewritten methods call enter, leave and unwind with the function's id. The JVM has put
- * the thread into native state, so a thread that waits for space here does not delay a safepoint.
- */
+ * Hot path: rewritten methods call enter, leave and unwind with the function's id. They are native
+ * methods, so the thread is in native state: it may wait here for buffer space without delaying a
+ * safepoint. */
 #include "agent/inproc/jvm/internal.h"
 #include "agent/inproc/jvm/muted.h"
 #include "agent/inproc/jvm/probe_record.h"
 #include "agent/inproc/jvm/virtual_threads.h"
 
-static inline void record(JNIEnv *env, sj_record_kind kind, jint function, uint64_t stack)
+static inline void record_probe(JNIEnv *env, sj_record_kind kind, jint function, uint64_t stack)
 {
     if (sj_virtual_threads_run_here(env)) {
         if (kind == SJ_RECORD_ENTER) {
@@ -24,19 +24,19 @@ static inline void record(JNIEnv *env, sj_record_kind kind, jint function, uint6
 static void JNICALL enter(JNIEnv *env, jclass class, jint function)
 {
     (void)class;
-    record(env, SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
+    record_probe(env, SJ_RECORD_ENTER, function, SJ_MANAGED_CALL);
 }
 
 static void JNICALL leave(JNIEnv *env, jclass class, jint function)
 {
     (void)class;
-    record(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_CALL);
+    record_probe(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_CALL);
 }
 
 static void JNICALL unwind(JNIEnv *env, jclass class, jint function)
 {
     (void)class;
-    record(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
+    record_probe(env, SJ_RECORD_LEAVE, function, SJ_MANAGED_THROWN);
 }
 
 static bool clear_exception(JNIEnv *env)

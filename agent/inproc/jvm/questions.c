@@ -49,8 +49,8 @@ static uint32_t append(uint8_t *payload, uint32_t at, const void *bytes, uint32_
     return at + count;
 }
 
-static sj_status ask(sj_link *link, const sj_jvm_class *class, int file,
-                     sj_jvm_rewritten *rewritten)
+static sj_status ask_to_rewrite(sj_link *link, const sj_jvm_class *class, int file,
+                                sj_jvm_rewritten *rewritten)
 {
     const sj_link_class asked = {.loader = class->loader,
                                  .is_system = class->is_system ? 1 : 0,
@@ -85,7 +85,7 @@ bool sj_jvm_rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten
         return false;
     }
     if (write_file((int)file, class->bytes, class->size) && sj_conversation_begin()) {
-        status = ask(&link, class, (int)file, rewritten);
+        status = ask_to_rewrite(&link, class, (int)file, rewritten);
         sj_link_close(&link);
         sj_conversation_end();
     }
@@ -123,7 +123,7 @@ bool sj_jvm_ask_tracer(const char *path, sj_link_tracer_found *found)
     return sj_conversation_ask(ask_tracer, &question);
 }
 
-/* Bytes of a packet for the head of a question and at least one class. */
+/* Maximum size of a question. It leaves space for the head of the packet. */
 enum { QUESTION_BYTES = SJ_LINK_MAX_BYTES - 64 };
 
 _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link_loaded_class) +
@@ -131,8 +131,8 @@ _Static_assert(sizeof(sj_link_packet) + sizeof(sj_link_classes) + sizeof(sj_link
                    QUESTION_BYTES,
                "every class fits a packet");
 
-/* Writes as many classes as fit one packet. Returns the bytes. `*count` is the number of classes,
- * and afterwards the number that was written. */
+/* Writes as many of `*count` classes as fit into one packet. Sets `*count` to the number of classes
+ * that it has written. Returns the size in bytes. */
 static uint32_t write_question(uint8_t *payload, const sj_jvm_loaded *classes, uint32_t *count)
 {
     uint32_t bytes = sizeof(sj_link_classes);
@@ -161,8 +161,8 @@ static uint32_t write_question(uint8_t *payload, const sj_jvm_loaded *classes, u
     return bytes;
 }
 
-static sj_status ask_chosen(sj_link *link, const sj_jvm_loaded *classes, uint32_t count,
-                            uint8_t *chosen)
+static sj_status ask_which_chosen(sj_link *link, const sj_jvm_loaded *classes, uint32_t count,
+                                  uint8_t *chosen)
 {
     SJ_TRY(sj_conversation_open_again(link));
     for (uint32_t at = 0; at < count;) {
@@ -185,7 +185,7 @@ bool sj_jvm_choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t
     sj_link link = {.socket = -1};
     sj_status status = SJ_EPERM;
     if (sj_conversation_begin()) {
-        status = ask_chosen(&link, classes, count, chosen);
+        status = ask_which_chosen(&link, classes, count, chosen);
         sj_link_close(&link);
         sj_conversation_end();
     }
@@ -261,7 +261,7 @@ void sj_jvm_report_unloaded(const uint64_t *loaders, uint32_t count)
     }
 }
 
-static bool write_report(int file, const sj_jvm_stall *stall)
+static bool write_stall_report(int file, const sj_jvm_stall *stall)
 {
     uint64_t at = 0;
     for (uint32_t part = 0; part < 2; part++) {
@@ -298,7 +298,7 @@ void sj_jvm_report_stall(const sj_jvm_stall *stall)
     if (file < 0) {
         return;
     }
-    if (write_report((int)file, stall) && sj_conversation_begin()) {
+    if (write_stall_report((int)file, stall) && sj_conversation_begin()) {
         (void)!send_stall(&link, stall, (int)file); /* It fails if the recorder is gone. */
         sj_link_close(&link);
         sj_conversation_end();

@@ -1,5 +1,5 @@
-/* Questions and reports of the JVM's monitor to the recorder. A thread in native state calls them;
- * they may wait. */
+/* Sends questions and reports about the JVM to the recorder. All functions may block; the calling
+ * thread is in native state. */
 #ifndef SJ_AGENT_INPROC_JVM_QUESTIONS_H
 #define SJ_AGENT_INPROC_JVM_QUESTIONS_H
 
@@ -10,38 +10,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A class that is about to be defined, or redefined. Borrowed for the call. */
+/* A class that the JVM is defining or retransforming. All pointers are borrowed. */
 typedef struct sj_jvm_class {
-    /* A number of the class's loader. 0: the loader of the program's own classes. */
+    /* Number of the class's loader. 0 means the boot, platform or application loader. */
     uint64_t loader;
     bool is_system; /* True if the boot loader or the platform loader defines it. */
-    /* boot, platform, app, or the internal name of the loader's class. It may be cut. */
+    /* "boot", "platform", "app", or the internal name of the loader's class. It may be truncated.
+     */
     char loader_name[SJ_LINK_LOADER_BYTES];
-    const char *host; /* The host of a hidden class, in internal form and without NUL; else NULL. */
+    const char *host; /* Internal name of a hidden class's host, without NUL; else NULL. */
     uint32_t host_bytes;
     sj_link_class_listing listing; /* Format of `bytes`. */
     const void *bytes;
     uint32_t size;
 } sj_jvm_class;
 
-/* The class with probes. For a traced class: which methods are wanted, one byte each. */
+/* The recorder's reply about a class. The content is the class file with probes. For
+ * SJ_CLASS_TRACED, it is one byte per method, not 0 if its calls are recorded. */
 typedef struct sj_jvm_rewritten {
-    int file;      /* Memory file that holds the class from offset 0. The receiver closes it. */
-    uint32_t size; /* In bytes. 0: the class stays as it is, and there is no file. */
+    int file; /* Memory file with the content at offset 0. The caller closes it if `size` != 0. */
+    uint32_t size; /* Size of the content in bytes. 0 if the class does not change: no file then. */
     uint32_t selection;      /* An sj_class_selection. */
     uint32_t first_function; /* Function id of its first method. */
     uint32_t function_count;
 } sj_jvm_rewritten;
 
-/* A loaded class. The name is borrowed for the call and has no NUL. */
+/* A loaded class. All pointers are borrowed. */
 typedef struct sj_jvm_loaded {
-    uint64_t loader; /* As in sj_jvm_class. */
+    uint64_t loader; /* Equals `loader` of the sj_jvm_class. */
     bool is_system;
-    uint32_t selection; /* Says which probes it has (sj_class_selection). */
-    const char *name;   /* In internal form. */
+    uint32_t selection; /* An sj_class_selection: the probes that the class has. */
+    const char *name;   /* Internal name, without NUL. */
     uint32_t name_bytes;
     const char *loader_name; /* Ends with a NUL. */
-    const char *lineage;     /* Its ancestors: names in internal form, each with its NUL. */
+    const char *lineage; /* Internal names of its superclasses and interfaces, each with a NUL. */
     uint32_t lineage_bytes;
 } sj_jvm_loaded;
 
@@ -51,32 +53,33 @@ typedef struct sj_jvm_figures {
     uint32_t retransformed;
     uint32_t refused;
     uint32_t batches;
-    uint32_t fixed; /* Hidden classes without probes. */
-    uint64_t total_ns;
-    uint64_t longest_ns; /* Time of the longest batch. */
+    uint32_t fixed;      /* Hidden classes without probes. */
+    uint64_t total_ns;   /* Duration of all batches. */
+    uint64_t longest_ns; /* Duration of the longest batch. */
 } sj_jvm_figures;
 
-/* Asks the recorder to rewrite a class. Returns false if the recorder did not reply. */
+/* Asks the recorder to add probes to a class. Returns false if the class is too large, or if the
+ * recorder did not reply. */
 bool sj_jvm_rewrite_class(const sj_jvm_class *class, sj_jvm_rewritten *rewritten);
 
-/* Asks the recorder which classes need other probes. Sets one byte of `chosen` for each class.
- * Returns false if the recorder did not reply. */
+/* Asks the recorder which classes need other probes than they have. Writes one byte per class to
+ * `chosen`, not 0 if it does. Returns false if the recorder did not reply. */
 bool sj_jvm_choose_classes(const sj_jvm_loaded *classes, uint32_t count, uint8_t *chosen);
 
-/* Asks the recorder where the tracing functions of a JVM's library are. Returns false if they are
- * unknown. */
+/* Asks the recorder where the tracing functions are in the JVM's library at `path`. Returns false
+ * if they are not known. */
 bool sj_jvm_ask_tracer(const char *path, sj_link_tracer_found *found);
 
-/* Returns sj_link_runtime bits of the present policy; 0 if the recorder did not reply. */
+/* Returns the sj_link_runtime bits of the current policy, or 0 if the recorder did not reply. */
 uint32_t sj_jvm_ask_runtimes(void);
 
 /* Reports that the JVM ends, or that a task is done. */
 void sj_jvm_report(sj_link_jvm_moment moment, const sj_jvm_figures *figures);
 
-/* Reports loaders that were collected together with their classes. */
+/* Reports loaders that the garbage collector has freed together with their classes. */
 void sj_jvm_report_unloaded(const uint64_t *loaders, uint32_t count);
 
-/* Reports a thread of the program that does not handle a heartbeat in time. */
+/* Reports a watched thread that did not handle a heartbeat in time. */
 void sj_jvm_report_stall(const sj_jvm_stall *stall);
 
 #endif

@@ -1,9 +1,8 @@
 /* Design notes
  *
- * The JVM stops all threads for each batch of classes: small batches mean many stops, large batches
- * mean long ones. A class that the JVM refuses makes its whole batch fail; then its classes are
- * transformed one by one. Arrays and hidden classes cannot be modified. Neither can classes that
- * the probes need. */
+ * The JVM stops all threads for each batch of classes. Small batches cause many stops, large
+ * batches cause long stops. If the JVM refuses one class, the whole batch fails. Then the classes
+ * of the batch are transformed one by one. */
 #include "agent/inproc/jvm/retransform.h"
 
 #include "agent/inproc/jvm/class_facts.h"
@@ -15,17 +14,18 @@
 #include <string.h>
 #include <time.h>
 
-enum { BATCH = 64, QUESTION = 64 };
+enum { BATCH_CLASSES = 64, QUESTION_CLASSES = 64 };
 
-/* Classes that are transformed at once. */
+/* Classes that are transformed by one call of RetransformClasses. */
 typedef struct class_batch {
     jvmtiEnv *jvmti;
     JNIEnv *env;
     sj_jvm_figures *figures;
     uint32_t count;
-    jclass classes[BATCH];
+    jclass classes[BATCH_CLASSES];
 } class_batch;
 
+/* Returns the number of classes that were transformed: `count`, or 0 if the JVM refused. */
 static uint32_t transform(const class_batch *batch, uint32_t first, uint32_t count)
 {
     const uint64_t start_ns = sj_sys_clock_ns(CLOCK_MONOTONIC);
@@ -42,13 +42,13 @@ static uint32_t transform(const class_batch *batch, uint32_t first, uint32_t cou
     return status == JVMTI_ERROR_NONE ? count : 0;
 }
 
-static void finish_batch(class_batch *batch)
+static void transform_batch(class_batch *batch)
 {
     uint32_t done = batch->count != 0 ? transform(batch, 0, batch->count) : 0;
     for (uint32_t i = 0; done == 0 && batch->count > 1 && i < batch->count; i++) {
-        const uint32_t one = transform(batch, i, 1);
-        batch->figures->retransformed += one;
-        batch->figures->refused += 1 - one;
+        const uint32_t transformed = transform(batch, i, 1);
+        batch->figures->retransformed += transformed;
+        batch->figures->refused += 1 - transformed;
     }
     if (done != 0 || batch->count <= 1) {
         batch->figures->retransformed += done;
@@ -60,22 +60,22 @@ static void finish_batch(class_batch *batch)
 static void add_to_batch(class_batch *batch, jclass class)
 {
     batch->classes[batch->count++] = class;
-    if (batch->count == BATCH) {
-        finish_batch(batch);
+    if (batch->count == BATCH_CLASSES) {
+        transform_batch(batch);
     }
 }
 
-/* Loaded classes that the recorder is asked about at once. */
+/* Loaded classes that are sent to the recorder in one question. */
 typedef struct class_question {
     uint32_t count;
-    jclass classes[QUESTION];
-    sj_class_facts facts[QUESTION];
-    sj_jvm_loaded loaded[QUESTION];
-    uint8_t chosen[QUESTION];
+    jclass classes[QUESTION_CLASSES];
+    sj_class_facts facts[QUESTION_CLASSES];
+    sj_jvm_loaded loaded[QUESTION_CLASSES];
+    uint8_t chosen[QUESTION_CLASSES];
 } class_question;
 
-/* Asks the recorder to choose, and transforms the chosen classes. */
-static void finish_question(class_batch *batch, class_question *question)
+/* Asks the recorder which classes need other probes, and adds these classes to the batch. */
+static void ask_question(class_batch *batch, class_question *question)
 {
     memset(question->chosen, 0, sizeof(question->chosen));
     if (question->count != 0 &&
@@ -93,7 +93,8 @@ static void finish_question(class_batch *batch, class_question *question)
     question->count = 0;
 }
 
-static void ask_about(class_batch *batch, class_question *question, jclass class, bool unasked_only)
+static void add_to_question(class_batch *batch, class_question *question, jclass class,
+                            bool unasked_only)
 {
     sj_class_facts *facts = &question->facts[question->count];
     sj_jvm_loaded *loaded = &question->loaded[question->count];
@@ -103,8 +104,8 @@ static void ask_about(class_batch *batch, class_question *question, jclass class
         return;
     }
     question->classes[question->count] = class;
-    if (++question->count == QUESTION) {
-        finish_question(batch, question);
+    if (++question->count == QUESTION_CLASSES) {
+        ask_question(batch, question);
     }
 }
 
@@ -129,10 +130,10 @@ void sj_retransform_chosen(jvmtiEnv *jvmti, JNIEnv *env, bool unasked_only, sj_j
     question->count = 0;
     if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) == JVMTI_ERROR_NONE) {
         for (jint i = 0; i < count; i++) {
-            ask_about(&batch, question, classes[i], unasked_only);
+            add_to_question(&batch, question, classes[i], unasked_only);
         }
-        finish_question(&batch, question);
-        finish_batch(&batch);
+        ask_question(&batch, question);
+        transform_batch(&batch);
         free_classes(jvmti, env, classes, count);
     }
     (void)(*jvmti)->Deallocate(jvmti, memory);
@@ -156,7 +157,7 @@ void sj_retransform_marked(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures
         }
         sj_class_facts_free(jvmti, &facts);
     }
-    finish_batch(&batch);
+    transform_batch(&batch);
     free_classes(jvmti, env, classes, count);
 }
 

@@ -1,8 +1,9 @@
 /* Design notes
  *
- * The JVM reports pauses of the collector in a thread of its own, while all others are stopped. So
- * they are only noted, without waiting. They have a JVMTI environment of their own, which is
- * created when the program first watches a thread. Other programs pay nothing. */
+ * The JVM reports pauses of the garbage collector on its own thread, while all other threads are
+ * stopped. So the callbacks only store the times and never wait. They have a separate JVMTI
+ * environment, which is created when the program watches its first thread. Programs that watch no
+ * thread have no cost. */
 #include "agent/inproc/jvm/stall.h"
 
 #include "agent/inproc/jvm/commands.h"
@@ -25,10 +26,10 @@ typedef struct pause {
 } pause;
 
 static pause pauses[PAUSES];
-static _Atomic uint64_t pause_count; /* How many pauses have ended. */
-static jvmtiEnv *collector_events;   /* NULL: no thread is watched. */
-static sj_owner_lock opening;
-/* The stops when this thread posted its last heartbeat. */
+static _Atomic uint64_t pause_count; /* Number of pauses that have ended. */
+static jvmtiEnv *collector_events;   /* NULL until the program watches a thread. */
+static sj_owner_lock opening;        /* Guards collector_events. */
+/* The safepoint counters when this thread posted its latest heartbeat. */
 static __thread sj_jvm_stops stops_before __attribute__((tls_model("initial-exec")));
 static __thread bool knows_stops __attribute__((tls_model("initial-exec")));
 
@@ -44,7 +45,7 @@ static pause *pause_at(uint64_t number)
     return &pauses[number % PAUSES];
 }
 
-static void JNICALL on_pause(jvmtiEnv *jvmti)
+static void JNICALL on_pause_start(jvmtiEnv *jvmti)
 {
     (void)jvmti;
     if (sj_recorder_may_call()) {
@@ -66,7 +67,7 @@ static jvmtiEnv *open_collector_events(JNIEnv *env)
     const jvmtiCapabilities capabilities = {.can_generate_garbage_collection_events = 1};
     const jvmtiEventCallbacks callbacks = {
         .GarbageCollectionStart = (jvmtiEventGarbageCollectionStart)sj_jvm_lasting_function(
-            SJ_JVM_ON_PAUSE, (void *)on_pause),
+            SJ_JVM_ON_PAUSE, (void *)on_pause_start),
         .GarbageCollectionFinish = (jvmtiEventGarbageCollectionFinish)sj_jvm_lasting_function(
             SJ_JVM_ON_PAUSE_END, (void *)on_pause_end)};
     JavaVM *vm = NULL;
@@ -148,7 +149,7 @@ static uint32_t add_number(char *text, uint32_t used, uint64_t number)
     return add_text(text, used, digits + at);
 }
 
-/* Writes how often all threads of the JVM were stopped since the heartbeat, if that is known. */
+/* Appends the safepoints since the heartbeat as JSON, if they are known. Returns the new length. */
 static uint32_t write_stops(JNIEnv *env, char *text, uint32_t used)
 {
     sj_jvm_stops now;
@@ -162,12 +163,13 @@ static uint32_t write_stops(JNIEnv *env, char *text, uint32_t used)
     return add_text(text, used, "}");
 }
 
-/* Writes the age of the heartbeat and the pauses since then, and ends the object. */
+/* Writes the rest of the JSON object: the heartbeat's age, safepoints and pauses since then.
+ * Returns the length. */
 static uint32_t write_pauses(JNIEnv *env, char *text, uint64_t age_ns)
 {
     const uint64_t now = now_ns();
     const uint64_t count = atomic_load(&pause_count);
-    /* Older pauses may be overwritten meanwhile. */
+    /* Uses only half of the ring: older pauses may be overwritten meanwhile. */
     const uint64_t first = count > PAUSES / 2 ? count - PAUSES / 2 : 0;
     uint32_t used = add_text(text, 0, ",\"age_ns\":");
     used = add_number(text, used, age_ns);

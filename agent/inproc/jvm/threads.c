@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A thread that ends asks the JVM for its own figures. When the JVM ends, it is asked for those of
- * the running threads, by the JVM's numbers. A thread writes down both of its numbers when it
- * starts. Threads that do not fit the table, and those that an attached agent found, are known only
- * when they end. */
+ * A thread that ends asks the JVM how many bytes it has allocated. When the JVM ends or the agent
+ * detaches, one thread asks for all running threads. It needs the JVM's number of each thread, so
+ * each thread stores its kernel id and its JVM number when it starts. Threads that do not fit into
+ * the table, or that started before the agent was attached, are counted only when they end. */
 #include "agent/inproc/jvm/threads.h"
 
 #include "agent/inproc/jvm/management.h"
@@ -15,8 +15,8 @@
 enum { THREADS = 1024 };
 
 typedef struct known_thread {
-    _Atomic uint32_t tid; /* 0: free; BEING_WRITTEN: a thread is filling the entry. */
-    int64_t number;       /* The JVM's number. */
+    _Atomic uint32_t tid; /* Kernel id. 0: free. BEING_WRITTEN: a thread is writing `number`. */
+    int64_t number;       /* The JVM's number of the thread. */
 } known_thread;
 
 enum { BEING_WRITTEN = 1 };
@@ -24,7 +24,7 @@ enum { BEING_WRITTEN = 1 };
 static known_thread threads[THREADS];
 
 /* Returns the JVM's number of a thread, or 0 if it is not known. */
-static int64_t number_of(JNIEnv *env, jthread thread)
+static int64_t java_number_of(JNIEnv *env, jthread thread)
 {
     const jclass class = (*env)->FindClass(env, "java/lang/Thread");
     const jfieldID field = class != NULL ? (*env)->GetFieldID(env, class, "tid", "J") : NULL;
@@ -38,7 +38,7 @@ static int64_t number_of(JNIEnv *env, jthread thread)
     return number;
 }
 
-static bool can_count(void)
+static bool can_report(void)
 {
     return sj_recorder_is_armed() && sj_recorder_may_call();
 }
@@ -46,11 +46,11 @@ static bool can_count(void)
 void JNICALL sj_jvm_on_thread_start(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 {
     (void)jvmti;
-    if (!can_count()) {
+    if (!can_report()) {
         return;
     }
     const uint32_t tid = sj_sys_tid();
-    const int64_t number = number_of(env, thread);
+    const int64_t number = java_number_of(env, thread);
     for (uint32_t i = 0; number != 0 && i < THREADS; i++) {
         uint32_t expected = 0;
         if (atomic_load(&threads[i].tid) == 0 &&
@@ -72,7 +72,7 @@ void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
     uint64_t bytes;
     (void)jvmti;
     (void)thread;
-    if (!can_count()) {
+    if (!can_report()) {
         return;
     }
     const uint32_t tid = sj_sys_tid();
@@ -89,7 +89,7 @@ void JNICALL sj_jvm_on_thread_end(jvmtiEnv *jvmti, JNIEnv *env, jthread thread)
 void sj_jvm_count_threads(JNIEnv *env)
 {
     uint64_t bytes;
-    if (!can_count()) {
+    if (!can_report()) {
         return;
     }
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -98,7 +98,7 @@ void sj_jvm_count_threads(JNIEnv *env)
             report_thread(tid, true, bytes);
         }
     }
-    if (sj_jvm_allocated(env, 0, &bytes)) { /* The calling thread may have started before us. */
+    if (sj_jvm_allocated(env, 0, &bytes)) { /* The calling thread may not be in the table. */
         report_thread(sj_sys_tid(), true, bytes);
     }
 }

@@ -1,12 +1,12 @@
 /* Design notes
  *
  * Hot path: trace_entry and trace_exit replace HotSpot's own functions. They run in Java state,
- * where a thread that waits would delay a safepoint. So they drop records if the ring is full, and
- * count them.
+ * where a thread that waits would delay a safepoint. So they drop and count records if the buffer
+ * is full.
  *
- * A method is known by its address in the JVM, to which its jmethodID points. If a loader is
- * collected, another method may get that address. From then on the methods of every prepared class
- * are checked. */
+ * HotSpot passes the address of the method, to which its jmethodID points. After the garbage
+ * collector has freed a loader, a new method may have an old address. So from then on, the methods
+ * of each new class are removed from the table unless they are recorded. */
 #include "agent/inproc/jvm/tracer.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -25,12 +25,12 @@
 
 enum { ENTRY = 0, EXIT, FUNCTIONS };
 
-static sj_key_table methods; /* Function ids by the method's address. 0: calls are not recorded. */
+static sj_key_table methods; /* Function ids by method address; 0 if calls are not recorded. */
 static sj_hooked_module hooks[FUNCTIONS];
 static sj_lasting *lasting;
 static bool is_on;
 
-static inline void trace(sj_record_kind kind, uint64_t method)
+static inline void write_trace_record(sj_record_kind kind, uint64_t method)
 {
     const uint32_t function = sj_key_table_get(&methods, method);
     if (function != 0) {
@@ -43,18 +43,18 @@ static inline void trace(sj_record_kind kind, uint64_t method)
 static int trace_entry(const void *thread, uint64_t method)
 {
     (void)thread;
-    trace(SJ_RECORD_ENTER, method);
+    write_trace_record(SJ_RECORD_ENTER, method);
     return 0;
 }
 
 static int trace_exit(const void *thread, uint64_t method)
 {
     (void)thread;
-    trace(SJ_RECORD_LEAVE, method);
+    write_trace_record(SJ_RECORD_LEAVE, method);
     return 0;
 }
 
-static bool redirect(uint64_t address, uint32_t place, uint64_t target)
+static bool redirect_function(uint64_t address, uint32_t place, uint64_t target)
 {
     uint8_t code[SJ_RETURN_PATCH_BYTES];
     if (!sj_definition_is_code(address)) {
@@ -74,11 +74,11 @@ bool sj_tracer_start(const char *path, uint64_t bias)
     }
     lasting = sj_lasting_new(LASTING_MAGIC, FUNCTIONS);
     is_on = lasting != NULL &&
-            redirect(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
-            redirect(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
+            redirect_function(bias + found.entry, ENTRY, (uint64_t)(uintptr_t)trace_entry) &&
+            redirect_function(bias + found.exit, EXIT, (uint64_t)(uintptr_t)trace_exit);
     if (!is_on) {
         (void)!sj_hooks_unpatch(&hooks[ENTRY]);
-        sj_tracer_stop(); /* A function that cannot be restored returns at once. */
+        sj_tracer_stop(); /* If a function could not be restored, its trampoline returns at once. */
     }
     return is_on;
 }
@@ -88,21 +88,21 @@ bool sj_tracer_is_on(void)
     return is_on;
 }
 
-/* Returns the address of a method, to which HotSpot's jmethodID points. */
+/* Returns the address of a method: HotSpot's jmethodID points to it. */
 static uint64_t address_of(jmethodID method)
 {
     return *(const uint64_t *)(const void *)method;
 }
 
-static void forget(jmethodID method)
+static void stop_recording(jmethodID method)
 {
     if (sj_key_table_get(&methods, address_of(method)) != 0) {
         (void)sj_key_table_set(&methods, address_of(method), 0);
     }
 }
 
-/* Applies the recorder's reply, which has one byte for each method. `memory` receives it. A method
- * that stays wanted keeps its id at all times: else one of its calls would lose its entry or exit.
+/* Applies the recorder's reply, which has one byte per method; reads it into `memory`. Does not
+ * remove a method that is still recorded, even for a moment: a call would lose its entry or exit.
  */
 static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, const jmethodID *ids,
                         jint count)
@@ -111,7 +111,7 @@ static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, co
     bool is_complete = is_read;
     for (jint i = 0; i < count; i++) {
         if (!is_read || memory[i] == 0) {
-            forget(ids[i]);
+            stop_recording(ids[i]);
         } else if (!sj_key_table_set(&methods, address_of(ids[i]),
                                      reply->first_function + (uint32_t)i)) {
             is_complete = false;
@@ -120,8 +120,8 @@ static void apply_reply(const sj_jvm_rewritten *reply, unsigned char *memory, co
     atomic_fetch_add(is_complete ? &sj_jvm.classes : &sj_jvm.unanswered, 1);
 }
 
-/* Asks about the methods of a class. Returns false if none is wanted, or if the recorder did not
- * reply. */
+/* Asks the recorder which methods of a class to record, and applies the reply. Returns false if the
+ * recorder selects none or did not reply. */
 static bool ask_recorder(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_class *class,
                          const jmethodID *ids, jint count)
 {
@@ -146,7 +146,8 @@ static bool ask_recorder(jvmtiEnv *jvmti, const sj_jvm_loaded *loaded, sj_jvm_cl
     return is_wanted;
 }
 
-/* Sends the ancestors of a class if classes are chosen by them: the recorder needs them first. */
+/* If the policy chooses classes by their ancestors, sends the ancestors. The recorder needs them
+ * before the methods. */
 static void send_lineage(const sj_jvm_loaded *loaded)
 {
     uint8_t is_other = 0;
@@ -181,7 +182,7 @@ void sj_tracer_add_class(jvmtiEnv *jvmti, JNIEnv *env, jclass class)
             is_wanted = ask_recorder(jvmti, &loaded, &facts.of, ids, count);
         }
         for (jint i = 0; i < count && !is_wanted; i++) {
-            forget(ids[i]);
+            stop_recording(ids[i]);
         }
         (void)(*jvmti)->Deallocate(jvmti, (unsigned char *)ids);
     }
@@ -207,7 +208,7 @@ void sj_tracer_add_all(jvmtiEnv *jvmti, JNIEnv *env, sj_jvm_figures *figures)
 
 void sj_tracer_stop(void)
 {
-    /* Some functions may still jump there, because not all could be restored. */
+    /* HotSpot's functions still jump to the trampolines. */
     if (lasting != NULL) {
         sj_lasting_close(lasting, FUNCTIONS);
     }
@@ -216,8 +217,8 @@ void sj_tracer_stop(void)
 
 void sj_tracer_deinit(void)
 {
-    const bool was_stopped =
-        !is_on; /* Else a thread may be about to come here from the trampoline. */
+    /* If tracing was on until now, a thread may be between a trampoline and the table. */
+    const bool was_stopped = !is_on;
     sj_tracer_stop();
     if (was_stopped) {
         sj_key_table_deinit(&methods);

@@ -1,7 +1,8 @@
 /* Design notes
  *
- * Only threads that the JVM creates for that purpose run virtual threads, and they run nothing else
- * that has probes. So a thread is asked once, at its first probe, which thread Java sees. */
+ * The JVM creates separate threads that run virtual threads and nothing else with probes. So it
+ * suffices to ask Java once per thread, at its first probe, whether Thread.currentThread is
+ * virtual. */
 #include "agent/inproc/jvm/virtual_threads.h"
 
 #include "agent/inproc/jvm/internal.h"
@@ -10,11 +11,12 @@
 
 enum { NOT_ASKED = 0, RUNS_NONE, RUNS_VIRTUAL };
 
-static _Atomic(jclass) virtual_class; /* Global references. NULL: the JVM has no such threads. */
+/* Global references. virtual_class is NULL if the JVM has no virtual threads. */
+static _Atomic(jclass) virtual_class;
 static jclass thread_class;
 static jmethodID current_thread;
 static _Atomic uint64_t calls;
-static __thread uint8_t here __attribute__((tls_model("initial-exec")));
+static __thread uint8_t thread_kind __attribute__((tls_model("initial-exec")));
 
 static bool clear_exception(JNIEnv *env)
 {
@@ -66,8 +68,8 @@ bool sj_virtual_threads_exist(void)
     return atomic_load_explicit(&virtual_class, memory_order_relaxed) != NULL;
 }
 
-/* Asks Java. If there is no result, for example because the stack is full, the thread is asked
- * again. */
+/* Asks Java whether the calling thread runs virtual threads. Returns NOT_ASKED if that fails, for
+ * example because the stack is full; then the next probe asks again. */
 static uint8_t ask_java(JNIEnv *env)
 {
     uint8_t kind = NOT_ASKED;
@@ -89,10 +91,10 @@ bool sj_virtual_threads_run_here(JNIEnv *env)
     if (!sj_virtual_threads_exist()) {
         return false;
     }
-    if (here == NOT_ASKED) {
-        here = ask_java(env);
+    if (thread_kind == NOT_ASKED) {
+        thread_kind = ask_java(env);
     }
-    return here == RUNS_VIRTUAL;
+    return thread_kind == RUNS_VIRTUAL;
 }
 
 void sj_virtual_threads_count(void)

@@ -1,5 +1,5 @@
-/* Virtual threads (JDK 21 and later) take turns on the threads that records belong to, so their
- * calls would be nested wrongly. Therefore their calls are only counted. */
+/* Virtual threads (JDK 21 and later). Several of them run on one kernel thread in turn, and records
+ * belong to kernel threads. So their calls would be nested wrongly; they are only counted. */
 #ifndef SJ_AGENT_INPROC_JVM_VIRTUAL_THREADS_H
 #define SJ_AGENT_INPROC_JVM_VIRTUAL_THREADS_H
 
@@ -7,22 +7,23 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* sj_virtual_threads_init finds out if the JVM has virtual threads; call it before the first probe.
- * sj_virtual_threads_deinit frees its references; call it after the last probe. One thread at a
- * time. */
+/* Finds out whether the JVM has virtual threads. Call it before the first probe. Not thread-safe.
+ */
 void sj_virtual_threads_init(JNIEnv *env);
+
+/* Deletes the references to the JVM. Call it after the last probe. Not thread-safe. */
 void sj_virtual_threads_deinit(JNIEnv *env);
 
 /* True if the JVM has virtual threads. Thread-safe. */
 bool sj_virtual_threads_exist(void);
 
-/* True if the calling thread runs virtual threads, whose calls are not recorded. The first question
- * of a thread may call the JVM. */
+/* True if the calling thread runs virtual threads. The first call on a thread may call Java. */
 bool sj_virtual_threads_run_here(JNIEnv *env);
 
-/* sj_virtual_threads_count counts a call that is not recorded. sj_virtual_threads_calls returns the
- * count. Thread-safe. */
+/* Counts a call that is not recorded. Thread-safe. */
 void sj_virtual_threads_count(void);
+
+/* Returns the number of counted calls. Thread-safe. */
 uint64_t sj_virtual_threads_calls(void);
 
 #endif

@@ -6,17 +6,18 @@
 
 enum { FIELDS_MAX = 100000 };
 
-/* HotSpot's array of fields, and the offsets of the members of an entry. */
+/* HotSpot's array gHotSpotVMStructs. Each entry describes a field of a structure. */
 typedef struct struct_table {
     const uint8_t *entries;
-    uint64_t stride;
+    uint64_t stride; /* Size of an entry. */
+    /* Offsets of the members of an entry. */
     uint64_t type_name;
     uint64_t field_name;
     uint64_t is_static;
     uint64_t offset;
 } struct_table;
 
-/* The module that defines the array. */
+/* Searches the module that defines gHotSpotVMStructs. */
 typedef struct module_search {
     sj_dynamic_view view;
     bool is_found;
@@ -30,7 +31,7 @@ static const void *find_symbol(const sj_dynamic_view *view, const char *name)
                : NULL;
 }
 
-static int check_module(struct dl_phdr_info *info, size_t size, void *context)
+static int match_jvm(struct dl_phdr_info *info, size_t size, void *context)
 {
     module_search *search = context;
     (void)size;
@@ -89,7 +90,7 @@ bool sj_vm_structs_read(sj_vm_offsets *offsets)
 {
     struct_table table = {0};
     module_search search = {0};
-    (void)dl_iterate_phdr(check_module, &search);
+    (void)dl_iterate_phdr(match_jvm, &search);
     return search.is_found && open_table(&search.view, &table) &&
            find_field(&table, "Method", "_code", &offsets->method_code) &&
            find_field(&table, "nmethod", "_verified_entry_point", &offsets->verified_entry);

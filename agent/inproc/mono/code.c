@@ -1,5 +1,5 @@
-/* Hooks in place code that the runtime has compiled: sends its bytes to the recorder, which plans
- * the patches. */
+/* Patches code that Mono's JIT has compiled: sends its bytes to the recorder, which plans the
+ * patches. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/plan.h"
@@ -10,9 +10,10 @@
 
 enum { TOKEN_BITS = 24, TOKEN_TABLE = 0x06 };
 
-static _Atomic uint32_t compiled_count; /* How many methods were hooked when they were compiled. */
+static _Atomic uint32_t
+    compiled_count; /* Number of methods hooked right after their compilation. */
 
-/* Returns false if not all bytes could be written, because the code was unmapped. */
+/* Returns false if not all bytes can be written, for example because the code was unmapped. */
 static bool write_bytes(int file, const void *bytes, uint64_t size, uint64_t at)
 {
     return SJ_SYS(SYS_pwrite64, file, bytes, size, at, 0, 0) == (long)size;
@@ -31,8 +32,8 @@ static bool write_all(const sj_mono_code *code, int file)
     return is_written;
 }
 
-/* Sends the code in a memory file: it may exceed a packet, and pwrite returns an error instead of
- * faulting if the code was unmapped. */
+/* Sends the code in a memory file. It may be larger than a packet. If it was unmapped, pwrite
+ * returns an error, where memcpy would fault. */
 static void plan_by_file(sj_mono_code *code)
 {
     code->file = (int)SJ_SYS(SYS_memfd_create, "sojourn-code", MFD_CLOEXEC, 0, 0, 0, 0);
@@ -45,7 +46,7 @@ static void plan_by_file(sj_mono_code *code)
     (void)sj_sys_close(code->file);
 }
 
-static uint64_t size_of(const sj_mono_code *code)
+static uint64_t total_bytes(const sj_mono_code *code)
 {
     uint64_t bytes = (uint64_t)code->head.count * sizeof(*code->functions);
     for (uint32_t i = 0; i < code->head.count; i++) {
@@ -54,10 +55,10 @@ static uint64_t size_of(const sj_mono_code *code)
     return bytes;
 }
 
-static void plan(sj_mono_code *code)
+static void plan_patches(sj_mono_code *code)
 {
     enum { PACKET_BYTES = SJ_LINK_MAX_BYTES - sizeof(sj_link_packet) - sizeof(sj_link_code) };
-    const uint64_t bytes = size_of(code);
+    const uint64_t bytes = total_bytes(code);
     if (bytes > SJ_LINK_CODE_BYTES) {
         return;
     }
@@ -75,7 +76,7 @@ void sj_mono_report_unhooked_code(const sj_link_code_function *functions, uint32
     uint8_t mark = 0;
     sj_mono_code code = {
         .head = {.count = count, .skip = skip}, .functions = functions, .file = -1, .marks = &mark};
-    plan(&code);
+    plan_patches(&code);
 }
 
 void sj_mono_hook_code(const sj_link_code_function *functions, void *const *methods, uint32_t count,
@@ -83,7 +84,7 @@ void sj_mono_hook_code(const sj_link_code_function *functions, void *const *meth
 {
     sj_mono_code code = {
         .head = {.count = count}, .functions = functions, .file = -1, .runs = runs, .marks = marks};
-    plan(&code);
+    plan_patches(&code);
     for (uint32_t i = 0; i < count; i++) {
         if (methods != NULL && marks[i] != 0) {
             sj_mono_set_patched(methods[i]);
@@ -120,7 +121,7 @@ void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes)
 
 bool sj_mono_may_hook_more(void)
 {
-    enum { COMPILED_MAX = 12000 }; /* The agent can keep this many modules. */
+    enum { COMPILED_MAX = 12000 }; /* Each one needs an element of the agent's table of modules. */
     return atomic_load(&compiled_count) < COMPILED_MAX;
 }
 

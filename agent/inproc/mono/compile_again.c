@@ -1,5 +1,5 @@
-/* Makes Mono compile methods again that may have been compiled ahead of time: an environment
- * variable asks for it. The program finds its environment as it was. */
+/* Makes Mono ignore code that was compiled ahead of time (AOT), by an option in MONO_ENV_OPTIONS.
+ * The variable is set before main, and restored after Mono has read it at its start. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -17,7 +17,8 @@ enum { OPTIONS_BYTES = 4096, PATH_BYTES = 4096 };
 
 extern char **environ;
 
-/* The variable that Mono reads at its start, and the one that it replaces; NULL: none. */
+/* The variable that Mono reads at its start. `original` is the string that it replaces in the
+ * environment, or NULL. */
 static char options_text[OPTIONS_BYTES];
 static char *original;
 static bool wants_precompiled;
@@ -47,7 +48,7 @@ static bool is_file(const char *path)
     return SJ_SYS(SYS_faccessat, AT_FDCWD, path, 0, 0, 0, 0) == 0;
 }
 
-static size_t append(char *text, size_t used, size_t capacity, const char *more)
+static size_t append_text(char *text, size_t used, size_t capacity, const char *more)
 {
     while (*more != '\0' && used + 1 < capacity) {
         text[used++] = *more++;
@@ -56,23 +57,24 @@ static size_t append(char *text, size_t used, size_t capacity, const char *more)
     return used;
 }
 
-/* True if precompiled code lies beside the assembly, or in the system's cache. */
+/* True if a file with precompiled code is next to the assembly, or in the system's cache. */
 static bool is_precompiled(const char *assembly)
 {
     char path[PATH_BYTES];
     const char *slash = strrchr(assembly, '/');
-    size_t used = append(path, 0, sizeof(path), assembly);
-    (void)append(path, used, sizeof(path), ".so");
+    size_t used = append_text(path, 0, sizeof(path), assembly);
+    (void)append_text(path, used, sizeof(path), ".so");
     if (is_file(path)) {
         return true;
     }
-    used = append(path, 0, sizeof(path), "/usr/lib/mono/aot-cache/amd64/");
-    used = append(path, used, sizeof(path), slash != NULL ? slash + 1 : assembly);
-    (void)append(path, used, sizeof(path), ".so");
+    used = append_text(path, 0, sizeof(path), "/usr/lib/mono/aot-cache/amd64/");
+    used = append_text(path, used, sizeof(path), slash != NULL ? slash + 1 : assembly);
+    (void)append_text(path, used, sizeof(path), ".so");
     return is_file(path);
 }
 
-/* True if the program that `mono` runs is precompiled: its name is the first argument that ends in
+/* True if the program that `mono` runs is precompiled. The program is the first argument that ends
+ * in
  * ".exe". */
 static bool is_program_precompiled(void)
 {
@@ -98,7 +100,7 @@ static bool is_program_precompiled(void)
 void sj_mono_set_compile_again(void)
 {
     char **at = sj_program_environment;
-    size_t used = append(options_text, 0, OPTIONS_BYTES, OPTIONS "=");
+    size_t used = append_text(options_text, 0, OPTIONS_BYTES, OPTIONS "=");
     if (at == NULL || sj_rebind_find("mono_profiler_create") == 0 ||
         !(wants_precompiled || is_program_precompiled())) {
         return;
@@ -108,12 +110,12 @@ void sj_mono_set_compile_again(void)
     }
     original = *at;
     if (original != NULL) {
-        used = append(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_AGAIN),
-                      sj_environment_value(original, OPTIONS));
-        used = append(options_text, used, OPTIONS_BYTES, " ");
+        used = append_text(options_text, used, OPTIONS_BYTES - sizeof(COMPILE_AGAIN),
+                           sj_environment_value(original, OPTIONS));
+        used = append_text(options_text, used, OPTIONS_BYTES, " ");
     } else {
         at[1] = NULL;
     }
-    (void)append(options_text, used, OPTIONS_BYTES, COMPILE_AGAIN);
+    (void)append_text(options_text, used, OPTIONS_BYTES, COMPILE_AGAIN);
     *at = options_text;
 }

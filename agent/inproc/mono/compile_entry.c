@@ -1,8 +1,9 @@
 /* Design notes
  *
  * The exported symbols show the version of the runtime, and so how it reports methods that it
- * compiles. To ask the runtime for its version would allocate. Only the first way reports code
- * before a thread can run it. With all others, running code would be changed. */
+ * compiles. Asking the runtime for its version would allocate memory. Only the first way reports
+ * code before a thread can run it. The agent does not use the others, because it would patch
+ * running code. */
 #include "agent/inproc/hooks/rebind.h"
 #include "agent/inproc/mono/internal.h"
 
@@ -20,7 +21,7 @@ static const compile_entry entries[] = {
     /* runtimes built to export their compiler */
     {"mono_jit_compile_method_with_opt", SJ_MONO_ENTRY_COMPILER},
     {"mono_jit_compile_method", SJ_MONO_ENTRY_COMPILER},
-    /* all runtimes: the code of this function calls the compiler through a slot */
+    /* all runtimes: this function calls the compiler by a function pointer */
     {"mono_compile_method", SJ_MONO_ENTRY_SLOT},
 };
 

@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The runtime tells which method an address belongs to, but does not list its methods. Its code
- * lies in mappings that are writable and executable. Each address there at which code may begin is
- * asked about. Such a mapping can vanish at any time, so it is read by system calls only. Dynamic
- * methods and methods of other domains are left out: their code can be freed, and its bytes may be
- * another method when hooks are removed. */
+ * The runtime finds the method at an address, but does not list its methods. Its code lies in
+ * mappings that are writable and executable. So the runtime is asked about each address there at
+ * which code may begin. The program may unmap a mapping at any time, so process_vm_readv reads it.
+ * Dynamic methods and methods of other domains are left out: their code can be freed, and another
+ * method may be at its address when the hooks are removed. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/maps.h"
@@ -18,7 +18,7 @@ enum {
     AREAS_MAX = 256,
     ALIGNMENT = 8,
     METHODS_PER_AREA = 32768,
-    WORDS = 512, /* How many words are read at once. */
+    WORDS = 512, /* Words that are read by one system call. */
     TOKEN_BITS = 24,
     TOKEN_TABLE = 0x06
 };
@@ -28,9 +28,9 @@ typedef struct area {
     uint64_t high;
 } area;
 
-/* The methods of one area, in one mapping. */
+/* Methods that were found in one area. */
 typedef struct found_methods {
-    bool is_again; /* True if an earlier selection is recorded already. */
+    bool is_reselection; /* True after a change of the policy, false after an attach. */
     uint32_t count;
     sj_link_code_function functions[METHODS_PER_AREA];
     void *methods[METHODS_PER_AREA];
@@ -79,24 +79,25 @@ static uint64_t skip_zeros(uint64_t at, uint64_t end)
     return end;
 }
 
-/* True if no callback reports the method. In an attached process this is a method that is not in
- * the table, or that an earlier agent has hooked. After a change of the policy it is one that was
- * not wanted until now. */
-static bool is_unreported(const sj_mono_method *known, bool is_again)
+/* True if no callback records the method. After an attach, these are methods that are not in the
+ * table, and methods that an earlier agent has hooked. After a change of the policy, they are
+ * methods that were not selected before. */
+static bool is_unreported(const sj_mono_method *known, bool is_reselection)
 {
     if (known == NULL) {
         return true;
     }
     const uint32_t state = atomic_load(&known->state);
-    return is_again ? state == SJ_MONO_NEVER_ENTERED : state == SJ_MONO_IS_PATCHED;
+    return is_reselection ? state == SJ_MONO_NEVER_ENTERED : state == SJ_MONO_IS_PATCHED;
 }
 
-/* Adds a method; dynamic methods, which have no token, are left out. */
+/* Adds a method if it is selected and no callback records it. Leaves out dynamic methods, which
+ * have no token of a method definition. */
 static void add_method(found_methods *found, void *method, uint64_t start, uint32_t bytes)
 {
     if (found->count == METHODS_PER_AREA ||
         sj_mono_runtime.method_token(method) >> TOKEN_BITS != TOKEN_TABLE ||
-        !is_unreported(sj_mono_find_method(method), found->is_again)) {
+        !is_unreported(sj_mono_find_method(method), found->is_reselection)) {
         return;
     }
     const sj_mono_selection selection = sj_mono_selection_of(method);
@@ -109,6 +110,7 @@ static void add_method(found_methods *found, void *method, uint64_t start, uint3
     found->methods[found->count++] = method;
 }
 
+/* Adds the methods whose code begins in an area. */
 static void find_methods(const area *where, found_methods *found)
 {
     void *domain = sj_mono_runtime.root_domain();
@@ -128,7 +130,7 @@ static void find_methods(const area *where, found_methods *found)
     }
 }
 
-static void plan_compiled(bool is_again)
+static void plan_compiled(bool is_reselection)
 {
     area areas[AREAS_MAX];
     const uint32_t count = find_areas(areas);
@@ -137,7 +139,7 @@ static void plan_compiled(bool is_again)
         if (found == NULL) {
             break;
         }
-        found->is_again = is_again;
+        found->is_reselection = is_reselection;
         find_methods(&areas[i], found);
         if (found->count != 0) {
             sj_mono_hook_code(found->functions, found->methods, found->count, true, found->marks);
@@ -146,8 +148,8 @@ static void plan_compiled(bool is_again)
     }
 }
 
-/* True if hooks cannot be prepared, or are not needed. */
-static bool is_needless(void)
+/* True if the agent may make no system calls, or if the runtime is shutting down. */
+static bool cannot_hook(void)
 {
     return !sj_recorder_may_call() || sj_mono_runtime.is_shutting_down() != 0;
 }
@@ -155,7 +157,7 @@ static bool is_needless(void)
 bool sj_mono_plan_compiled(void)
 {
     static bool is_done;
-    if (is_done || is_needless()) {
+    if (is_done || cannot_hook()) {
         return true;
     }
     if (sj_mono_runtime.current_domain() == NULL) {
@@ -169,7 +171,7 @@ bool sj_mono_plan_compiled(void)
 
 bool sj_mono_reselect(void)
 {
-    if (is_needless()) {
+    if (cannot_hook()) {
         return true;
     }
     if (sj_mono_runtime.current_domain() == NULL) {

@@ -1,8 +1,9 @@
 /* Design notes
  *
- * There are few images, so they form a list that is searched from the newest on. The recorder is
- * asked without our lock, because a thread that holds a lock of the runtime may wait for ours. Two
- * threads that ask about one image get the same reply. */
+ * A program has few images, so they are in an array that is searched from the newest to the oldest.
+ * A thread does not hold our lock while it asks the recorder, because a thread that holds a lock of
+ * the runtime may wait for ours. If two threads ask about the same image, they get the same reply.
+ */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -16,31 +17,31 @@ enum {
     PATHS_BYTES = 512 * 1024,
     TOKEN_TABLE = 0x06, /* Table of method definitions. */
     TOKEN_BITS = 24,
-    NAMED_MAX = 20000, /* Most methods that no file lists. Each is a module of the session. */
+    NAMED_MAX = 20000, /* Maximum of methods that no file lists: each is a module of the session. */
     NAMED_CAPACITY = 1 << 15,
     NAME_BYTES = 1024,
     ID_BYTES = 16
 };
 
-/* The question about an image, kept to ask again. */
+/* The question about an image, stored so that it can be asked again. */
 typedef struct image_question {
-    const char *path; /* Points into `paths`. NULL: the image has no file. */
+    const char *path; /* Points into `paths`. NULL if the image has no file. */
     uint32_t id_bytes;
     uint8_t id[ID_BYTES];
-    bool is_main;
+    bool is_main_image;
 } image_question;
 
 typedef struct image_entry {
-    const void *_Atomic image; /* NULL: it was unloaded, or its method definitions have changed. */
-    _Atomic uint32_t reply;    /* Index in `replies`. */
+    const void *_Atomic image; /* MonoImage*. NULL after sj_mono_forget_image. */
+    _Atomic uint32_t reply;    /* Index of the latest reply in `replies`. */
     image_question question;
-    uint32_t first_function; /* As in the latest reply that recorded the assembly. */
+    uint32_t first_function; /* From the latest reply that recorded the assembly. */
     uint32_t count;
 } image_entry;
 
 static image_entry images[IMAGES_MAX];
 static _Atomic uint32_t image_count;
-/* A reply never changes. A later one gets a new place. */
+/* A stored reply never changes. A later reply gets a new element. */
 static sj_mono_reply replies[REPLIES_MAX];
 static uint32_t reply_count;
 static char paths[PATHS_BYTES];
@@ -78,8 +79,8 @@ static int hex_digit(char digit)
     return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
-/* Parses the text of a GUID. Its first three fields are numbers, which the file has with the low
- * byte first. */
+/* Parses the text of a GUID into its bytes in the file, where its first three fields are
+ * little-endian numbers. Returns the number of bytes, or 0 if the text is not a GUID. */
 static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
 {
     static const uint8_t byte_order[ID_BYTES] = {3, 2, 1,  0,  5,  4,  7,  6,
@@ -101,12 +102,13 @@ static uint32_t parse_id(const char *text, uint8_t id[ID_BYTES])
     return used == ID_BYTES ? ID_BYTES : 0;
 }
 
-static const sj_mono_reply *reply_of(const image_entry *entry)
+static const sj_mono_reply *latest_reply(const image_entry *entry)
 {
     /* Pairs with the release store in store_reply. */
     return &replies[atomic_load_explicit(&entry->reply, memory_order_acquire)];
 }
 
+/* Returns the reply with pointers to the parts of its memory. */
 static sj_mono_reply parse_reply(const sj_mono_assembly *reply)
 {
     return (sj_mono_reply){
@@ -120,7 +122,8 @@ static sj_mono_reply parse_reply(const sj_mono_assembly *reply)
                                                                 (reply->count + 31) / 32 * 4)};
 }
 
-/* Returns false if the table is full. The caller holds the lock. */
+/* Stores a reply as the latest one. Returns false if the table is full. The caller holds the lock.
+ */
 static bool store_reply(image_entry *entry, const sj_mono_assembly *reply)
 {
     if (reply_count == REPLIES_MAX) {
@@ -135,7 +138,7 @@ static bool store_reply(image_entry *entry, const sj_mono_assembly *reply)
     return true;
 }
 
-/* Copies the path, because an image may be unloaded while it is asked about again. */
+/* Copies the path, because an image may be unloaded while the recorder is asked again. */
 static const char *copy_path(const char *path)
 {
     const size_t bytes = path != NULL ? strlen(path) + 1 : 0;
@@ -148,25 +151,26 @@ static const char *copy_path(const char *path)
     return kept;
 }
 
-/* Sets `*is_new` if the reply was stored. */
+/* Stores an image and its reply. Returns its entry, or NULL if a table is full. Sets `*is_new` to
+ * true if no other thread has stored the image before. The caller holds the lock. */
 static const image_entry *store_image(const void *image, const image_question *question,
                                       const sj_mono_assembly *reply, bool *is_new)
 {
     const image_entry *known = find_image(image);
-    const uint32_t place = atomic_load(&image_count);
-    if (known != NULL || place == IMAGES_MAX || !store_reply(&images[place], reply)) {
+    const uint32_t index = atomic_load(&image_count);
+    if (known != NULL || index == IMAGES_MAX || !store_reply(&images[index], reply)) {
         return known;
     }
-    images[place].question = *question;
-    images[place].question.path = copy_path(question->path);
-    atomic_store(&images[place].image, image);
-    atomic_store_explicit(&image_count, place + 1, memory_order_release);
+    images[index].question = *question;
+    images[index].question.path = copy_path(question->path);
+    atomic_store(&images[index].image, image);
+    atomic_store_explicit(&image_count, index + 1, memory_order_release);
     atomic_fetch_add(&sj_mono_assembly_count, 1);
     *is_new = true;
-    return &images[place];
+    return &images[index];
 }
 
-static bool is_main(void *image)
+static bool is_main_image(void *image)
 {
     const void *main_assembly = sj_mono_runtime.main_assembly();
     return main_assembly != NULL ? sj_mono_runtime.image_assembly(image) == main_assembly
@@ -182,15 +186,16 @@ static void free_reply(const sj_mono_assembly *reply)
 
 static bool ask_recorder(const image_question *question, sj_mono_assembly *reply)
 {
-    return sj_mono_ask_assembly(question->path, question->id, question->id_bytes, question->is_main,
-                                reply);
+    return sj_mono_ask_assembly(question->path, question->id, question->id_bytes,
+                                question->is_main_image, reply);
 }
 
-/* Asks about a new image. Returns NULL if the recorder did not reply, or if the table is full. */
+/* Asks the recorder about a new image and stores the reply. Returns NULL if the recorder did not
+ * reply, or if a table is full. */
 static const image_entry *ask_about_image(void *image, bool *is_new)
 {
     sj_mono_assembly reply = {0};
-    image_question question = {.is_main = is_main(image)};
+    image_question question = {.is_main_image = is_main_image(image)};
     const char *path = sj_mono_runtime.image_filename(image);
     question.id_bytes = parse_id(sj_mono_runtime.image_guid(image), question.id);
     if (sj_mono_runtime.image_is_dynamic(image) == 0 && path != NULL && path[0] == '/') {
@@ -207,7 +212,7 @@ static const image_entry *ask_about_image(void *image, bool *is_new)
         sj_owner_lock_free(&sj_mono_lock);
     }
     if (!*is_new) {
-        free_reply(&reply); /* Another thread was first. */
+        free_reply(&reply); /* Another thread has stored the image before, or a table is full. */
     }
     return kept;
 }
@@ -220,7 +225,7 @@ const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path)
     }
     const image_entry *kept = ask_about_image(image, &is_new);
     *path = is_new ? kept->question.path : NULL;
-    return *path != NULL ? reply_of(kept) : NULL;
+    return *path != NULL ? latest_reply(kept) : NULL;
 }
 
 bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply)
@@ -230,7 +235,7 @@ bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply)
     sj_mono_assembly assembly = {0};
     image_question question = {.path = path};
     question.id_bytes = parse_id(id, question.id);
-    question.is_main =
+    question.is_main_image =
         bytes >= sizeof(program) && strcmp(path + bytes - (sizeof(program) - 1), program) == 0;
     if (!ask_recorder(&question, &assembly)) {
         return false;
@@ -245,6 +250,7 @@ static bool is_wanted(const sj_mono_reply *reply, uint32_t row)
            (reply->wanted[(row - 1) / 8] >> (row - 1) % 8 & 1) != 0;
 }
 
+/* Asks the recorder again about an image, and stores the reply. */
 static void refresh_image(image_entry *entry)
 {
     sj_mono_assembly reply = {0};
@@ -261,13 +267,13 @@ static void refresh_image(image_entry *entry)
     }
 }
 
-/* Methods that were named by themselves stay wanted. */
+/* A method that no file lists stays selected. */
 bool sj_mono_is_wanted(uint32_t function)
 {
     for (uint32_t i = 0; i < atomic_load(&image_count); i++) {
         const image_entry *entry = &images[i];
         if (entry->first_function != 0 && function - entry->first_function < entry->count) {
-            return is_wanted(reply_of(entry), function - entry->first_function + 1);
+            return is_wanted(latest_reply(entry), function - entry->first_function + 1);
         }
     }
     return true;
@@ -283,9 +289,9 @@ void sj_mono_ask_again(void)
 }
 
 /* Copies the name of a method from "(wrapper dynamic-method) object:Name (int)" or "Class:Name
- * (int)". Leaves out the blank before "(", which names in files do not have. Returns false for
+ * (int)". Leaves out the blank before "(", because names from files have none. Returns false for
  * other kinds of wrappers, which are not methods of the program. */
-static bool copy_name(const char *full, char name[NAME_BYTES])
+static bool copy_method_name(const char *full, char name[NAME_BYTES])
 {
     static const char dynamic[] = "(wrapper dynamic-method) ";
     uint32_t used = 0;
@@ -305,34 +311,36 @@ static bool copy_name(const char *full, char name[NAME_BYTES])
     return used != 0;
 }
 
-/* Methods that are known by their names: the memory of a freed method may be another method at
- * once. */
+/* A method that no file lists. It is identified by its name, because the runtime may reuse the
+ * address of a freed method at once. */
 typedef struct named_method {
-    _Atomic uint64_t identity; /* Hash of container and name. 0: free. Written last. */
-    uint32_t function;         /* 0: not recorded. */
+    _Atomic uint64_t identity; /* Hash of container and name; 0 if free. Written last. */
+    uint32_t function;         /* 0 if the method is not recorded. */
 } named_method;
 
 static named_method named[NAMED_CAPACITY];
 
-static uint64_t identity_of(const char *container, const char *name)
+static uint64_t hash_identity(const char *container, const char *name)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *container != '\0'; container++) {
         hash = (hash ^ (uint8_t)*container) * UINT64_C(0x100000001b3);
     }
-    hash = (hash ^ 0xff) * UINT64_C(0x100000001b3); /* This byte occurs in no name. */
+    hash =
+        (hash ^ 0xff) * UINT64_C(0x100000001b3); /* A separator: UTF-8 never contains this byte. */
     for (; *name != '\0'; name++) {
         hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
     }
     return hash != 0 ? hash : 1;
 }
 
-/* Returns the entry of an identity, or the free entry where it belongs. The table is never full. */
+/* Returns the entry of an identity, or the free entry in which to store it. The table is never
+ * full. */
 static named_method *find_named(uint64_t identity)
 {
-    uint64_t place = identity ^ identity >> 32;
-    for (;; place++) {
-        named_method *entry = &named[place % NAMED_CAPACITY];
+    uint64_t index = identity ^ identity >> 32;
+    for (;; index++) {
+        named_method *entry = &named[index % NAMED_CAPACITY];
         /* Pairs with the release store in store_named. */
         const uint64_t found = atomic_load_explicit(&entry->identity, memory_order_acquire);
         if (found == identity || found == 0) {
@@ -355,21 +363,21 @@ static void store_named(uint64_t identity, uint32_t function)
     sj_owner_lock_free(&sj_mono_lock);
 }
 
-/* Returns the function of a method that no file lists. The recorder is asked once for each name.
- * The name is read each time that the method is compiled or looked up. */
+/* Returns the function id of a method that no file lists, or 0 if it is not recorded. Asks the
+ * recorder once per name. */
 static uint32_t name_method(void *method, void *image)
 {
     char name[NAME_BYTES];
     uint32_t function = 0;
     char *full = sj_mono_runtime.method_full_name(method, 1);
-    const bool is_method = full != NULL && copy_name(full, name);
+    const bool is_method = full != NULL && copy_method_name(full, name);
     sj_mono_runtime.free(full);
     if (!is_method) {
         return 0;
     }
     const char *container = sj_mono_runtime.image_name(image);
     container = container != NULL && container[0] != '\0' ? container : "?";
-    const uint64_t identity = identity_of(container, name);
+    const uint64_t identity = hash_identity(container, name);
     const named_method *known = find_named(identity);
     if (atomic_load(&known->identity) == identity) {
         return known->function;
@@ -382,7 +390,7 @@ static uint32_t name_method(void *method, void *image)
     return function;
 }
 
-/* Finds what is recorded of a method besides its calls. */
+/* Adds the values that the reply selects for a method. */
 static void find_values(const sj_mono_reply *reply, uint32_t row, sj_mono_selection *selection)
 {
     const uint32_t low = SJ_BISECT(0, reply->value_count, i, reply->values[i].token < row);
@@ -422,7 +430,7 @@ sj_mono_selection sj_mono_selection_of(void *method)
         atomic_fetch_add(&sj_mono_refused, 1);
         return (sj_mono_selection){0};
     }
-    const sj_mono_reply *reply = reply_of(entry);
+    const sj_mono_reply *reply = latest_reply(entry);
     return reply->is_unreadable ? (sj_mono_selection){.function = name_method(method, image)}
                                 : sj_mono_selection_of_row(reply, row);
 }

@@ -1,9 +1,8 @@
 /* Design notes
  *
- * Writes values as text, as their types say. No code of the program is called. The values stay in
- * place, because this thread is inside its own call: a collection moves nothing that its stack
- * points to. No floating-point instruction is used, because the program's registers are not saved.
- */
+ * Writes values as text according to their types. Calls no code of the program. The garbage
+ * collector does not move the values: the stack of the calling thread points to them. Uses no
+ * floating-point instruction, because the program's floating-point registers are not saved. */
 #include "agent/inproc/mono/internal.h"
 
 #include <string.h>
@@ -11,13 +10,13 @@
 enum {
     FIELD_STATIC = 0x10,
     FIELD_LITERAL = 0x40,
-    HEADER_BYTES = 16, /* Header of an object; offsets of fields include it. */
-    HEADER_MAX = 64,   /* Largest header of a string. */
+    HEADER_BYTES = 16, /* Size of an object's header. Offsets of fields include it. */
+    HEADER_MAX = 64,   /* Maximum offset of a string's characters. */
     DEPTH_MAX = 2,
     DECIMALS = 6
 };
 
-/* Returns how many bytes of a value may be read. */
+/* Returns the size of a number in bytes, from its MonoTypeEnum. */
 static uint32_t size_of(int32_t type)
 {
     switch (type) {
@@ -38,30 +37,32 @@ static uint32_t size_of(int32_t type)
     }
 }
 
-static _Atomic uint32_t letters_offset; /* Offset of the letters in a string. 0: not known yet. */
+/* Offset of a string's characters in the object; 0 if not known yet. */
+static _Atomic uint32_t characters_offset;
 
 bool sj_mono_reads_strings_directly(void)
 {
-    return atomic_load_explicit(&letters_offset, memory_order_relaxed) != 0;
+    return atomic_load_explicit(&characters_offset, memory_order_relaxed) != 0;
 }
 
-/* Returns the letters of a string. Its length lies before its letters, which is checked once. */
-static const uint16_t *letters_of(const uint8_t *string, int32_t *length)
+/* Returns the characters of a string. Asks the runtime until it has seen that the length is stored
+ * directly before the characters; then reads both directly. */
+static const uint16_t *characters_of(const uint8_t *string, int32_t *length)
 {
-    const uint32_t place = atomic_load_explicit(&letters_offset, memory_order_relaxed);
+    const uint32_t place = atomic_load_explicit(&characters_offset, memory_order_relaxed);
     if (place != 0) {
         memcpy(length, string + place - sizeof(*length), sizeof(*length));
         return (const uint16_t *)(const void *)(string + place);
     }
-    const uint16_t *letters = sj_mono_runtime.string_chars((void *)(uintptr_t)string);
-    const uint64_t distance = (uint64_t)(uintptr_t)letters - (uint64_t)(uintptr_t)string;
+    const uint16_t *characters = sj_mono_runtime.string_chars((void *)(uintptr_t)string);
+    const uint64_t distance = (uint64_t)(uintptr_t)characters - (uint64_t)(uintptr_t)string;
     int32_t before = 0;
     *length = sj_mono_runtime.string_length((void *)(uintptr_t)string);
-    memcpy(&before, (const uint8_t *)letters - sizeof(before), sizeof(before));
+    memcpy(&before, (const uint8_t *)characters - sizeof(before), sizeof(before));
     if (before == *length && *length > 0 && distance > sizeof(before) && distance <= HEADER_MAX) {
-        atomic_store_explicit(&letters_offset, (uint32_t)distance, memory_order_relaxed);
+        atomic_store_explicit(&characters_offset, (uint32_t)distance, memory_order_relaxed);
     }
-    return letters;
+    return characters;
 }
 
 void sj_mono_describe_string(sj_value_text *text, void *string)
@@ -71,7 +72,7 @@ void sj_mono_describe_string(sj_value_text *text, void *string)
         return;
     }
     int32_t length = 0;
-    const uint16_t *units = letters_of(string, &length);
+    const uint16_t *units = characters_of(string, &length);
     sj_value_text_add_units(text, units, length);
 }
 
@@ -81,15 +82,15 @@ static void add_signed(sj_value_text *text, int64_t number)
     sj_value_text_add_number(text, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, 10);
 }
 
-/* Appends six digits after the point of mantissa / 2^shift, and drops the others. */
-static void add_decimals(sj_value_text *text, unsigned __int128 rest, uint32_t shift)
+/* Appends a decimal point and at most six digits of remainder / 2^shift, which is less than 1. */
+static void add_decimals(sj_value_text *text, unsigned __int128 remainder, uint32_t shift)
 {
     char digits[DECIMALS + 1] = {0};
     uint32_t used = 1;
     for (uint32_t i = 0; i < DECIMALS; i++) {
-        rest *= 10;
-        digits[i] = (char)('0' + (uint32_t)(rest >> shift));
-        rest &= ((unsigned __int128)1 << shift) - 1;
+        remainder *= 10;
+        digits[i] = (char)('0' + (uint32_t)(remainder >> shift));
+        remainder &= ((unsigned __int128)1 << shift) - 1;
         used = digits[i] != '0' ? i + 1 : used;
     }
     digits[used] = '\0';
@@ -97,8 +98,8 @@ static void add_decimals(sj_value_text *text, unsigned __int128 rest, uint32_t s
     sj_value_text_add(text, digits);
 }
 
-/* Appends a double. If it is too large for 64 bits or too small for six decimals, appends its bits.
- */
+/* Appends a double. If its integer part needs more than 64 bits, or if it is too small, appends its
+ * bits in hexadecimal. */
 static void add_real(sj_value_text *text, uint64_t bits)
 {
     enum { MANTISSA = 52, BIAS = 1075, SHIFT_MAX = 96 };
@@ -127,7 +128,7 @@ static uint64_t widen_real(uint32_t bits)
     const uint32_t exponent = bits >> 23 & 0xff;
     const uint64_t fraction = (uint64_t)(bits & 0x7fffff) << 29;
     if (exponent == 0) {
-        return sign; /* Smaller than six decimals can show. */
+        return sign; /* A subnormal float is 0 in six decimals. */
     }
     return sign | (uint64_t)(exponent == 0xff ? 0x7ff : exponent + 896) << 52 | fraction;
 }
@@ -176,8 +177,8 @@ static void add_number(sj_value_text *text, int32_t type, const void *place)
     }
 }
 
-/* True if the field is a constant of that value. A constant is stored as its length, in one byte,
- * and its bytes. */
+/* True if the field is a constant with this value. A constant is stored as one byte of length, then
+ * its bytes. */
 static bool is_constant(void *field, int32_t type, uint64_t number)
 {
     const char *data = (sj_mono_runtime.field_flags(field) & FIELD_LITERAL) != 0
@@ -187,7 +188,7 @@ static bool is_constant(void *field, int32_t type, uint64_t number)
            sj_mono_read_number(type, data + 1) == number;
 }
 
-/* Appends the name of a constant; for a combination of constants, the number. */
+/* Appends the name of an enum constant, or the number if it is not a single constant. */
 static void add_enum(sj_value_text *text, void *class, void *type, const void *place)
 {
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
@@ -203,8 +204,7 @@ static void add_enum(sj_value_text *text, void *class, void *type, const void *p
     add_number(text, element, place);
 }
 
-/* Appends "System.Int32[3]" for an array of three. If it has several dimensions, the number counts
- * all elements. */
+/* Appends the class of an array and its number of elements, for example "System.Int32[3]". */
 static void add_array(sj_value_text *text, void *array)
 {
     add_class(text, sj_mono_runtime.class_of_object(array));
@@ -223,7 +223,7 @@ static void add_quoted(sj_value_text *text, void *string)
     sj_value_text_add(text, "\"");
 }
 
-/* Appends the object's own class, whatever its declared type is. */
+/* Appends a string's characters in quotes, an array, or the object's actual class and hash. */
 static void add_object(sj_value_text *text, void *object)
 {
     void *class = object != NULL ? sj_mono_runtime.class_of_object(object) : NULL;
@@ -240,7 +240,7 @@ static void add_object(sj_value_text *text, void *object)
     }
 }
 
-static void describe(sj_value_text *text, void *type, const void *place, uint32_t depth);
+static void add_value(sj_value_text *text, void *type, const void *place, uint32_t depth);
 
 static void add_fields(sj_value_text *text, void *class, const void *place, uint32_t depth)
 {
@@ -254,15 +254,15 @@ static void add_fields(sj_value_text *text, void *class, const void *place, uint
             sj_value_text_add(text, before);
             sj_value_text_add(text, sj_mono_runtime.field_name(field));
             sj_value_text_add(text, "=");
-            describe(text, sj_mono_runtime.field_type(field),
-                     (const char *)place + (offset - HEADER_BYTES), depth + 1);
+            add_value(text, sj_mono_runtime.field_type(field),
+                      (const char *)place + (offset - HEADER_BYTES), depth + 1);
             before = ",";
         }
     }
     sj_value_text_add(text, before[0] == '{' ? "{}" : "}");
 }
 
-static void describe_structure(sj_value_text *text, void *type, const void *place, uint32_t depth)
+static void add_structure(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     void *class = sj_mono_runtime.class_of_type(type);
     if (class == NULL) {
@@ -278,7 +278,7 @@ static void describe_structure(sj_value_text *text, void *type, const void *plac
     }
 }
 
-static void describe(sj_value_text *text, void *type, const void *place, uint32_t depth)
+static void add_value(sj_value_text *text, void *type, const void *place, uint32_t depth)
 {
     const int32_t element = sj_mono_runtime.type_get_type(type);
     switch (element) {
@@ -291,7 +291,7 @@ static void describe(sj_value_text *text, void *type, const void *place, uint32_
         break;
     case TYPE_VALUE:
     case TYPE_GENERIC:
-        describe_structure(text, type, place, depth);
+        add_structure(text, type, place, depth);
         break;
     default:
         if ((element >= TYPE_BOOLEAN && element <= TYPE_R8) || element == TYPE_POINTER ||
@@ -306,7 +306,7 @@ static void describe(sj_value_text *text, void *type, const void *place, uint32_
 
 void sj_mono_describe(sj_value_text *text, void *type, const void *place)
 {
-    describe(text, type, place, 0);
+    add_value(text, type, place, 0);
 }
 
 void sj_mono_describe_class(sj_value_text *text, void *class)

@@ -14,14 +14,14 @@
 
 /* The recorder's reply about an assembly. */
 typedef struct sj_mono_assembly {
-    uint32_t first_function; /* Function of token 1. 0: the assembly is not recorded. */
-    uint32_t count;          /* Number of tokens. */
+    uint32_t first_function; /* Function id of the method in row 1; 0 if no method is recorded. */
+    uint32_t count;          /* Number of method definitions. */
     uint32_t value_count;    /* Number of methods that record values. */
-    /* One bit for each token, then the sj_link_method_values. The memory has
-     * sj_mono_assembly_bytes; the receiver unmaps it. */
+    /* One bit per method definition, 1 if it is recorded; then the sj_link_method_values. Has
+     * sj_mono_assembly_bytes; the caller unmaps it. */
     uint8_t *wanted;
-    bool is_unreadable; /* No file lists its methods, so each is named by itself. */
-    bool has_lines; /* True if the assembly has to report which instructions of its methods ran. */
+    bool is_unreadable; /* True if no file lists its methods: each is asked about by its name. */
+    bool has_lines;     /* True if the agent has to report which instructions of its methods ran. */
 } sj_mono_assembly;
 
 /* Returns the size of the memory that `wanted` points to. */
@@ -30,55 +30,56 @@ static inline size_t sj_mono_assembly_bytes(uint32_t count, uint32_t value_count
     return (count + 31) / 32 * 4 + value_count * sizeof(sj_link_method_values);
 }
 
-/* Code of functions, by rising address. */
+/* Code of functions, in ascending order of addresses. */
 typedef struct sj_mono_code {
     sj_link_code head;
     const sj_link_code_function *functions;
-    /* A memory file with all of the code, as `head` says. -1: there is none, and the bytes can be
-     * read at their addresses. */
+    /* A memory file with the content that `head` describes. -1 if there is none; then the code can
+     * be read at its addresses. */
     int file;
-    /* True if a thread may be running the code: then hooks are prepared for a tracer, else they are
-     * made at once. */
+    /* True if a thread may be running the code. Then hooks are only prepared, and a tracer writes
+     * them. */
     bool runs;
-    uint8_t *marks; /* One byte for each function; set to 1 if the function was hooked. */
+    uint8_t *marks; /* One byte per function, set to 1 if the function was hooked. */
 } sj_mono_code;
 
-/* Registers with the runtime of the process. May be called again after sj_mono_stop. With
- * `is_attached` the agent will be unloaded, so what the runtime keeps of it stays valid
- * (hooks/lasting.h). Returns SJ_ENOTFOUND if there is no runtime, or if it lacks a function that is
- * needed. Returns SJ_ENOMEM if out of memory. One thread at a time. */
+/* Registers the agent as a profiler of the runtime. May be called again after sj_mono_stop. With
+ * `is_attached`, the agent may be unloaded, so the callbacks are trampolines that stay in the
+ * process (hooks/lasting.h). Returns SJ_ENOTFOUND if the process has no runtime, or one without a
+ * needed function. Returns SJ_ENOMEM if out of memory. Not thread-safe. */
 SJ_MUST_CHECK sj_status sj_mono_start(bool is_attached);
 
-/* True if the process has a runtime that sj_mono_start cannot use. Writes what it lacks, and how it
- * reports methods that it compiles. Runs no code of the program. */
+/* True if the process has a runtime that sj_mono_start cannot use. Writes the function that it
+ * lacks, and how it reports methods that it compiles. Runs no code of the program. */
 bool sj_mono_find_lacking(sj_link_no_methods *lacking);
 
-/* Hooks in place the code of the first 12,000 wanted methods that are compiled from now on. Methods
- * that cannot be hooked are listed. Callbacks record all others. */
+/* Makes the agent patch the code of the first 12,000 selected methods that are compiled from now
+ * on. Callbacks record all other selected methods. */
 void sj_mono_prefer_in_place(void);
 
-/* Calls `start` once, before the runtime of a module that was just loaded initialises itself. May
- * be called for each module, under the loader's lock, until sj_mono_start succeeds. */
+/* Calls `start` once, before a runtime that the program loads at run time initialises itself. Call
+ * it after modules were loaded, under the loader's lock, until sj_mono_start succeeds. */
 void sj_mono_watch_for_launch(void (*start)(void));
 
-/* Makes the runtime count which instructions of methods run, and report them before it shuts down.
- * The runtime then reads symbol files and shows lines in stack traces. Call it after sj_mono_start
- * of a launched program and before its main. Do not call it if the runtime already reads symbol
- * files: that would end the program by an assertion. Returns false if the runtime refuses. */
+/* Makes the runtime count which instructions of methods run. The agent reports them before the
+ * runtime shuts down. As a side effect, the runtime reads symbol files and shows lines in stack
+ * traces. Call it after sj_mono_start of a launched program and before its main. If the runtime
+ * reads symbol files already, an assertion would end the program. Returns false if the runtime
+ * refuses. */
 bool sj_mono_count_lines(void);
 
-/* Prepares hooks of all methods that the runtime of an attached process has compiled without calls
- * of ours. Call it once after sj_mono_start. Returns false, and does nothing, if the calling thread
- * does not belong to the runtime. */
+/* Prepares hooks of all methods that the runtime of an attached process compiled before. Call it
+ * once after sj_mono_start. Returns false and does nothing if the calling thread does not belong to
+ * the runtime. */
 bool sj_mono_plan_compiled(void);
 
-/* Asks about all assemblies again and follows the replies. Methods that are not wanted now are not
- * recorded any longer. Hooks of methods that are wanted now and were compiled are prepared. May be
- * called often, after sj_mono_start. Returns false as sj_mono_plan_compiled does. */
+/* Asks the recorder about all assemblies again. Stops recording methods that are not selected now.
+ * Prepares hooks of compiled methods that are newly selected. Call it after sj_mono_start. Returns
+ * false and does nothing if the calling thread does not belong to the runtime. */
 bool sj_mono_reselect(void);
 
-/* Callbacks of the runtime, in the order in which they are registered. The filter is last, so that
- * the methods that it chooses have callbacks to call. */
+/* Callbacks of the runtime, in the order of their registration. The filter is last: the runtime
+ * uses the other callbacks for methods that the filter selects. */
 enum {
     SJ_MONO_ENTER,
     SJ_MONO_LEAVE,
@@ -98,13 +99,13 @@ enum {
 typedef struct sj_mono_coverage {
     void *method;
     uint32_t offset;
-    uint32_t count; /* 0: it did not run. */
+    uint32_t count; /* 0 if it did not run. */
     const char *file;
     uint32_t line;
     uint32_t column;
 } sj_mono_coverage;
 
-/* Functions of the runtime (Mono's public headers), named by what they return. */
+/* Functions of the runtime (Mono's public headers), named after their results. */
 typedef struct sj_mono_api {
     void *(*profiler_create)(void *self);
     /* `callback` is an address; 0 removes the callback. */
@@ -167,12 +168,13 @@ extern sj_mono_api sj_mono_runtime;
  * or NULL. */
 void sj_mono_on_enter(void *ours, void *method, void *context);
 
-/* Fills sj_mono_runtime. Returns NULL, or the name of the first function that the process lacks. */
+/* Fills sj_mono_runtime. Returns NULL on success, else the name of a function that the process
+ * lacks. */
 const char *sj_mono_find_api(void);
 
-/* A method whose code calls us, or is hooked in place. */
+/* A method that callbacks record, or whose code is patched. */
 typedef struct sj_mono_method {
-    _Atomic uint64_t method; /* MonoMethod*; 0: free. Written last. */
+    _Atomic uint64_t method; /* MonoMethod*; 0 if the element is free. Written last. */
     _Atomic uint32_t function;
     _Atomic uint32_t state; /* An sj_mono_method_state. */
 } sj_mono_method;
@@ -180,14 +182,16 @@ typedef struct sj_mono_method {
 typedef enum sj_mono_method_state {
     SJ_MONO_NEVER_ENTERED = 0,
     SJ_MONO_WAS_ENTERED = 1,
-    SJ_MONO_IS_PATCHED = 2,   /* Its code is hooked in place, so callbacks do not record it. */
-    SJ_MONO_TO_BE_PATCHED = 3 /* Its code will be hooked in place as soon as it is compiled. */
+    SJ_MONO_IS_PATCHED = 2,   /* Its code is patched, so callbacks do not record it. */
+    SJ_MONO_TO_BE_PATCHED = 3 /* Its code is patched as soon as it is compiled. */
 } sj_mono_method_state;
 
 enum { SJ_MONO_METHODS_CAPACITY = 1 << 18 };
 
+/* Hash table of methods by their MonoMethod*. */
 extern sj_mono_method sj_mono_methods[SJ_MONO_METHODS_CAPACITY];
 
+/* Returns the index at which the search for a method begins. */
 static inline uint32_t sj_mono_place_of(uint64_t pointer)
 {
     enum { BITS = 18 };
@@ -195,7 +199,7 @@ static inline uint32_t sj_mono_place_of(uint64_t pointer)
     return (uint32_t)((pointer >> 3) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - BITS));
 }
 
-/* Returns the entry of a method, or NULL. Thread-safe; takes no lock. */
+/* Returns the element of a method, or NULL. Thread-safe. Takes no lock. */
 static inline sj_mono_method *sj_mono_find_method(const void *method)
 {
     const uint64_t key = (uint64_t)(uintptr_t)method;
@@ -212,123 +216,129 @@ static inline sj_mono_method *sj_mono_find_method(const void *method)
     }
 }
 
-/* Sets which function a method is. A pointer that comes again may be another method. Returns false
- * if the table is full. */
+/* Sets the function id of a method. If the method had another id, resets its state: the runtime has
+ * reused the address for another method. Returns false if the table is full. */
 bool sj_mono_set_method(const void *method, uint32_t function);
 
-/* Marks a method as hooked in place. */
+/* Sets the state of a method to SJ_MONO_IS_PATCHED. */
 void sj_mono_set_patched(const void *method);
 
 typedef struct sj_mono_recipe sj_mono_recipe;
 
-/* A reply of the recorder: which values it wants of a method. */
+/* How the recorder wants a method to be recorded. */
 typedef struct sj_mono_selection {
-    uint32_t function; /* 0: the method is not recorded. */
-    /* One sj_value_descriptor, or SJ_PLACE_CPU_ENTRY, in each byte, lowest first. */
+    uint32_t function; /* 0 if the method is not recorded. */
+    /* One sj_value_descriptor, or SJ_PLACE_CPU_ENTRY, per byte, from the lowest byte on. */
     uint64_t descriptors;
     bool has_lines; /* True if its assembly reports lines. */
-    /* True if rules decide what its calls return, so that its code must be hooked in place. */
-    bool in_place;
+    bool in_place;  /* True if its code has to be patched, because rules change its results. */
 } sj_mono_selection;
 
 /* The recorder's latest reply about an assembly that has a file. */
 typedef struct sj_mono_reply {
-    uint32_t first_function; /* 0: not recorded, or each method is named by itself. */
+    uint32_t first_function; /* 0 if no method is recorded, or if `is_unreadable`. */
     uint32_t count;
     bool is_unreadable;
     bool has_lines;
-    const uint8_t *wanted;
-    const sj_link_method_values *values; /* In the memory after the bits. */
+    const uint8_t *wanted;               /* One bit per method definition. */
+    const sj_link_method_values *values; /* In the same memory, after the bits. */
     uint32_t value_count;
 } sj_mono_reply;
 
-/* Returns the wish for a method definition. `row` is its row, from 1. */
+/* Returns how to record the method definition in row `row`, counted from 1. */
 sj_mono_selection sj_mono_selection_of_row(const sj_mono_reply *reply, uint32_t row);
 
-/* Asks about an assembly that was just loaded, and hooks the part of its code that was compiled
- * ahead of time. */
+/* Asks the recorder about an assembly that was just loaded, and hooks its precompiled code. */
 void sj_mono_add_assembly(void *assembly);
 
-/* Does the same for assemblies whose precompiled code runs already. It does not ask the runtime,
- * because the runtime would allocate: a thread that the runtime has stopped may be inside the
- * allocator. */
+/* Asks the recorder about the loaded assemblies with precompiled code, and prepares their hooks.
+ * Does not ask the runtime, which would allocate: a thread that the tracer has stopped may be
+ * inside the allocator. */
 void sj_mono_hook_precompiled(void);
 
-/* Asks about an assembly by the path of its file and the text of its module id. Returns false if
- * the recorder did not reply. */
+/* Asks the recorder about an assembly by the path of its file and the text of its module id.
+ * Returns false if the recorder did not reply. */
 bool sj_mono_ask_by_path(const char *path, const char *id, sj_mono_reply *reply);
 
-/* sj_mono_ask_again asks about every assembly again. sj_mono_is_wanted: true if the latest reply
- * wants the function. sj_mono_mute_unwanted then stops the recording of all others by callbacks. */
+/* Asks the recorder about every assembly again. */
 void sj_mono_ask_again(void);
+
+/* True if the latest reply selects the function. */
 bool sj_mono_is_wanted(uint32_t function);
+
+/* Stops callbacks from recording functions that are not selected by the latest replies. */
 void sj_mono_mute_unwanted(void);
 
-/* Asks about the image of an assembly. Returns the reply and writes the file's path to `*path`.
- * Returns NULL if the image was known before, or has no file. */
+/* Asks the recorder about the image of an assembly. Returns the reply, and writes the file's path
+ * to
+ * `*path`. Returns NULL if the image was asked about before, has no file, or got no reply. */
 const sj_mono_reply *sj_mono_ask_about_image(void *image, const char **path);
 
-/* Asks the recorder about an assembly. Returns false if it did not reply; then the caller asks
- * again the next time. Blocking. */
+/* Asks the recorder about an assembly. Returns false if the recorder did not reply; then the caller
+ * asks again later. Blocks. */
 bool sj_mono_ask_assembly(const char *path, const uint8_t *id, uint32_t id_bytes, bool is_main,
                           sj_mono_assembly *assembly);
 
-/* Asks about a method that no file lists. Writes 0 to `*function` if it is not recorded. Returns
- * false as sj_mono_ask_assembly does. Blocking. */
+/* Asks the recorder about a method that no file lists. Writes its function id, or 0 if it is not
+ * recorded. Returns false if the recorder did not reply. Blocks. */
 bool sj_mono_ask_method(const char *container, const char *name, uint32_t *function);
 
-/* sj_mono_plan_code asks for a plan of the code of functions and has it hooked. sj_mono_set_hook
- * sets the function that hooks it. Blocking. */
+/* Asks the recorder for a patch plan of the code, and hooks the code by it. Blocks. */
 void sj_mono_plan_code(const sj_mono_code *code);
+
+/* Sets the function by which sj_mono_plan_code hooks code. */
 void sj_mono_set_hook(sj_mono_hook *hook_generated);
 
-/* sj_mono_set_compile_again sets an environment variable of the program, before main: the runtime
- * reads its options when it starts. sj_mono_restore_environment, called after that, restores it in
- * the C library's list, which may have moved meanwhile. */
+/* Sets MONO_ENV_OPTIONS in the program's environment so that the runtime ignores precompiled code.
+ * Call it before main. */
 void sj_mono_set_compile_again(void);
+
+/* Restores MONO_ENV_OPTIONS in `environ` after the runtime has read it. The C library may have
+ * copied the array meanwhile. */
 void sj_mono_restore_environment(void);
 
 /* Makes the runtime count lines, if it can. Call it before main. */
 void sj_mono_start_lines(bool is_launched);
 
-/* Why lines are not counted. 0: they are, or the recorder has not asked. sj_mono_report_no_lines
- * reports the reason once. Blocking. */
+/* Why lines are not counted. 0 if they are counted, or if the recorder has not asked for lines. */
 extern sj_no_lines sj_mono_no_lines;
+
+/* Reports sj_mono_no_lines to the recorder once. Blocks. */
 void sj_mono_report_no_lines(void);
 
-/* sj_mono_hook_code hooks the code of functions in place and marks their methods as hooked;
- * `methods` may be NULL. Functions are by rising address. `marks` has `count` zeroed bytes. `runs`
- * is as in sj_mono_code. sj_mono_report_unhooked_code reports to the recorder that functions are
- * not hooked, and why (sj_skip). */
+/* Patches the code of functions and marks their methods as patched; `methods` may be NULL.
+ * `functions` are in ascending order of addresses. `marks` has `count` bytes, which are 0. For
+ * `runs`, see sj_mono_code. */
 void sj_mono_hook_code(const sj_link_code_function *functions, void *const *methods, uint32_t count,
                        bool runs, uint8_t *marks);
 
+/* Reports to the recorder that functions are not hooked. `skip` is the reason (sj_skip). */
 void sj_mono_report_unhooked_code(const sj_link_code_function *functions, uint32_t count,
                                   uint32_t skip);
 
-/* True if the code that is being compiled for a method stays as long as the runtime. Code of
- * dynamic methods and of other domains is freed, and its bytes may become another method. */
+/* True if the code that is being compiled for a method exists as long as the runtime. Code of
+ * dynamic methods and of other domains is freed, and other code may get its address. */
 bool sj_mono_can_hook(void *method);
 
-/* True if the code of one more method may be hooked in place without need of a rule. Each takes
- * some pages. */
+/* True if one more method may be patched only because sj_mono_prefer_in_place was called. Each
+ * patched method needs some pages. */
 bool sj_mono_may_hook_more(void);
 
-/* Hooks the code of a method that was just compiled and does not run yet, if that was chosen for
- * it. */
+/* Patches the code of a method that was just compiled and does not run yet, if its state asks for
+ * that. */
 void sj_mono_hook_compiled(void *method, const void *code, uint64_t bytes);
 
-/* True if all values by which rules decide lie in registers. */
+/* True if all values that rules of the method check are in registers. */
 bool sj_mono_are_values_in_registers(void *method, const sj_mono_selection *selection);
 
-/* Sets which values of a method are recorded if its code at `address` is hooked in place. Call it
- * before the code is hooked. */
+/* Sets which values of a method are recorded if its code at `address` is patched. Call it before
+ * the code is patched. */
 void sj_mono_place_values(void *method, const sj_mono_selection *selection, uint64_t address);
 
-/* Forgets a method that the runtime has freed. */
+/* Stops recording a method that the runtime has freed. */
 void sj_mono_forget_method(const void *method);
 
-/* Returns what is wanted of a method that is being compiled. */
+/* Returns how to record a method. May ask the recorder; then it blocks. */
 sj_mono_selection sj_mono_selection_of(void *method);
 
 /* One value of a call, with its type from the method's signature. */
@@ -336,65 +346,68 @@ typedef struct sj_mono_value {
     uint32_t function;
     uint64_t stack; /* Stack field of the call's records. */
     uint8_t descriptor;
-    uint8_t element; /* MonoTypeEnum of the value; for an enum, that of its integer. */
+    uint8_t element; /* MonoTypeEnum of the value; for an enum, of its integer type. */
     bool is_byref;
     void *type;  /* MonoType* */
-    void *place; /* Address of the argument's variable, or of the result. */
+    void *place; /* Address of the argument or of the result. */
 } sj_mono_value;
 
-/* Asks the runtime for the type of a value. */
+/* Sets `element` and `is_byref` of a value from its type. */
 void sj_mono_find_type(sj_mono_value *value);
 
-/* Records a value. Returns true if a rule wants the change `*due`. */
+/* Records a value. Returns true if a rule asks for a change of a value, and writes it to `*due`. */
 bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due);
 
-/* Sets the target of a rule's change. Returns false if the target is not a number. */
+/* Writes the number of a rule's change to `place`. Returns false if `type` is not a number. */
 bool sj_mono_set_value(const sj_due_change *due, void *type, void *place);
 
-/* Returns the type of a declared parameter, counted from 1. Returns NULL if the method has fewer.
- */
+/* Returns the type of the declared parameter `number`, counted from 1. Returns NULL if the method
+ * has fewer parameters. */
 void *sj_mono_parameter_type(void *signature, uint32_t number);
 
-/* Records the wanted values of a call before its entry (`at_entry`) or before its exit. `context`
- * is Mono's call context. */
+/* Records the selected values of a call before its entry (`at_entry`) or its exit. `context` is
+ * Mono's call context. */
 void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uint64_t *context,
                            bool at_entry);
 
-/* One value of a method. The runtime is asked once about it. */
+/* How one value of a method is recorded. It is found once per method. */
 typedef struct sj_mono_ingredient {
     void *type;
     uint8_t descriptor;
-    uint8_t element;  /* MonoTypeEnum of the value; for an enum, that of its integer. */
-    uint8_t argument; /* Index in a context's list of arguments. */
+    uint8_t element;  /* MonoTypeEnum of the value; for an enum, of its integer type. */
+    uint8_t argument; /* Index in the argument list of a call context. */
     bool is_byref;
     bool is_result;
-    bool is_plain; /* True for a number of the wanted kind: no more has to be known. */
-    bool is_text;  /* True for a string that is recorded as text. */
+    bool is_plain; /* True if it is a number of the selected kind, recorded without conversion. */
+    bool is_text;  /* True if it is a string that is recorded as text. */
 } sj_mono_ingredient;
 
-/* Asks the runtime about one value of a method. Returns false if the method has no such value. */
+/* Finds how a value of a method is recorded. Returns false if the method has no such value. */
 bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient *value);
 
-/* Records the value at `place`. Returns true if a rule wants the change `*due`. */
+/* Records the value at `place`. Returns true if a rule asks for a change of a value, and writes it
+ * to
+ * `*due`. */
 bool sj_mono_record_ingredient(const sj_mono_ingredient *wanted, uint32_t function, uint64_t stack,
                                void *place, sj_due_change *due);
 
 /* How the values of a method are recorded. */
 struct sj_mono_recipe {
     uint32_t function;
-    uint64_t descriptors; /* The descriptors for which it was made. */
+    uint64_t descriptors; /* The descriptors of the selection. */
     bool measures_cpu;
     uint32_t count;
     sj_mono_ingredient values[SJ_VALUES_PER_FUNCTION];
 };
 
-/* sj_mono_find_recipe returns how the values of a method are recorded, or NULL if none is.
- * Thread-safe; takes no lock. sj_mono_set_wanted_values sets which values are wanted: one
- * sj_value_descriptor in each byte. */
+/* Returns how the values of a method are recorded, or NULL if none is recorded. Thread-safe. Takes
+ * no lock. */
 const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry);
+
+/* Sets the selected values of a method: one sj_value_descriptor per byte. */
 void sj_mono_set_wanted_values(const sj_mono_method *entry, uint64_t descriptors);
 
-/* True if a value of the method is recorded. */
+/* True if any value of the method is recorded. */
 bool sj_mono_has_values(const sj_mono_method *entry);
 
 /* MonoTypeEnum (ECMA-335, II.23.1.16). */
@@ -423,8 +436,8 @@ enum {
     TYPE_VECTOR = 29
 };
 
-/* Each size has its own instruction: if bytes are stored one by one and loaded together, the
- * processor waits. */
+/* Loads a number by one instruction of its size. If single bytes were stored and then loaded
+ * together, the processor would have to wait for the stores. */
 #define SJ_MONO_READ_AS(type)                                                                      \
     {                                                                                              \
         type number;                                                                               \
@@ -432,6 +445,7 @@ enum {
         return (uint64_t)(int64_t)number;                                                          \
     }
 
+/* Returns a number, sign-extended to 64 bits if its type is signed. */
 static inline uint64_t sj_mono_read_number(int32_t type, const void *place)
 {
     switch (type) {
@@ -455,40 +469,42 @@ static inline uint64_t sj_mono_read_number(int32_t type, const void *place)
     }
 }
 
-/* Appends a string. For NULL it sets the note to SJ_VALUE_NULL. */
+/* Appends the characters of a string. For NULL, sets the note to SJ_VALUE_NULL. */
 void sj_mono_describe_string(sj_value_text *text, void *string);
 
-/* sj_mono_note_throw notes the exception that the calling thread throws; `stack` is the stack
- * pointer of the callback. sj_mono_record_thrown records which exception ends a call, before the
- * exit's record. It returns true if the exception may have been raised before the method reported
- * its entry, or after its exit. */
+/* Stores the exception that the calling thread throws. `stack` is the stack pointer of the
+ * callback. */
 void sj_mono_note_throw(void *exception, uint64_t stack);
+
+/* Records which exception ends a call. Call it before the exit is recorded. Returns true if the
+ * exception may have been raised before the method's entry was recorded, or after its exit. */
 bool sj_mono_record_thrown(uint32_t function, uint64_t stack);
 
-/* Appends the value at `place` as its type says: a number, a constant of an enum, an object's class
- * and identity, an array's length, or a structure's fields. Calls no code of the program. */
+/* Appends the value at `place` according to its type: a number, an enum constant, an object's class
+ * and hash, an array's length, or a structure's fields. Calls no code of the program. */
 void sj_mono_describe(sj_value_text *text, void *type, const void *place);
 
-/* True if sj_mono_describe_string does not call functions of the runtime any longer. */
+/* True if sj_mono_describe_string no longer calls functions of the runtime. */
 bool sj_mono_reads_strings_directly(void);
 
 /* Appends the name of a class with its namespace. */
 void sj_mono_describe_class(sj_value_text *text, void *class);
 
-/* Forgets the image of an assembly that is being unloaded. */
+/* Removes the image of an assembly that is being unloaded from the table. */
 void sj_mono_forget_image(const void *image);
 
-/* Returns the runtime's handle of us; NULL before sj_mono_start. */
+/* Returns the agent's profiler handle, or NULL before sj_mono_start. */
 void *sj_mono_profiler(void);
 
-/* Protects the tables of this folder. Only slow paths take it. */
+/* Guards the tables of this folder. Only slow paths take it. */
 extern sj_owner_lock sj_mono_lock;
 
+/* Counters: methods and images that could not be stored or got no reply; images; methods. */
 extern _Atomic uint32_t sj_mono_refused;
 extern _Atomic uint32_t sj_mono_assembly_count;
 extern _Atomic uint32_t sj_mono_method_count;
 
-/* Records a plain number. Returns its bits. */
+/* Records a number whose ingredient `is_plain`. Returns the recorded bits. */
 static inline uint64_t sj_mono_record_plain(const sj_mono_ingredient *wanted, uint32_t function,
                                             uint64_t stack, const void *place)
 {

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A program that opens the runtime itself finds its functions by dlsym, and a module that was just
- * loaded cannot be called yet. So the functions that initialise the runtime are patched to jump to
- * ours. Ours first restores the patched code: a process has one runtime, so no instruction has to
- * be moved. */
+ * A program that loads the runtime itself finds its functions by dlsym. The agent cannot call a
+ * module that was just loaded, because its constructors have not run. So it patches the functions
+ * that initialise the runtime to jump to its own. These restore the original code and call it. A
+ * process initialises only one runtime, so no instruction has to be relocated. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/arch.h"
@@ -15,8 +15,8 @@
 
 typedef void *(*init_runtime)(const char *name, const char *version);
 
-static void *init(const char *name, const char *version);
-static void *init_version(const char *name, const char *version);
+static void *wrap_init(const char *name, const char *version);
+static void *wrap_init_version(const char *name, const char *version);
 
 typedef struct launch_function {
     const char *name;
@@ -27,17 +27,17 @@ typedef struct launch_function {
 } launch_function;
 
 static launch_function functions[] = {
-    {.name = "mono_jit_init", .replacement = init},
-    {.name = "mono_jit_init_version", .replacement = init_version},
+    {.name = "mono_jit_init", .replacement = wrap_init},
+    {.name = "mono_jit_init_version", .replacement = wrap_init_version},
 };
 
 enum { FUNCTIONS = sizeof(functions) / sizeof(functions[0]) };
 
 static void (*start)(void);
 
-/* Restores the code of both functions in the first thread that calls one. Returns false if the code
- * cannot be written, though it could before: then the runtime must not be called. */
-static bool restore(void)
+/* Restores the code of both functions, unless another thread has done so. Returns false if the code
+ * cannot be written; then the runtime must not be called. */
+static bool restore_functions(void)
 {
     bool is_restored = true;
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
@@ -51,7 +51,7 @@ static bool restore(void)
 
 static void *start_once(const launch_function *function, const char *name, const char *version)
 {
-    if (!restore()) {
+    if (!restore_functions()) {
         return NULL;
     }
     if (sj_recorder_is_armed() && sj_mono_profiler() == NULL) {
@@ -60,17 +60,17 @@ static void *start_once(const launch_function *function, const char *name, const
     return function->original(name, version);
 }
 
-static void *init(const char *name, const char *version)
+static void *wrap_init(const char *name, const char *version)
 {
     return start_once(&functions[0], name, version);
 }
 
-static void *init_version(const char *name, const char *version)
+static void *wrap_init_version(const char *name, const char *version)
 {
     return start_once(&functions[1], name, version);
 }
 
-static void patch(launch_function *function)
+static void patch_function(launch_function *function)
 {
     uint8_t code[SJ_RETURN_PATCH_BYTES];
     const uint64_t address = sj_definition_find(function->name, NULL);
@@ -90,6 +90,6 @@ void sj_mono_watch_for_launch(void (*start_recording)(void))
 {
     start = start_recording;
     for (uint32_t i = 0; i < FUNCTIONS; i++) {
-        patch(&functions[i]);
+        patch_function(&functions[i]);
     }
 }

@@ -1,4 +1,4 @@
-/* Decides whether the runtime can count lines of methods that run. */
+/* Decides whether lines of methods that run are counted. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/link/conversation.h"
@@ -10,7 +10,7 @@
 
 enum { TEXT_BYTES = 4096 };
 
-#define DEBUG_OPTION "--debug" /* Also matches longer options, such as --debug=casts. */
+#define DEBUG_OPTION "--debug" /* A prefix: also matches longer options, such as --debug=casts. */
 
 static long read_text(const char *path, char text[TEXT_BYTES])
 {
@@ -23,7 +23,7 @@ static long read_text(const char *path, char text[TEXT_BYTES])
     return got > 0 ? got : 0;
 }
 
-/* True if the runtime was started with --debug. Its own options come before the program. */
+/* True if the runtime was started with --debug. Its own options come before the program's name. */
 static bool is_debugged(void)
 {
     char arguments[TEXT_BYTES];
@@ -45,8 +45,8 @@ static bool is_debugged(void)
     return false;
 }
 
-/* True if the executable is not `mono`: such a program may have the runtime read symbol files at
- * any time. */
+/* True if the executable is not `mono` but embeds the runtime. It may make the runtime read symbol
+ * files at any time. */
 static bool is_embedded(void)
 {
     static const char *const names[] = {"mono", "mono-sgen", "mono-boehm"};

@@ -1,14 +1,14 @@
 /* Design notes
  *
- * The runtime has a counter for each instruction of a method that it compiles with counters. It
- * finds them by the method, so it must not be asked about a freed method. So only methods of the
- * root domain have counters, because they live until the runtime shuts down. */
+ * For each method that the filter selects, the runtime compiles a counter per instruction. The
+ * agent reads the counters by the MonoMethod*, which must not be freed. So the filter selects only
+ * methods of the root domain, which exist until the runtime shuts down. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/link/conversation.h"
 #include "agent/inproc/recorder/recorder.h"
 
-/* Indexed by the method's place in sj_mono_methods. */
+/* 1 if the method at the same index of sj_mono_methods has counters. */
 static uint8_t has_counters[SJ_MONO_METHODS_CAPACITY];
 
 /* Words of the next report. Only the thread that shuts the runtime down uses them. */
@@ -17,6 +17,7 @@ static uint32_t word_count;
 static uint32_t count_index; /* Index of the word that counts the offsets of the current method. */
 static uint32_t function_read;
 
+/* The runtime's coverage filter: returns 1 if the method gets counters. */
 static uint32_t choose_counters(void *ours, void *method)
 {
     (void)ours;

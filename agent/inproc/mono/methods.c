@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Every call reads one hash table from MonoMethod* to function without a lock. Entries never move.
- * Mono asks about every method that it compiles. So if it gives a pointer to another method, the
- * entry gets that method's function before the method can run. */
+ * Every call reads one hash table from MonoMethod* to function id, without a lock. Elements never
+ * move. Mono calls the agent's filter for every method that it compiles. So if Mono reuses an
+ * address for another method, the element gets the new function id before that method runs. */
 #include "agent/inproc/mono/internal.h"
 
 enum { METHODS_MAX = SJ_MONO_METHODS_CAPACITY / 4 * 3 };
@@ -13,6 +13,8 @@ _Atomic uint32_t sj_mono_refused;
 
 sj_owner_lock sj_mono_lock;
 
+/* Adds a method, or sets its function id. Returns false if the table is full. The caller holds the
+ * lock. */
 static bool add_locked(uint64_t key, uint32_t function)
 {
     uint32_t place = sj_mono_place_of(key);

@@ -1,4 +1,4 @@
-/* The monitor of Mono's methods. */
+/* Starts and updates the recording of Mono's methods. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/agent_state.h"
@@ -7,16 +7,15 @@
 
 #include <string.h>
 
-static bool was_started; /* True if it was tried, too. */
+static bool was_tried; /* True once sj_mono_monitor_start was called. */
 static bool is_started;
-static bool has_lines; /* True if it is known whether lines are counted. */
+static bool has_decided_lines; /* True once it was decided whether lines are counted. */
 
 static bool was_launched(void)
 {
     return atomic_load(&sojourn_agent_state.phase) == SJ_AGENT_STATE_LAUNCHED;
 }
 
-/* A program may open the runtime later. */
 void sj_mono_monitor_on_modules(void (*start)(void))
 {
     if (was_launched() && !is_started) {
@@ -30,7 +29,7 @@ static sj_status send_no_methods(sj_link *link, void *context)
     return sj_link_send(link, SJ_LINK_NO_METHODS, sizeof(sj_link_no_methods));
 }
 
-/* Reports once that a runtime lacks a function, because that does not change. */
+/* Reports to the recorder once that the runtime lacks a function. */
 static void report_no_methods(void)
 {
     static bool is_reported;
@@ -44,10 +43,10 @@ bool sj_mono_monitor_start(uint32_t runtimes, sj_mono_hook *hook)
 {
     const bool is_launched = was_launched();
     sj_mono_set_hook(hook);
-    if (!was_started && is_launched) {
+    if (!was_tried && is_launched) {
         sj_mono_set_compile_again();
     }
-    was_started = true;
+    was_tried = true;
     if (sj_mono_start(!is_launched) != SJ_OK) {
         report_no_methods();
         return false;
@@ -56,8 +55,8 @@ bool sj_mono_monitor_start(uint32_t runtimes, sj_mono_hook *hook)
     if ((runtimes & SJ_LINK_RUNTIME_MONO_IN_PLACE) != 0) {
         sj_mono_prefer_in_place();
     }
-    if (!has_lines && (runtimes & SJ_LINK_RUNTIME_MONO_LINES) != 0) {
-        has_lines = true;
+    if (!has_decided_lines && (runtimes & SJ_LINK_RUNTIME_MONO_LINES) != 0) {
+        has_decided_lines = true;
         sj_mono_start_lines(is_launched);
     }
     const bool is_done = is_launched || sj_mono_plan_compiled();

@@ -1,14 +1,13 @@
-/* Mono from inside: records its methods through the runtime's own profiler interface.
+/* Records methods inside a Mono runtime, by the runtime's own profiler interface.
  *
- * When Mono compiles a method it asks if the method is wanted. Code of a wanted method calls us at
- * its entry and its exits, and is never inlined. Any other method is compiled as without us and
- * costs nothing. Return addresses are not changed. Methods that were compiled earlier, or ahead of
- * time, do not call us. The runtime's functions are found by symbol, so this works in `mono` and in
- * programs that embed the runtime.
+ * When Mono compiles a method, it calls the agent's filter. The code of a selected method calls the
+ * agent at its entry and exits, and is never inlined. Other methods have no cost. Return addresses
+ * do not change. Methods that were compiled before, or ahead of time, do not call the agent. The
+ * runtime's functions are found by symbol, in `mono` and in programs that embed the runtime.
  *
- * The recorder decides by container which methods are functions of the session: it is asked about
- * an assembly once. A method whose assembly has no file is named by itself, and so is a method
- * without an assembly. */
+ * The agent asks the recorder once per assembly which of its methods are recorded. If a method's
+ * assembly has no file, or if the method has no assembly, the agent asks about the method by its
+ * name. */
 #ifndef SJ_AGENT_INPROC_MONO_MONO_H
 #define SJ_AGENT_INPROC_MONO_MONO_H
 
@@ -19,43 +18,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes the hooks of generated code between two addresses, by the plan in the recorder's latest
- * reply, and reports the result. If threads may run the code (`runs`), it only prepares them. Sets
- * marks[i] to 1 if function i is hooked. Returns errors of the link, or SJ_ELIMIT. */
+/* Patches generated code between two addresses, by the plan in the recorder's latest reply, and
+ * reports the result. If threads may run the code (`runs`), only prepares the patches. Sets
+ * marks[i] to 1 if function i is patched. Returns errors of the link, or SJ_ELIMIT. */
 typedef sj_status sj_mono_hook(sj_link *link, uint64_t low, uint64_t high, bool runs,
                                uint8_t *marks);
 
-/* Starts to record methods, with `runtimes` of the recorder's policy (sj_link_runtime bits). Makes
- * Mono compile methods again in a launched program if wanted ones may have been compiled ahead of
- * time. May be called again after sj_mono_stop. Returns false if the process has no runtime that
- * can be used. One thread at a time. */
+/* Starts to record methods. `runtimes` are the sj_link_runtime bits of the policy. In a launched
+ * program, makes Mono ignore precompiled code if selected methods may be in it. May be called again
+ * after sj_mono_stop. Returns false if the process has no runtime that can be used. If
+ * agent_state.bind_again is set afterwards, the tracer retries on another thread. Not thread-safe.
+ */
 bool sj_mono_monitor_start(uint32_t runtimes, sj_mono_hook *hook);
 
-/* Call it when modules were loaded, under the loader's lock. A program may open the runtime later:
- * calls `start` once, before the runtime of a module that was just loaded initialises itself. */
+/* If a launched program loads a runtime later, calls `start` once before that runtime initialises
+ * itself. Call it after modules were loaded, under the loader's lock. */
 void sj_mono_monitor_on_modules(void (*start)(void));
 
-/* Wanted methods may have been compiled ahead of time. Call it before sj_mono_monitor_start. */
+/* Makes sj_mono_monitor_start ignore precompiled code. Call it before, if selected methods may have
+ * been compiled ahead of time. */
 void sj_mono_want_precompiled(void);
 
-/* Applies a new policy of the recorder. Prepares hooks, which the tracer writes. If
+/* Applies a new policy of the recorder. Prepares patches, which the tracer writes. If
  * agent_state.bind_again is set afterwards, the tracer retries on another thread. */
 void sj_mono_monitor_select(void);
 
-/* Stops the runtime from calling us. Threads may still be in our code. One thread at a time. */
+/* Removes the runtime's callbacks. Threads may still be running in them. Not thread-safe. */
 void sj_mono_stop(void);
 
-/* The runtime calls sj_arch_mono_enter when a method begins. Its first SJ_MONO_TOUCH_CODE_BYTES
- * touch the stack as far down as callbacks need; until then only scratch registers have changed.
- * sj_mono_enter_caller is an address after the runtime's call of it; 0 before the first call. */
+/* The runtime's callback for the entry of a method. Its first SJ_MONO_TOUCH_CODE_BYTES bytes access
+ * the stack SJ_MONO_TOUCHED_BYTES below, as far as callbacks need it. Before that access, it has
+ * changed no callee-saved register. */
 enum { SJ_MONO_TOUCHED_BYTES = 8192, SJ_MONO_TOUCH_CODE_BYTES = 7 };
 void sj_arch_mono_enter(void *ours, void *method, void *context);
+
+/* A return address of sj_arch_mono_enter in the runtime; 0 before its first call. */
 extern __attribute__((visibility("hidden"))) _Atomic uint64_t sj_mono_enter_caller;
 
-/* True if we have registered with a runtime of the process. Async-signal-safe. */
+/* True if the agent is registered as a profiler of a runtime. Async-signal-safe. */
 bool sj_mono_is_registered(void);
 
-/* Frees locks that another thread of the parent held. Call it on the child's only thread. */
+/* Releases locks that another thread of the parent held. Call it on the child's only thread. */
 void sj_mono_after_fork(void);
 
 #endif

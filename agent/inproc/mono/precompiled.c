@@ -1,10 +1,10 @@
 /* Design notes
  *
- * The runtime compiles methods ahead of time into a shared object beside the assembly. The object
- * says where the code of each method lies (MonoAotFileInfo of Mono 6.8: version 171). It is a list
- * of calls, one for each method definition. A call's target is the method's code, or the list
- * itself if there is none. The runtime is not asked, because it would load classes and so run code
- * of the program. The code is hooked in place as soon as its assembly is loaded. */
+ * Mono's ahead-of-time compiler writes the code of an assembly into a shared object next to it. Its
+ * symbol mono_aot_file_info (MonoAotFileInfo, version 171 in Mono 6.8) has the address of a list of
+ * call instructions, one per method definition. The target of a call is the method's code; a target
+ * outside the code means that the method has none. The runtime is not asked, because it would load
+ * classes and so run code of the program. The code is patched as soon as its assembly is loaded. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/plan.h"
@@ -15,14 +15,14 @@
 
 enum {
     INFO_VERSION = 171,
-    INFO_CODE = 0x30, /* Beginning of the code. Its end and the list follow. */
+    INFO_CODE = 0x30, /* Offset of three addresses: start and end of the code, and the list. */
     INFO_METHODS = 0x144,
     INFO_BYTES = 0x148,
     CALL_BYTES = 5,
     CALL = 0xe8,
-    INFO_ID = 0xb8, /* Text of the module id. */
+    INFO_ID = 0xb8, /* Offset of the address of the module id's text. */
     ID_BYTES = 36,
-    METHODS_MAX = 65536, /* Most methods of an assembly. */
+    METHODS_MAX = 65536, /* Maximum number of methods of an assembly. */
     ASSEMBLIES_MAX = 256,
     PATH_BYTES = 1024,
     ENDING_BYTES = 7, /* Length of ".dll.so". */
@@ -31,12 +31,13 @@ enum {
 
 #define CACHE "/aot-cache/"
 
+/* The precompiled code of an assembly. */
 typedef struct precompiled {
     const char *path; /* Path of the assembly. */
     uint64_t code_low;
     uint64_t code_high;
-    const uint8_t *calls;
-    uint32_t count; /* Number of calls. */
+    const uint8_t *calls; /* The list of call instructions. */
+    uint32_t count;       /* Number of calls. */
     char id[ID_BYTES + 1];
 } precompiled;
 
@@ -46,7 +47,8 @@ static const char *file_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* True if the module lies beside the assembly, or has its name in the system's cache. */
+/* True if `module` is the assembly's path with ".so", or a file of this name in the system's cache.
+ */
 static bool belongs_to(const char *module, const char *assembly)
 {
     static const char ending[] = ".so";
@@ -57,6 +59,7 @@ static bool belongs_to(const char *module, const char *assembly)
     return strncmp(left, right, bytes) == 0 && strcmp(left + bytes, ending) == 0;
 }
 
+/* True if `bytes` bytes from `address` on are in one segment of a module. */
 static bool lies_in(const struct dl_phdr_info *info, uint64_t address, uint64_t bytes)
 {
     for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
@@ -70,13 +73,15 @@ static bool lies_in(const struct dl_phdr_info *info, uint64_t address, uint64_t 
     return false;
 }
 
+/* Reads the MonoAotFileInfo of a module. Returns false if the module has none of the known version.
+ */
 static bool read_info(const struct dl_phdr_info *info, precompiled *found)
 {
     sj_dynamic_view view;
     static const char name[] = "mono_aot_file_info";
     uint32_t index = 0;
     uint32_t version = 0;
-    uint64_t places[3]; /* Addresses of the code, its end, and the list. */
+    uint64_t addresses[3]; /* Addresses of the code, its end, and the list. */
     uint64_t id = 0;
     if (!sj_dynamic_view_read(info, &view) ||
         !sj_symbol_next(&view, name, sj_symbol_hash(name), &index)) {
@@ -88,21 +93,21 @@ static bool read_info(const struct dl_phdr_info *info, precompiled *found)
     }
     const uint8_t *bytes = (const uint8_t *)(uintptr_t)address;
     memcpy(&version, bytes, sizeof(version));
-    memcpy(places, bytes + INFO_CODE, sizeof(places));
+    memcpy(addresses, bytes + INFO_CODE, sizeof(addresses));
     memcpy(&found->count, bytes + INFO_METHODS, sizeof(found->count));
     memcpy(&id, bytes + INFO_ID, sizeof(id));
     if (lies_in(info, id, ID_BYTES)) {
         memcpy(found->id, (const char *)(uintptr_t)id, ID_BYTES);
     }
-    found->code_low = places[0];
-    found->code_high = places[1];
-    found->calls = (const uint8_t *)(uintptr_t)places[2];
-    return version == INFO_VERSION && places[0] < places[1] &&
-           lies_in(info, places[0], places[1] - places[0]) && found->count < METHODS_MAX &&
-           lies_in(info, places[2], (uint64_t)found->count * CALL_BYTES);
+    found->code_low = addresses[0];
+    found->code_high = addresses[1];
+    found->calls = (const uint8_t *)(uintptr_t)addresses[2];
+    return version == INFO_VERSION && addresses[0] < addresses[1] &&
+           lies_in(info, addresses[0], addresses[1] - addresses[0]) && found->count < METHODS_MAX &&
+           lies_in(info, addresses[2], (uint64_t)found->count * CALL_BYTES);
 }
 
-static int find_module(struct dl_phdr_info *info, size_t size, void *context)
+static int match_module(struct dl_phdr_info *info, size_t size, void *context)
 {
     precompiled *found = context;
     (void)size;
@@ -110,7 +115,7 @@ static int find_module(struct dl_phdr_info *info, size_t size, void *context)
            read_info(info, found);
 }
 
-/* Returns where the code of a method definition lies, by its row; 0 if it has none. */
+/* Returns the address of a method definition's code, or 0 if it has none. `row` counts from 1. */
 static uint64_t code_of(const precompiled *image, uint32_t row)
 {
     int32_t distance = 0;
@@ -123,8 +128,8 @@ static uint64_t code_of(const precompiled *image, uint32_t row)
     return call[0] == CALL && target >= image->code_low && target < image->code_high ? target : 0;
 }
 
-/* Sorts by rising address. */
-static void sort(sj_link_code_function *functions, uint32_t count)
+/* Sorts by ascending address (Shell sort). */
+static void sort_by_address(sj_link_code_function *functions, uint32_t count)
 {
     for (uint32_t gap = count / 2; gap > 0; gap /= 2) {
         for (uint32_t i = gap; i < count; i++) {
@@ -138,16 +143,16 @@ static void sort(sj_link_code_function *functions, uint32_t count)
     }
 }
 
-/* Keeps the functions that are recorded, each once. A method ends at the latest where the next one
- * begins. */
-static uint32_t bound(sj_link_code_function *functions, uint32_t count, uint64_t end)
+/* Removes all functions except those that are recorded and share their code with no other method.
+ * Sets the size of each: its code ends where the next code begins. Returns the number of functions
+ * left. */
+static uint32_t keep_recorded(sj_link_code_function *functions, uint32_t count, uint64_t end)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t next = i + 1;
         while (next < count && functions[next].address == functions[i].address) {
-            /* Several methods share this code, so it is not known which of them is called. */
-            next++;
+            next++; /* If methods share code, it is not known which of them is called. */
         }
         if (next == i + 1 && functions[i].function != 0) {
             const uint64_t bytes =
@@ -160,7 +165,7 @@ static uint32_t bound(sj_link_code_function *functions, uint32_t count, uint64_t
     return kept;
 }
 
-/* The methods of one assembly, in one mapping. */
+/* The methods of one assembly to be patched, and the refused ones. */
 typedef struct found_code {
     uint32_t count;
     uint32_t refused_count;
@@ -169,18 +174,19 @@ typedef struct found_code {
     uint8_t marks[METHODS_MAX];
 } found_code;
 
-/* Methods of an assembly that were planned or refused. They are not tried again. */
+/* An assembly, with the methods that were patched or refused before. These are not tried again. */
 typedef struct known_assembly {
-    uint64_t calls; /* Identifies the image. */
+    uint64_t calls; /* Address of the list of calls, which identifies the assembly. */
     uint32_t count; /* Number of methods. */
-    uint8_t *rows;  /* One bit for each method. */
+    uint8_t *rows;  /* One bit per method. */
 } known_assembly;
 
 static known_assembly known[ASSEMBLIES_MAX];
 static uint32_t known_count;
 
-/* Returns NULL if the table is full. */
-static uint8_t *rows_of(const precompiled *image)
+/* Returns the bits of an assembly, which are 0 at first. Returns NULL if the table is full, if out
+ * of memory, or if the lock cannot be taken. */
+static uint8_t *find_or_add_rows(const precompiled *image)
 {
     uint8_t *rows = NULL;
     if (!sj_owner_lock_acquire(&sj_mono_lock)) {
@@ -199,6 +205,7 @@ static uint8_t *rows_of(const precompiled *image)
     return rows;
 }
 
+/* True if the bit of a method was 0. Sets it to 1. */
 static bool claim_row(uint8_t *rows, uint32_t row)
 {
     const uint8_t bit = (uint8_t)(1 << row % 8);
@@ -207,9 +214,9 @@ static bool claim_row(uint8_t *rows, uint32_t row)
     return is_first;
 }
 
-/* Collects all methods that have code, because each ends the one before. A method that is not
- * hooked gets function 0. A method with values is refused, because only the runtime knows their
- * types. */
+/* Collects the recorded methods that are new. First adds all methods that have code, because the
+ * start of each one is the end of another; function id 0 means not recorded. Refuses a method with
+ * values, because only the runtime knows their types. */
 static void collect(const precompiled *image, const sj_mono_reply *reply, uint8_t *rows,
                     found_code *found)
 {
@@ -228,13 +235,13 @@ static void collect(const precompiled *image, const sj_mono_reply *reply, uint8_
         found->functions[found->count++] = (sj_link_code_function){
             .address = address, .function = is_due && !has_values ? selection.function : 0};
     }
-    sort(found->functions, found->count);
-    found->count = bound(found->functions, found->count, image->code_high);
+    sort_by_address(found->functions, found->count);
+    found->count = keep_recorded(found->functions, found->count, image->code_high);
 }
 
 static void hook_image(const precompiled *image, const sj_mono_reply *reply, bool runs)
 {
-    uint8_t *rows = rows_of(image);
+    uint8_t *rows = find_or_add_rows(image);
     found_code *found = rows != NULL ? sj_sys_allocate(sizeof(*found)) : NULL;
     if (found == NULL) {
         return;
@@ -249,11 +256,11 @@ static void hook_image(const precompiled *image, const sj_mono_reply *reply, boo
     (void)sj_sys_unmap(found, sizeof(*found));
 }
 
-/* Hooks the code of an assembly that does not run yet. */
+/* Patches the precompiled code of an assembly that was just loaded: no thread runs it yet. */
 static void hook_loaded(const char *path, const sj_mono_reply *reply)
 {
     precompiled image = {.path = path};
-    if (reply->first_function != 0 && dl_iterate_phdr(find_module, &image) != 0) {
+    if (reply->first_function != 0 && dl_iterate_phdr(match_module, &image) != 0) {
         hook_image(&image, reply, false);
     }
 }
@@ -268,16 +275,16 @@ void sj_mono_add_assembly(void *assembly)
     }
 }
 
-/* Images that lie beside their assemblies. */
+/* Modules with precompiled code that are next to their assemblies. */
 typedef struct found_images {
     uint32_t count;
     struct {
         precompiled image;
         char path[PATH_BYTES];
-    } of[ASSEMBLIES_MAX];
+    } elements[ASSEMBLIES_MAX];
 } found_images;
 
-static int list_image(struct dl_phdr_info *info, size_t size, void *context)
+static int collect_image(struct dl_phdr_info *info, size_t size, void *context)
 {
     found_images *found = context;
     const char *name = info->dlpi_name != NULL ? info->dlpi_name : "";
@@ -288,8 +295,8 @@ static int list_image(struct dl_phdr_info *info, size_t size, void *context)
          strcmp(name + bytes - ENDING_BYTES, ".exe.so") != 0)) {
         return 0;
     }
-    precompiled *image = &found->of[found->count].image;
-    char *path = found->of[found->count].path;
+    precompiled *image = &found->elements[found->count].image;
+    char *path = found->elements[found->count].path;
     if (strstr(name, CACHE) == NULL && read_info(info, image)) {
         memcpy(path, name, bytes - SO_BYTES);
         path[bytes - SO_BYTES] = '\0';
@@ -304,11 +311,11 @@ void sj_mono_hook_precompiled(void)
     if (found == NULL) {
         return;
     }
-    (void)dl_iterate_phdr(list_image, found);
+    (void)dl_iterate_phdr(collect_image, found);
     for (uint32_t i = 0; i < found->count; i++) {
         sj_mono_reply reply = {0};
-        const precompiled *image = &found->of[i].image;
-        if (sj_mono_ask_by_path(found->of[i].path, image->id, &reply) &&
+        const precompiled *image = &found->elements[i].image;
+        if (sj_mono_ask_by_path(found->elements[i].path, image->id, &reply) &&
             reply.first_function != 0) {
             hook_image(image, &reply, true);
         }

@@ -1,16 +1,16 @@
 /* Design notes
  *
- * Hot path: compiled code calls enter and leave with the MonoMethod*. They read the clock, look the
- * method up by one probe of a table, reserve a record and write it by two stores. Mono may stop the
- * world at any instruction of it, so it never waits for Mono.
+ * Hot path: compiled code calls sj_mono_on_enter and on_leave with the MonoMethod*. These read the
+ * clock, find the method by one probe of a hash table, reserve a record and write it by two stores.
+ * Mono may stop all threads at any instruction of this code, so it never waits for Mono.
  *
- * A stack overflow in a callback would end the program. So the callback of entries first touches
- * the stack as far down as callbacks need, and a fault there is shown as one of the method
- * (core/mono_overflow.h).
+ * A stack overflow in a callback would end the program. So the entry callback first accesses the
+ * stack as far down as callbacks need it. A fault there is reported to Mono as a fault of the
+ * method (core/mono_overflow.h).
  *
- * Mono also reports an exit by exception for methods about which it never asked us, because they
- * were compiled ahead of time or before we came. Such a method has calls only if its code is hooked
- * in place. The assembler knows if there is a call to end. */
+ * Mono also reports exits by exception of methods that were compiled ahead of time or before the
+ * agent came. Such a method has recorded calls only if its code is patched. The assembler knows
+ * whether a call is open. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/inproc/hooks/lasting.h"
@@ -30,19 +30,20 @@ enum {
 #define LASTING_MAGIC UINT64_C(0x314f4e4f4d4a53)
 #define TICKS48_MASK ((UINT64_C(1) << 48) - 1)
 
-static char self; /* The runtime's context pointer for us; its content is not used. */
+static char self; /* Its address is the context that the runtime passes to callbacks. */
 static void *profiler;
 static _Atomic uint32_t enabled;
 _Atomic uint64_t sj_mono_enter_caller;
-/* True in an attached process: methods may have been compiled for an earlier recording. */
+/* True in an attached process: code that calls us may have been compiled for an earlier recording.
+ */
 static bool asks_at_entry;
 static bool prefers_in_place;
-static sj_lasting *lasting; /* Used in an attached process. Its `kept` word is the profiler. */
+static sj_lasting *lasting; /* Only in an attached process. Its `kept` word is the profiler. */
 
 static inline void write_words(uint64_t address, uint32_t tag, uint64_t stack, uint64_t ticks)
 {
     *(volatile uint64_t *)address = (ticks & TICKS48_MASK) | stack << 48;
-    /* The upper half, the tag, shows the consumer that the record is whole. */
+    /* A tag other than 0, in the upper half of this word, means that the record is complete. */
     atomic_store_explicit((_Atomic uint64_t *)(address + 8), (uint64_t)tag << 32,
                           memory_order_release);
 }
@@ -64,7 +65,7 @@ static inline void write_record(uint32_t function, sj_record_kind kind, uint64_t
     write_words(address, tag, stack, ticks);
 }
 
-/* Only methods whose values are wanted have a context. */
+/* Records the values of a call. Only methods whose values are recorded have a context. */
 static void record_values(void *method, const sj_mono_method *entry, const void *context,
                           bool at_entry)
 {
@@ -75,16 +76,17 @@ static void record_values(void *method, const sj_mono_method *entry, const void 
     }
 }
 
-/* True if the method's code must be hooked in place. A runtime that has started no longer passes
- * call contexts. */
+/* True if the method's code has to be patched. A runtime that started before the agent was attached
+ * passes no call contexts to callbacks. */
 static bool needs_hooks(const sj_mono_selection *selection)
 {
     return selection->in_place || (prefers_in_place && sj_mono_may_hook_more()) ||
            (asks_at_entry && selection->descriptors != 0);
 }
 
-/* Returns the method's entry in the table. Returns NULL if the recorder could not be asked, or if
- * the table is full. */
+/* Returns the method's entry in the table; asks the recorder unless its code is patched. Returns
+ * NULL if the recorder cannot be asked, if the table is full, or if the method is not recorded in a
+ * launched program. */
 static sj_mono_method *find_or_ask(void *method)
 {
     if (atomic_load_explicit(&enabled, memory_order_relaxed) == 0 || !sj_recorder_is_armed() ||
@@ -97,7 +99,7 @@ static sj_mono_method *find_or_ask(void *method)
     }
     const sj_mono_selection selection = sj_mono_selection_of(method);
     if (selection.function == 0 && !asks_at_entry) {
-        sj_mono_forget_method(method); /* Another method had this address. */
+        sj_mono_forget_method(method); /* Another method may have had this address. */
         return NULL;
     }
     if (!sj_mono_set_method(method, selection.function)) {
@@ -118,8 +120,8 @@ static bool is_hooked(uint32_t state)
     return state == SJ_MONO_IS_PATCHED || state == SJ_MONO_TO_BE_PATCHED;
 }
 
-/* Mono calls this when it compiles a method, when it might inline one, and when an exception passes
- * one. */
+/* Returns which callbacks Mono has to call for a method. Mono asks when it compiles a method, when
+ * it might inline it, and when an exception unwinds it. */
 static uint32_t choose_calls(void *ours, void *method)
 {
     (void)ours;
@@ -134,8 +136,8 @@ static uint32_t choose_calls(void *ours, void *method)
     return sj_mono_has_values(entry) ? calls | ENTER_CONTEXT | LEAVE_CONTEXT : calls;
 }
 
-/* Handles rare cases: a new method, one that is not recorded, and values. It is a separate
- * function, so that the common path saves no registers. */
+/* Records an entry in the rare cases: a new method, a method that is not recorded, or values. It is
+ * a separate function, so that the common path saves no registers. */
 static __attribute__((noinline)) void enter_slowly(void *method, void *context, uint64_t ticks)
 {
     sj_mono_method *entry = sj_mono_find_method(method);
@@ -159,15 +161,16 @@ static __attribute__((noinline)) void enter_slowly(void *method, void *context, 
     write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
 }
 
-/* Returns the function of an entered method whose entry is at its first place. Returns 0 if the
- * slow path has to decide. */
+/* Returns the function id of a method that was entered before and is at the first index of its
+ * hash. Returns 0 in all other cases; then the slow path decides. */
 static inline uint32_t find_entered(const void *method)
 {
     const sj_mono_method *entry = &sj_mono_methods[sj_mono_place_of((uint64_t)(uintptr_t)method)];
     /* Pairs with the release store in sj_mono_set_method. */
-    const bool is_it =
+    const bool is_same =
         atomic_load_explicit(&entry->method, memory_order_acquire) == (uint64_t)(uintptr_t)method;
-    return is_it && atomic_load_explicit(&entry->state, memory_order_relaxed) == SJ_MONO_WAS_ENTERED
+    return is_same &&
+                   atomic_load_explicit(&entry->state, memory_order_relaxed) == SJ_MONO_WAS_ENTERED
                ? atomic_load_explicit(&entry->function, memory_order_relaxed)
                : 0;
 }
@@ -187,7 +190,7 @@ void sj_mono_on_enter(void *ours, void *method, void *context)
     write_record(function, SJ_RECORD_ENTER, SJ_MANAGED_CALL, ticks);
 }
 
-static inline void leave(const void *method, sj_managed_stack how, uint64_t ticks)
+static inline void record_leave(const void *method, sj_managed_stack how, uint64_t ticks)
 {
     const sj_mono_method *entry = sj_mono_find_method(method);
     if (entry == NULL ||
@@ -208,7 +211,7 @@ static __attribute__((noinline)) void leave_slowly(void *method, void *context)
             record_values(method, entry, context, false);
         }
     }
-    leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+    record_leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
 static void on_leave(void *ours, void *method, void *context)
@@ -226,11 +229,11 @@ static void on_tail_call(void *ours, void *method, void *target)
 {
     (void)ours;
     (void)target;
-    leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
+    record_leave(method, SJ_MANAGED_CALL, sj_arch_ticks());
 }
 
-/* Code that is hooked in place does not enter by callbacks. Neither does precompiled code, which
- * may be hooked. */
+/* Records an exit by exception. The entries of patched code were not recorded by callbacks; the
+ * record says so (SJ_MANAGED_PASSED). */
 static void on_exception_leave(void *ours, void *method, void *exception)
 {
     const uint64_t ticks = sj_arch_ticks();
@@ -268,7 +271,7 @@ static void on_image_unloading(void *ours, void *image)
     sj_mono_forget_image(image);
 }
 
-/* Runs before any code of the assembly. */
+/* Mono calls this before it runs any code of the assembly. */
 static void on_assembly_loaded(void *ours, void *assembly)
 {
     (void)ours;
@@ -294,7 +297,7 @@ static void on_code_buffer(void *ours, const void *code, uint64_t bytes, int32_t
     }
 }
 
-static uint64_t address_of(uint32_t callback)
+static uint64_t callback_address(uint32_t callback)
 {
     switch (callback) {
     case SJ_MONO_ENTER:
@@ -322,8 +325,8 @@ static uint64_t address_of(uint32_t callback)
     }
 }
 
-/* Finds or creates trampolines that stay: a thread of the runtime may have read a callback and not
- * called it yet when the agent is unloaded. */
+/* Finds or creates trampolines that stay in the process. When the agent is unloaded, a thread may
+ * have read a callback's address and not called it yet. */
 static bool has_lasting(void)
 {
     if (lasting == NULL) {
@@ -335,7 +338,7 @@ static bool has_lasting(void)
     return lasting != NULL;
 }
 
-/* The runtime never forgets a profiler, so the one of an earlier agent is used again. */
+/* Creates the profiler, or uses the profiler of an earlier agent: Mono cannot remove a profiler. */
 static void create_profiler(bool is_attached)
 {
     if (profiler == NULL && is_attached) {
@@ -370,7 +373,7 @@ sj_status sj_mono_start(bool is_attached)
         return SJ_ENOTFOUND;
     }
     if (is_attached && sj_mono_runtime.is_shutting_down() != 0) {
-        return SJ_OK; /* A runtime that shuts down frees its profilers first. */
+        return SJ_OK; /* A runtime that shuts down has freed its profilers. */
     }
     if (is_attached && !has_lasting()) {
         return SJ_ENOMEM;
@@ -380,7 +383,7 @@ sj_status sj_mono_start(bool is_attached)
     prefers_in_place = prefers_in_place || is_attached;
     atomic_store(&enabled, 1);
     for (uint32_t i = 0; i < SJ_MONO_CALLBACKS; i++) {
-        uint64_t address = address_of(i);
+        uint64_t address = callback_address(i);
         if (is_attached) {
             sj_lasting_open(lasting, i, address);
             address = sj_lasting_address(lasting, i);

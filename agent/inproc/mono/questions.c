@@ -1,5 +1,5 @@
-/* Questions to the recorder: which methods of an assembly are wanted, which function a method
- * without a file is, and how code is hooked. */
+/* Asks the recorder which methods of an assembly are recorded, which function id a method without a
+ * file has, and how code is patched. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/plan.h"
@@ -115,7 +115,7 @@ static sj_status ask_method(sj_link *link, void *context)
     at += container_bytes;
     memcpy(at, question->name, name_bytes - 1);
     at[name_bytes - 1] = 0;
-    at[name_bytes] = 0; /* its module is not excluded */
+    at[name_bytes] = 0; /* False: its module is not excluded. */
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS,
                         (uint32_t)(sizeof(methods) + container_bytes + name_bytes + 1)));
     SJ_TRY(sj_link_receive(link));
@@ -178,7 +178,8 @@ static sj_status receive_plan(sj_link *link, const void *context)
     }
     SJ_TRY(hook(link, code->functions[0].address, last->address + last->bytes, code->runs,
                 code->marks));
-    /* Failed hooks have been reported; the program may end when this returns. */
+    /* If hooks failed, waits until the recorder has received their report: the program may end
+     * soon. */
     return is_all_hooked(code) ? SJ_OK : sj_conversation_finish(link);
 }
 

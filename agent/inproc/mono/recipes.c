@@ -1,18 +1,19 @@
 /* Design notes
  *
- * The first thread that records values of a method makes its recipe, which never changes
- * afterwards. Two threads may make the same recipe. If the runtime gives a pointer to another
- * method, its function differs, so it gets another recipe. */
+ * A recipe says how the values of a method are recorded. The first thread that records values of a
+ * method creates it; it never changes afterwards. Two threads may create the same recipe twice. If
+ * the runtime reuses the address for another method, that method has another function id, so it
+ * gets another recipe. */
 #include "agent/inproc/mono/internal.h"
 
 enum { RECIPES_MAX = 16384 };
 
 static sj_mono_recipe recipes[RECIPES_MAX];
 static _Atomic uint32_t recipe_count;
-/* Wanted descriptors, indexed by the method's place in the table. */
+/* Selected descriptors of the method at the same index of sj_mono_methods. */
 static _Atomic uint64_t wanted_descriptors[SJ_MONO_METHODS_CAPACITY];
-static _Atomic uint32_t
-    recipe_numbers[SJ_MONO_METHODS_CAPACITY]; /* 1 + index of the method's recipe. */
+/* 1 + index of the recipe of the method at the same index of sj_mono_methods; 0 if it has none. */
+static _Atomic uint32_t recipe_numbers[SJ_MONO_METHODS_CAPACITY];
 
 void sj_mono_set_wanted_values(const sj_mono_method *entry, uint64_t descriptors)
 {
@@ -24,7 +25,7 @@ bool sj_mono_has_values(const sj_mono_method *entry)
     return atomic_load(&wanted_descriptors[entry - sj_mono_methods]) != 0;
 }
 
-/* True if a rule names the value's own kind of number. */
+/* True if the value is a number of the kind that the descriptor names. */
 static bool is_plain(uint8_t descriptor, const sj_mono_value *value)
 {
     const uint32_t kind = sj_value_kind_of(descriptor);
@@ -59,7 +60,7 @@ bool sj_mono_find_value(void *signature, uint8_t descriptor, sj_mono_ingredient 
     return true;
 }
 
-static const sj_mono_recipe *new_recipe(void *method, uint32_t place, uint32_t function,
+static const sj_mono_recipe *new_recipe(void *method, uint32_t method_index, uint32_t function,
                                         uint64_t descriptors)
 {
     void *signature = sj_mono_runtime.method_signature(method);
@@ -85,23 +86,24 @@ static const sj_mono_recipe *new_recipe(void *method, uint32_t place, uint32_t f
         }
     }
     /* Pairs with the acquire load in sj_mono_find_recipe. */
-    atomic_store_explicit(&recipe_numbers[place], index + 1, memory_order_release);
+    atomic_store_explicit(&recipe_numbers[method_index], index + 1, memory_order_release);
     return recipe;
 }
 
 const sj_mono_recipe *sj_mono_find_recipe(void *method, const sj_mono_method *entry)
 {
-    const uint32_t place = (uint32_t)(entry - sj_mono_methods);
+    const uint32_t method_index = (uint32_t)(entry - sj_mono_methods);
     const uint64_t descriptors =
-        atomic_load_explicit(&wanted_descriptors[place], memory_order_relaxed);
+        atomic_load_explicit(&wanted_descriptors[method_index], memory_order_relaxed);
     const uint32_t function = atomic_load_explicit(&entry->function, memory_order_relaxed);
     if (descriptors == 0 || function == 0) {
         return NULL;
     }
-    const uint32_t known = atomic_load_explicit(&recipe_numbers[place], memory_order_acquire);
+    const uint32_t known =
+        atomic_load_explicit(&recipe_numbers[method_index], memory_order_acquire);
     if (known != 0 && recipes[known - 1].function == function &&
         recipes[known - 1].descriptors == descriptors) {
         return &recipes[known - 1];
     }
-    return new_recipe(method, place, function, descriptors);
+    return new_recipe(method, method_index, function, descriptors);
 }

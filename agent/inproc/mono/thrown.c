@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The runtime reports that an exception ends a call, but not which one. It reports each throw from
- * the function that then unwinds. So the exception that unwinds now is the latest that was thrown
- * from about here. An exception that a handler has thrown meanwhile, and that was caught, was
- * thrown from further down the stack. */
+ * The runtime reports that an exception ends a call, but not which exception. It reports each throw
+ * in the function that then unwinds the stack. So the current exception is the latest one whose
+ * throw was reported at nearly the same stack pointer. An exception that a handler has thrown and
+ * caught meanwhile was thrown further down the stack. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/record.h"
@@ -12,8 +12,9 @@
 #include <string.h>
 
 enum {
-    THROWN_MAX = 4, /* Exceptions that are nested: each is thrown in a handler of the one before. */
-    /* Callbacks of one unwinding are closer together; a throw in a handler is further away. */
+    THROWN_MAX = 4, /* Maximum number of nested exceptions, each thrown in a handler of another. */
+    /* The stack pointers of the callbacks of one unwinding differ by less than this. A throw in a
+     * handler is further away. */
     NEAR_BYTES = 1024
 };
 
@@ -26,8 +27,8 @@ typedef struct thrown_exception {
 static __thread thrown_exception thrown[THROWN_MAX] __attribute__((tls_model("initial-exec")));
 static __thread uint32_t thrown_count __attribute__((tls_model("initial-exec")));
 
-/* True for exceptions that can be raised at any instruction, even before a method reports its
- * entry. */
+/* True for exceptions that can be raised at any instruction, even before the entry callback of a
+ * method. */
 static bool is_interruption(void *class)
 {
     static const char *const names[] = {"ThreadAbortException", "StackOverflowException"};
@@ -59,7 +60,7 @@ bool sj_mono_record_thrown(uint32_t function, uint64_t stack)
         thrown_count--;
     }
     if (thrown_count == 0 || thrown[thrown_count - 1].stack > stack + NEAR_BYTES) {
-        return false; /* It was thrown before the attach, or handlers are nested too deeply. */
+        return false; /* Thrown before the agent was attached, or nested too deeply. */
     }
     sj_mono_describe_class(&text, thrown[thrown_count - 1].class);
     sj_recorder_text(function, SJ_MANAGED_CALL,

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * Mono's call context begins with a machine context, which compiled code leaves zeroed. The method,
- * the address of the result and the list of the arguments' addresses follow. The method is searched
- * for, and the words behind it are the others. Values are read in place: in the argument's
- * variable, or in a copy of the result. */
+ * Mono's call context begins with a machine context of unknown size, which compiled code leaves
+ * zeroed. Then follow the MonoMethod*, the address of the result, and the address of the list of
+ * the arguments' addresses. So the agent searches for the MonoMethod*. It reads values in the
+ * argument's variable, or in Mono's copy of the result. */
 #include "agent/inproc/mono/internal.h"
 
 #include "agent/abi/record.h"
@@ -14,18 +14,18 @@
 
 enum { CONTEXT_WORDS = 256 };
 
-/* Returns the words behind the method in a context, or NULL if the layout is unknown. They have the
- * same place in all contexts of a runtime. */
+/* Returns the words after the MonoMethod* in a context, or NULL if it is not found. Their offset is
+ * the same in all contexts of a runtime. */
 static const uint64_t *find_words(const uint64_t *context, const void *method)
 {
-    static _Atomic uint32_t known_place;
-    const uint32_t known = atomic_load_explicit(&known_place, memory_order_relaxed);
+    static _Atomic uint32_t known_index;
+    const uint32_t known = atomic_load_explicit(&known_index, memory_order_relaxed);
     if (context[known] == (uint64_t)(uintptr_t)method) {
         return context + known + 1;
     }
     for (uint32_t i = 0; i < CONTEXT_WORDS; i++) {
         if (context[i] == (uint64_t)(uintptr_t)method) {
-            atomic_store_explicit(&known_place, i, memory_order_relaxed);
+            atomic_store_explicit(&known_index, i, memory_order_relaxed);
             return context + i + 1;
         }
     }
@@ -45,7 +45,7 @@ void sj_mono_find_type(sj_mono_value *value)
     value->is_byref = sj_mono_runtime.type_is_byref(value->type) != 0;
 }
 
-/* Leaves the buffer uninitialised, because most of it is not used. */
+/* Records the text of a string. Does not clear the buffer, because most of it is not used. */
 static void record_string(uint32_t function, uint64_t stack, uint8_t descriptor, void *string)
 {
     sj_value_text text;
@@ -81,7 +81,7 @@ bool sj_mono_record_value(const sj_mono_value *value, sj_due_change *due)
     }
     if (kind == SJ_VALUE_STRING || is_real != sj_value_is_real(kind) ||
         (is_real && (element == TYPE_R4) != (kind == SJ_VALUE_FLOAT))) {
-        return false; /* The rule names another type, so there is no such value. */
+        return false; /* The descriptor names another type than the value has. */
     }
     const uint64_t bits = sj_value_narrow(kind, sj_mono_read_number(element, place));
     sj_recorder_value(value->function, value->stack, value->descriptor, bits);
@@ -124,9 +124,9 @@ void *sj_mono_parameter_type(void *signature, uint32_t number)
     return type;
 }
 
-/* Returns what a variable of an element type can hold. `bytes` is 0 for an object, which cannot be
- * made from a number. */
-static sj_changed_number number_of(int32_t element)
+/* Returns which numbers a variable of an element type can hold. `bytes` is 0 if it cannot hold
+ * numbers. */
+static sj_changed_number number_range_of(int32_t element)
 {
     switch (element) {
     case TYPE_BOOLEAN:
@@ -161,7 +161,7 @@ bool sj_mono_set_value(const sj_due_change *due, void *type, void *place)
         place = *(void *const *)place;
     }
     const int32_t element = sj_mono_runtime.type_get_type(sj_mono_runtime.type_underlying(type));
-    const sj_changed_number number = number_of(element);
+    const sj_changed_number number = number_range_of(element);
     if (number.bytes == 0 || !sj_recorder_change_fits(due, number)) {
         sj_recorder_change_is_unfit(due);
         return false;
@@ -172,9 +172,9 @@ bool sj_mono_set_value(const sj_due_change *due, void *type, void *place)
     return place != NULL;
 }
 
-/* Applies a rule's change at the entry of a call. Callbacks can only set arguments. */
-static void change(uint32_t function, void *signature, const uint64_t *arguments, uint32_t first,
-                   const sj_due_change *due)
+/* Applies a rule's change of an argument, and records it. Callbacks cannot apply other changes. */
+static void apply_change(uint32_t function, void *signature, const uint64_t *arguments,
+                         uint32_t first, const sj_due_change *due)
 {
     const uint32_t position = sj_value_position(due->target);
     void *type = sj_mono_parameter_type(signature, position);
@@ -213,7 +213,7 @@ void sj_mono_record_values(void *method, const sj_mono_recipe *recipe, const uin
                                                     (void *)(uintptr_t)place, &due)) {
             void *signature = sj_mono_runtime.method_signature(method);
             const uint32_t first = sj_mono_runtime.signature_is_instance(signature) != 0 ? 1 : 0;
-            change(recipe->function, signature, arguments, first, &due);
+            apply_change(recipe->function, signature, arguments, first, &due);
         }
     }
 }

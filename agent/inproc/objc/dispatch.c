@@ -1,16 +1,17 @@
 /* Design notes
  *
- * Hot path: one probe of a hash table of (class, selector, code). The class of an entry is stored
- * last and read first. Entries are never removed, because stubs stay.
+ * Hot path: one probe of a hash table by class, selector and code (a "site"). A thread that adds an
+ * element stores its class last; readers read the class first. Elements are never removed, because
+ * stubs stay.
  *
- * Slow path: the runtime is asked for names before our lock is taken, because a thread that holds
- * the runtime's lock may wait for ours. A signal handler that interrupts the owner of the lock is
- * not recorded, which is counted.
+ * Slow path: a thread asks the runtime for names before it takes our lock, because a thread that
+ * holds the runtime's lock may wait for ours. If a signal handler interrupts the owner of the lock,
+ * its messages are not recorded but counted.
  *
- * The dispatcher also handles methodForSelector:, whose result programs compare and keep. Stubs are
- * translated into the code behind them there, so calls of kept code are not recorded. Code that is
- * not in the class's method list must not be kept, for example code that forwarding creates for one
- * call: it is called directly. */
+ * Programs compare and store the result of methodForSelector:. So if it is a stub, the dispatcher
+ * replaces it by the method's code; calls of a stored address are not recorded. Code that is not in
+ * the class's method list, for example code that forwarding creates for one call, gets no stub: it
+ * may not exist later. */
 #include "agent/inproc/objc/internal.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -25,10 +26,10 @@
 enum { SITES_CAPACITY = 1 << 17, SITES_MAX = SITES_CAPACITY / 4 * 3 };
 
 typedef struct site_entry {
-    const void *_Atomic class; /* NULL: free. Written last. */
+    const void *_Atomic class; /* NULL if the element is free. Written last. */
     const void *selector;
-    uint64_t target;
-    uint64_t code; /* A stub, or the target if the method is not recorded. */
+    uint64_t target; /* Address that the runtime's dispatcher returned. */
+    uint64_t code;   /* A stub, or `target` if the method is not recorded. */
 } site_entry;
 
 /* struct objc_super of GCC's runtime. */
@@ -63,11 +64,11 @@ static uint32_t site_hash(const void *class, const void *selector)
     return (uint32_t)(hash >> 40) & (SITES_CAPACITY - 1);
 }
 
-/* Returns the entry of a site, or the free entry where it belongs. */
+/* Returns the element of a site, or the free element in which to store it. */
 static inline site_entry *find_site(const void *class, const void *selector, uint64_t target)
 {
-    for (uint32_t place = site_hash(class, selector);; place = (place + 1) & (SITES_CAPACITY - 1)) {
-        site_entry *site = &sites[place];
+    for (uint32_t index = site_hash(class, selector);; index = (index + 1) & (SITES_CAPACITY - 1)) {
+        site_entry *site = &sites[index];
         /* Pairs with the release store in add_site. */
         const void *owner = atomic_load_explicit(&site->class, memory_order_acquire);
         if (owner == NULL ||
@@ -97,9 +98,9 @@ static bool is_method_known(const sj_objc_method *key)
     return is_known;
 }
 
-/* Returns a stub for a message, or the target if no record is needed. Returns 0 if all stubs are
- * used. The result of methodForSelector: must not be a stub, because programs compare it with code
- * that they got elsewhere. */
+/* Returns a stub for a message, or `target` if the method is not recorded. Returns 0 if all stubs
+ * are used. methodForSelector: gets a second stub, which replaces a stub in its result by the
+ * method's code. */
 static uint64_t code_for(const sj_objc_method *method, uint64_t target)
 {
     const bool is_wanted = method->function != 0;
@@ -122,11 +123,13 @@ static uint64_t code_for(const sj_objc_method *method, uint64_t target)
 typedef struct new_site {
     sj_objc_method key;
     const void *selector;
-    uint64_t target;            /* Where the dispatcher jumps to. */
+    uint64_t target;            /* Address to which the dispatcher jumps. */
     uint64_t code;              /* Code of the method. */
-    const sj_objc_names *draft; /* NULL: the method is known. */
+    const sj_objc_names *draft; /* Names of a new method; NULL if the method is registered. */
 } new_site;
 
+/* Adds a site. Returns NULL if a table is full, or if the recorder refuses the method. The caller
+ * holds the lock. */
 static site_entry *add_new_site_locked(const new_site *new)
 {
     const sj_objc_method *key = &new->key;
@@ -134,7 +137,7 @@ static site_entry *add_new_site_locked(const new_site *new)
     const uint64_t target = new->target;
     site_entry *site = find_site(key->class, selector, target);
     if (atomic_load_explicit(&site->class, memory_order_relaxed) != NULL) {
-        return site; /* Another thread was first. */
+        return site; /* Another thread has added it before. */
     }
     if (site_count == SITES_MAX ||
         (new->draft != NULL &&
@@ -150,7 +153,8 @@ static site_entry *add_new_site_locked(const new_site *new)
     return site;
 }
 
-/* Adds the site of a first message. Returns NULL if it is not to be recorded now. */
+/* Adds a site. Returns NULL if its messages cannot be recorded now. `class` is the receiver's
+ * class; the search for the method begins at `from`. */
 __attribute__((noinline)) static const site_entry *add_new_site(const void *class, const void *from,
                                                                 const void *selector,
                                                                 uint64_t target,
@@ -180,7 +184,7 @@ __attribute__((noinline)) static const site_entry *add_new_site(const void *clas
     if ((draft != NULL || is_known) && sj_owner_lock_acquire(&sites_lock)) {
         site = add_new_site_locked(&new);
         if (atomic_load(&is_stopped)) {
-            sj_objc_stubs_close(); /* sj_objc_dispatch_stop interrupted this thread. */
+            sj_objc_stubs_close(); /* sj_objc_dispatch_stop did not get the lock. */
         }
         sj_owner_lock_free(&sites_lock);
     }
@@ -193,7 +197,7 @@ __attribute__((noinline)) static const site_entry *add_new_site(const void *clas
     return site;
 }
 
-/* Returns the code that the caller of a look-up runs: a stub, or the method itself. */
+/* Returns the code that a message runs: a stub, or the method itself. */
 static inline uint64_t recorded_code(const void *class, const void *from, const void *selector,
                                      uint64_t target)
 {
@@ -204,7 +208,7 @@ static inline uint64_t recorded_code(const void *class, const void *from, const 
     return site != NULL ? site->code : target;
 }
 
-static uint64_t lookup(const void *receiver, const void *selector)
+static uint64_t wrap_lookup(const void *receiver, const void *selector)
 {
     const uint64_t target = real_lookup(receiver, selector);
     if (receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
@@ -214,7 +218,7 @@ static uint64_t lookup(const void *receiver, const void *selector)
     return recorded_code(class, class, selector, target);
 }
 
-static uint64_t lookup_super(const super_call *super, const void *selector)
+static uint64_t wrap_lookup_super(const super_call *super, const void *selector)
 {
     const uint64_t target = real_super(super, selector);
     if (super->receiver == NULL || atomic_load_explicit(&enabled, memory_order_relaxed) == 0) {
@@ -242,8 +246,9 @@ const sj_dispatch_record *sj_objc_new_message(const void *receiver, const void *
     return site != NULL ? sj_objc_record_of(site->code) : NULL;
 }
 
-/* The runtime calls this function through its own PLT, at first for each module that registers. */
-static void register_selectors(void *selectors)
+/* Replaces a function that the runtime calls, by its own PLT, for each module that registers
+ * itself. */
+static void wrap_register_selectors(void *selectors)
 {
     if (atomic_load_explicit(&enabled, memory_order_relaxed) != 0) {
         sj_objc_dispatch_rebind_modules();
@@ -256,11 +261,11 @@ enum { REBINDINGS = 5 };
 static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 {
     const sj_rebinding list[REBINDINGS] = {
-        {"objc_msg_lookup", (uint64_t)(uintptr_t)real_lookup, (uint64_t)(uintptr_t)&lookup},
+        {"objc_msg_lookup", (uint64_t)(uintptr_t)real_lookup, (uint64_t)(uintptr_t)&wrap_lookup},
         {"objc_msg_lookup_super", (uint64_t)(uintptr_t)real_super,
-         (uint64_t)(uintptr_t)&lookup_super},
+         (uint64_t)(uintptr_t)&wrap_lookup_super},
         {"__objc_register_selectors_from_module", (uint64_t)(uintptr_t)real_selectors,
-         (uint64_t)(uintptr_t)&register_selectors},
+         (uint64_t)(uintptr_t)&wrap_register_selectors},
         {"objc_msgSend", sj_objc_real_message, (uint64_t)(uintptr_t)&sj_arch_objc_message},
         {"objc_msgSend_stret", sj_objc_real_message_stret,
          (uint64_t)(uintptr_t)&sj_arch_objc_message_stret}};
@@ -303,11 +308,11 @@ sj_status sj_objc_dispatch_start(sj_objc_register registers)
         return SJ_ENOMEM;
     }
     register_method = registers;
-    /* A module that asks for code must not get a stub while the sender's module is not bound yet.
-     * So all modules are bound before a look-up returns a stub. */
+    /* First rebind all modules, then enable stubs. Otherwise a module that is rebound could get a
+     * stub and compare it with the result in a module that is not. */
     sj_objc_dispatch_rebind_modules();
     atomic_store(&enabled, 1);
-    sj_objc_dispatch_rebind_modules(); /* Binds modules that were loaded meanwhile. */
+    sj_objc_dispatch_rebind_modules(); /* Rebinds modules that were loaded meanwhile. */
     return SJ_OK;
 }
 
@@ -336,7 +341,7 @@ void sj_objc_dispatch_after_fork(void)
 {
     sj_owner_lock_free(&sites_lock);
     if (!sj_recorder_may_call()) {
-        /* The child shares its parent's stubs, so it must not add any. */
+        /* The child cannot copy its parent's shared stubs, so it must not add any. */
         atomic_store(&enabled, 0);
         return;
     }

@@ -10,7 +10,7 @@ enum {
     CLASS_NAME_MAX_BYTES = 1023
 };
 
-/* Layout of a class of GCC's runtime: index of the word that points to its method lists. */
+/* CLASS_METHODS: index of the word in a class of GCC's runtime that points to its method lists. */
 enum { CLASS_METHODS = 7, LISTS_MAX = 64 };
 
 typedef struct gcc_method {
@@ -59,14 +59,14 @@ static bool is_same(const sj_objc_method *a, const sj_objc_method *b)
     return a->class == b->class && a->owner == b->owner && a->selector == b->selector;
 }
 
-/* Returns the entry of a key, or the free entry where it belongs. */
+/* Returns the element of a key, or the free element in which to store it. */
 static sj_objc_method *find_method_entry(const sj_objc_method *key)
 {
-    uint32_t place = method_hash(key);
-    while (known[place].class != NULL && !is_same(&known[place], key)) {
-        place = (place + 1) & (METHODS_CAPACITY - 1);
+    uint32_t index = method_hash(key);
+    while (known[index].class != NULL && !is_same(&known[index], key)) {
+        index = (index + 1) & (METHODS_CAPACITY - 1);
     }
-    return &known[place];
+    return &known[index];
 }
 
 const sj_objc_method *sj_objc_find_method(const sj_objc_method *key)
@@ -82,7 +82,8 @@ static void append_text(char *name, uint32_t *used, const char *text)
     }
 }
 
-/* The runtime adds lists only at the front, so they can be read without a lock. */
+/* Returns the first method list of a class. The runtime adds lists only at the front, so no lock is
+ * needed. */
 static const gcc_method_list *lists_of(const void *class)
 {
     return ((const gcc_method_list *const *)class)[CLASS_METHODS];
@@ -123,8 +124,8 @@ bool sj_objc_owns_method(const void *class, const void *method, const void *sele
            (super == NULL || sj_objc_runtime.instance_method(super, selector) != method);
 }
 
-/* True if a method's code is the expected one. If `*code` is 0 any code is, and it is written
- * there. */
+/* True if `*code` is 0 or equals the method's implementation. If it is 0, sets it to the
+ * implementation. */
 static bool is_expected_code(uint64_t implementation, uint64_t *code)
 {
     if (*code == 0) {
@@ -164,8 +165,8 @@ const void *sj_objc_find_owner(const void *from, const void *selector, const cha
     return owner;
 }
 
-/* Writes the names of a class and its ancestors, as many as fit. Only the name of the class itself
- * may be cut. */
+/* Writes the names of a class, its superclass and so on, as many as fit. Truncates only the name of
+ * the class itself. */
 static void describe_lineage(const void *class, sj_objc_names *draft)
 {
     draft->lineage_bytes = 0;
@@ -182,7 +183,6 @@ static void describe_lineage(const void *class, sj_objc_names *draft)
     }
 }
 
-/* Writes -[Class selector], or -[Class:Owner selector] if the class inherits the method. */
 uint32_t sj_objc_write_name(const sj_objc_method *method, char *name)
 {
     uint32_t used = 0;
@@ -213,16 +213,16 @@ bool sj_objc_register_method(const sj_objc_method *method, uint64_t code,
                                    .lineage = draft->lineage,
                                    .lineage_bytes = draft->lineage_bytes,
                                    .code = code};
-    sj_objc_method *place = find_method_entry(method);
+    sj_objc_method *element = find_method_entry(method);
     uint32_t function = 0;
-    if (place->class != NULL) {
-        return true; /* Another thread was first. */
+    if (element->class != NULL) {
+        return true;
     }
     if (known_count == METHODS_MAX || !registers(&report, &function)) {
         return false;
     }
-    *place = *method;
-    place->function = function;
+    *element = *method;
+    element->function = function;
     known_count++;
     return true;
 }

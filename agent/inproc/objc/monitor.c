@@ -1,5 +1,5 @@
-/* The monitors of Objective-C: ask the recorder for a function of the session for each new method,
- * and report code that the program puts into methods. */
+/* Connects the two Objective-C monitors to the recorder. Asks the recorder for the function id of
+ * each new method, and reports method implementations that the program replaces. */
 #include "agent/inproc/objc/monitor.h"
 
 #include "agent/abi/agent_state.h"
@@ -32,7 +32,7 @@ static sj_status ask_for_function(sj_link *link, const sj_objc_report *method, u
     at += method->lineage_bytes;
     memcpy(at, method->name, method->name_bytes);
     at += method->name_bytes;
-    /* A message to a method of an excluded module is excluded, too. */
+    /* Messages to methods of an excluded module are excluded. */
     *at++ = is_excluded(method->code) ? 1 : 0;
     memcpy(at, &method->code, sizeof(method->code));
     SJ_TRY(sj_link_send(link, SJ_LINK_METHODS, bytes));

@@ -1,10 +1,12 @@
 /* Design notes
  *
- * The recorder learns of a change before it is made. Where the runtime may refuse a change
- * (class_addMethod), it learns of it before the program continues. So no call by the new name is
- * recorded earlier. The runtime's methods do not know their class, so all classes are searched;
- * swizzling is rare. A block that was made code (imp_implementationWithBlock) is known by its own
- * function, which the generated code calls. */
+ * The agent reports a change before the runtime makes it, so that no call by the new name is
+ * recorded earlier. The runtime may refuse class_addMethod; so this change is reported after it was
+ * made, but before the program continues.
+ *
+ * A method of the runtime has no pointer to its class, so all classes are searched. This is slow,
+ * but swizzling is rare. For code made from a block (imp_implementationWithBlock), the block's own
+ * function is reported, which the generated code calls. */
 #include "agent/inproc/objc/replaced_methods.h"
 
 #include "agent/inproc/hooks/rebind.h"
@@ -43,9 +45,10 @@ static const block_head *(*block_of)(uint64_t code);
 static sj_objc_report_replaced report_changes;
 static bool (*is_of_interest)(uint64_t code);
 static _Atomic bool is_on;
-/* How many modules had ever been loaded when the last were bound. */
+/* Value of dlpi_adds when modules were last rebound: the number of modules ever loaded. */
 static _Atomic uint64_t bound_loads;
 
+/* Returns the function of a block if `code` was made from one, else `code`. */
 static uint64_t plain_code(uint64_t code)
 {
     const block_head *block = block_of != NULL ? block_of(code) : NULL;
@@ -68,7 +71,8 @@ static bool fill_change(sj_objc_replaced_method *change, const void *class, cons
     return true;
 }
 
-static void report_wanted(const sj_objc_replaced_method *changes, uint32_t count)
+/* Reports the changes if any of them is of interest. */
+static void report_if_of_interest(const sj_objc_replaced_method *changes, uint32_t count)
 {
     bool is_wanted = false;
     for (uint32_t i = 0; i < count; i++) {
@@ -79,12 +83,12 @@ static void report_wanted(const sj_objc_replaced_method *changes, uint32_t count
     }
 }
 
-static void report_method(const void *class, const void *selector, uint64_t code)
+static void report_replacement(const void *class, const void *selector, uint64_t code)
 {
     sj_objc_replaced_method change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         fill_change(&change, class, selector, code)) {
-        report_wanted(&change, 1);
+        report_if_of_interest(&change, 1);
     }
 }
 
@@ -128,27 +132,27 @@ static bool fill_change_of_method(sj_objc_replaced_method *change, const void *m
     return selector != NULL && fill_change(change, find_class(method, selector), selector, code);
 }
 
-static uint8_t add_method(void *class, void *selector, uint64_t code, const char *types)
+static uint8_t wrap_add_method(void *class, void *selector, uint64_t code, const char *types)
 {
     const uint8_t is_added = real_add(class, selector, code, types);
     if (is_added != 0) {
-        report_method(class, selector, code);
+        report_replacement(class, selector, code);
     }
     return is_added;
 }
 
-static uint64_t replace_method(void *class, void *selector, uint64_t code, const char *types)
+static uint64_t wrap_replace_method(void *class, void *selector, uint64_t code, const char *types)
 {
-    report_method(class, selector, code);
+    report_replacement(class, selector, code);
     return real_replace(class, selector, code, types);
 }
 
-static uint64_t set_implementation(void *method, uint64_t code)
+static uint64_t wrap_set_implementation(void *method, uint64_t code)
 {
     sj_objc_replaced_method change;
     if (atomic_load_explicit(&is_on, memory_order_relaxed) &&
         fill_change_of_method(&change, method, code)) {
-        report_wanted(&change, 1);
+        report_if_of_interest(&change, 1);
     }
     return real_set(method, code);
 }
@@ -159,11 +163,11 @@ static void report_exchange(const void *first, const void *second)
     if (first != NULL && second != NULL &&
         fill_change_of_method(&changes[0], first, sj_objc_runtime.implementation(second)) &&
         fill_change_of_method(&changes[1], second, sj_objc_runtime.implementation(first))) {
-        report_wanted(changes, SJ_OBJC_REPLACED_TOGETHER);
+        report_if_of_interest(changes, SJ_OBJC_REPLACED_TOGETHER);
     }
 }
 
-static void exchange_implementations(void *first, void *second)
+static void wrap_exchange_implementations(void *first, void *second)
 {
     if (atomic_load_explicit(&is_on, memory_order_relaxed)) {
         report_exchange(first, second);
@@ -180,8 +184,8 @@ static int read_loads(struct dl_phdr_info *info, size_t size, void *context)
     return 1;
 }
 
-/* Binds modules that were loaded since the last call. A library may register hundreds of times, so
- * the count of loads is compared first. */
+/* Rebinds modules that were loaded since the last call. A library may register hundreds of classes,
+ * so this first checks whether any module was loaded. */
 static void bind_new_modules(void)
 {
     sj_rebinding rebindings[REBINDINGS];
@@ -194,14 +198,15 @@ static void bind_new_modules(void)
     }
 }
 
-/* The runtimes call these for each module that registers, before code of its classes runs. */
-static void register_selectors(void *selectors)
+/* GCC's runtime calls this for each module that registers, before code of its classes runs. */
+static void wrap_register_selectors(void *selectors)
 {
     bind_new_modules();
     real_selectors(selectors);
 }
 
-static void load_module(void *module)
+/* libobjc2 calls this for each module that registers, before code of its classes runs. */
+static void wrap_load_module(void *module)
 {
     bind_new_modules();
     real_load(module);
@@ -210,16 +215,16 @@ static void load_module(void *module)
 static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 {
     const sj_rebinding list[REBINDINGS] = {
-        {"class_addMethod", (uint64_t)(uintptr_t)real_add, (uint64_t)(uintptr_t)&add_method},
+        {"class_addMethod", (uint64_t)(uintptr_t)real_add, (uint64_t)(uintptr_t)&wrap_add_method},
         {"class_replaceMethod", (uint64_t)(uintptr_t)real_replace,
-         (uint64_t)(uintptr_t)&replace_method},
+         (uint64_t)(uintptr_t)&wrap_replace_method},
         {"method_setImplementation", (uint64_t)(uintptr_t)real_set,
-         (uint64_t)(uintptr_t)&set_implementation},
+         (uint64_t)(uintptr_t)&wrap_set_implementation},
         {"method_exchangeImplementations", (uint64_t)(uintptr_t)real_exchange,
-         (uint64_t)(uintptr_t)&exchange_implementations},
+         (uint64_t)(uintptr_t)&wrap_exchange_implementations},
         {"__objc_register_selectors_from_module", (uint64_t)(uintptr_t)real_selectors,
-         (uint64_t)(uintptr_t)&register_selectors},
-        {"__objc_load", (uint64_t)(uintptr_t)real_load, (uint64_t)(uintptr_t)&load_module}};
+         (uint64_t)(uintptr_t)&wrap_register_selectors},
+        {"__objc_load", (uint64_t)(uintptr_t)real_load, (uint64_t)(uintptr_t)&wrap_load_module}};
     memcpy(rebindings, list, sizeof(list));
 }
 

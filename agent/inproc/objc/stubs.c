@@ -1,15 +1,15 @@
 /* Design notes
  *
- * An area holds records and, behind them, their stubs. It stays when the agent is unloaded, because
- * the program may have kept the address of any stub. Closing a record makes its first word its
- * target, so that the stub jumps directly to the method. The next agent gets the area from its
- * tracer and opens the stubs that it needs. So a method has one stub, however often the process is
- * attached to.
+ * An area contains records and then their stubs. It stays when the agent is unloaded, because the
+ * program may have stored the address of any stub. A stub jumps to the address in the first word of
+ * its record. Closing a record sets this word to the method, so that the stub jumps directly to the
+ * method. The next agent gets the address of the area from its tracer and opens the stubs that it
+ * needs. So a method has one stub even if agents are attached several times.
  *
- * The stubs lie in one memory file that is mapped twice, writable and executable. So no page is
- * both, and stubs can be added while others run. A forked child shares the file with its parent,
- * and an agent may share the area that it takes over. So they copy the file before they add stubs.
- */
+ * The stubs are in a memory file that is mapped twice, writable and executable. So no page is both,
+ * and stubs can be added while others run. A forked child shares the file with its parent, and an
+ * agent may share the adopted area with another process. So both copy the file before they add
+ * stubs. */
 #include "agent/inproc/objc/internal.h"
 
 #include "agent/abi/agent_state.h"
@@ -35,7 +35,8 @@ enum {
 /* "DSTUBS1". Agents of other versions search for it. */
 #define AREA_MAGIC UINT64_C(0x31534255545344)
 
-/* A stub's record and what the stub was created for. `class` NULL: it records nothing. */
+/* The record of a stub, and the method for which it was created. `class` is NULL if the stub
+ * records nothing (sj_objc_stub_open_plain). */
 typedef struct stub_record {
     sj_dispatch_record record;
     const void *class;
@@ -49,20 +50,20 @@ typedef struct stub_area {
     stub_record stubs[STUBS_MAX];
 } stub_area;
 
-/* The code begins behind the records. */
+/* Offset of the stubs in the area. */
 #define CODE_OFFSET ((sizeof(stub_area) + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES)
 
-static stub_area *area;     /* NULL: there is none. */
-static uint8_t *writable;   /* Writable view of the area's code. NULL: stubs cannot be created. */
-static uint8_t *executable; /* Executable view of the same bytes. */
-static uint32_t stub_index[INDEX_CAPACITY]; /* Hash table of stubs: 1 + the place in the area. */
-static uint32_t open_count;                 /* Stubs of this session. */
+static stub_area *area;     /* NULL if none was created or adopted. */
+static uint8_t *writable;   /* Writable mapping of the stubs. NULL if stubs cannot be created. */
+static uint8_t *executable; /* Executable mapping of the same bytes. */
+static uint32_t stub_index[INDEX_CAPACITY]; /* Hash table of 1 + the index of a stub. */
+static uint32_t open_count;                 /* Number of stubs that this session has opened. */
 
 static long new_file(void)
 {
     long file =
         SJ_SYS(SYS_memfd_create, SJ_AGENT_STATE_STUBS_FILE, MFD_CLOEXEC | MFD_EXEC, 0, 0, 0, 0);
-    if (file < 0) { /* An older kernel does not know MFD_EXEC. */
+    if (file < 0) { /* Kernels before Linux 6.3 do not know MFD_EXEC. */
         file = SJ_SYS(SYS_memfd_create, SJ_AGENT_STATE_STUBS_FILE, MFD_CLOEXEC, 0, 0, 0, 0);
     }
     if (file >= 0 && SJ_SYS(SYS_ftruncate, file, CODE_BYTES, 0, 0, 0, 0) != 0) {
@@ -72,8 +73,8 @@ static long new_file(void)
     return file;
 }
 
-/* Gives the area's code a file of its own with the present content. Writes the writable view to
- * `*write`. */
+/* Copies the stubs at `run` to a new memory file, and maps the file executable at `run`. Writes the
+ * address of its writable mapping to `*write`. Returns false if the kernel refuses. */
 static bool map_code(uint8_t *run, uint64_t count, uint8_t **write)
 {
     const long file = new_file();
@@ -101,7 +102,7 @@ static stub_area *new_area(void)
     if (sj_sys_failed(new)) {
         return NULL;
     }
-    /* Memory that stays in the program must not become huge pages. */
+    /* Huge pages would waste memory that stays in the program. */
     (void)SJ_SYS(SYS_madvise, new, CODE_OFFSET + CODE_BYTES, MADV_NOHUGEPAGE, 0, 0, 0);
     new->magic = AREA_MAGIC;
     return new;
@@ -113,8 +114,9 @@ static bool is_made_for(const stub_record *stub, const stub_record *key)
            stub->selector == key->selector && stub->record.target == key->record.target;
 }
 
-/* Returns the place of the stub for a key in the hash table, or the free place where it belongs. */
-static uint32_t *find_place(const stub_record *key)
+/* Returns the element of the hash table for a stub, or the free element in which to store its
+ * index. */
+static uint32_t *find_index_element(const stub_record *key)
 {
     uint64_t hash = (uint64_t)(uintptr_t)key->class ^ (uint64_t)(uintptr_t)key->owner << 7;
     hash = hash * UINT64_C(0x9e3779b97f4a7c15) ^ (uint64_t)(uintptr_t)key->selector;
@@ -144,11 +146,12 @@ void sj_objc_stubs_adopt(uint64_t code)
     for (uint64_t i = 0; i < found->count; i++) {
         found->stubs[i].record.enter_tag = 0;
         found->stubs[i].record.leave_tag = 0;
-        *find_place(&found->stubs[i]) = (uint32_t)i + 1;
+        *find_index_element(&found->stubs[i]) = (uint32_t)i + 1;
     }
 }
 
-/* Opens a record. The tags are written first, because another thread may be about to read them. */
+/* Opens a record: its stub records calls from now on. Writes the tags before the address, because
+ * other threads may run the stub. */
 static void open_record(stub_record *stub, uint32_t enter_tag, uint32_t leave_tag)
 {
     void (*entry)(void) = stub->class != NULL ? sj_arch_dispatch_entry : sj_arch_objc_plain;
@@ -172,7 +175,7 @@ bool sj_objc_stubs_open(void)
     }
     executable = (uint8_t *)opened + CODE_OFFSET;
     area = opened;
-    /* These are stubs of this agent, which was stopped. */
+    /* Opens the stubs that this agent had opened before it was stopped. */
     for (uint64_t i = 0; i < opened->count; i++) {
         stub_record *stub = &opened->stubs[i];
         if (stub->record.enter_tag != 0) {
@@ -198,13 +201,13 @@ static stub_record *add_stub(const stub_record *content)
     if (area->count == STUBS_MAX) {
         return NULL;
     }
-    const uint64_t place = area->count;
-    stub_record *stub = &area->stubs[place];
+    const uint64_t element = area->count;
+    stub_record *stub = &area->stubs[element];
     *stub = *content;
     stub->record.enter_tag = 0;
     close_record(stub);
-    sj_arch_write_stub(writable + place * SJ_DISPATCH_STUB_BYTES, &stub->record);
-    area->count = place + 1;
+    sj_arch_write_stub(writable + element * SJ_DISPATCH_STUB_BYTES, &stub->record);
+    area->count = element + 1;
     sj_arch_sync_code(sj_objc_stub_of(&stub->record), SJ_DISPATCH_STUB_BYTES);
     return stub;
 }
@@ -214,13 +217,13 @@ static const sj_dispatch_record *open_stub(const stub_record *content)
     if (writable == NULL) {
         return NULL;
     }
-    uint32_t *place = find_place(content);
-    stub_record *stub = *place != 0 ? &area->stubs[*place - 1] : add_stub(content);
+    uint32_t *element = find_index_element(content);
+    stub_record *stub = *element != 0 ? &area->stubs[*element - 1] : add_stub(content);
     if (stub == NULL) {
         return NULL;
     }
-    if (*place == 0) {
-        *place = (uint32_t)(stub - area->stubs) + 1;
+    if (*element == 0) {
+        *element = (uint32_t)(stub - area->stubs) + 1;
     }
     open_count += stub->record.enter_tag == 0;
     open_record(stub, content->record.enter_tag, content->record.leave_tag);
@@ -238,7 +241,7 @@ const sj_dispatch_record *sj_objc_stub_open(const sj_objc_method *method, uint64
         .selector = method->selector});
 }
 
-/* The tag only says that the stub is open. */
+/* The tag 1 is never recorded. It only means that the stub is open. */
 const sj_dispatch_record *sj_objc_stub_open_plain(uint64_t target)
 {
     return open_stub(&(stub_record){.record = {.target = target, .enter_tag = 1}});

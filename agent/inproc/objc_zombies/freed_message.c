@@ -4,7 +4,8 @@
 
 enum { NO_ADDRESS = 4096 };
 
-/* The selector may be any number that the program has overwritten. */
+/* True if a pointer may be valid: it is aligned and not in the first page. An argument that should
+ * be an object or a selector may be any number. */
 static bool may_be_read(const void *pointer)
 {
     const uint64_t address = (uint64_t)(uintptr_t)pointer;
@@ -17,6 +18,7 @@ static const char *type_of_result(const void *selector)
     return types != NULL ? sj_objc_gcc.skip_qualifiers(types) : "";
 }
 
+/* Returns the number of x87 registers that hold a result of this type. */
 static uint64_t x87_zeros_of(const char *type)
 {
     if (strncmp(type, "jD", 2) == 0) {
@@ -25,6 +27,7 @@ static uint64_t x87_zeros_of(const char *type)
     return *type == 'D' ? 1 : 0;
 }
 
+/* Returns the result of a message to a freed object: the receiver, the trampoline, or 0. */
 static uint64_t value_of(const void *receiver, const char *name)
 {
     static const char *const themselves[] = {"retain", "autorelease"};
@@ -33,14 +36,14 @@ static uint64_t value_of(const void *receiver, const char *name)
             return (uint64_t)(uintptr_t)receiver;
         }
     }
-    /* The caller wants code that it will call, so it gets the trampoline. */
+    /* The program will call the result, so it gets the trampoline. */
     return strcmp(name, "methodForSelector:") == 0 ||
                    strcmp(name, "instanceMethodForSelector:") == 0
                ? sj_objc_trampoline_address(SJ_TRAMPOLINE_FREED_MESSAGE)
                : 0;
 }
 
-static void follow_policy(sj_zombie_on_use next, sj_kept *kept)
+static void apply_policy(sj_zombie_on_use next, sj_kept *kept)
 {
     if (next == SJ_ZOMBIE_STOP) {
         sj_report_stop();
@@ -49,7 +52,8 @@ static void follow_policy(sj_zombie_on_use next, sj_kept *kept)
     }
 }
 
-/* Handles a message with a result in memory: its address is the first argument, and is returned. */
+/* Handles a message whose result is in memory: clears the result and returns its address, which is
+ * the first argument. */
 static sj_message_result handle_with_memory_result(void *memory, void *receiver,
                                                    const void *selector, uint64_t site)
 {
@@ -60,7 +64,7 @@ static sj_message_result handle_with_memory_result(void *memory, void *receiver,
     if (bytes > 0) {
         memset(memory, 0, (size_t)bytes);
     }
-    follow_policy(next, kept);
+    apply_policy(next, kept);
     return (sj_message_result){.value = (uint64_t)(uintptr_t)memory};
 }
 
@@ -75,14 +79,14 @@ sj_message_result sj_objc_handle_freed_message(void *first, void *second, void *
     }
     if (!may_be_read(first) ||
         (!sj_objc_is_zombie(first) && first != &sj_objc_trampolines_now->zombie)) {
-        return (sj_message_result){0}; /* Another thread has freed the object meanwhile. */
+        return (sj_message_result){0}; /* Another thread may have freed the object meanwhile. */
     }
     const char *name = sj_objc_gcc.selector_name(second);
     const sj_message_result result = {.value = value_of(first, name),
                                       .x87_zeros = x87_zeros_of(type_of_result(second))};
     if (first != &sj_objc_trampolines_now->zombie) {
         sj_kept *kept = sj_queue_find(first);
-        follow_policy(sj_report_message(kept, second, site), kept);
+        apply_policy(sj_report_message(kept, second, site), kept);
     }
     return result;
 }

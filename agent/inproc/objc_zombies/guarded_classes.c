@@ -1,18 +1,19 @@
 /* Design notes
  *
- * The runtime does not tell the allocator which class it allocates for. So +allocWithZone: asks for
- * a guarded block for the one allocation that it makes. Such an object is not kept when it dies.
- * Its memory is freed and so closed: an access to its instance variables is a fault, which is
- * reported. A message reads its class, which is also a fault, and then returns zero. */
+ * The allocator does not know the class of the object that it allocates. So our replacement of
+ * +allocWithZone: asks for a guarded block during the call of the original method. When such an
+ * object is deallocated, its memory is freed at once, and its pages are closed. An access to an
+ * instance variable then faults and is reported. A message reads the object's class, which faults
+ * and is reported, too; the message returns zero. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 typedef void *(*allocation)(const sj_gcc_class *class, const void *selector, void *zone);
 
 static uint64_t *originals;
-static const sj_gcc_class *owner;
-static sj_gcc_method *method; /* NULL: not replaced. */
+static const sj_gcc_class *root_metaclass;
+static sj_gcc_method *alloc_method; /* +allocWithZone: while it is replaced, else NULL. */
 
-static void *allocate(const sj_gcc_class *class, const void *selector, void *zone)
+static void *wrap_allocate(const sj_gcc_class *class, const void *selector, void *zone)
 {
     const allocation original = (allocation)originals[SJ_TRAMPOLINE_GUARD];
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
@@ -32,22 +33,22 @@ void sj_objc_guard_begin(const sj_gcc_class *root, uint64_t *kept_originals)
 {
     sj_gcc_method *found =
         sj_objc_gcc.instance_method(root->isa, sj_objc_gcc.register_selector("allocWithZone:"));
-    if (method != NULL || found == NULL) {
+    if (alloc_method != NULL || found == NULL) {
         return;
     }
     originals = kept_originals;
     originals[SJ_TRAMPOLINE_GUARD] = sj_objc_gcc.implementation(found);
-    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_GUARD] = (uint64_t)(uintptr_t)&allocate;
-    owner = root->isa;
-    method = found;
-    sj_objc_set_code(owner, found, sj_objc_trampoline_address(SJ_TRAMPOLINE_GUARD));
+    sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_GUARD] = (uint64_t)(uintptr_t)&wrap_allocate;
+    root_metaclass = root->isa;
+    alloc_method = found;
+    sj_objc_set_code(root_metaclass, found, sj_objc_trampoline_address(SJ_TRAMPOLINE_GUARD));
 }
 
 void sj_objc_guard_end(void)
 {
-    if (method != NULL &&
-        sj_objc_gcc.implementation(method) == sj_objc_trampoline_address(SJ_TRAMPOLINE_GUARD)) {
-        sj_objc_set_code(owner, method, originals[SJ_TRAMPOLINE_GUARD]);
+    if (alloc_method != NULL && sj_objc_gcc.implementation(alloc_method) ==
+                                    sj_objc_trampoline_address(SJ_TRAMPOLINE_GUARD)) {
+        sj_objc_set_code(root_metaclass, alloc_method, originals[SJ_TRAMPOLINE_GUARD]);
     }
-    method = NULL;
+    alloc_method = NULL;
 }

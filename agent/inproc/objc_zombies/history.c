@@ -1,8 +1,8 @@
 /* Design notes
  *
- * Events of all watched objects lie in one ring; new events overwrite the oldest. The events of one
- * object reach back to its allocation, or as far as the ring does. Trampolines replace the methods
- * of NSObject that change the number of owners, as they do for -dealloc (hooks.c). */
+ * The events of all watched objects are in one ring; new events overwrite the oldest. So the
+ * history of an object begins with its allocation, or with the oldest event in the ring.
+ * Trampolines replace the methods of NSObject that change the number of owners. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/heap_guard/trace.h"
@@ -10,10 +10,11 @@
 
 #include <string.h>
 
-enum { EVENTS = 1 << 13, METHODS = 4, ONE_IN_MEASURED = 64 }; /* One event in so many is timed. */
+/* One event in ONE_IN_MEASURED is timed, for the overhead budget. */
+enum { EVENTS = 1 << 13, METHODS = 4, ONE_IN_MEASURED = 64 };
 
 typedef struct kept_event {
-    const void *_Atomic object; /* NULL: a thread is writing the event. */
+    const void *_Atomic object; /* NULL while a thread is writing the event. */
     uint64_t number;
     sj_zombie_event event;
 } kept_event;
@@ -24,26 +25,26 @@ typedef struct counted_method {
     const char *selector;
     sj_objc_trampoline trampoline;
     message replacement;
-    bool is_of_class;
+    bool is_of_class; /* True if it is a class method. */
     const sj_gcc_class *class;
-    sj_gcc_method *method; /* NULL: not replaced. */
+    sj_gcc_method *method; /* NULL if it is not replaced. */
 } counted_method;
 
-static void *allocate(void *class, const void *selector, void *zone);
-static void *retain(void *object, const void *selector, void *unused);
-static void *release(void *object, const void *selector, void *unused);
-static void *autorelease(void *object, const void *selector, void *unused);
+static void *wrap_allocate(void *class, const void *selector, void *zone);
+static void *wrap_retain(void *object, const void *selector, void *unused);
+static void *wrap_release(void *object, const void *selector, void *unused);
+static void *wrap_autorelease(void *object, const void *selector, void *unused);
 
 static counted_method methods[METHODS] = {
     {.selector = "allocWithZone:",
      .trampoline = SJ_TRAMPOLINE_ALLOCATE,
-     .replacement = allocate,
+     .replacement = wrap_allocate,
      .is_of_class = true},
-    {.selector = "retain", .trampoline = SJ_TRAMPOLINE_RETAIN, .replacement = retain},
-    {.selector = "release", .trampoline = SJ_TRAMPOLINE_RELEASE, .replacement = release},
+    {.selector = "retain", .trampoline = SJ_TRAMPOLINE_RETAIN, .replacement = wrap_retain},
+    {.selector = "release", .trampoline = SJ_TRAMPOLINE_RELEASE, .replacement = wrap_release},
     {.selector = "autorelease",
      .trampoline = SJ_TRAMPOLINE_AUTORELEASE,
-     .replacement = autorelease}};
+     .replacement = wrap_autorelease}};
 
 static kept_event *events;
 static _Atomic uint64_t event_count;
@@ -89,7 +90,7 @@ static __attribute__((noinline)) void record_event(const void *object, sj_zombie
     }
 }
 
-static void *allocate(void *class, const void *selector, void *zone)
+static void *wrap_allocate(void *class, const void *selector, void *zone)
 {
     void *object = call_original(SJ_TRAMPOLINE_ALLOCATE, class, selector, zone);
     if (is_recorded(object)) {
@@ -98,7 +99,7 @@ static void *allocate(void *class, const void *selector, void *zone)
     return object;
 }
 
-static void *retain(void *object, const void *selector, void *unused)
+static void *wrap_retain(void *object, const void *selector, void *unused)
 {
     void *result = call_original(SJ_TRAMPOLINE_RETAIN, object, selector, unused);
     if (is_recorded(object)) {
@@ -107,8 +108,8 @@ static void *retain(void *object, const void *selector, void *unused)
     return result;
 }
 
-/* Records the event first: afterwards the object may be gone. */
-static void *release(void *object, const void *selector, void *unused)
+/* Records the event before the call, because the call may free the object. */
+static void *wrap_release(void *object, const void *selector, void *unused)
 {
     if (is_recorded(object)) {
         record_event(object, SJ_ZOMBIE_EVENT_RELEASE, extra_owners(object));
@@ -116,7 +117,7 @@ static void *release(void *object, const void *selector, void *unused)
     return call_original(SJ_TRAMPOLINE_RELEASE, object, selector, unused);
 }
 
-static void *autorelease(void *object, const void *selector, void *unused)
+static void *wrap_autorelease(void *object, const void *selector, void *unused)
 {
     if (is_recorded(object)) {
         record_event(object, SJ_ZOMBIE_EVENT_AUTORELEASE, extra_owners(object) + 1);
@@ -167,8 +168,8 @@ void sj_history_end(void)
     }
 }
 
-/* Copies the event of that number. Returns false if it belongs to another object, or is being
- * overwritten. */
+/* Copies the event `number`. Returns false if it belongs to another object, or if it was
+ * overwritten meanwhile. */
 static bool copy_event(uint64_t number, const void *object, sj_zombie_event *event)
 {
     const kept_event *kept = &events[number & (EVENTS - 1)];
@@ -182,7 +183,8 @@ static bool copy_event(uint64_t number, const void *object, sj_zombie_event *eve
            kept->number == number;
 }
 
-/* Searches from the newest event back to the allocation, then moves the events to the beginning. */
+/* Copies events from the newest back to the allocation into the end of the array, then moves them
+ * to its start. If the array is full, older events overwrite its first element. */
 void sj_history_write(sj_zombie_object *target, const void *object)
 {
     const uint64_t end = atomic_load(&event_count);

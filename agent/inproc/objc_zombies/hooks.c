@@ -1,10 +1,11 @@
 /* Design notes
  *
- * The runtime's tables name our code for -dealloc of Foundation's root classes, so that calls by
- * `super` and cached look-ups reach it, too. A death then has two steps. At once, C++ instance
- * variables are destroyed, as -[NSObject finalize] does. When the object is freed, the program's
- * own -dealloc frees its memory. It finds the root class in the object, so it does not destroy
- * anything again. Objects of other root classes end in object_dispose, which only frees memory. */
+ * Our code replaces -dealloc of Foundation's root classes in the runtime's tables, so that it also
+ * gets calls by `super` and by cached look-ups. It deallocates an object in two steps. At once, it
+ * destroys C++ instance variables by -[NSObject finalize]. Later, when the object is freed, it sets
+ * the object's class to the root class and calls the original -dealloc. That frees the memory; it
+ * destroys nothing again, because the object's class is the root class now. Objects of other root
+ * classes are deallocated by object_dispose, which only frees memory. */
 #include "agent/inproc/objc_zombies/internal.h"
 #include "agent/inproc/objc_zombies/objc_zombies.h"
 
@@ -22,7 +23,7 @@ typedef struct root_class {
     sj_objc_trampoline trampoline;
     message replacement;
     const sj_gcc_class *class;
-    sj_gcc_method *method; /* NULL: not found yet. */
+    sj_gcc_method *method; /* Its -dealloc while it is replaced, else NULL. */
 } root_class;
 
 static void dealloc_object(void *object, const void *selector);
@@ -36,13 +37,14 @@ static uint64_t originals[SJ_TRAMPOLINES];
 static const void *dealloc_selector;
 static const void *finalize_selector;
 static message finalize;
-static const char *_Atomic program_zombies; /* NSZombieEnabled; NULL without Foundation. */
+static const char *_Atomic program_zombies; /* &NSZombieEnabled, or NULL without Foundation. */
 static _Atomic bool is_on;
 static bool enters_own_methods;
 static void (*real_exec_class)(void *module);
 static void (*real_deallocate)(void *object);
 static void *(*real_dispose)(void *object);
 
+/* Frees the memory of a kept object by the program's own code. */
 static void free_object(void *object, const sj_gcc_class *class, sj_objc_source source)
 {
     if (source == SJ_OBJC_DISPOSE) {
@@ -56,18 +58,20 @@ static void free_object(void *object, const sj_gcc_class *class, sj_objc_source 
     ((message)originals[root->trampoline])(object, dealloc_selector);
 }
 
-static void refuse(sj_zombie_region *region, sj_zombie_refusal why)
+static void refuse_objects(sj_zombie_region *region, sj_zombie_refusal reason)
 {
-    atomic_store(&region->objects_refusal, why);
+    atomic_store(&region->objects_refusal, reason);
     atomic_store(&is_on, false);
 }
 
-/* Keeps a dying object. Returns false if the program's own code has to free it at once. */
-static bool keep_dying(void *object, sj_objc_source source)
+/* Keeps an object that is being deallocated. Returns false if the program's own code has to free it
+ * at once. */
+static bool keep_deallocated(void *object, sj_objc_source source)
 {
     sj_zombie_region *region = atomic_load_explicit(&sj_zombie_region_now, memory_order_acquire);
     const sj_gcc_class *class = *(const sj_gcc_class *const *)object;
-    /* Code that the program looked up while the object lived has called -dealloc again. */
+    /* The program has called -dealloc of a freed object, by an address that it had looked up
+     * before. */
     if (class == &sj_objc_trampolines_now->zombie) {
         return sj_objc_handle_freed_message(object, (void *)(uintptr_t)dealloc_selector, NULL,
                                             (uint64_t)(uintptr_t)__builtin_return_address(0))
@@ -86,7 +90,7 @@ static bool keep_dying(void *object, sj_objc_source source)
         return false;
     }
     if (program_zombies != NULL && *(const volatile char *)program_zombies != 0) {
-        refuse(region, SJ_ZOMBIE_OWN_ZOMBIES);
+        refuse_objects(region, SJ_ZOMBIE_OWN_ZOMBIES);
         return false;
     }
     if (source != SJ_OBJC_DISPOSE && (judged & SJ_CLASS_HAS_DESTRUCTOR) != 0) {
@@ -101,14 +105,14 @@ static bool keep_dying(void *object, sj_objc_source source)
 
 static void dealloc_object(void *object, const void *selector)
 {
-    if (!keep_dying(object, SJ_OBJC_NSOBJECT)) {
+    if (!keep_deallocated(object, SJ_OBJC_NSOBJECT)) {
         ((message)originals[SJ_TRAMPOLINE_NSOBJECT])(object, selector);
     }
 }
 
 static void dealloc_proxy(void *object, const void *selector)
 {
-    if (!keep_dying(object, SJ_OBJC_NSPROXY)) {
+    if (!keep_deallocated(object, SJ_OBJC_NSPROXY)) {
         ((message)originals[SJ_TRAMPOLINE_NSPROXY])(object, selector);
     }
 }
@@ -119,17 +123,17 @@ static bool is_instance(const void *object)
            ((*(const sj_gcc_class *const *)object)->info & SJ_GCC_IS_CLASS) != 0;
 }
 
-static void deallocate(void *object)
+static void wrap_deallocate(void *object)
 {
     if (roots[0].method == NULL || !is_instance(object) ||
-        !keep_dying(object, SJ_OBJC_DEALLOCATE)) {
+        !keep_deallocated(object, SJ_OBJC_DEALLOCATE)) {
         real_deallocate(object);
     }
 }
 
-static void *dispose(void *object)
+static void *wrap_dispose(void *object)
 {
-    if (!is_instance(object) || !keep_dying(object, SJ_OBJC_DISPOSE)) {
+    if (!is_instance(object) || !keep_deallocated(object, SJ_OBJC_DISPOSE)) {
         return real_dispose(object);
     }
     return NULL;
@@ -150,8 +154,8 @@ static void replace_root(root_class *root)
     sj_objc_set_code(class, method, sj_objc_trampoline_address(root->trampoline));
 }
 
-/* A later policy may ask for it. */
-static void begin_history(void)
+/* Starts the history of objects if the policy asks for it, which a later policy may do. */
+static void start_history(void)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL && region->settings.objects.history != 0 && roots[0].class != NULL &&
@@ -160,7 +164,7 @@ static void begin_history(void)
     }
 }
 
-static void begin_guard(void)
+static void start_guard(void)
 {
     const sj_zombie_region *region = atomic_load(&sj_zombie_region_now);
     if (region != NULL && region->settings.guard.classes[0] != '\0' && roots[0].class != NULL) {
@@ -168,8 +172,8 @@ static void begin_guard(void)
     }
 }
 
-/* Replaces -dealloc of root classes once the modules that define them are registered. Before its
- * first class the runtime cannot register selectors. */
+/* Replaces -dealloc of the root classes if the modules that define them are registered. The runtime
+ * cannot register selectors before it has a class. */
 static void replace_roots(void)
 {
     if (sj_objc_gcc.look_up_class(roots[0].name) == NULL) {
@@ -181,8 +185,8 @@ static void replace_roots(void)
         sj_class_destroy_selector = sj_objc_gcc.register_selector(".cxx_destruct");
     }
     if (finalize == NULL) {
-        /* Reads the code from the method: asking the class would send it +initialize in the middle
-         * of loading. */
+        /* Reads the code from the method. Asking the class would send +initialize while modules are
+         * being loaded. */
         const uint64_t found = sj_objc_gcc.implementation(sj_objc_gcc.instance_method(
             sj_objc_gcc.look_up_class(roots[0].name), finalize_selector));
         memcpy(&finalize, &found, sizeof(finalize));
@@ -192,11 +196,12 @@ static void replace_roots(void)
             replace_root(&roots[i]);
         }
     }
-    begin_history();
-    begin_guard();
+    start_history();
+    start_guard();
 }
 
-static void exec_class(void *module)
+/* Replaces __objc_exec_class, which each module calls to register its classes. */
+static void wrap_exec_class(void *module)
 {
     real_exec_class(module);
     if (!atomic_load(&is_on)) {
@@ -214,10 +219,10 @@ static void list_rebindings(sj_rebinding rebindings[REBINDINGS])
 {
     const sj_rebinding list[REBINDINGS] = {
         {"__objc_exec_class", (uint64_t)(uintptr_t)real_exec_class,
-         (uint64_t)(uintptr_t)&exec_class},
+         (uint64_t)(uintptr_t)&wrap_exec_class},
         {"NSDeallocateObject", (uint64_t)(uintptr_t)real_deallocate,
-         (uint64_t)(uintptr_t)&deallocate},
-        {"object_dispose", (uint64_t)(uintptr_t)real_dispose, (uint64_t)(uintptr_t)&dispose}};
+         (uint64_t)(uintptr_t)&wrap_deallocate},
+        {"object_dispose", (uint64_t)(uintptr_t)real_dispose, (uint64_t)(uintptr_t)&wrap_dispose}};
     memcpy(rebindings, list, sizeof(list));
 }
 
@@ -236,7 +241,7 @@ static void find_functions(void)
     program_zombies = dlsym(RTLD_DEFAULT, "NSZombieEnabled");
 }
 
-/* True if this runtime finds our trampoline for any selector of a freed object. */
+/* True if this runtime finds our trampoline as the method of a freed object, for any selector. */
 static bool finds_every_selector(void)
 {
     const uint64_t selector[2] = {UINT64_C(5) << 32 | 7, 0};
@@ -248,7 +253,7 @@ static bool finds_every_selector(void)
            sj_objc_gcc.class_name(object) == sj_objc_trampolines_now->name;
 }
 
-static sj_zombie_refusal begin(const sj_zombie_objects *settings)
+static sj_zombie_refusal prepare(const sj_zombie_objects *settings)
 {
     if (!sj_objc_trampolines_open() || !sj_queue_open(settings, free_object)) {
         return SJ_ZOMBIE_NO_MEMORY;
@@ -266,12 +271,12 @@ bool sj_objc_zombies_start(bool enters_methods)
     }
     if (!sj_objc_zombies_find_runtime()) {
         if (sj_rebind_find("__objc_load") != 0) { /* Only libobjc2 has this function. */
-            refuse(region, SJ_ZOMBIE_OTHER_RUNTIME);
+            refuse_objects(region, SJ_ZOMBIE_OTHER_RUNTIME);
         }
         return false;
     }
     if (!atomic_load(&is_on)) {
-        const sj_zombie_refusal refusal = begin(&region->settings.objects);
+        const sj_zombie_refusal refusal = prepare(&region->settings.objects);
         atomic_store(&region->objects_refusal, refusal);
         if (refusal != SJ_ZOMBIE_MONITORED) {
             return false;
@@ -315,7 +320,7 @@ void sj_objc_zombies_stop(void)
     sj_own_methods_end();
     sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_NSOBJECT] = originals[SJ_TRAMPOLINE_NSOBJECT];
     sj_objc_trampolines_now->targets[SJ_TRAMPOLINE_NSPROXY] = originals[SJ_TRAMPOLINE_NSPROXY];
-    for (uint32_t i = 0; i < ATTEMPTS; i++) { /* A thread may be about to keep another object. */
+    for (uint32_t i = 0; i < ATTEMPTS; i++) { /* Meanwhile, a thread may still keep an object. */
         sj_queue_empty(SJ_OBJECT_RELEASE_DETACH, false);
     }
     sj_objc_trampolines_detach(originals);

@@ -1,12 +1,13 @@
 /* Design notes
  *
- * A program may look up code while an object lives, and call it when the object was freed: nothing
- * reads the class then. So trampolines that compare the receiver's class replace the program's own
- * methods. The runtime hands out the trampoline's address, so a program that compares addresses
- * sees the same one everywhere. Trampolines and their words lie in one mapping that stays, as those
- * of trampolines.c do, and need nothing of the agent. All trampolines of a page are written at
- * once, because a page with a trampoline in use can never be written again. All of them expect the
- * receiver in the same register. */
+ * A program may look up the code of a method while an object exists, and call it after the object
+ * was freed. Such a call does not read the object's class. So trampolines that check the receiver's
+ * class replace the program's own methods. The runtime returns the trampoline's address everywhere,
+ * so comparisons of addresses still work.
+ *
+ * Trampolines and their words are in one mapping that stays when the agent is unloaded. They do not
+ * need the agent. All trampolines of a page are written at once, because a page with a trampoline
+ * in use must not be written again. They all expect the receiver in the same register. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/heap_guard/named_mapping.h"
@@ -29,20 +30,21 @@ enum {
     IN_REGISTERS_BYTES = 16
 };
 
-/* The first page of the mapping. Pages of words follow, one for each page of trampolines. */
+/* The first page of the mapping. Pages of words follow, one for each page of trampolines. Arrays by
+ * sj_receiver are about the trampolines of that kind. */
 typedef struct method_trampolines {
     sj_method_words words;
     uint64_t magic;
     uint32_t page_count;
-    uint32_t used[SJ_RECEIVERS]; /* How many words of the last page of this kind are used. */
-    uint32_t last[SJ_RECEIVERS]; /* 1 + the number of that page. 0: none. */
-    uint8_t kinds[PAGES];
+    uint32_t used[SJ_RECEIVERS]; /* Number of used words of the last page. */
+    uint32_t last[SJ_RECEIVERS]; /* 1 + the index of the last page, or 0. */
+    uint8_t kinds[PAGES];        /* The sj_receiver of each page. */
 } method_trampolines;
 
-/* The word of a trampoline is as far into the first half of the mapping as the trampoline is into
- * the second. */
+/* Data of a trampoline. Its offset in the first half of the mapping equals the trampoline's
+ * offset in the second half. */
 typedef struct method_word {
-    uint64_t target; /* 0: unused. */
+    uint64_t target; /* The method's code; 0 if the trampoline is not used. */
     const void *selector;
     uint64_t unused[2];
 } method_word;
@@ -51,7 +53,7 @@ _Static_assert(sizeof(method_trampolines) <= PAGE, "the head fits its page");
 _Static_assert(sizeof(method_word) == SJ_METHOD_TRAMPOLINE_BYTES,
                "words and trampolines are equally far apart");
 
-/* The layout that compilers emit, as __objc_exec_class gets it. */
+/* The structures that compilers emit for __objc_exec_class. */
 typedef struct gcc_symbols {
     unsigned long selector_count;
     const void *selectors;
@@ -73,7 +75,7 @@ typedef struct gcc_category {
 } gcc_category;
 
 static method_trampolines *mapping;
-static sj_owner_lock lock; /* Protects the trampolines and next_guess. */
+static sj_owner_lock lock; /* Guards the trampolines and next_guess. */
 static uint32_t next_guess;
 
 static uint8_t *code_of(uint32_t page)
@@ -91,7 +93,7 @@ static uint64_t trampoline_at(uint32_t index)
     return (uint64_t)(uintptr_t)code_of(0) + (uint64_t)index * SJ_METHOD_TRAMPOLINE_BYTES;
 }
 
-/* Returns 1 + the index of the trampoline, or 0 if the code is not one. */
+/* Returns 1 + the index of the trampoline at `code`, or 0 if `code` is not a trampoline. */
 static uint32_t trampoline_number(uint64_t code)
 {
     const uint64_t first = trampoline_at(0);
@@ -145,8 +147,8 @@ static bool write_page(sj_receiver kind)
     return true;
 }
 
-/* Returns the trampoline that an earlier agent created for a method, or 0. Methods come in the same
- * order again, so the search begins after the last one found. */
+/* Returns the trampoline that an earlier agent created for a method, or 0. Agents list methods in
+ * the same order, so the search begins after the trampoline found last. */
 static uint64_t find_trampoline(uint64_t target, const void *selector, sj_receiver kind)
 {
     const uint32_t count = mapping->page_count * PER_PAGE;
@@ -162,7 +164,7 @@ static uint64_t find_trampoline(uint64_t target, const void *selector, sj_receiv
     return 0;
 }
 
-/* Returns 0 if all trampolines are used. */
+/* Returns a new trampoline, or 0 if all are used. */
 static uint64_t add_trampoline(uint64_t target, const void *selector, sj_receiver kind)
 {
     if ((mapping->last[kind] == 0 || mapping->used[kind] == PER_PAGE) && !write_page(kind)) {
@@ -174,7 +176,8 @@ static uint64_t add_trampoline(uint64_t target, const void *selector, sj_receive
     return trampoline_at(index);
 }
 
-/* If the result is in memory, its address comes before the receiver. */
+/* Returns which argument is the receiver. It is the second one if the result is in memory, because
+ * the address of the result comes first. */
 static sj_receiver receiver_of(const char *types)
 {
     const char *type = types != NULL ? sj_objc_gcc.skip_qualifiers(types) : "";
@@ -189,6 +192,8 @@ static bool is_own_code(uint64_t address)
     return !sj_objects_is_system(address, &is_known) && is_known;
 }
 
+/* Replaces the code of one of the program's own methods by a trampoline. `may_be_known` is true if
+ * an earlier agent may have created it. */
 static void use_trampoline(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known)
 {
     if (trampoline_number(method->code) != 0 || !is_own_code(method->code)) {
@@ -216,7 +221,8 @@ static void restore_method(const sj_gcc_class *class, sj_gcc_method *method, boo
 
 typedef void (*method_change)(const sj_gcc_class *class, sj_gcc_method *method, bool may_be_known);
 
-static void change_methods(const sj_gcc_class *class, method_change change, bool may_be_known)
+static void change_methods_of_class(const sj_gcc_class *class, method_change change,
+                                    bool may_be_known)
 {
     sj_gcc_methods *list = class->methods;
     for (uint32_t i = 0; list != NULL && i < LISTS_MAX; i++, list = list->next) {
@@ -236,7 +242,7 @@ static void change_all(method_change change)
     }
     const int count = sj_objc_gcc.list_classes(classes, CLASSES_MAX);
     for (int i = 0; i < count && i < CLASSES_MAX; i++) {
-        change_methods(classes[i], change, true);
+        change_methods_of_class(classes[i], change, true);
     }
     (void)sj_sys_unmap(classes, bytes);
 }
@@ -258,13 +264,13 @@ void sj_own_methods_add_module(const void *module)
         return;
     }
     for (uint32_t i = 0; i < symbols->class_count; i++) {
-        change_methods(symbols->definitions[i], use_trampoline, false);
+        change_methods_of_class(symbols->definitions[i], use_trampoline, false);
     }
     for (uint32_t i = 0; i < symbols->category_count; i++) {
         const gcc_category *category = symbols->definitions[symbols->class_count + i];
         const sj_gcc_class *class = sj_objc_gcc.look_up_class(category->class_name);
         if (class != NULL) {
-            change_methods(class, use_trampoline, false);
+            change_methods_of_class(class, use_trampoline, false);
         }
     }
     sj_owner_lock_free(&lock);

@@ -6,7 +6,7 @@
 
 enum { ANCESTORS_MAX = 64, VALUES_MAX = 256 };
 
-static uint32_t append(char *target, uint32_t used, uint32_t capacity, const char *text)
+static uint32_t append_text(char *target, uint32_t used, uint32_t capacity, const char *text)
 {
     while (*text != '\0' && used + 1 < capacity) {
         target[used++] = *text++;
@@ -15,8 +15,9 @@ static uint32_t append(char *target, uint32_t used, uint32_t capacity, const cha
     return used;
 }
 
-/* Returns the nearest class that lies in a module: an observer's class was created at run time. */
-static const sj_gcc_class *written_class(const sj_gcc_class *class)
+/* Returns the class itself if it is in a module, else its nearest superclass in a module. Key-value
+ * observing creates classes at run time. */
+static const sj_gcc_class *module_class_of(const sj_gcc_class *class)
 {
     for (uint32_t i = 0; class != NULL && i < ANCESTORS_MAX; i++, class = class->super) {
         bool is_known = false;
@@ -43,6 +44,7 @@ static void write_lineage(char *target, const sj_gcc_class *class)
     target[used] = '\0';
 }
 
+/* Returns the size of a type encoding in bytes, or 0 if values of this type are not written. */
 static uint32_t bytes_of_type(char type)
 {
     static const char *const types[] = {"", "cCB", "sS", "", "iIf", "", "", "", "lLqQd@#:^*"};
@@ -54,7 +56,7 @@ static uint32_t bytes_of_type(char type)
     return 0;
 }
 
-/* Appends " 0x" and the value as it lies in memory. */
+/* Appends " 0x" and a value in hexadecimal. */
 static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uint32_t bytes)
 {
     char text[2 + 2 * sizeof(uint64_t) + 2] = " 0x";
@@ -64,9 +66,10 @@ static uint32_t append_value(char *target, uint32_t used, const uint8_t *at, uin
         text[3 + i] = "0123456789abcdef"[value >> (4 * (2 * bytes - 1 - i)) & 15];
     }
     text[3 + 2 * bytes] = '\0';
-    return append(target, used, SJ_ZOMBIE_VALUES_BYTES, text);
+    return append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, text);
 }
 
+/* Appends one line "type name 0xvalue" per instance variable that the class itself declares. */
 static uint32_t write_values_of(char *target, uint32_t used, const uint8_t *object,
                                 const sj_gcc_class *class)
 {
@@ -78,11 +81,11 @@ static uint32_t write_values_of(char *target, uint32_t used, const uint8_t *obje
             ivar->offset + (long)bytes > class->instance_bytes || strcmp(ivar->name, "isa") == 0) {
             continue;
         }
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->type);
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, " ");
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->name);
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->type);
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, " ");
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, ivar->name);
         used = bytes != 0 ? append_value(target, used, object + ivar->offset, bytes) : used;
-        used = append(target, used, SJ_ZOMBIE_VALUES_BYTES, "\n");
+        used = append_text(target, used, SJ_ZOMBIE_VALUES_BYTES, "\n");
     }
     return used;
 }
@@ -99,12 +102,13 @@ static void write_values(char *target, const void *object, const sj_gcc_class *c
 static void write_object(sj_zombie_object *target, const sj_kept *kept, const void *object,
                          const void *selector)
 {
-    const sj_gcc_class *written = written_class(kept->class);
-    const sj_gcc_class *named = written != NULL ? written : kept->class;
-    (void)append(target->class_name, 0, SJ_ZOMBIE_CLASS_BYTES, named->name);
-    (void)append(target->real_class, 0, SJ_ZOMBIE_CLASS_BYTES,
-                 named != kept->class ? kept->class->name : "");
-    (void)append(target->selector, 0, SJ_ZOMBIE_CLASS_BYTES, sj_objc_gcc.selector_name(selector));
+    const sj_gcc_class *module_class = module_class_of(kept->class);
+    const sj_gcc_class *named = module_class != NULL ? module_class : kept->class;
+    (void)append_text(target->class_name, 0, SJ_ZOMBIE_CLASS_BYTES, named->name);
+    (void)append_text(target->real_class, 0, SJ_ZOMBIE_CLASS_BYTES,
+                      named != kept->class ? kept->class->name : "");
+    (void)append_text(target->selector, 0, SJ_ZOMBIE_CLASS_BYTES,
+                      sj_objc_gcc.selector_name(selector));
     write_lineage(target->lineage, named->super);
     write_values(target->values, object, kept->class);
     sj_history_write(target, object);
@@ -119,7 +123,7 @@ sj_zombie_on_use sj_report_message(sj_kept *kept, const void *selector, uint64_t
     }
     const sj_zombie_on_use next = (sj_zombie_on_use)region->settings.objects.on_use;
     if (atomic_exchange(&kept->is_reported, 1) != 0) {
-        return next; /* One report for each object. */
+        return next;
     }
     sj_zombie_report *report = sj_report_begin(site, SJ_ZOMBIE_MESSAGE);
     if (report == NULL) {

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * Before the first message to one of its instances, a class has no dispatch table of its own. It
- * uses a table that the runtime shares among all such classes, whether or not they have got
- * +initialize. method_setImplementation writes the table of the method's class, even if it is the
- * shared one. Every class without a table would then run that method. */
+ * Before the first message to one of its instances, a class has no own dispatch table. It uses a
+ * table that the runtime shares among all such classes. method_setImplementation writes to the
+ * dispatch table of the method's class, even if this is the shared table. Then every class without
+ * its own table would run that method. sj_objc_set_code avoids this. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/hooks/libc_calls.h"
@@ -13,11 +13,10 @@ sj_gcc_runtime sj_objc_gcc;
 
 typedef struct wanted_function {
     const char *name;
-    void *place;
+    void *function_pointer;
 } wanted_function;
 
-/* Only GCC's runtime has both objc_msg_lookup and the function that registers a module's selectors.
- */
+/* Only GCC's runtime has __objc_register_selectors_from_module. */
 bool sj_objc_zombies_find_runtime(void)
 {
     static bool is_found;
@@ -51,7 +50,7 @@ bool sj_objc_zombies_find_runtime(void)
         if (address == 0) {
             return false;
         }
-        *(uint64_t *)wanted[i].place = address;
+        *(uint64_t *)wanted[i].function_pointer = address;
     }
     gcc->mutex = dlsym(RTLD_DEFAULT, "__objc_runtime_mutex");
     gcc->shared_dispatch = dlsym(RTLD_DEFAULT, "__objc_uninstalled_dtable");
@@ -59,8 +58,8 @@ bool sj_objc_zombies_find_runtime(void)
     return is_found;
 }
 
-/* A class that is being initialised gets its table afterwards: the runtime then builds it from the
- * changed method. No class gets its table while the runtime is locked. */
+/* If the class has no own dispatch table, changes only the method: the runtime builds the table
+ * from it later. While the runtime's mutex is held, no class gets its own table. */
 void sj_objc_set_code(const sj_gcc_class *class, sj_gcc_method *method, uint64_t code)
 {
     void *mutex = *sj_objc_gcc.mutex;

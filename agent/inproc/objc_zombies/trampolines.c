@@ -1,9 +1,9 @@
 /* Design notes
  *
- * A program keeps addresses of code: collections, pools and programs themselves cache methods. And
- * a message that is being looked up during a detach may have read a freed object's class already.
- * So everything that the program can hold lies in one mapping that stays. The next agent finds it
- * by its name and uses it again. */
+ * Programs store addresses of methods, for example in collections and autorelease pools. During a
+ * detach, a thread that looks up a message may have read the class of a freed object already. So
+ * all code and classes whose addresses the program may have are in one mapping, which stays. The
+ * next agent finds the mapping by its name and uses it again. */
 #include "agent/inproc/objc_zombies/internal.h"
 
 #include "agent/inproc/heap_guard/named_mapping.h"
@@ -28,8 +28,9 @@ uint64_t sj_objc_trampoline_address(sj_objc_trampoline trampoline)
            (uint64_t)trampoline * SJ_TRAMPOLINE_BYTES;
 }
 
-/* Creates the class of freed objects. Its sparse array has capacity 0, so that every look-up of
- * GCC's libobjc finds the first word of its empty bucket. */
+/* Creates the class of freed objects. Its dispatch table (a sparse array of GCC's libobjc) has
+ * capacity 0. So each look-up finds the first word of the empty bucket, which is the freed-message
+ * trampoline. */
 static void fill_classes(sj_objc_trampolines *trampolines)
 {
     for (uint32_t i = 0; i < SJ_DISPATCH_BUCKET; i++) {

@@ -4,9 +4,10 @@
 
 enum { OPCODES = 256, LONGEST_SWITCH = 64 * 1024, WIDE = 0xc4, IINC = 0x84, LOOKUPSWITCH = 0xab };
 
-/* Sizes of instructions, as runs of opcodes of equal size. 0: not an opcode, or the size varies. */
+/* Sizes of instructions in bytes, as ranges of opcodes with equal sizes. 0 if the size varies, or
+ * if the value is not an opcode. */
 static const struct {
-    uint8_t last; /* Last opcode of the run. */
+    uint8_t last; /* Last opcode of the range. */
     uint8_t bytes;
 } lengths[] = {{0x0f, 1}, {0x10, 2}, {0x11, 3}, {0x12, 2}, {0x14, 3}, {0x19, 2}, {0x35, 1},
                {0x3a, 2}, {0x83, 1}, {0x84, 3}, {0x98, 1}, {0xa8, 3}, {0xa9, 2}, {0xab, 0},
@@ -36,6 +37,7 @@ static sj_bytecode_kind kind_of(uint8_t opcode)
     return opcode >= 0xac && opcode <= 0xb1 ? SJ_BYTECODE_RETURN : SJ_BYTECODE_PLAIN;
 }
 
+/* Sets the size of a tableswitch or lookupswitch and the offset of its operands. */
 static sj_status measure_switch(sj_slice code, sj_bytecode *instruction)
 {
     instruction->table = instruction->at + 1 + sj_bytecode_padding(instruction->at);

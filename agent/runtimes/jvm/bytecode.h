@@ -1,5 +1,5 @@
-/* Java bytecode: ends of instructions, and instructions whose operand is a position in the code
- * (The Java Virtual Machine Specification, chapter 6). */
+/* Reads Java bytecode (JVM specification, chapter 6): the sizes of instructions, and which
+ * instructions have a position in the code as operand. */
 #ifndef SJ_AGENT_RUNTIMES_JVM_BYTECODE_H
 #define SJ_AGENT_RUNTIMES_JVM_BYTECODE_H
 
@@ -7,9 +7,9 @@
 
 typedef enum sj_bytecode_kind {
     SJ_BYTECODE_PLAIN = 0,
-    SJ_BYTECODE_JUMP,      /* A distance of 16 bits from the start of the instruction. */
-    SJ_BYTECODE_WIDE_JUMP, /* A distance of 32 bits. */
-    SJ_BYTECODE_SWITCH,    /* Its operands are aligned: its position determines its size. */
+    SJ_BYTECODE_JUMP,      /* Has a 16-bit distance from the start of the instruction. */
+    SJ_BYTECODE_WIDE_JUMP, /* Has a 32-bit distance from the start of the instruction. */
+    SJ_BYTECODE_SWITCH,    /* Its operands are aligned to 4 bytes, so its size depends on `at`. */
     SJ_BYTECODE_RETURN
 } sj_bytecode_kind;
 
@@ -24,18 +24,18 @@ enum {
 };
 
 typedef struct sj_bytecode {
-    uint32_t at;
-    uint32_t size; /* In bytes, with the padding of a switch. */
+    uint32_t at;   /* Offset in the code. */
+    uint32_t size; /* In bytes, including the padding of a switch. */
     uint8_t opcode;
     uint8_t kind;   /* An sj_bytecode_kind. */
     uint32_t table; /* Offset of the aligned operands of a switch. */
 } sj_bytecode;
 
-/* Reads the instruction at `at`. Returns SJ_ECORRUPT if there is none, or if it exceeds the code.
- * Thread-safe. */
+/* Reads the instruction at offset `at`. Returns SJ_ECORRUPT if it is not valid, or if it does not
+ * end within the code. Thread-safe. */
 SJ_MUST_CHECK sj_status sj_bytecode_read(sj_slice code, uint32_t at, sj_bytecode *instruction);
 
-/* Returns the number of bytes between the opcode of a switch at `at` and its operands. */
+/* Returns the number of padding bytes between the opcode of a switch at `at` and its operands. */
 static inline uint32_t sj_bytecode_padding(uint32_t at)
 {
     return 3 - (at & 3);

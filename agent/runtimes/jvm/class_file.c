@@ -27,8 +27,8 @@ enum constant_tag {
     CONSTANT_TAGS
 };
 
-/* Bytes after the tag. 0: there is no such tag, or the constant is a Utf8, which states its
- * size. */
+/* Number of bytes of a constant after its tag; for Utf8, of its size field only. 0 if the tag is
+ * not valid. */
 static const uint8_t constant_bytes[CONSTANT_TAGS] = {
     [CONSTANT_UTF8] = 2,          [CONSTANT_INTEGER] = 4,        [CONSTANT_FLOAT] = 4,
     [CONSTANT_LONG] = 8,          [CONSTANT_DOUBLE] = 8,         [CONSTANT_CLASS] = 2,
@@ -42,8 +42,8 @@ static uint32_t offset_of(const sj_class_file *file, const sj_reader *reader)
     return (uint32_t)(reader->at - file->bytes.data);
 }
 
-static sj_status refuse(const sj_class_file *file, const sj_reader *reader, const char *what,
-                        sj_error *error)
+static sj_status fail_damaged(const sj_class_file *file, const sj_reader *reader, const char *what,
+                              sj_error *error)
 {
     return sj_fail(error, SJ_ECORRUPT, "the class file is damaged at byte %u: %s",
                    offset_of(file, reader), what);
@@ -56,7 +56,7 @@ static const uint8_t *constant_at(const sj_class_file *file, uint16_t index, uin
     return at != 0 && file->bytes.data[at] == tag ? file->bytes.data + at + 1 : NULL;
 }
 
-static uint16_t number_at(const uint8_t *bytes)
+static uint16_t be16_at(const uint8_t *bytes)
 {
     return (uint16_t)(bytes[0] << 8 | bytes[1]);
 }
@@ -64,15 +64,16 @@ static uint16_t number_at(const uint8_t *bytes)
 sj_slice sj_class_utf8(const sj_class_file *file, uint16_t index)
 {
     const uint8_t *constant = constant_at(file, index, CONSTANT_UTF8);
-    return constant != NULL ? (sj_slice){constant + 2, number_at(constant)} : (sj_slice){0};
+    return constant != NULL ? (sj_slice){constant + 2, be16_at(constant)} : (sj_slice){0};
 }
 
 static sj_slice class_name(const sj_class_file *file, uint16_t index)
 {
     const uint8_t *constant = constant_at(file, index, CONSTANT_CLASS);
-    return constant != NULL ? sj_class_utf8(file, number_at(constant)) : (sj_slice){0};
+    return constant != NULL ? sj_class_utf8(file, be16_at(constant)) : (sj_slice){0};
 }
 
+/* Returns the bytes of a Methodref, InterfaceMethodref or Fieldref after its tag, or NULL. */
 static const uint8_t *reference_at(const sj_class_file *file, uint16_t index)
 {
     const uint8_t *constant = constant_at(file, index, CONSTANT_METHOD);
@@ -83,10 +84,9 @@ static const uint8_t *reference_at(const sj_class_file *file, uint16_t index)
 sj_slice sj_class_reference_name(const sj_class_file *file, uint16_t index)
 {
     const uint8_t *constant = reference_at(file, index);
-    const uint8_t *pair = constant != NULL
-                              ? constant_at(file, number_at(constant + 2), CONSTANT_NAME_AND_TYPE)
-                              : NULL;
-    return pair != NULL ? sj_class_utf8(file, number_at(pair)) : (sj_slice){0};
+    const uint8_t *pair =
+        constant != NULL ? constant_at(file, be16_at(constant + 2), CONSTANT_NAME_AND_TYPE) : NULL;
+    return pair != NULL ? sj_class_utf8(file, be16_at(pair)) : (sj_slice){0};
 }
 
 bool sj_class_text_is(sj_slice text, const char *string)
@@ -98,7 +98,7 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
 {
     file->constant_count = sj_read_be16(reader);
     if (file->constant_count == 0) {
-        return refuse(file, reader, "it has no constants", error);
+        return fail_damaged(file, reader, "it has no constants", error);
     }
     file->constants = calloc(file->constant_count, sizeof(*file->constants));
     if (file->constants == NULL) {
@@ -108,7 +108,7 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
         const uint32_t at = offset_of(file, reader);
         const uint8_t tag = sj_read_u8(reader);
         if (tag >= CONSTANT_TAGS || constant_bytes[tag] == 0) {
-            return refuse(file, reader, "an unknown kind of constant", error);
+            return fail_damaged(file, reader, "an unknown kind of constant", error);
         }
         if (tag == CONSTANT_UTF8) {
             sj_read_bytes(reader, sj_read_be16(reader));
@@ -116,13 +116,13 @@ static sj_status read_constants(sj_class_file *file, sj_reader *reader, sj_error
             sj_read_bytes(reader, constant_bytes[tag]);
         }
         if (reader->bad) {
-            return refuse(file, reader, "it ends within its constants", error);
+            return fail_damaged(file, reader, "it ends within its constants", error);
         }
         file->constants[i] = at;
-        /* These constants use two numbers. */
+        /* These constants use two indices. */
         i += tag == CONSTANT_LONG || tag == CONSTANT_DOUBLE ? 1 : 0;
-        if (i == file->constant_count) { /* The number of the next constant is used already. */
-            return refuse(file, reader, "its last constant has half a number", error);
+        if (i == file->constant_count) { /* The second index does not exist. */
+            return fail_damaged(file, reader, "its last constant has half a number", error);
         }
     }
     file->pool_end = offset_of(file, reader);
@@ -160,7 +160,7 @@ static sj_status read_method(sj_class_file *file, sj_reader *reader, sj_class_me
         sj_read_bytes(reader, size);
         if (sj_class_text_is(name, "Code")) {
             if (method->code != 0) {
-                return refuse(file, reader, "a method has two bodies", error);
+                return fail_damaged(file, reader, "a method has two bodies", error);
             }
             method->code = at;
             method->code_bytes = size;
@@ -168,7 +168,7 @@ static sj_status read_method(sj_class_file *file, sj_reader *reader, sj_class_me
     }
     method->end = offset_of(file, reader);
     return reader->bad || method->name.size == 0
-               ? refuse(file, reader, "a method has no name, or no end", error)
+               ? fail_damaged(file, reader, "a method has no name, or no end", error)
                : SJ_OK;
 }
 
@@ -203,11 +203,11 @@ sj_status sj_class_file_read(sj_slice bytes, sj_class_file *file, sj_error *erro
     sj_read_bytes(&reader, (size_t)sj_read_be16(&reader) * 2);
     skip_fields(&reader);
     if (reader.bad || file->name.size == 0) {
-        return refuse(file, &reader, "it names no class, or ends within its fields", error);
+        return fail_damaged(file, &reader, "it names no class, or ends within its fields", error);
     }
     SJ_TRY(read_methods(file, &reader, error));
     skip_attributes(&reader);
-    return reader.bad ? refuse(file, &reader, "it ends within its attributes", error) : SJ_OK;
+    return reader.bad ? fail_damaged(file, &reader, "it ends within its attributes", error) : SJ_OK;
 }
 
 void sj_class_file_deinit(sj_class_file *file)

@@ -14,13 +14,14 @@ enum {
     SHORT_ID_MAX = INT16_MAX
 };
 
-/* The constants that are appended. */
+/* The constants that are appended to the class's constants. */
 typedef struct pool_growth {
     sj_be_output bytes;
     uint32_t next; /* Index of the next constant. */
     sj_probe_constants probes;
 } pool_growth;
 
+/* The add functions append a constant and return its index. */
 static uint16_t add_utf8(pool_growth *pool, const char *text)
 {
     sj_be_put8(&pool->bytes, TAG_UTF8);
@@ -37,7 +38,8 @@ static uint16_t add_class(pool_growth *pool, const char *name)
     return (uint16_t)pool->next++;
 }
 
-static uint16_t add_probe(pool_growth *pool, uint16_t class, uint16_t descriptor, const char *name)
+static uint16_t add_method_reference(pool_growth *pool, uint16_t class, uint16_t descriptor,
+                                     const char *name)
 {
     const uint16_t text = add_utf8(pool, name);
     sj_be_put8(&pool->bytes, TAG_NAME_AND_TYPE);
@@ -54,14 +56,14 @@ static void add_probes(pool_growth *pool)
 {
     const uint16_t class = add_class(pool, SJ_PROBE_CLASS);
     const uint16_t descriptor = add_utf8(pool, "(I)V");
-    pool->probes.enter = add_probe(pool, class, descriptor, "enter");
-    pool->probes.leave = add_probe(pool, class, descriptor, "leave");
-    pool->probes.unwind = add_probe(pool, class, descriptor, "unwind");
+    pool->probes.enter = add_method_reference(pool, class, descriptor, "enter");
+    pool->probes.leave = add_method_reference(pool, class, descriptor, "leave");
+    pool->probes.unwind = add_method_reference(pool, class, descriptor, "unwind");
     pool->probes.throwable = add_class(pool, "java/lang/Throwable");
     pool->probes.stack_map_name = add_utf8(pool, "StackMapTable");
 }
 
-static void add_natives(pool_growth *pool)
+static void add_value_methods(pool_growth *pool)
 {
     sj_value_constants *constants = &pool->probes.values;
     const uint16_t class = add_class(pool, SJ_JAVA_VALUES_CLASS);
@@ -69,16 +71,17 @@ static void add_natives(pool_growth *pool)
     const uint16_t wide = add_class(pool, "java/lang/Double");
     for (uint32_t i = 0; i < SJ_JAVA_NATIVES; i++) {
         const uint16_t descriptor = add_utf8(pool, sj_java_natives[i].descriptor);
-        constants->natives[i] = add_probe(pool, class, descriptor, sj_java_natives[i].name);
+        constants->natives[i] =
+            add_method_reference(pool, class, descriptor, sj_java_natives[i].name);
     }
     constants->conversions[SJ_JAVA_FLOAT_TO_BITS] =
-        add_probe(pool, real, add_utf8(pool, "(F)I"), "floatToRawIntBits");
+        add_method_reference(pool, real, add_utf8(pool, "(F)I"), "floatToRawIntBits");
     constants->conversions[SJ_JAVA_BITS_TO_FLOAT] =
-        add_probe(pool, real, add_utf8(pool, "(I)F"), "intBitsToFloat");
+        add_method_reference(pool, real, add_utf8(pool, "(I)F"), "intBitsToFloat");
     constants->conversions[SJ_JAVA_DOUBLE_TO_BITS] =
-        add_probe(pool, wide, add_utf8(pool, "(D)J"), "doubleToRawLongBits");
+        add_method_reference(pool, wide, add_utf8(pool, "(D)J"), "doubleToRawLongBits");
     constants->conversions[SJ_JAVA_BITS_TO_DOUBLE] =
-        add_probe(pool, wide, add_utf8(pool, "(J)D"), "longBitsToDouble");
+        add_method_reference(pool, wide, add_utf8(pool, "(J)D"), "longBitsToDouble");
 }
 
 static bool has_values(const sj_class_rewrite_request *request)
@@ -91,7 +94,8 @@ static bool has_values(const sj_class_rewrite_request *request)
     return false;
 }
 
-/* Appends the id of a method as a constant if an instruction cannot hold it. */
+/* Appends the id of a method as a constant if sipush cannot hold it. Returns false if the constant
+ * pool is full. */
 static bool add_id(pool_growth *pool, uint32_t function)
 {
     if (function <= SHORT_ID_MAX) {
@@ -106,7 +110,7 @@ static bool add_id(pool_growth *pool, uint32_t function)
     return true;
 }
 
-/* Copies a method with new contents of its Code attribute. */
+/* Copies a method, but with the new content of its Code attribute. */
 static void put_method(const sj_class_file *file, const sj_class_method *method,
                        const sj_be_output *code, sj_be_output *output)
 {
@@ -147,6 +151,7 @@ static sj_java_skip rewrite_method(const sj_class_rewrite_request *request, uint
     return skip;
 }
 
+/* True if the class refers to the class of the probes. */
 static bool has_probes(const sj_class_file *file)
 {
     for (uint32_t i = 1; i < file->constant_count; i++) {
@@ -157,8 +162,9 @@ static bool has_probes(const sj_class_file *file)
     return false;
 }
 
-static sj_status join(const sj_class_file *file, const pool_growth *pool,
-                      const sj_be_output *methods, sj_class_rewrite_result *result)
+/* Writes the new class file from the old one, the new constants and the new methods. */
+static sj_status write_class_file(const sj_class_file *file, const pool_growth *pool,
+                                  const sj_be_output *methods, sj_class_rewrite_result *result)
 {
     const uint8_t *bytes = file->bytes.data;
     const uint32_t methods_at = file->methods_count_at + 2;
@@ -198,14 +204,15 @@ sj_status sj_class_rewrite(const sj_class_rewrite_request *request, sj_class_rew
     }
     add_probes(&pool);
     if (has_values(request)) {
-        add_natives(&pool);
+        add_value_methods(&pool);
     }
     for (uint32_t i = 0; i < file->method_count; i++) {
         const sj_java_skip skip = rewrite_method(request, i, &pool, &methods);
         result->skips[i] = (uint8_t)skip;
         result->rewritten += skip == SJ_JAVA_REWRITTEN ? 1 : 0;
     }
-    const sj_status status = result->rewritten != 0 ? join(file, &pool, &methods, result) : SJ_OK;
+    const sj_status status =
+        result->rewritten != 0 ? write_class_file(file, &pool, &methods, result) : SJ_OK;
     free(pool.bytes.data);
     free(methods.data);
     return status;

@@ -4,18 +4,18 @@
 
 #include <stdlib.h>
 
-/* Finds the constructor's call of another constructor of `this`: the first call of <init> that does
- * not initialise an object made by an earlier `new`. */
+/* Searches a constructor for its call of this(...) or super(...): the first call of <init> that
+ * does not initialise an object of an earlier `new`. */
 typedef struct constructor_search {
     bool is_constructor;
-    uint32_t made; /* Objects that are not initialised yet. */
+    uint32_t uninitialised; /* Number of objects of `new` that are not initialised yet. */
 } constructor_search;
 
 static bool calls_other_constructor(constructor_search *search, const sj_class_file *file,
                                     const sj_bytecode *instruction, sj_slice code)
 {
     if (instruction->opcode == SJ_BYTECODE_NEW) {
-        search->made++;
+        search->uninitialised++;
     }
     if (instruction->opcode != SJ_BYTECODE_INVOKESPECIAL) {
         return false;
@@ -25,14 +25,14 @@ static bool calls_other_constructor(constructor_search *search, const sj_class_f
     if (!sj_class_text_is(sj_class_reference_name(file, index), "<init>")) {
         return false;
     }
-    if (search->made > 0) {
-        search->made--;
+    if (search->uninitialised > 0) {
+        search->uninitialised--;
         return false;
     }
     return true;
 }
 
-/* Returns the size of an instruction at its new position. */
+/* Returns the size of an instruction at its new offset. Only the padding of a switch differs. */
 static uint32_t size_at(const sj_bytecode *instruction, uint32_t place)
 {
     if (instruction->kind != SJ_BYTECODE_SWITCH) {
@@ -41,8 +41,9 @@ static uint32_t size_at(const sj_bytecode *instruction, uint32_t place)
     return instruction->size - sj_bytecode_padding(instruction->at) + sj_bytecode_padding(place);
 }
 
-static sj_status place_all(const sj_class_file *file, constructor_search *search,
-                           sj_code_layout *layout)
+/* Computes the new offset of each instruction. */
+static sj_status compute_offsets(const sj_class_file *file, constructor_search *search,
+                                 sj_code_layout *layout)
 {
     sj_bytecode instruction;
     uint32_t place = layout->growth.entry;
@@ -92,7 +93,7 @@ sj_status sj_code_layout_make(const sj_class_file *file, const sj_class_method *
         layout->place[i] = SJ_CODE_NOWHERE;
     }
     constructor_search search = {.is_constructor = sj_class_text_is(method->name, "<init>")};
-    return place_all(file, &search, layout);
+    return compute_offsets(file, &search, layout);
 }
 
 void sj_code_layout_deinit(sj_code_layout *layout)

@@ -7,9 +7,10 @@
 
 #include <stdlib.h>
 
-enum { EXCEPTION_BYTES = 8, SHORT_ID_MAX = INT16_MAX, PROBE_STACK = 2 /* exception and id */ };
+/* PROBE_STACK: a probe in a handler needs the exception and the id on the stack. */
+enum { EXCEPTION_BYTES = 8, SHORT_ID_MAX = INT16_MAX, PROBE_STACK = 2 };
 
-/* The contents of a Code attribute. */
+/* The content of a Code attribute. */
 typedef struct code_parts {
     uint16_t max_stack;
     uint16_t max_locals;
@@ -19,17 +20,18 @@ typedef struct code_parts {
     sj_slice attributes; /* From attributes_count on. */
 } code_parts;
 
+/* The rewriting of one method. */
 typedef struct code_run {
     const sj_class_file *file;
     const sj_probe_constants *constants;
     uint32_t function;
     code_parts parts;
-    sj_value_code values; /* Comes before the probes. */
-    uint8_t *line_starts; /* [code size], owned. NULL: lines are not reported. */
+    sj_value_code values; /* Code that is inserted before each probe. */
+    uint8_t *line_starts; /* [code size] See sj_code_growth. Owned. */
     sj_code_layout layout;
     sj_be_output *output;
     size_t code_at; /* Start of the new code in the output. */
-    bool is_far;    /* True if a distance does not fit in its jump. */
+    bool is_far;    /* True if a jump's new distance does not fit into 16 bits. */
 } code_run;
 
 static sj_slice read_slice(sj_reader *reader, size_t size)
@@ -81,8 +83,8 @@ static void put_line(code_run *run, uint32_t at)
     }
 }
 
-/* Computes the new distance of a jump from the instruction at `from`. Returns false if it does not
- * lead to an instruction. */
+/* Writes the new distance of a jump at old offset `from`. Returns false if its target is not an
+ * instruction. The jump's opcode is written at the end of the output next. */
 static bool move_jump(const code_run *run, uint32_t from, int64_t distance, int32_t *moved)
 {
     const int64_t to = (int64_t)from + distance;
@@ -120,7 +122,9 @@ static bool put_switch(code_run *run, const sj_bytecode *instruction)
     sj_reader operands =
         sj_reader_of(run->parts.code.data + instruction->table, end - instruction->table);
     const bool is_table = instruction->opcode == SJ_BYTECODE_TABLESWITCH;
-    sj_be_output jumps = *run->output; /* Distances count from the opcode, which is written last. */
+    /* move_jump measures from the end of run->output, so this keeps its old end until all is
+     * written. */
+    sj_be_output jumps = *run->output;
     int32_t moved;
     if (!move_jump(run, instruction->at, (int32_t)sj_read_be32(&operands), &moved)) {
         return false;
@@ -184,8 +188,9 @@ static void put_exception(code_run *run, uint32_t start, uint32_t end, uint32_t 
     sj_be_put16(run->output, type);
 }
 
-/* Writes the exception table of the handler of all exceptions. It covers the code except exits that
- * are recorded already. Code that records values before an exit is covered. */
+/* Writes the exception table entries of the added handler. They cover the code, also the code that
+ * records values before a return, but not the exit probes and returns: there the exit is recorded
+ * already. Returns the number of entries. */
 static uint32_t put_own_exceptions(code_run *run)
 {
     const uint32_t handler = run->layout.place[run->parts.code.size];
@@ -195,7 +200,7 @@ static uint32_t put_own_exceptions(code_run *run)
     sj_bytecode instruction = {.size = 1};
     for (uint32_t at = 0; at < run->parts.code.size; at += instruction.size) {
         if (sj_bytecode_read(run->parts.code, at, &instruction) != SJ_OK) {
-            return count; /* Unreachable: the instructions were written by the same reading. */
+            return count; /* Cannot happen: put_instructions has read the same code. */
         }
         const uint32_t place = run->layout.place[at] + sj_code_layout_line(&run->layout, at);
         if (instruction.kind == SJ_BYTECODE_RETURN && place >= run->layout.covered_from) {
@@ -233,7 +238,7 @@ static bool put_exceptions(code_run *run)
     return count <= UINT16_MAX && !reader.bad;
 }
 
-/* Moves a LineNumberTable: pairs of a position and a line. */
+/* Writes a LineNumberTable with new offsets. An entry is an offset and a line number. */
 static bool put_lines(code_run *run, sj_reader *table)
 {
     const uint16_t count = sj_read_be16(table);
@@ -249,8 +254,8 @@ static bool put_lines(code_run *run, sj_reader *table)
     return true;
 }
 
-/* Moves a LocalVariableTable or LocalVariableTypeTable: a position, a length, and six more
- * bytes. */
+/* Writes a LocalVariableTable or LocalVariableTypeTable with new offsets. An entry is an offset, a
+ * length, and six other bytes. */
 static bool put_variables(code_run *run, sj_reader *table)
 {
     enum { REST = 6 };
@@ -259,15 +264,15 @@ static bool put_variables(code_run *run, sj_reader *table)
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t from = sj_read_be16(table);
         const uint32_t to = from + sj_read_be16(table);
-        const uint8_t *rest = sj_read_bytes(table, REST);
+        const uint8_t *other = sj_read_bytes(table, REST);
         const uint16_t start = sj_code_layout_at(&run->layout, from);
         const uint16_t end = sj_code_layout_at(&run->layout, to);
-        if (rest == NULL || start == SJ_CODE_NOWHERE || end == SJ_CODE_NOWHERE) {
+        if (other == NULL || start == SJ_CODE_NOWHERE || end == SJ_CODE_NOWHERE) {
             return false;
         }
         sj_be_put16(run->output, start);
         sj_be_put16(run->output, (uint16_t)(end - start));
-        sj_be_put(run->output, rest, REST);
+        sj_be_put(run->output, other, REST);
     }
     return true;
 }
@@ -285,8 +290,8 @@ static table_mover mover_of(sj_slice name)
                : NULL;
 }
 
-/* Writes name, length and contents of one attribute. `contents` writes the contents and may
- * fail. */
+/* Writes the name, the length and the content of one attribute. `mover` writes the content. Returns
+ * false if the table is damaged. */
 static bool put_attribute(code_run *run, uint16_t name, table_mover mover, sj_slice table)
 {
     sj_reader reader = sj_reader_of(table.data, table.size);
@@ -310,8 +315,8 @@ static sj_status put_stack_map(code_run *run, sj_slice old)
     return SJ_OK;
 }
 
-/* Leaves out attributes of the code that the JVM does not read (type annotations, tables of other
- * compilers), because their positions would be wrong. */
+/* Writes the attributes of the code. Leaves out attributes that the JVM does not read, for example
+ * type annotations, because their offsets would be wrong. */
 static sj_status put_attributes(code_run *run)
 {
     sj_reader reader = sj_reader_of(run->parts.attributes.data, run->parts.attributes.size);
@@ -341,7 +346,7 @@ static sj_status put_attributes(code_run *run)
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 
-static sj_status put_all(code_run *run)
+static sj_status put_code_attribute(code_run *run)
 {
     const uint32_t added =
         PROBE_STACK + (run->values.handler.size != 0 ? (uint32_t)SJ_VALUE_CODE_STACK : 0);
@@ -360,14 +365,14 @@ static sj_status put_all(code_run *run)
     return put_attributes(run);
 }
 
-static sj_java_skip rewrite(code_run *run)
+static sj_java_skip rewrite_code(code_run *run)
 {
     const size_t start = run->output->size;
-    sj_status status = put_all(run);
-    if (status == SJ_EUNSUPPORTED) { /* A constructor that cannot have a handler. */
+    sj_status status = put_code_attribute(run);
+    if (status == SJ_EUNSUPPORTED) { /* A handler would cover an uninitialised object. */
         run->layout.has_handler = false;
         run->output->size = start;
-        status = put_all(run);
+        status = put_code_attribute(run);
     }
     sj_java_skip skip = run->is_far ? SJ_JAVA_SKIP_FAR_JUMP : SJ_JAVA_REWRITTEN;
     if (status != SJ_OK) {
@@ -377,7 +382,7 @@ static sj_java_skip rewrite(code_run *run)
     return skip;
 }
 
-static sj_java_skip skip_of(sj_status status)
+static sj_java_skip skip_reason_of(sj_status status)
 {
     return status == SJ_ELIMIT ? SJ_JAVA_SKIP_TOO_LARGE : SJ_JAVA_SKIP_DAMAGED;
 }
@@ -386,14 +391,15 @@ static void mark_line(void *context, uint32_t place, uint32_t line)
 {
     code_run *run = context;
     (void)line;
-    /* The operand of a push can hold it. */
+    /* The line probe pushes the offset by sipush, which holds at most INT16_MAX. */
     if (place < run->parts.code.size && place <= INT16_MAX) {
         run->line_starts[place] = 1;
     }
 }
 
-/* Computes the new position of each instruction. */
-static sj_status lay_out(code_run *run, const sj_class_method *method, const sj_java_values *values)
+/* Creates the code that records values, and computes the new offset of each instruction. */
+static sj_status compute_layout(code_run *run, const sj_class_method *method,
+                                const sj_java_values *values)
 {
     if (values->lines) {
         run->line_starts = calloc(run->parts.code.size, 1);
@@ -425,8 +431,8 @@ sj_java_skip sj_code_rewrite(const sj_class_file *file, const sj_class_method *m
     if (!read_parts(file, method, &run.parts)) {
         return SJ_JAVA_SKIP_DAMAGED;
     }
-    const sj_status status = lay_out(&run, method, values);
-    const sj_java_skip skip = status == SJ_OK ? rewrite(&run) : skip_of(status);
+    const sj_status status = compute_layout(&run, method, values);
+    const sj_java_skip skip = status == SJ_OK ? rewrite_code(&run) : skip_reason_of(status);
     sj_code_layout_deinit(&run.layout);
     sj_value_code_deinit(&run.values);
     free(run.line_starts);

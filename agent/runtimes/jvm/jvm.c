@@ -1,4 +1,5 @@
-/* Classes are selected by name (java.lang.String, com.acme.Outer$Inner) when they are rewritten. */
+/* The descriptor of the JVM. It has no method names for filters, because classes are selected by
+ * name (java.lang.String, com.acme.Outer$Inner) when they are rewritten. */
 #include "agent/runtimes/jvm/jvm.h"
 
 #include <string.h>
@@ -15,7 +16,7 @@ static bool is_system_class(const char *name)
     return false;
 }
 
-static const char *const files[] = {"libjvm.so", "libjli.so", NULL}; /* Launchers use libjli.so. */
+static const char *const files[] = {"libjvm.so", "libjli.so", NULL}; /* `java` uses libjli.so. */
 
 const sj_runtime sj_runtime_jvm = {
     .name = "java",

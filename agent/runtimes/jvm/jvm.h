@@ -1,4 +1,4 @@
-/* The descriptor of Java. */
+/* The descriptor of the JVM (runtime.h). */
 #ifndef SJ_AGENT_RUNTIMES_JVM_JVM_H
 #define SJ_AGENT_RUNTIMES_JVM_JVM_H
 

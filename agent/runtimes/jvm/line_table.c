@@ -23,10 +23,10 @@ sj_slice sj_line_table_source(const sj_class_file *file)
 static void visit_table(sj_reader *reader, void *context, sj_line_visitor visit)
 {
     for (uint16_t left = sj_read_be16(reader); left > 0 && !reader->bad; left--) {
-        const uint32_t place = sj_read_be16(reader);
+        const uint32_t offset = sj_read_be16(reader);
         const uint32_t line = sj_read_be16(reader);
         if (!reader->bad) {
-            visit(context, place, line);
+            visit(context, offset, line);
         }
     }
 }
@@ -38,7 +38,7 @@ void sj_line_table_visit(const sj_class_file *file, const sj_class_method *metho
         return;
     }
     sj_reader reader = sj_reader_of(file->bytes.data + method->code, method->code_bytes);
-    sj_read_bytes(&reader, 4); /* Sizes of stack and locals. */
+    sj_read_bytes(&reader, 4); /* max_stack and max_locals. */
     sj_read_bytes(&reader, sj_read_be32(&reader));
     sj_read_bytes(&reader, (size_t)sj_read_be16(&reader) * EXCEPTION_BYTES);
     for (uint16_t left = sj_read_be16(&reader); left > 0 && !reader.bad; left--) {
@@ -52,23 +52,23 @@ void sj_line_table_visit(const sj_class_file *file, const sj_class_method *metho
     }
 }
 
-/* The line of the lowest position so far. */
+/* The lowest position that was visited, and its line. */
 typedef struct first_line {
-    uint32_t place;
+    uint32_t offset;
     uint32_t line;
 } first_line;
 
-static void note_first_line(void *context, uint32_t place, uint32_t line)
+static void keep_first_line(void *context, uint32_t offset, uint32_t line)
 {
     first_line *first = context;
-    if (first->line == 0 || place < first->place) {
-        *first = (first_line){.place = place, .line = line};
+    if (first->line == 0 || offset < first->offset) {
+        *first = (first_line){.offset = offset, .line = line};
     }
 }
 
 uint32_t sj_line_table_first(const sj_class_file *file, const sj_class_method *method)
 {
     first_line first = {0};
-    sj_line_table_visit(file, method, &first, note_first_line);
+    sj_line_table_visit(file, method, &first, keep_first_line);
     return first.line;
 }

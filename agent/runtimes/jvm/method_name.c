@@ -8,7 +8,7 @@ typedef struct name_text {
     size_t used;
 } name_text;
 
-static void put(name_text *name, const char *text)
+static void append(name_text *name, const char *text)
 {
     const size_t bytes = strlen(text);
     if (name->used + bytes < SJ_JAVA_NAME_BYTES) {
@@ -17,8 +17,8 @@ static void put(name_text *name, const char *text)
     }
 }
 
-/* Returns the size of the UTF-8 character at `at`, at most three bytes as in class files. Returns 0
- * if it is malformed. */
+/* Returns the size of the UTF-8 character at `at`, 1 to 3 bytes. Returns 0 if it is malformed, a
+ * control character, or has 4 bytes, which class files do not use. */
 static size_t character_bytes(sj_slice text, size_t at)
 {
     const uint8_t first = text.data[at];
@@ -38,7 +38,8 @@ static size_t character_bytes(sj_slice text, size_t at)
     return is_overlong || is_surrogate ? 0 : bytes;
 }
 
-static void put_text(name_text *name, sj_slice text, bool is_class)
+/* Appends a text. With `is_class`, writes slashes as dots. */
+static void append_text(name_text *name, sj_slice text, bool is_class)
 {
     for (size_t at = 0; at < text.size;) {
         char piece[8] = "";
@@ -48,12 +49,12 @@ static void put_text(name_text *name, sj_slice text, bool is_class)
         } else {
             memcpy(piece, text.data + at, bytes);
         }
-        put(name, is_class && piece[0] == '/' ? "." : piece);
+        append(name, is_class && piece[0] == '/' ? "." : piece);
         at += bytes != 0 ? bytes : 1;
     }
 }
 
-static const char *primitive(uint8_t letter)
+static const char *primitive_name(uint8_t letter)
 {
     switch (letter) {
     case 'B':
@@ -77,8 +78,9 @@ static const char *primitive(uint8_t letter)
     }
 }
 
-/* Writes the type at `*at` and advances `*at` past it. Returns false if there is none. */
-static bool put_type(name_text *name, sj_slice descriptor, size_t *at)
+/* Appends the type at `*at` of a descriptor, and advances `*at` past it. Returns false if it is not
+ * a type. */
+static bool append_type(name_text *name, sj_slice descriptor, size_t *at)
 {
     size_t dimensions = 0;
     while (*at < descriptor.size && descriptor.data[*at] == '[') {
@@ -96,35 +98,36 @@ static bool put_type(name_text *name, sj_slice descriptor, size_t *at)
             return false;
         }
         bytes = (size_t)(end - type) + 1;
-        put_text(name, (sj_slice){type + 1, bytes - 2}, true);
-    } else if (primitive(*type) != NULL) {
-        put(name, primitive(*type));
+        append_text(name, (sj_slice){type + 1, bytes - 2}, true);
+    } else if (primitive_name(*type) != NULL) {
+        append(name, primitive_name(*type));
     } else {
         return false;
     }
     *at += bytes;
     while (dimensions-- != 0) {
-        put(name, "[]");
+        append(name, "[]");
     }
     return true;
 }
 
-static bool put_types(name_text *name, sj_slice descriptor)
+/* Appends the parameter types of a descriptor. Returns false if the descriptor is malformed. */
+static bool append_parameter_types(name_text *name, sj_slice descriptor)
 {
     size_t at = 1;
     if (descriptor.size == 0 || descriptor.data[0] != '(') {
         return false;
     }
-    put(name, "(");
+    append(name, "(");
     while (at < descriptor.size && descriptor.data[at] != ')') {
         if (at != 1) {
-            put(name, ",");
+            append(name, ",");
         }
-        if (!put_type(name, descriptor, &at)) {
+        if (!append_type(name, descriptor, &at)) {
             return false;
         }
     }
-    put(name, ")");
+    append(name, ")");
     return at < descriptor.size;
 }
 
@@ -132,7 +135,7 @@ void sj_java_class_name(sj_slice internal, char name[SJ_JAVA_NAME_BYTES])
 {
     name_text text = {.text = name};
     name[0] = '\0';
-    put_text(&text, internal, true);
+    append_text(&text, internal, true);
 }
 
 void sj_java_method_name(const sj_class_file *file, const sj_class_method *method,
@@ -140,13 +143,13 @@ void sj_java_method_name(const sj_class_file *file, const sj_class_method *metho
 {
     name_text text = {.text = name};
     name[0] = '\0';
-    put_text(&text, file->name, true);
-    put(&text, ".");
-    put_text(&text, method->name, false);
+    append_text(&text, file->name, true);
+    append(&text, ".");
+    append_text(&text, method->name, false);
     const size_t used = text.used;
-    if (!put_types(&text, method->descriptor)) {
+    if (!append_parameter_types(&text, method->descriptor)) {
         text.used = used;
         name[used] = '\0';
-        put_text(&text, method->descriptor, false);
+        append_text(&text, method->descriptor, false);
     }
 }

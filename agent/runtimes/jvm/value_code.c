@@ -6,7 +6,7 @@
 
 enum {
     SHORT_ID_MAX = INT16_MAX,
-    PARAMETERS_MAX = 255, /* Slots, by the specification. */
+    PARAMETERS_MAX = 255, /* Maximum number of slots (JVM specification, 4.3.3). */
     PARAMETER_NONE = 0
 };
 
@@ -39,8 +39,8 @@ enum opcode {
 
 /* A parameter or the result. */
 typedef struct typed_place {
-    char type; /* First character of its descriptor. 0: it does not exist. */
-    uint8_t slot;
+    char type;    /* First character of its descriptor; 0 if it does not exist. */
+    uint8_t slot; /* Local variable of a parameter. */
 } typed_place;
 
 typedef struct code_draft {
@@ -48,12 +48,12 @@ typedef struct code_draft {
     const sj_java_values *values;
     const sj_value_constants *constants;
     uint32_t function;
-    typed_place places[SJ_VALUE_LAST_POSITION + 1]; /* The first one is the result. */
+    typed_place places[SJ_VALUE_LAST_POSITION + 1]; /* [0] is the result; parameters follow. */
     sj_value_code *code;
 } code_draft;
 
 /* Returns the first character of the type at `*at`, and advances `*at` past the type. Returns 0 if
- * there is none. */
+ * it is not a type. */
 static char parse_type(sj_slice text, size_t *at)
 {
     const char type = *at < text.size ? (char)text.data[*at] : '\0';
@@ -100,7 +100,7 @@ static sj_status read_places(code_draft *draft)
     return draft->places[0].type != '\0' && at == text.size ? SJ_OK : SJ_ECORRUPT;
 }
 
-static sj_java_type type_of(char type)
+static sj_java_type java_type_of(char type)
 {
     switch (type) {
     case 'Z':
@@ -124,10 +124,10 @@ static sj_java_type type_of(char type)
 }
 
 /* True if a value of this type can be recorded as the kind that a descriptor names. */
-static bool fits(char type, uint8_t descriptor)
+static bool fits_kind(char type, uint8_t descriptor)
 {
     const uint32_t kind = sj_value_kind_of(descriptor);
-    switch (type_of(type)) {
+    switch (java_type_of(type)) {
     case SJ_JAVA_FLOAT:
         return kind == SJ_VALUE_FLOAT;
     case SJ_JAVA_DOUBLE:
@@ -141,7 +141,7 @@ static bool fits(char type, uint8_t descriptor)
     }
 }
 
-static uint8_t load_of(char type)
+static uint8_t load_opcode(char type)
 {
     switch (type) {
     case 'J':
@@ -158,7 +158,7 @@ static uint8_t load_of(char type)
     }
 }
 
-static uint8_t return_of(char type)
+static uint8_t return_opcode(char type)
 {
     switch (type) {
     case 'J':
@@ -183,7 +183,7 @@ static void put_static_call(sj_be_output *output, uint16_t method)
     sj_be_put16(output, method);
 }
 
-/* Widens a value to a long, because the native methods take numbers so. */
+/* Converts the value on top of the stack to a long, the parameter type of the native methods. */
 static void put_widening(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
@@ -192,17 +192,17 @@ static void put_widening(const code_draft *draft, sj_be_output *output, char typ
     } else if (type == 'D') {
         put_static_call(output, conversions[SJ_JAVA_DOUBLE_TO_BITS]);
     }
-    if (type == 'F' || load_of(type) == ILOAD) {
+    if (type == 'F' || load_opcode(type) == ILOAD) {
         sj_be_put8(output, I2L);
     }
 }
 
-/* Narrows a long to the type. Keeps only the lowest bit of a boolean, because compiled code relies
- * on it. */
+/* Converts the long on top of the stack to the type. A boolean becomes 0 or 1, because compiled
+ * code relies on that. */
 static void put_narrowing(const code_draft *draft, sj_be_output *output, char type)
 {
     const uint16_t *conversions = draft->constants->conversions;
-    if (type == 'F' || load_of(type) == ILOAD) {
+    if (type == 'F' || load_opcode(type) == ILOAD) {
         sj_be_put8(output, L2I);
     }
     switch (type) {
@@ -230,6 +230,7 @@ static void put_narrowing(const code_draft *draft, sj_be_output *output, char ty
     }
 }
 
+/* Calls a native method with `what` and the function id. */
 static void put_call(const code_draft *draft, sj_be_output *output, sj_java_native native,
                      uint32_t what)
 {
@@ -245,17 +246,19 @@ static void put_call(const code_draft *draft, sj_be_output *output, sj_java_nati
     put_static_call(output, draft->constants->natives[native]);
 }
 
+/* Returns the argument `what` of a native method: the descriptor, the type, and whether it is the
+ * first value of the entry or exit. */
 static uint32_t what_of(char type, uint8_t descriptor, bool is_first)
 {
     return descriptor | (is_first ? (uint32_t)SJ_JAVA_VALUE_FIRST : 0) |
-           (uint32_t)type_of(type) << SJ_JAVA_VALUE_TYPE_SHIFT;
+           (uint32_t)java_type_of(type) << SJ_JAVA_VALUE_TYPE_SHIFT;
 }
 
 /* Records the value on top of the stack and removes it. */
 static void put_record(const code_draft *draft, sj_be_output *output, char type, uint8_t descriptor,
                        bool is_first)
 {
-    const bool is_object = type_of(type) == SJ_JAVA_REFERENCE;
+    const bool is_object = java_type_of(type) == SJ_JAVA_REFERENCE;
     if (!is_object) {
         put_widening(draft, output, type);
     }
@@ -263,6 +266,8 @@ static void put_record(const code_draft *draft, sj_be_output *output, char type,
              what_of(type, descriptor, is_first));
 }
 
+/* Records an argument. If the parameter does not exist, the rule that changes calls without testing
+ * it is still judged. */
 static void put_argument(const code_draft *draft, const sj_java_value *value)
 {
     sj_be_output *output = &draft->code->entry;
@@ -274,21 +279,21 @@ static void put_argument(const code_draft *draft, const sj_java_value *value)
             put_call(draft, output, SJ_JAVA_JUDGE,
                      what_of('V', value->descriptor, output->size == 0));
         }
-    } else if (fits(place.type, value->descriptor)) {
+    } else if (fits_kind(place.type, value->descriptor)) {
         const bool is_first = output->size == 0;
-        sj_be_put8(output, load_of(place.type));
+        sj_be_put8(output, load_opcode(place.type));
         sj_be_put8(output, place.slot);
         put_record(draft, output, place.type, value->descriptor, is_first);
     }
 }
 
-/* Returns at once, or throws, if a rule wants that. Constructors are excluded: their object would
- * be uninitialised. */
+/* Writes code that returns at once, or throws, if a rule decides so. Not for constructors, whose
+ * object would be uninitialised. */
 static void put_decision(const code_draft *draft)
 {
     sj_be_output *output = &draft->code->entry;
     const char type = draft->places[0].type;
-    const sj_java_type result = type_of(type);
+    const sj_java_type result = java_type_of(type);
     put_call(draft, output, SJ_JAVA_DECIDE, what_of(type, 0, false));
     const size_t jump_at = output->size;
     sj_be_put8(output, IFEQ);
@@ -299,7 +304,7 @@ static void put_decision(const code_draft *draft)
         put_call(draft, output, SJ_JAVA_RESULT, 0);
         put_narrowing(draft, output, type);
     }
-    sj_be_put8(output, return_of(type));
+    sj_be_put8(output, return_opcode(type));
     sj_be_set16(output, jump_at + 1, (uint16_t)(output->size - jump_at));
     draft->code->label = (uint16_t)output->size;
 }
@@ -316,11 +321,12 @@ static void put_setting(const code_draft *draft, sj_be_output *output, char type
 
 static bool is_number(char type)
 {
-    const sj_java_type is = type_of(type);
+    const sj_java_type is = java_type_of(type);
     return type != '\0' && is != SJ_JAVA_REFERENCE && is != SJ_JAVA_VOID;
 }
 
-/* Put nearest to the call, so that it includes little of the time for recording values. */
+/* Records CPU time and allocated bytes. This code is nearest to the method's own code, so that the
+ * cost includes little of the time for recording values. */
 static void put_cost(const code_draft *draft, sj_be_output *output, uint32_t what)
 {
     if (draft->values->costs) {
@@ -350,7 +356,7 @@ static void put_entry(const code_draft *draft)
     }
     if (output->size == 0) {
         put_cost(draft, output, SJ_JAVA_AT_ENTRY);
-        return; /* There are no values to judge. */
+        return; /* No value is recorded, so no rule can decide. */
     }
     if (draft->values->may_leave && !sj_class_text_is(draft->method->name, "<init>")) {
         put_decision(draft);
@@ -358,10 +364,10 @@ static void put_entry(const code_draft *draft)
     for (uint32_t number = 1; number <= SJ_VALUE_LAST_POSITION; number++) {
         const typed_place place = draft->places[number];
         if ((draft->values->sets >> number & 1) != 0 && is_number(place.type)) {
-            sj_be_put8(output, load_of(place.type));
+            sj_be_put8(output, load_opcode(place.type));
             sj_be_put8(output, place.slot);
             put_setting(draft, output, place.type, number);
-            sj_be_put8(output, (uint8_t)(load_of(place.type) + LOAD_TO_STORE));
+            sj_be_put8(output, (uint8_t)(load_opcode(place.type) + LOAD_TO_STORE));
             sj_be_put8(output, place.slot);
         }
     }
@@ -377,7 +383,7 @@ static void put_exit(const code_draft *draft)
     for (size_t i = 0; i < SJ_VALUES_PER_FUNCTION; i++) {
         const sj_java_value *value = &draft->values->items[i];
         if (value->descriptor != 0 && value->parameter == PARAMETER_NONE &&
-            fits(type, value->descriptor)) {
+            fits_kind(type, value->descriptor)) {
             const bool is_first = output->size == cost_bytes;
             sj_be_put8(output, is_wide(type) ? DUP2 : DUP);
             put_record(draft, output, type, value->descriptor, is_first);

@@ -5,9 +5,10 @@
 #include <stdlib.h>
 #include <zlib.h>
 
-enum { UNPACKED_MAX_BYTES = 256 * 1024 * 1024, RATIO_MAX = 1032 /* of deflate */ };
+/* RATIO_MAX is the maximum compression ratio of deflate. */
+enum { UNPACKED_MAX_BYTES = 256 * 1024 * 1024, RATIO_MAX = 1032 };
 
-/* Unpacks exactly `size` bytes. */
+/* Decompresses deflate data. Returns SJ_ECORRUPT unless the result has exactly `size` bytes. */
 static sj_status unpack(sj_slice packed, uint8_t *bytes, uint32_t size)
 {
     z_stream stream = {.next_in = (Bytef *)(uintptr_t)packed.data,

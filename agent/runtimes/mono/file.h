@@ -1,4 +1,4 @@
-/* Reads files whole. */
+/* Reads a whole file. */
 #ifndef SJ_AGENT_RUNTIMES_MONO_FILE_H
 #define SJ_AGENT_RUNTIMES_MONO_FILE_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Copies a file into memory that the caller owns. It is a copy because a mapped file may be
- * truncated while it is read. Returns SJ_ENOTFOUND, SJ_EIO or SJ_ENOMEM. Returns SJ_ECORRUPT if the
- * file is empty, too large or not a regular file. `*bytes` must be NULL before; the caller frees it
- * also after an error. */
+/* Reads a file into new memory. Does not map it, because a mapped file may be truncated meanwhile.
+ * Returns SJ_ENOTFOUND if it cannot be opened, SJ_ECORRUPT if it is empty, too large or not a
+ * regular file, SJ_EIO or SJ_ENOMEM. `*bytes` must be NULL before the call. The caller frees it
+ * with free(), even after an error. */
 SJ_MUST_CHECK sj_status sj_mono_load_file(const char *path, uint8_t **bytes, size_t *size);
 
 #endif

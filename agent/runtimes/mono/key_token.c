@@ -1,8 +1,8 @@
 /* Design notes
  *
- * A token is the end of the SHA-1 of the public key, last byte first (FIPS 180-4, section 6.1). It
- * names a publisher and protects nothing. So the hash is computed here, without a library that
- * direct mode would load into the program. */
+ * A token is the last 8 bytes of the SHA-1 hash of the public key in reverse order (FIPS 180-4,
+ * section 6.1). It only identifies a publisher; nothing depends on its security. So the hash is
+ * computed here, without a library that direct mode would load into the program. */
 #include "agent/runtimes/mono/key_token.h"
 
 #include <string.h>
@@ -14,7 +14,8 @@ static uint32_t rotate(uint32_t word, unsigned bits)
     return word << bits | word >> (32 - bits);
 }
 
-static uint32_t mix(unsigned round, const uint32_t s[STATE_WORDS])
+/* Returns f(b, c, d) + K of a round of SHA-1. */
+static uint32_t round_term(unsigned round, const uint32_t s[STATE_WORDS])
 {
     if (round < 20) {
         return ((s[1] & s[2]) | (~s[1] & s[3])) + UINT32_C(0x5a827999);
@@ -41,7 +42,7 @@ static void add_block(uint32_t state[STATE_WORDS], const uint8_t block[BLOCK_BYT
     }
     memcpy(s, state, sizeof(s));
     for (unsigned i = 0; i < ROUNDS; i++) {
-        const uint32_t first = rotate(s[0], 5) + mix(i, s) + s[4] + words[i];
+        const uint32_t first = rotate(s[0], 5) + round_term(i, s) + s[4] + words[i];
         s[4] = s[3];
         s[3] = s[2];
         s[2] = rotate(s[1], 30);
@@ -53,15 +54,16 @@ static void add_block(uint32_t state[STATE_WORDS], const uint8_t block[BLOCK_BYT
     }
 }
 
-/* Adds the last block, or the last two: the remaining bytes, a bit, and the number of bits. */
-static void add_end(uint32_t state[STATE_WORDS], sj_slice rest, uint64_t bits)
+/* Adds the remaining bytes, a 1 bit, and the number of bits, in one or two blocks. */
+static void add_end(uint32_t state[STATE_WORDS], sj_slice remaining, uint64_t bits)
 {
     uint8_t end[2 * BLOCK_BYTES] = {0};
-    const size_t bytes = rest.size + 1 + LENGTH_BYTES > BLOCK_BYTES ? sizeof(end) : BLOCK_BYTES;
-    if (rest.size != 0) {
-        memcpy(end, rest.data, rest.size);
+    const size_t bytes =
+        remaining.size + 1 + LENGTH_BYTES > BLOCK_BYTES ? sizeof(end) : BLOCK_BYTES;
+    if (remaining.size != 0) {
+        memcpy(end, remaining.data, remaining.size);
     }
-    end[rest.size] = 0x80;
+    end[remaining.size] = 0x80;
     for (unsigned i = 0; i < LENGTH_BYTES; i++) {
         end[bytes - 1 - i] = (uint8_t)(bits >> (8 * i));
     }
@@ -77,8 +79,8 @@ uint64_t sj_key_token_of(sj_slice key)
     for (; key.size - at >= BLOCK_BYTES; at += BLOCK_BYTES) {
         add_block(state, key.data + at);
     }
-    const sj_slice rest = {.data = key.data + at, .size = key.size - at};
-    add_end(state, rest, (uint64_t)key.size * 8);
+    const sj_slice remaining = {.data = key.data + at, .size = key.size - at};
+    add_end(state, remaining, (uint64_t)key.size * 8);
     return (uint64_t)__builtin_bswap32(state[4]) << 32 | __builtin_bswap32(state[3]);
 }
 

@@ -8,7 +8,8 @@
 
 enum { METHOD_CODE = 0, METHOD_NAME = 3, METHOD_SIGNATURE = 4, TYPE_METHODS = 5 };
 
-/* Returns the type of a method: the last type whose method list does not begin after the method. */
+/* Returns the type that defines a method: the last type whose method list begins at or before the
+ * method. `owner` is the type of an earlier method, or 0. */
 static uint32_t next_owner(const sj_assembly *assembly, uint32_t owner, uint32_t method)
 {
     const uint32_t types = assembly->tables[SJ_TABLE_TYPE_DEF].rows;
@@ -60,7 +61,8 @@ typedef struct loaded_assembly {
     sj_assembly assembly;
 } loaded_assembly;
 
-/* The caller frees loaded->bytes also after an error. */
+/* Reads and opens an assembly. Returns SJ_EVERSION if `id` is not empty and differs from its module
+ * id. The caller frees loaded->bytes, even after an error. */
 static sj_status load_assembly(const char *path, sj_slice id, loaded_assembly *loaded)
 {
     size_t size = 0;

@@ -1,4 +1,5 @@
-/* Names of methods: Namespace.Class:Method(types), Outer/Inner:Method(types). */
+/* The descriptor of Mono. Method names are Namespace.Class:Method(types),
+ * Outer/Inner:Method(types). */
 #include "agent/runtimes/mono/mono.h"
 
 #include "agent/runtimes/mono/methods.h"
@@ -6,15 +7,15 @@
 
 #include <string.h>
 
-/* Returns the colon between class and method, or NULL if the name is not a method's. Names of C++
- * have two colons there. */
+/* Returns the colon between class and method, or NULL if the name is not a method's name. C++ names
+ * have two colons there, and Objective-C names begin with '-' or '+'. */
 static const char *find_colon(const char *name)
 {
     const char *open = strchr(name, '(');
     const char *colon = strchr(name, ':');
-    const bool is_one = open != NULL && colon != NULL && colon < open && colon != name &&
-                        colon[1] != ':' && name[0] != '-' && name[0] != '+';
-    return is_one ? colon : NULL;
+    const bool is_method_name = open != NULL && colon != NULL && colon < open && colon != name &&
+                                colon[1] != ':' && name[0] != '-' && name[0] != '+';
+    return is_method_name ? colon : NULL;
 }
 
 static bool is_method(const char *name)
@@ -46,7 +47,7 @@ static const char *const files[] = {"mono-sgen", "mono-boehm", "libmonosgen-", "
 static const char *const launchers[] = {"mono", "mono-sgen", "mono-boehm", NULL};
 static const char *const endings[] = {".dll", ".exe", NULL};
 
-/* Methods come at run time: ELF files do not describe them. */
+/* Methods are compiled at run time, so this has no find_functions for ELF files. */
 const sj_runtime sj_runtime_mono = {
     .name = "mono",
     .prefix = "mono",
@@ -54,7 +55,7 @@ const sj_runtime sj_runtime_mono = {
     .launchers = launchers,
     .binds_attached = true,
     .monitor_bit = SJ_LINK_RUNTIME_MONO,
-    /* The libraries of the system are compiled ahead of time. */
+    /* Libraries of the system are compiled ahead of time, so Mono has to compile them anew. */
     .system_bit = SJ_LINK_RUNTIME_MONO_ANEW,
     .lines_bit = SJ_LINK_RUNTIME_MONO_LINES,
     .in_place_bit = SJ_LINK_RUNTIME_MONO_IN_PLACE,

@@ -1,4 +1,4 @@
-/* The descriptor of Mono. */
+/* The descriptor of Mono (runtime.h). */
 #ifndef SJ_AGENT_RUNTIMES_MONO_MONO_H
 #define SJ_AGENT_RUNTIMES_MONO_MONO_H
 

@@ -1,5 +1,8 @@
-/* Design notes. A portable PDB is metadata like an assembly's, with tables of its own (Portable PDB
- * v1.0). The tables that are read come first, so the layouts of the others are not needed. */
+/* Design notes
+ *
+ * A portable PDB is metadata like an assembly's, but with other tables (Portable PDB v1.0). The
+ * tables Document and MethodDebugInformation come first, so the layouts of the other tables are not
+ * needed. */
 #include "agent/runtimes/mono/source_lines.h"
 
 #include "agent/runtimes/mono/assembly.h"
@@ -11,17 +14,19 @@ enum {
     TABLE_METHOD = 0x31,
     TABLES_END = 64,
     HIDDEN_LINE = 0xfeefee,
-    STEPS_MAX = 1 << 26, /* Points and parts of names: several methods may share them. */
+    /* Limit of sequence points and parts of names: in a damaged file, many methods may share them.
+     */
+    STEPS_MAX = 1 << 26,
 };
 
 typedef struct pdb_file {
     sj_metadata metadata;
     uint32_t document_count, method_count;
-    uint32_t document_bytes, method_bytes; /* Size of a row of each table. */
-    uint32_t blob_bytes, guid_bytes, document_index_bytes;
+    uint32_t document_bytes, method_bytes;                 /* Size of a row of each table. */
+    uint32_t blob_bytes, guid_bytes, document_index_bytes; /* Sizes of indices: 2 or 4. */
     const uint8_t *documents;
     const uint8_t *methods;
-    uint32_t steps;
+    uint32_t steps; /* See STEPS_MAX. */
 } pdb_file;
 
 static sj_status check_id(const sj_metadata *metadata, sj_slice id)
@@ -54,7 +59,7 @@ static sj_status find_tables(pdb_file *pdb)
         rows[i] = (present >> i & 1) != 0 ? sj_read_u32(&reader) : 0;
     }
     if ((present & ((UINT64_C(1) << TABLE_DOCUMENT) - 1)) != 0) {
-        return SJ_ECORRUPT; /* These are tables of an assembly; embedded symbols would have none. */
+        return SJ_ECORRUPT; /* The file has tables of an assembly. */
     }
     pdb->guid_bytes = (heaps & 2) != 0 ? 4 : 2;
     pdb->blob_bytes = (heaps & 4) != 0 ? 4 : 2;
@@ -68,8 +73,9 @@ static sj_status find_tables(pdb_file *pdb)
     return reader.bad ? SJ_ECORRUPT : SJ_OK;
 }
 
-/* A name is a separator and the indexes of its parts. Writes "" if there is none, or if it is
- * damaged. */
+/* Writes the name of a document. In the file, a name is a separator and the indices of its parts.
+ * Writes
+ * "" if the name is damaged or too long, or if the document does not exist. */
 static void read_document(pdb_file *pdb, uint32_t number, char name[SJ_SOURCE_FILE_BYTES])
 {
     size_t used = 0;
@@ -102,7 +108,7 @@ static void read_document(pdb_file *pdb, uint32_t number, char name[SJ_SOURCE_FI
     name[used] = '\0';
 }
 
-/* In signatures, a signed number has its sign in the lowest bit (II.23.2). */
+/* Reads a compressed signed number (ECMA-335, II.23.2): the lowest bit is the sign. */
 static int32_t read_signed(sj_reader *reader)
 {
     const uint8_t first = reader->at != reader->end ? reader->at[0] : 0;
@@ -113,13 +119,14 @@ static int32_t read_signed(sj_reader *reader)
 
 /* State of reading the sequence points of one method. */
 typedef struct point_state {
-    sj_container_line at; /* Its file is the name of the document. */
+    sj_container_line at; /* Passed to the sink. */
     uint32_t offset;
-    uint32_t line; /* Line of the last point that was not hidden. 0: there was none. */
+    uint32_t line; /* Line of the latest point that is not hidden, or 0. */
     bool is_first;
 } point_state;
 
-/* Reads one point. Returns true if it has a line. */
+/* Reads the lines and columns of one point. Returns true if it has a line, false if it is hidden.
+ */
 static bool read_point(sj_reader *points, point_state *state)
 {
     const uint32_t lines = sj_assembly_compressed(points);
@@ -143,7 +150,7 @@ static sj_status read_method(pdb_file *pdb, uint32_t document, sj_slice blob, po
 {
     sj_reader points = sj_reader_of(blob.data, blob.size);
     sj_status status = SJ_OK;
-    (void)sj_assembly_compressed(&points); /* Signature of its variables. */
+    (void)sj_assembly_compressed(&points); /* Signature of the local variables. */
     read_document(pdb, document != 0 ? document : sj_assembly_compressed(&points), name);
     while (status == SJ_OK && !points.bad && sj_reader_left(&points) != 0 &&
            pdb->steps++ < STEPS_MAX) {

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Reads symbol files of one kind. */
+/* Reads a symbol file of one format. */
 typedef sj_status (*read_symbols)(sj_slice file, sj_slice id, sj_container_line_sink sink,
                                   void *context);
 
@@ -34,8 +34,8 @@ static sj_status read_mdb(const char *path, sj_slice id, sj_container_line_sink 
     return read_file(sj_mdb_read, symbols, id, sink, context);
 }
 
-/* Reads the portable PDB in the assembly's file, or NAME.pdb. Both must have the id that the
- * assembly names. */
+/* Reads the portable PDB inside the assembly, else NAME.pdb. Its id must equal the id in the
+ * assembly. */
 static sj_status read_portable_pdb(const char *path, sj_container_line_sink sink, void *context)
 {
     char symbols[PATH_MAX];

@@ -9,9 +9,9 @@ enum { NESTING_MAX = 32, PARAMETERS_MAX = 256, HAS_GENERIC = 0x10 };
 
 enum { TYPE_NAME = 1, TYPE_NAMESPACE = 2, TYPE_EXTENDS = 3, REFERENCE_SCOPE = 0 };
 
-/* Element types (II.23.1.16). */
+/* Element types (ECMA-335, II.23.1.16). */
 enum {
-    ELEMENT_NAMED = 0x0f, /* Elements before this one have names. */
+    ELEMENT_NAMED = 0x0f, /* Number of element types in element_names. */
     ELEMENT_POINTER = 0x0f,
     ELEMENT_BY_REFERENCE = 0x10,
     ELEMENT_VALUE_TYPE = 0x11,
@@ -52,7 +52,7 @@ const char *sj_name_finish(sj_name_text *text)
 {
     static const char dots[] = "...";
     if (text->is_cut) {
-        /* Does not cut within a character of several bytes. */
+        /* Does not cut within a UTF-8 character. */
         text->used = text->capacity - sizeof(dots);
         while (text->used > 0 && (text->bytes[text->used] & 0xc0) == 0x80) {
             text->used--;
@@ -106,7 +106,8 @@ static void add_namespace(const sj_type_names *names, uint32_t table, uint32_t r
     }
 }
 
-/* Appends the types of a chain, outermost first. `chain` begins with the innermost. */
+/* Appends the names of nested types, the outermost type first. In `chain`, the innermost is first.
+ */
 static void add_chain(const sj_type_names *names, uint32_t table, const uint32_t *chain,
                       uint32_t count, sj_name_text *text)
 {
@@ -132,7 +133,8 @@ void sj_type_names_add_definition(const sj_type_names *names, uint32_t type, sj_
     add_chain(names, SJ_TABLE_TYPE_DEF, chain, count, text);
 }
 
-/* A type reference is nested in another one if that is its scope. */
+/* Appends the name of a type reference. If its scope is a type reference, it is nested in that
+ * type. */
 static void add_reference(const sj_type_names *names, uint32_t row, sj_name_text *text)
 {
     enum { SCOPE_BITS = 2, SCOPE_TYPE_REF = 3 };
@@ -150,7 +152,7 @@ static void add_reference(const sj_type_names *names, uint32_t row, sj_name_text
 static void add_type(const sj_type_names *names, const sj_type_scope *scope, sj_reader *reader,
                      unsigned nesting, sj_name_text *text);
 
-/* Reads a TypeDefOrRef, as signatures encode it. */
+/* Appends the name of a TypeDefOrRefOrSpecEncoded (ECMA-335, II.23.2.8). */
 static void add_named_type(const sj_type_names *names, const sj_type_scope *scope, uint32_t encoded,
                            unsigned nesting, sj_name_text *text)
 {
@@ -181,7 +183,8 @@ void sj_type_names_add_super(const sj_type_names *names, uint32_t type, sj_name_
     }
 }
 
-/* Appends the name of a generic parameter. The table is sorted by owners (II.22.20). */
+/* Appends the name of a generic parameter, or `sign` and its number if it has none. The table is
+ * sorted by owner (ECMA-335, II.22.20). */
 static void add_variable(const sj_type_names *names, uint32_t owner, uint32_t number,
                          const char *sign, sj_name_text *text)
 {
@@ -200,6 +203,7 @@ static void add_variable(const sj_type_names *names, uint32_t owner, uint32_t nu
     sj_name_add(text, plain);
 }
 
+/* Appends an instance of a generic type: Type<A, B>. */
 static void add_instance(const sj_type_names *names, const sj_type_scope *scope, sj_reader *reader,
                          unsigned nesting, sj_name_text *text)
 {
@@ -232,7 +236,7 @@ static void add_array(const sj_type_names *names, const sj_type_scope *scope, sj
     }
 }
 
-/* Appends a type that is written around another one. */
+/* Appends the next type and then `mark`. */
 static void add_wrapped(const sj_type_names *names, const sj_type_scope *scope, sj_reader *reader,
                         unsigned nesting, const char *mark, sj_name_text *text)
 {
@@ -294,7 +298,7 @@ static void add_type(const sj_type_names *names, const sj_type_scope *scope, sj_
                           : element == ELEMENT_TYPED_REFERENCE ? "typedbyref"
                           : element == ELEMENT_FUNCTION        ? "fnptr"
                                                                : "?");
-        reader->bad = element == ELEMENT_FUNCTION; /* A whole signature follows. */
+        reader->bad = element == ELEMENT_FUNCTION; /* Its signature follows, which is not parsed. */
     }
 }
 

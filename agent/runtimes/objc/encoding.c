@@ -11,7 +11,9 @@ typedef struct type_reader {
     const char *at;
     unsigned depth;
     bool bad;
-    bool is_mixed; /* A union holds a long double. Its class then depends on the other members. */
+    /* True if a union has a long double. Whether it is returned in memory depends on its members.
+     */
+    bool is_mixed;
 } type_reader;
 
 typedef struct type_size {
@@ -39,7 +41,8 @@ static uint32_t align_offset(uint32_t bytes, uint32_t alignment)
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/* Reads {name=members} or (name=members). The size of a type without "=" is unknown. */
+/* Reads {name=members} or (name=members) after its first bracket. Fails for a type without "=",
+ * whose size is not known. */
 static type_size read_members(type_reader *reader, char end)
 {
     type_size whole = {0, 1};
@@ -97,7 +100,7 @@ static type_size scalar_size(char code)
     return (type_size){0, 1};
 }
 
-/* A pointer's target may be unknown; only its end in the text must be found. */
+/* Skips the target of a pointer. Its size need not be known. */
 static type_size read_pointer(type_reader *reader)
 {
     skip_qualifiers(reader);

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_relative(uint16_t number, uint32_t type)
+static bool is_relative_relocation(uint16_t number, uint32_t type)
 {
     const sj_elf_machine *machine = sj_elf_machine_of(number);
     return machine != NULL && type == machine->relative;
 }
 
-static bool is_absolute(uint16_t number, uint32_t type)
+static bool is_absolute_relocation(uint16_t number, uint32_t type)
 {
     const sj_elf_machine *machine = sj_elf_machine_of(number);
     return machine != NULL && type == machine->absolute;
@@ -28,13 +28,13 @@ static const char *symbol_name(const sj_elf *elf, const sj_elf_symbol *symbol)
                : NULL;
 }
 
-/* Returns the word that the loader writes for a relocation. */
+/* Returns the pointer that the loader writes for a relocation. */
 static sj_image_pointer pointer_of(const sj_elf_relocations *walk,
                                    const sj_elf_relocation *relocation)
 {
     sj_image_pointer pointer = {.place = relocation->place};
     sj_elf_symbol symbol;
-    if (is_relative(walk->elf->machine, relocation->type)) {
+    if (is_relative_relocation(walk->elf->machine, relocation->type)) {
         pointer.value = relocation->addend;
     } else if (sj_elf_symbol_at(walk->symbols, relocation->symbol, &symbol)) {
         pointer.value = symbol.value != 0 ? symbol.value + relocation->addend : 0;
@@ -48,7 +48,8 @@ static sj_status read_relocations(sj_image *image)
     const uint16_t machine = image->elf->machine;
     sj_elf_relocations walk = {.elf = image->elf};
     for (sj_elf_relocation relocation; sj_elf_next_relocation(&walk, &relocation);) {
-        if (!is_relative(machine, relocation.type) && !is_absolute(machine, relocation.type)) {
+        if (!is_relative_relocation(machine, relocation.type) &&
+            !is_absolute_relocation(machine, relocation.type)) {
             continue;
         }
         const sj_image_pointer pointer = pointer_of(&walk, &relocation);

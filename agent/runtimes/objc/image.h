@@ -1,4 +1,4 @@
-/* The data of a module as the program will see it: words of the file with relocations applied. */
+/* Reads the data of a module as it will be in memory: the file's words with relocations applied. */
 #ifndef SJ_AGENT_RUNTIMES_OBJC_IMAGE_H
 #define SJ_AGENT_RUNTIMES_OBJC_IMAGE_H
 
@@ -7,33 +7,33 @@
 #include <stdbool.h>
 
 typedef struct sj_image_pointer {
-    uint64_t place;
-    uint64_t value; /* Module offset. 0: the target is in another module. */
-    /* The symbol that another module defines, borrowed from the file, or NULL. */
+    uint64_t place; /* Address of the pointer. */
+    uint64_t value; /* Module offset of the target; 0 if it is in another module. */
+    /* Symbol of a target in another module, borrowed from the file; else NULL. */
     const char *name;
 } sj_image_pointer;
 
 typedef struct sj_image {
     const sj_elf *elf;          /* Borrowed. */
-    sj_image_pointer *pointers; /* Sorted by place. */
+    sj_image_pointer *pointers; /* Sorted by `place`. */
     size_t count;
     size_t capacity;
 } sj_image;
 
-/* Reads the relocations of a file. Returns SJ_ENOMEM if out of memory. The caller closes it with
- * sj_image_close, also after an error. */
+/* Reads the relocations of a file. The caller calls sj_image_close, even after an error. Returns
+ * SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_image_open(const sj_elf *elf, sj_image *image);
 void sj_image_close(sj_image *image);
 
-/* Reads the word at an address. Returns false if the file does not hold it. */
+/* Writes the 64-bit word at an address. Returns false if the file does not contain the address. */
 bool sj_image_word(const sj_image *image, uint64_t address, uint64_t *word);
 
-/* Returns the name of another module's symbol whose address the loader writes to `address`, or
- * NULL. Borrowed from the file. */
+/* If the loader writes the address of another module's symbol to `address`, returns the symbol's
+ * name, else NULL. Borrowed from the file. */
 const char *sj_image_import(const sj_image *image, uint64_t address);
 
-/* Returns the NUL-terminated text of 1 to `limit` printable bytes at an address, or NULL. Borrowed
- * from the file. */
+/* Returns the NUL-terminated text at an address. Returns NULL unless it has 1 to `limit` bytes
+ * without control characters. Borrowed from the file. */
 const char *sj_image_text(const sj_image *image, uint64_t address, size_t limit);
 
 #endif

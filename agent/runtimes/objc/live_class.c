@@ -1,23 +1,24 @@
-/* Reads classes in a running process, of GCC's runtime and of libobjc2. In both, a class begins
- * with the same members. */
+/* Reads classes of GCC's runtime and of libobjc2 in a running process. Both have the same first
+ * members of a class. */
 #include "agent/runtimes/objc/objc.h"
 
 #include <string.h>
 #include <sys/uio.h>
 
-/* The beginning of struct objc_class, and bits of `info`. */
+/* The first members of struct objc_class. */
 typedef struct class_head {
     uint64_t meta;
-    uint64_t super; /* Address of the class once it is resolved, of its name before. */
+    uint64_t super; /* Address of the superclass; of its name before the class is resolved. */
     uint64_t name;
     uint64_t version;
     uint64_t info;
 } class_head;
 
+/* Bits of `info` in GCC's runtime and in libobjc2. */
 enum { IS_CLASS = 1, IS_META = 2, IS_RESOLVED = 8, PAGE = 4096 };
 enum { LIBOBJC2_IS_META = 1, LIBOBJC2_RESERVED = 0xfe, LIBOBJC2_IS_RESOLVED = 1 << 9 };
 
-/* The meaning of `info`, which has other bits in each runtime. */
+/* The meaning of `info`. */
 typedef struct class_kind {
     bool is_class;
     bool is_meta;
@@ -38,7 +39,8 @@ static bool is_name_byte(char byte)
            (byte >= '0' && byte <= '9') || byte == '_' || byte == '$' || byte == '.' || byte == '-';
 }
 
-/* Reads page by page, because a name may end right before memory that cannot be read. */
+/* Reads the name of a class. Reads page by page, because the next page may not be readable. Returns
+ * false if it is not a class name. */
 static bool read_name(pid_t pid, uint64_t address, char name[SJ_LIVE_CLASS_BYTES])
 {
     size_t used = 0;
@@ -68,7 +70,8 @@ static bool read_head(pid_t pid, uint64_t address, class_head *head)
            read_memory(pid, address, head, sizeof(*head)) == sizeof(*head);
 }
 
-/* The class of a class is a metaclass. Each runtime marks it by another bit. */
+/* Returns what `info` says about a class. The bits of its metaclass show which runtime it belongs
+ * to. */
 static class_kind kind_of(const class_head *head, const class_head *meta)
 {
     const uint64_t kinds = IS_CLASS | IS_META;

@@ -1,18 +1,18 @@
 /* Design notes
  *
- * GCC's Objective-C ABI (versions 8 to 10; clang -fobjc-runtime=gcc emits it, too) keeps a
- * structure "module" in writable data for each compiled source. It holds the version, its own size,
- * the name, and a pointer to a table of classes and categories with their method lists. Only the
- * code of a constructor points to it, so it is found by its shape: two fixed numbers and two
- * pointers. All reads through it are bounds-checked. The planner leaves out method lists whose
- * entries are not code.
+ * GCC's Objective-C ABI (versions 8 to 10; also clang -fobjc-runtime=gcc) has a structure "module"
+ * in writable data for each compiled source. It contains the version, its own size, the name, and a
+ * pointer to a table of classes and categories with their method lists. Only the code of a
+ * constructor refers to it, so it is found by its content: two fixed numbers and two pointers. All
+ * reads are bounds-checked. The planner ignores methods whose address is not code.
  *
- * The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories,
- * which begin as GCC's do. A list states the size of its methods. A method begins with its code,
- * and a selector is a record that begins with its name. The superclass is a class, which may be in
- * another module. The IMP of a method is an ordinary function, which the planner hooks in place.
- * So every kind of call is seen: sends, super, cached IMPs, NSInvocation, forwarding. Return
- * addresses stay valid, and a method that is filtered out costs nothing. */
+ * The ABI of libobjc2 (clang -fobjc-runtime=gnustep-2.0) has sections for classes and categories.
+ * Their structures begin like GCC's. A method list contains the size of its methods. A method
+ * begins with its code. A selector is a structure that begins with its name. The superclass is a
+ * pointer to a class, which may be in another module.
+ *
+ * The implementation (IMP) of a method is an ordinary function, which the planner patches. So all
+ * calls are recorded: messages, super, stored IMPs, NSInvocation, forwarding. */
 #include "agent/objfile/elf_machine.h"
 #include "agent/runtimes/objc/encoding.h"
 #include "agent/runtimes/objc/image.h"
@@ -30,7 +30,8 @@ enum {
     METHOD_BYTES = 24,
     METHOD_MAX_BYTES = 256,
     METHODS_MAX = 65536,
-    /* Most entries read in one file: damaged tables may name one list many times. */
+    /* Maximum number of entries read in one file: damaged tables may refer to one list many times.
+     */
     ENTRIES_MAX = 1 << 20,
     LISTS_MAX = 16,
     IDENTIFIER_MAX = 1024,
@@ -44,7 +45,7 @@ enum {
     TABLE_COUNTS = 16,
     TABLE_DEFINITIONS = 24,
     CLASS_META = 0,
-    CLASS_SUPER = 8, /* In the file: its name. */
+    CLASS_SUPER = 8, /* In GCC's files, a pointer to the name of the superclass. */
     CLASS_NAME = 16,
     CLASS_METHODS = 56,
     CATEGORY_NAME = 0,
@@ -57,7 +58,7 @@ enum {
     CATEGORY_BYTES = 56     /* Only libobjc2. */
 };
 
-/* Offsets of the parts of methods in one ABI. */
+/* Offsets of the members of a method list and of a method in one ABI. */
 typedef struct method_layout {
     uint8_t list_methods;
     uint8_t selector;
@@ -75,17 +76,17 @@ static const method_layout libobjc2_layout = {
 typedef struct metadata_run {
     sj_image image;
     const method_layout *layout;
-    sj_runtime_sink sink;             /* NULL: classes are wanted, not functions. */
-    sj_runtime_class_sink class_sink; /* NULL: functions are wanted, not classes. */
+    sj_runtime_sink sink;             /* NULL if only classes are read. */
+    sj_runtime_class_sink class_sink; /* NULL if only functions are read. */
     void *context;
-    uint32_t *entries_left;
+    uint32_t *entries_left; /* See ENTRIES_MAX. */
 } metadata_run;
 
 /* The class that owns a list of methods. */
 typedef struct method_owner {
     char kind; /* '-' or '+'. */
     const char *class_name;
-    const char *category; /* NULL: none. */
+    const char *category; /* NULL if the list belongs to the class itself. */
 } method_owner;
 
 static uint64_t word_at(const metadata_run *run, uint64_t address)
@@ -99,6 +100,7 @@ static const char *text_at(const metadata_run *run, uint64_t field)
     return sj_image_text(&run->image, word_at(run, field), IDENTIFIER_MAX);
 }
 
+/* Returns the number of the argument that is the receiver, or 0 if not known. */
 static uint8_t find_receiver(const metadata_run *run, uint64_t method)
 {
     const char *types = text_at(run, method + run->layout->types);
@@ -210,6 +212,7 @@ static sj_status add_table(const metadata_run *run, uint64_t table)
     return SJ_OK;
 }
 
+/* Searches a section for structures "module" and reads their tables. */
 static sj_status scan_section(const metadata_run *run, const sj_elf_section *section)
 {
     const sj_slice bytes = sj_elf_section_bytes(run->image.elf, section);
@@ -221,7 +224,7 @@ static sj_status scan_section(const metadata_run *run, const sj_elf_section *sec
         const uint64_t address = section->address + at;
         if (version < ABI_LOWEST || version > ABI_HIGHEST || size != MODULE_BYTES ||
             word_at(run, address + MODULE_NAME) == 0) {
-            continue; /* An empty name may lie in .bss; only its pointer is checked. */
+            continue;
         }
         const uint64_t table = word_at(run, address + MODULE_TABLE);
         if (table % WORD == 0 && sj_elf_at(run->image.elf, table).size >= TABLE_DEFINITIONS) {
@@ -231,8 +234,8 @@ static sj_status scan_section(const metadata_run *run, const sj_elf_section *sec
     return SJ_OK;
 }
 
-/* Everything compiled for GCC's runtime calls __objc_exec_class. */
-static bool names_runtime(const sj_elf *elf)
+/* True if the file refers to __objc_exec_class, which all code for GCC's runtime calls. */
+static bool uses_gcc_runtime(const sj_elf *elf)
 {
     static const char entry[] = "__objc_exec_class";
     const sj_elf_section *names = sj_elf_find_section(elf, ".dynstr");
@@ -259,16 +262,16 @@ static sj_status scan_modules(metadata_run *run)
     return SJ_OK;
 }
 
-/* Returns the size of a section, but at most the size of ENTRIES_MAX entries. The file may claim
- * any size. */
+/* Returns the size of a section, but at most the size of ENTRIES_MAX entries: a damaged file may
+ * claim any size. */
 static uint64_t bytes_to_scan(const sj_elf_section *section, uint64_t entry_bytes)
 {
     const uint64_t most = ENTRIES_MAX * entry_bytes;
     return section == NULL ? 0 : section->size < most ? section->size : most;
 }
 
-/* Reads the sections of libobjc2's ABI: addresses of classes, and categories one after the
- * other. */
+/* Reads the sections of libobjc2's ABI: an array of pointers to classes, and an array of
+ * categories. */
 static sj_status scan_tables(metadata_run *run, const sj_elf_section *classes,
                              const sj_elf_section *categories)
 {
@@ -296,7 +299,7 @@ static sj_status scan(const sj_elf *elf, metadata_run *run)
 {
     const sj_elf_section *classes = sj_elf_find_section(elf, "__objc_classes");
     const sj_elf_section *categories = sj_elf_find_section(elf, "__objc_cats");
-    const bool is_gcc = names_runtime(elf);
+    const bool is_gcc = uses_gcc_runtime(elf);
     if (!is_gcc && classes == NULL && categories == NULL) {
         return SJ_OK;
     }

@@ -1,4 +1,4 @@
-/* Names of methods have these forms: -[Class selector], +[Class(Category) selector],
+/* The descriptor of Objective-C. Method names are -[Class selector], +[Class(Category) selector] or
  * -[Receiver:Owner selector]. */
 #include "agent/runtimes/objc/objc.h"
 

@@ -1,4 +1,4 @@
-/* Guarded blocks are not supported on AArch64 (arch/aarch64/entries.c), so nothing here is called.
+/* Heap monitoring is not supported on AArch64 (arch/aarch64/entries.c), so these are never called.
  */
 #ifndef SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H
 #define SJ_AGENT_INPROC_HEAP_GUARD_TRACE_H

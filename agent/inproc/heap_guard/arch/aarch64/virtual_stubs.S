@@ -1,4 +1,4 @@
-/* The heap is not watched on this processor, so nothing jumps here. */
+/* Heap monitoring is not supported on AArch64, so no code jumps here. */
     .text
     .globl sj_arch_virtual_stubs
     .hidden sj_arch_virtual_stubs

@@ -1,9 +1,9 @@
 /* Design notes
  *
- * The code at the allocator's entries is inline: allocations count down a word of the thread, frees
- * compare the address with the pool. Only calls that concern a guarded block jump to a function of
- * the agent. It has the entry's signature, and it returns to the program or calls the rest of the
- * entry itself. */
+ * The stub of an allocating function decrements a thread-local counter. The stub of a freeing
+ * function compares the address with the pool. Only for a sampled or guarded block does the stub
+ * jump to a function of the agent. That function has the signature of the patched function; it
+ * returns to the program itself, and calls the original function if needed. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include <string.h>
@@ -25,8 +25,8 @@ static void emit_jump_to(sj_code_emitter *emitter, uint64_t function)
 
 enum { SUBTRACT = 0x2c, COMPARE = 0x3c };
 
-/* subq $1, %fs:countdown; jg over the jump. An entry that calls another entry only compares: the
- * other one counts. */
+/* subq $1, %fs:countdown; jg over the jump. An entry that calls another allocating entry uses cmpq,
+ * because the other entry subtracts. */
 static void emit_countdown(sj_code_emitter *emitter, uint64_t function, uint8_t operation)
 {
     uint8_t code[] = {0x64, 0x48, 0x83, operation, 0x25, 0, 0, 0, 0, 1, 0x7f, CALL_BYTES};
@@ -37,7 +37,7 @@ static void emit_countdown(sj_code_emitter *emitter, uint64_t function, uint8_t 
     emit_jump_to(emitter, function);
 }
 
-/* movabs $place, %r11; jmp *(%r11): as long as emit_jump_to */
+/* movabs $place, %r11; jmp *(%r11). Has CALL_BYTES, like emit_jump_to. */
 static void emit_jump_through(sj_code_emitter *emitter, const uint64_t *place)
 {
     uint8_t code[CALL_BYTES] = {0x49, 0xbb, 0, 0, 0, 0, 0, 0, 0, 0, 0x41, 0xff, 0x23};
@@ -71,8 +71,8 @@ static void emit_jump_if_set(sj_code_emitter *emitter, const _Atomic uint64_t *p
     sj_code_emit_bytes(emitter, code, sizeof(code));
 }
 
-/* This jump is emitted even if counting is off now, because it cannot be added later:
- * counting_handlers switches it. */
+/* Emits the jump to the counting function. It is emitted even if counting is off now, because a
+ * stub cannot change later. counting_handlers turns it on and off. */
 static void emit_counting(sj_code_emitter *emitter, const sj_zombie_region *region,
                           sj_heap_entry entry)
 {
@@ -101,8 +101,7 @@ static void emit_entry(sj_code_emitter *emitter, const sj_zombie_region *region,
     }
 }
 
-/* Emits the code of one patched entry. Several names may share the entry: they get the same code.
- */
+/* Several functions may have the same address: they share one stub. */
 void sj_entries_emit(void *context, sj_code_emitter *emitter, uint32_t index)
 {
     const sj_entries_context *heap_entries = context;

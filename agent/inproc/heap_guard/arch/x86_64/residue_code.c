@@ -1,8 +1,9 @@
 /* Design notes
  *
- * This code runs as a copy behind the residue's data, after the agent was unloaded. It calls only
- * malloc, by its address in the residue, and refers only to itself and to the data before the copy.
- * The linker defines symbols at both ends of a section whose name is an identifier. */
+ * After the agent was unloaded, a copy of this code runs. It lies directly after the residue's
+ * data. It calls only malloc, by its address in the residue, and refers only to itself and to the
+ * residue's data. The linker defines __start_NAME and __stop_NAME for a section whose name is a C
+ * identifier. */
 #include "agent/inproc/heap_guard/internal.h"
 
 #include "agent/inproc/recorder/sys.h"
@@ -29,8 +30,7 @@ static inline __attribute__((always_inline)) sj_pool_slot *slot_of(const sj_resi
     return index < pool->slots && slot->address == block ? slot : NULL;
 }
 
-/* Ignores a second free and an address that is not a block: without the agent there is no report.
- */
+/* Ignores a second free and an address that is not a block, because no agent could report it. */
 IN_COPY static void free_block(uint64_t block)
 {
     sj_residue *residue = residue_here();
@@ -85,7 +85,7 @@ uint64_t sj_residue_code_offset(sj_heap_entry entry)
     case SJ_ENTRY_RALLOCX:
         return (uint64_t)(uintptr_t)resize - start;
     case SJ_ENTRY_USABLE_SIZE:
-    case SJ_ENTRY_XALLOCX: /* As large as before. */
+    case SJ_ENTRY_XALLOCX: /* Returns the unchanged size: the block was not resized. */
     case SJ_ENTRY_SALLOCX:
         return (uint64_t)(uintptr_t)usable_size - start;
     default:

@@ -9,8 +9,8 @@
 
 enum { SJ_TRACE_STACK_POINTER = 7, SJ_TRACE_COUNTER = 16 };
 
-/* Fills in the registers of the calling function that calls preserve, and its stack pointer and pc.
- */
+/* Stores the callee-saved registers, the stack pointer and the pc of the calling function. The
+ * offsets are 8 * DWARF number. */
 #define sj_trace_here(trace)                                                                       \
     do {                                                                                           \
         uint64_t *registers_ = (trace)->registers;                                                 \
@@ -29,7 +29,7 @@ enum { SJ_TRACE_STACK_POINTER = 7, SJ_TRACE_COUNTER = 16 };
                          : "rcx", "memory");                                                       \
     } while (0)
 
-/* Fills in the registers that the kernel gave to a signal handler. */
+/* Stores the registers of the interrupted code. `context` is the argument of a signal handler. */
 static inline void sj_trace_of_context(sj_zombie_trace *trace, const ucontext_t *context)
 {
     static const uint8_t register_order[SJ_ZOMBIE_REGISTERS] = {
@@ -40,6 +40,7 @@ static inline void sj_trace_of_context(sj_zombie_trace *trace, const ucontext_t 
     }
 }
 
+/* True if the fault was a write: bit 1 of the page fault's error code. */
 static inline bool sj_context_is_write(const ucontext_t *context)
 {
     return (context->uc_mcontext.gregs[REG_ERR] & 2) != 0;

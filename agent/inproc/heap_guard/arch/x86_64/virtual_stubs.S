@@ -1,6 +1,5 @@
-/* The virtual tables of freed C++ objects point to these stubs: one for each place of a table,
- * which passes its number. A virtual call returns zero in every result register; a result in memory
- * stays as it is. */
+/* Our virtual tables point to these stubs. Stub N is element N of each table, and passes N to the
+ * handler. The call returns zero in rax (or the address of a result in memory), rdx, xmm0, xmm1. */
     .text
     .globl sj_arch_virtual_stubs
     .hidden sj_arch_virtual_stubs

@@ -1,4 +1,4 @@
-/* No wrapper is known on this processor, so probes stay native methods. */
+/* Leaf probes are not supported on AArch64: compiled code calls the native methods. */
 #include "agent/inproc/jvm/leaf.h"
 
 uint32_t sj_arch_leaf_entry_bytes(uint64_t entry)

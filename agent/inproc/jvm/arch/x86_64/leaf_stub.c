@@ -1,7 +1,9 @@
-/* Java calls pass the first int in %esi, and preserve only %rsp, %rbp, %r12 and %r15. The wrapper
- * of a native method begins with a probe of the stack's end, mov %eax, -N(%rsp). These seven bytes
- * begin at a multiple of eight. HotSpot itself replaces them by a jump when it discards the
- * wrapper. */
+/* Design notes
+ *
+ * HotSpot's compiled code passes the first int argument in %esi, and expects only %rsp, %rbp, %r12
+ * and %r15 to be preserved. The wrapper of a native method begins with a stack overflow check, mov
+ * %eax, -N(%rsp). This instruction has 7 bytes and is aligned to 8 bytes, so one store can replace
+ * it. HotSpot itself replaces it by a jump when it discards the wrapper. */
 #include "agent/inproc/jvm/leaf.h"
 
 #include "agent/inproc/recorder/recorder.h"
@@ -41,15 +43,15 @@ static uint32_t cursor_offset(void)
     return (uint32_t)((uint64_t)(uintptr_t)&sj_recorder_self.cursor - thread_pointer);
 }
 
-/* Writes code that returns if the function is muted. `at` is the beginning of the stub. */
+/* Writes code that returns if the function is muted. `at` is the start of the stub. */
 static uint8_t *put_muted(uint8_t *at, uint64_t muted)
 {
     static const uint8_t load[] = {0x89, 0xf0,              /* mov %esi, %eax */
                                    0x3d};                   /* cmp $..., %eax */
-    static const uint8_t skip[] = {0x73, 2 + 8 + 4 + 2 + 1, /* jae behind all this */
+    static const uint8_t skip[] = {0x73, 2 + 8 + 4 + 2 + 1, /* jae over the ret */
                                    0x48, 0xb9};             /* movabs $..., %rcx */
     static const uint8_t test[] = {0x80, 0x3c, 0x01, 0x00,  /* cmpb $0, (%rcx,%rax) */
-                                   0x74, 0x01,              /* je behind all this */
+                                   0x74, 0x01,              /* je over the ret */
                                    0xc3};                   /* ret */
     const uint32_t limit = muted != 0 ? SJ_AGENT_STATE_MUTED_FUNCTIONS : 0;
     at = put(at, load, sizeof(load));
@@ -93,13 +95,14 @@ void sj_arch_leaf_emit(uint8_t stub[SJ_LEAF_STUB_BYTES], sj_record_kind kind, ui
 void sj_arch_leaf_close(uint8_t stub[SJ_LEAF_STUB_BYTES])
 {
     enum { SHORT_JUMP = 0xeb, JUMP_IF_FULL_AT = 26 + 23, SHORT_BYTES = 2 };
-    /* Offset of the wrapper's jump, to which the branch for a full ring leads. */
+    /* Offset of the copied check and the jump to the wrapper, the target of the branch to `slow`.
+     */
     const uint32_t wrapper_at = JUMP_IF_FULL_AT + SHORT_BYTES + stub[JUMP_IF_FULL_AT + 1];
     const uint16_t jump = (uint16_t)(SHORT_JUMP | (wrapper_at - SHORT_BYTES) << 8);
     atomic_store((_Atomic uint16_t *)(void *)stub, jump);
 }
 
-static uint64_t jump_to(uint64_t entry, uint64_t stub, uint64_t instruction)
+static uint64_t replace_by_jump(uint64_t entry, uint64_t stub, uint64_t instruction)
 {
     const int32_t displacement = (int32_t)(stub - (entry + JUMP_BYTES));
     uint8_t bytes[sizeof(instruction)];
@@ -119,5 +122,5 @@ bool sj_arch_leaf_patch(uint64_t entry, uint64_t stub)
     uint64_t expected = *(const volatile uint64_t *)(uintptr_t)entry;
     return sj_arch_leaf_entry_bytes(entry) != 0 &&
            atomic_compare_exchange_strong((_Atomic uint64_t *)(uintptr_t)entry, &expected,
-                                          jump_to(entry, stub, expected));
+                                          replace_by_jump(entry, stub, expected));
 }

@@ -1,5 +1,5 @@
-/* Mono calls this when a method begins. It touches the stack SJ_MONO_TOUCHED_BYTES further down
- * (mono.h). */
+/* Mono's callback for the entry of a method. Accesses the stack SJ_MONO_TOUCHED_BYTES below the
+ * stack pointer, so that a stack overflow faults here (mono.h). */
     .text
     .globl sj_arch_mono_enter
     .hidden sj_arch_mono_enter

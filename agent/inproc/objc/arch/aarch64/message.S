@@ -1,7 +1,7 @@
-/* objc_msgSend for AArch64. It keeps every argument register. The code that finds a known message
- * touches no vector register. Before the runtime is asked about a new message, the vector registers
- * that carry arguments are saved. Of scalable vectors that is the first 128 bits: no method takes
- * them by value. A result in memory needs no separate code, because its address is in x8. */
+/* objc_msgSend for AArch64. It preserves all argument registers. sj_objc_message uses no vector
+ * register. Before sj_objc_new_message, which calls the runtime, the vector registers of arguments
+ * are saved: 128 bits each, because no method has a scalable vector as argument. The same code
+ * serves objc_msgSend_stret, because the address of a result in memory is in x8. */
     .text
     .globl sj_arch_objc_message
     .hidden sj_arch_objc_message
@@ -63,8 +63,8 @@ sj_arch_objc_message_stret:
     .cfi_endproc
     .size sj_arch_objc_message, . - sj_arch_objc_message
 
-/* x16 is the record. Calls its target, which returns an address of code, and translates a stub into
- * the method behind it. */
+/* x16 is the record. Calls its target, which returns an address of code. Returns
+ * sj_objc_code_behind of this address. */
     .globl sj_arch_objc_plain
     .hidden sj_arch_objc_plain
     .type sj_arch_objc_plain, %function

@@ -1,6 +1,6 @@
-/* objc_msgSend and objc_msgSend_stret for x86-64. They keep every argument register. The code that
- * finds a known message touches no vector register. Before the runtime is asked about a new
- * message, the whole vector state is saved: components 1, 2, 5 to 7 (SSE, AVX, AVX-512). */
+/* objc_msgSend and objc_msgSend_stret for x86-64. They preserve all argument registers.
+ * sj_objc_message uses no vector register. Before sj_objc_new_message, which calls the runtime, the
+ * vector state is saved by XSAVE: components 1, 2, 5 to 7 (SSE, AVX, AVX-512). */
 #define VECTORS 0xe6
 #define XSAVE_BYTES 4096
 #define XSAVE_HEADER 512
@@ -80,8 +80,8 @@
 MESSAGE sj_arch_objc_message, sj_objc_real_message, %rdi, %rsi, -16, -24
 MESSAGE sj_arch_objc_message_stret, sj_objc_real_message_stret, %rsi, %rdx, -24, -32
 
-/* %r11 is the record. Calls its target, which returns an address of code, and translates a stub
- * into the method behind it. */
+/* %r11 is the record. Calls its target, which returns an address of code. Returns
+ * sj_objc_code_behind of this address. */
     .globl sj_arch_objc_plain
     .hidden sj_arch_objc_plain
     .type sj_arch_objc_plain, @function

@@ -2,7 +2,7 @@
 
 #include <cpuid.h>
 
-/* True if the kernel has enabled XSAVE, which the assembly of objc_msgSend uses. */
+/* True if the kernel has enabled XSAVE, which message.S uses. */
 bool sj_arch_objc_can_keep_vectors(void)
 {
     uint32_t a = 0;

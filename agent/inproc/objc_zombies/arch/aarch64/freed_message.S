@@ -1,4 +1,4 @@
-/* Not supported on this processor (trampolines.c), so never called. */
+/* Objective-C zombies are not supported on AArch64, so this is never called. */
     .text
     .globl sj_arch_freed_message
     .hidden sj_arch_freed_message

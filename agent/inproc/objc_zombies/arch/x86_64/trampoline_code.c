@@ -28,7 +28,8 @@ static void write_distance(uint8_t *field, const void *target)
     memcpy(field, &distance, sizeof(distance));
 }
 
-/* Trampolines call this code, so the pushed address is the end of the trampoline. */
+/* Writes the code that trampolines of one kind share for freed receivers. A trampoline calls it, so
+ * the return address is the end of the trampoline, by which it finds the trampoline's selector. */
 static void write_shared(uint8_t *code, sj_receiver kind, int32_t to_words,
                          const sj_method_words *words)
 {
