@@ -37,8 +37,8 @@ typedef struct bench_options {
     int word_count;
 } bench_options;
 
-/* True if `word` is an option of this command, found in its table. All other words before "--" are
- * for `record`. */
+/* True if `word` is an option of this command. Other options before "--" are for `record`. Writes
+ * to `takes_value` whether the next word is the option's value. */
 static bool is_own(const char *word, bool *takes_value)
 {
     const bool is_long = strncmp(word, "--", 2) == 0;
@@ -85,16 +85,17 @@ static int split_words(int argc, char **argv, char **own, bench_options *options
     return own_count;
 }
 
-/* Runs the program in a child process. Returns the exit code of `record`. If not `is_kept`, runs
- * the program without recording it and returns its exit code. */
-static int record_once(const bench_options *options, bool is_kept)
+/* Records the program in a child process and returns the exit code of `record`. If not
+ * `is_recorded`, runs the program without recording it and returns its exit code. A program that a
+ * signal ended has the exit code 128 + signal. */
+static int record_once(const bench_options *options, bool is_recorded)
 {
     char *arguments[WORDS + FIXED_WORDS];
     int count = 0;
     arguments[count++] = (char *)"record";
     arguments[count++] = (char *)"--quiet";
     arguments[count++] = (char *)"--output";
-    arguments[count++] = (char *)(is_kept ? options->output : "/dev/null");
+    arguments[count++] = (char *)(is_recorded ? options->output : "/dev/null");
     arguments[count++] = (char *)"--name";
     arguments[count++] = (char *)options->name;
     for (int i = 0; i < options->word_count; i++) {
@@ -104,11 +105,11 @@ static int record_once(const bench_options *options, bool is_kept)
     fflush(stdout);
     const pid_t child = fork();
     if (child == 0) {
-        const int nothing = options->show_output ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
-        if (nothing >= 0) {
-            (void)dup2(nothing, STDOUT_FILENO);
+        const int null_fd = options->show_output ? -1 : open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (null_fd >= 0) {
+            (void)dup2(null_fd, STDOUT_FILENO);
         }
-        if (!is_kept) {
+        if (!is_recorded) {
             char **program = options->words[0] != NULL && strcmp(options->words[0], "--") == 0
                                  ? (char **)options->words + 1
                                  : (char **)options->words;
@@ -128,8 +129,8 @@ static int record_once(const bench_options *options, bool is_kept)
                                  : SJ_EXIT_RECORD_FAILED;
 }
 
-/* Shows the number of the next run, and the remaining time if all runs take as long as the earlier
- * ones. */
+/* Shows the number of the next run. Shows the remaining time if it is 1 s or more, as estimated
+ * from the earlier runs. */
 static void show_run(const bench_options *options, int64_t run, uint64_t begun_ns)
 {
     const int64_t done = run + options->warmup;
@@ -168,11 +169,11 @@ typedef struct spread {
     double sum, squares, least, most;
 } spread;
 
-static void add_value(spread *values, double value, int64_t before)
+static void add_value(spread *values, double value, int64_t earlier_count)
 {
     values->sum += value;
     values->squares += value * value;
-    values->least = before == 0 || value < values->least ? value : values->least;
+    values->least = earlier_count == 0 || value < values->least ? value : values->least;
     values->most = value > values->most ? value : values->most;
 }
 
@@ -194,12 +195,12 @@ static void print_spread(const char *label, const spread *values, int64_t count)
            sj_format_duration((int64_t)values->most, text[3]));
 }
 
-/* Results of the stored runs. */
+/* The results of the stored runs. */
 typedef struct bench_result {
-    spread time, cpu;
+    spread time, cpu; /* nanoseconds */
     int64_t count;
     int64_t least_calls, most_calls; /* of one run */
-    int64_t lost_calls;
+    int64_t lost_calls;              /* of all runs */
 } bench_result;
 
 static int read_result(const bench_options *options, bench_result *result)
@@ -319,8 +320,8 @@ static int run_bench(int argc, char **argv)
     if (options.name == NULL) {
         options.name = "bench";
     }
-    const int ran = run_all(&options);
-    return ran == SJ_EXIT_OK ? print_result(&options) : ran;
+    const int run_code = run_all(&options);
+    return run_code == SJ_EXIT_OK ? print_result(&options) : run_code;
 }
 
 static const sj_option bench_table[] = {

@@ -87,7 +87,7 @@ static void print_filters(const sj_policy *policy)
     }
 }
 
-/* Prints a number from the bits of its kind. */
+/* Prints the number of this kind that `bits` encodes. */
 static void print_number(uint32_t kind, uint64_t bits)
 {
     float single;
@@ -105,7 +105,6 @@ static void print_number(uint32_t kind, uint64_t bits)
     }
 }
 
-/* Prints how a rule changes a call. */
 static void print_change(const sj_value_rule *rule)
 {
     static const char *const actions[] = {"", ", set", ", return", ", throw ", ", write"};

@@ -19,8 +19,8 @@
 
 enum {
     TOP_REASONS = 3,
-    WAIT_INDENT = 9,    /* after "sojourn: " */
-    HIGHLIGHT_LINES = 7 /* of twelve lines; the other five describe the recording */
+    WAIT_INDENT = 9, /* columns of "sojourn: " */
+    HIGHLIGHT_LINES = 7
 };
 
 static const char *format_amount(char *text, size_t capacity, uint64_t count)
@@ -45,7 +45,7 @@ static void clear_line(sj_report_text *text)
     }
 }
 
-/* Reports a wait of over WAITING_NS: the embedded collector is usually only slightly behind. */
+/* Reports that the recorder waits for the collector, and for how many frames. */
 static void report_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     sj_terminal terminal;
@@ -64,6 +64,8 @@ static void report_wait(sj_report_text *text, const sj_recording_progress *progr
     free(line);
 }
 
+/* Shows a wait for the collector, and its progress, once the wait is longer than WAITING_NS. The
+ * embedded collector usually needs less. */
 static void show_wait(sj_report_text *text, const sj_recording_progress *progress)
 {
     const uint64_t now_ns = sj_clock_ns(CLOCK_MONOTONIC);
@@ -136,6 +138,7 @@ void sj_report_text_progress(void *context, const sj_recording_progress *progres
     text->line_shown = true;
 }
 
+/* Reports the most frequent reasons why functions were not hooked, TOP_REASONS at most. */
 static void report_reasons(FILE *file, const sj_recording_summary *summary)
 {
     const uint64_t *skips = summary->registry.skips;
@@ -160,7 +163,7 @@ static void report_reasons(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* Reports code without symbols and unwind tables, which cannot be recorded. */
+/* Reports modules with much code that is in no known function and so cannot be recorded. */
 static void report_unknown_code(FILE *file, const sj_registry_counters *registry)
 {
     if (registry->poor_modules == 0) {
@@ -174,7 +177,7 @@ static void report_unknown_code(FILE *file, const sj_registry_counters *registry
     fputs("; its debug package, or --map with its linker map, names it\n", file);
 }
 
-static const double SHOWN_RANGE = 1.2;
+static const double SHOWN_RANGE = 1.2; /* a range with a smaller ratio is not shown */
 
 typedef struct time_text {
     char text[SJ_DURATION_TEXT_BYTES];
@@ -185,7 +188,8 @@ static const char *format_time(uint64_t ns, time_text *text)
     return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
-/* Prints the CPU factor, and its range if that is wide enough to matter. */
+/* Prints `times`, the CPU time of the recorded run divided by that of a plain run. Prints the range
+ * of that estimate if the range is wide. */
 static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
 {
     double least;
@@ -199,7 +203,8 @@ static void report_times(FILE *file, const sj_recording_cost *cost, double times
     fputs(")", file);
 }
 
-/* Reports the cost of recording by part. The parts have different units and are not added up. */
+/* Reports the parts of the cost of recording. They have no sum: some are CPU time, some are
+ * waits. */
 static void report_cost(FILE *file, const sj_recording_cost *cost)
 {
     bool at_least;
@@ -241,7 +246,7 @@ static void report_budget(FILE *file, const sj_recording_summary *summary)
     fputc('\n', file);
 }
 
-/* Reports lost values. Most of them belong to calls that were not lost. */
+/* Reports lost values. The calls of most of these values were recorded. */
 static void report_lost_values(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.lost_values != 0) {
@@ -253,22 +258,22 @@ static void report_lost_values(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports events that found a full buffer. An event of a signal handler that interrupted its thread
- * during a reservation cannot wait, so it is reported separately. */
+/* Reports events that found a full buffer. Events of signal handlers are reported separately: a
+ * handler that interrupts its thread while that reserves buffer space cannot wait. */
 static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_counters *drain)
 {
-    const uint64_t of_handlers = drain->handler_events < drain->dropped_events
-                                     ? drain->handler_events
-                                     : drain->dropped_events;
-    if (of_handlers != 0) {
+    const uint64_t handler_events = drain->handler_events < drain->dropped_events
+                                        ? drain->handler_events
+                                        : drain->dropped_events;
+    if (handler_events != 0) {
         fprintf(file,
                 "sojourn: %llu events of signal handlers came while their thread looked for room; "
                 "fewer functions or --mode profile make less to take\n",
-                (unsigned long long)of_handlers);
+                (unsigned long long)handler_events);
     }
-    if (drain->dropped_events != of_handlers) {
+    if (drain->dropped_events != handler_events) {
         fprintf(file, "sojourn: %s found a full buffer; %s\n",
-                SJ_COUNTED(drain->dropped_events - of_handlers, "event"),
+                SJ_COUNTED(drain->dropped_events - handler_events, "event"),
                 text->drops ? "--when-full block lets the program wait for room"
                             : "a longer --block-ms lets the program wait, fewer functions or "
                               "--mode profile make less to take (not in signal handlers, nor "
@@ -276,7 +281,7 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
     }
 }
 
-/* Reports losses. Names the option that prevents each kind of loss. */
+/* Reports lost calls and events, and for each kind of loss what prevents it. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
 {
@@ -289,7 +294,7 @@ static void report_losses(FILE *file, const sj_report_text *text,
         }
         return;
     }
-    /* In a flight recording, perhaps only events that are in no dump were lost. */
+    /* Both may be 0: in a flight recording, events outside of all dumps are not counted here. */
     if (summary->lost_calls != 0 || summary->lost_events != 0) {
         fprintf(file, "%s%s, %s; marked as gaps\n",
                 text->quiet ? "sojourn: lost " : "  lost       ",
@@ -326,7 +331,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_UNSEEN] = "run by a system call of the program's own instead of exec()",
     [SJ_UNRECORDED_ENVIRONMENT] = "run with more environment variables than the agent can pass on"};
 
-/* Lists the processes that ran a program or forked without an agent. */
+/* Reports how many processes were not recorded, by reason. */
 static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
@@ -343,7 +348,8 @@ static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports functions for which the processes had no space left. */
+/* Reports functions whose values or callers were not recorded, because a table in the process was
+ * full. */
 static void report_refused(FILE *file, const sj_recording_summary *summary)
 {
     if (summary->drain.refused_functions != 0) {
@@ -355,7 +361,7 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports a recording whose session reached its maximum size. */
+/* Reports that the session reached its maximum size. */
 static void report_full(FILE *file, const sj_recording_summary *summary)
 {
     time_text after;
@@ -397,7 +403,7 @@ static void report_calls(FILE *file, const sj_report_text *text,
     report_lost_values(file, summary);
 }
 
-/* Reports what happened to a live function.txt. */
+/* Reports on the function.txt that was written during the recording. */
 static void report_function_log(FILE *file, const sj_report_text *text,
                                 const sj_recording_summary *summary)
 {
@@ -419,7 +425,7 @@ static void report_function_log(FILE *file, const sj_report_text *text,
     }
 }
 
-/* Reports what attaching did to the process. */
+/* Reports how long attaching paused the process, and what detaching left in it. */
 static void report_attach(FILE *file, const sj_recording_summary *summary)
 {
     const sj_attach_report *attach = &summary->attach;
@@ -478,7 +484,7 @@ static void report_attach(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Prints one line for each rule. */
+/* Prints a line for each rule that should have changed calls and did not. */
 static void report_unchanging(FILE *file, const char *lines)
 {
     while (*lines != '\0') {
@@ -488,7 +494,7 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
-/* Reports the processes that continue without being recorded, and what to do. */
+/* Reports the processes that run on without being recorded, and what the user can do. */
 static void report_left(FILE *file, const sj_recording_summary *summary)
 {
     const uint32_t count = summary->left_processes;
