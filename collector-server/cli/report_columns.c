@@ -9,8 +9,7 @@ enum { NAME_WIDTH = 30, SOURCE_RANK = 5, NEVER = INT_MAX }; /* NEVER: a rank */
 
 #define QUANTILE(q) "histogram_quantile(s.histogram, " q ", s.session_id, s.min_ns, s.max_ns)"
 
-/* All columns, in the order in which tables show them: name, expression, kind, width, rank,
- * is_data. */
+/* In the order in which tables show them: name, expression, kind, width, rank, is_data. */
 static const sj_report_column all_columns[] = {
     {"share", NULL, SJ_REPORT_SHARE, 7, 0, false},
     {"bar", NULL, SJ_REPORT_BAR, 10, 4, false},

@@ -1,7 +1,6 @@
-/* Design notes. A path is a chain of functions, and calls come in the order of their entries. One
- * walk with a stack of open calls finds the path of each call. The values come in the same order,
- * in a second query. Values may be long, so a line shows only their beginning. A hash of all their
- * bytes decides which calls had the same values. */
+/* Design notes. Calls are read in the order of their entries, so one walk with a stack of open
+ * calls finds the call path of each call. A second query reads the values in the same order. Values
+ * may be long: only their beginning is kept, and a hash of all bytes tells equal values. */
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"
@@ -16,17 +15,17 @@
 
 #define ELLIPSIS "\xe2\x80\xa6"
 
-enum { DIFFERENT_MOST = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
+enum { MOST_ITEMS = 65536, TEXT_BYTES = 1024, NO_PARENT = UINT32_MAX };
 
 typedef struct open_call {
     int64_t call_id;
-    uint32_t path; /* index in `paths`; 0: the path is unknown or was folded */
+    uint32_t path; /* index in `paths`; 0: the call path is unknown or was folded */
 } open_call;
 
 struct sj_tree_values {
-    int64_t *paths; /* path_ids in ascending order; index 0 is the common root */
+    int64_t *paths; /* path_ids in ascending order; index 0 is the caller of all roots */
     size_t path_count, path_capacity;
-    /* (function_id, index of the caller) to index; (path_id, NO_PARENT) to index */
+    /* to an index in `paths`: (function_id, index of the caller), and (path_id, NO_PARENT) */
     sj_hash_map places;
     sj_hash_map names; /* (function_id, position) to index in `name_texts` + 1 */
     char **name_texts;
@@ -34,15 +33,15 @@ struct sj_tree_values {
     sj_path_values *items;
     size_t count, capacity;
     sj_hash_map texts; /* (hash, index of the path) to index in `items` + 1 */
-    open_call *open;
+    open_call *open;   /* a stack, the innermost call last */
     size_t depth, open_capacity;
-    int64_t left_out;
+    int64_t left_out; /* number of calls with values that are in no item */
 };
 
-/* A list of values: the shown part of its text, and the length and hash of the whole text. */
+/* A list of values as text. */
 typedef struct value_list {
     char text[TEXT_BYTES];
-    uint64_t bytes; /* length of the whole text; from TEXT_BYTES on, `text` ends with an ellipsis */
+    uint64_t bytes; /* length of the whole text; if TEXT_BYTES or more, `text` is cut */
     uint64_t hash;  /* hash of the whole text */
 } value_list;
 
@@ -85,7 +84,7 @@ static sj_status put(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
     return sj_hash_map_put(map, &entry);
 }
 
-/* Adds a path. Rows are sorted by path_id, and a caller has a lower path_id than its callees. */
+/* Rows must be sorted by path_id: a caller has a lower path_id than its callees. */
 static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
 {
     const int64_t path_id = sqlite3_column_int64(row, 0);
@@ -137,7 +136,7 @@ static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql
 }
 
 /* Continues an FNV-1a hash with `data`. */
-static uint64_t hash_on(uint64_t hash, const void *data, size_t bytes)
+static uint64_t extend_hash(uint64_t hash, const void *data, size_t bytes)
 {
     for (const uint8_t *byte = data; bytes != 0; byte++, bytes--) {
         hash = (hash ^ *byte) * UINT64_C(0x100000001b3);
@@ -152,7 +151,7 @@ static void clear(value_list *list)
     list->hash = UINT64_C(0xcbf29ce484222325);
 }
 
-/* Ends a text that is too long with an ellipsis, after a whole character. */
+/* Replaces the end of the text with an ellipsis, after a whole character. */
 static void cut_short(char text[TEXT_BYTES])
 {
     size_t end = TEXT_BYTES - sizeof(ELLIPSIS);
@@ -165,7 +164,7 @@ static void cut_short(char text[TEXT_BYTES])
 static void append_text(value_list *list, const char *text)
 {
     const size_t bytes = strlen(text);
-    list->hash = hash_on(list->hash, text, bytes);
+    list->hash = extend_hash(list->hash, text, bytes);
     if (list->bytes < TEXT_BYTES) {
         snprintf(list->text + list->bytes, TEXT_BYTES - list->bytes, "%s", text);
         if (list->bytes + bytes >= TEXT_BYTES) {
@@ -175,7 +174,6 @@ static void append_text(value_list *list, const char *text)
     list->bytes += bytes;
 }
 
-/* Appends a value to a list. */
 static void append(value_list *list, const char *name, const char *sign, const char *text)
 {
     append_text(list, list->bytes != 0 ? ", " : "");
@@ -200,8 +198,10 @@ static void append_value(const sj_tree_values *values, int64_t function_id, sqli
            value);
 }
 
-/* Reads the values of a call. On entry `row` is at the first value of this or an earlier call. On
- * return it is at the first value of the next call. Returns false if the call has no values. */
+/* Reads the values of a call. On entry, the statement `row` is at a value of this call or of
+ * another one. Skips values of earlier calls. On return, `row` is at the first value of a later
+ * call, and `result` is the latest result of sqlite3_step. Returns false if the call has no
+ * values. */
 static bool read_values(const sj_tree_values *values, int64_t call_id, int64_t function_id,
                         sqlite3_stmt *row, int *result, value_text *text)
 {
@@ -229,14 +229,14 @@ static uint64_t hash_of(const value_text *text)
 {
     const uint64_t parts[] = {text->arguments.hash, text->arguments.bytes, text->results.hash,
                               text->results.bytes};
-    const uint64_t hash = hash_on(text->arguments.hash, parts, sizeof(parts));
+    const uint64_t hash = extend_hash(text->arguments.hash, parts, sizeof(parts));
     return hash != 0 ? hash : 1;
 }
 
-/* Finds or adds the line for a path's calls with these values. Returns NULL if out of memory or if
- * there are too many lines. */
-static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char *text,
-                               uint64_t hash)
+/* Finds or adds the item for a path's calls with these values. Returns NULL if out of memory or if
+ * there are DIFFERENT_MOST items. */
+static sj_path_values *find_or_add_item(sj_tree_values *values, uint32_t path, const char *text,
+                                        uint64_t hash)
 {
     uint64_t key = hash;
     uint32_t place;
@@ -247,7 +247,7 @@ static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char
         }
         key++; /* this entry has another text */
     }
-    if (values->count == DIFFERENT_MOST ||
+    if (values->count == MOST_ITEMS ||
         sj_array_reserve(&values->items, &values->capacity, values->count, 1,
                          sizeof(*values->items)) != SJ_OK) {
         return NULL;
@@ -264,10 +264,11 @@ static sj_path_values *item_of(sj_tree_values *values, uint32_t path, const char
 
 static void count_call(sj_tree_values *values, uint32_t path, const value_text *text, int64_t ns)
 {
-    char whole[2 * TEXT_BYTES + 8];
-    snprintf(whole, sizeof(whole), "(%s)%s%s", text->arguments.text,
+    char text_of_both[2 * TEXT_BYTES + 8];
+    snprintf(text_of_both, sizeof(text_of_both), "(%s)%s%s", text->arguments.text,
              text->results.bytes != 0 ? " = " : "", text->results.text);
-    sj_path_values *item = path != 0 ? item_of(values, path, whole, hash_of(text)) : NULL;
+    sj_path_values *item =
+        path != 0 ? find_or_add_item(values, path, text_of_both, hash_of(text)) : NULL;
     if (item == NULL) {
         values->left_out++;
         return;
@@ -276,7 +277,8 @@ static void count_call(sj_tree_values *values, uint32_t path, const value_text *
     item->total_ns += ns;
 }
 
-/* Pushes a call on the stack of open calls. Returns the index of its path in `*path`. */
+/* Pushes a call on the stack of open calls, after removing the calls that have ended. Writes the
+ * index of its call path to `*path`. */
 static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
 {
     const bool is_root = sqlite3_column_type(call, 1) == SQLITE_NULL;
@@ -285,9 +287,9 @@ static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *pat
            (is_root || values->open[values->depth - 1].call_id != parent_id)) {
         values->depth--;
     }
-    const uint32_t above = values->depth != 0 ? values->open[values->depth - 1].path : 0;
-    *path = above != 0 || is_root
-                ? find(&values->places, (uint64_t)sqlite3_column_int64(call, 2), above)
+    const uint32_t caller_path = values->depth != 0 ? values->open[values->depth - 1].path : 0;
+    *path = caller_path != 0 || is_root
+                ? find(&values->places, (uint64_t)sqlite3_column_int64(call, 2), caller_path)
                 : 0;
     SJ_TRY(sj_array_reserve(&values->open, &values->open_capacity, values->depth, 1,
                             sizeof(*values->open)));
@@ -296,19 +298,21 @@ static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *pat
     return SJ_OK;
 }
 
-static sj_status walk(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *row, int *result)
+/* Reads calls and values side by side, until the values end. */
+static sj_status count_values(sj_tree_values *values, sqlite3_stmt *call, sqlite3_stmt *row,
+                              int *result)
 {
     value_text text;
-    int of_values = sqlite3_step(row);
-    while (of_values == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
+    int values_result = sqlite3_step(row);
+    while (values_result == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
         uint32_t path = 0;
         SJ_TRY(enter(values, call, &path));
         if (read_values(values, sqlite3_column_int64(call, 0), sqlite3_column_int64(call, 2), row,
-                        &of_values, &text)) {
+                        &values_result, &text)) {
             count_call(values, path, &text, sqlite3_column_int64(call, 3));
         }
     }
-    *result = of_values != SQLITE_ROW && of_values != SQLITE_DONE ? of_values : *result;
+    *result = values_result != SQLITE_ROW && values_result != SQLITE_DONE ? values_result : *result;
     return SJ_OK;
 }
 
@@ -329,7 +333,7 @@ static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_value
         sqlite3_bind_int64(call, 1, session_id);
         sqlite3_bind_int64(row, 1, session_id);
         result = SQLITE_DONE;
-        status = walk(values, call, row, &result);
+        status = count_values(values, call, row, &result);
     }
     sqlite3_finalize(call);
     sqlite3_finalize(row);
@@ -379,16 +383,16 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values 
 sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id, sj_tree_values **values,
                               sj_error *error)
 {
-    sj_tree_values *made = calloc(1, sizeof(*made));
-    if (made == NULL) {
+    sj_tree_values *values_new = calloc(1, sizeof(*values_new));
+    if (values_new == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    const sj_status status = read_all(database, session_id, made, error);
+    const sj_status status = read_all(database, session_id, values_new, error);
     if (status != SJ_OK) {
-        sj_tree_values_free(made);
+        sj_tree_values_free(values_new);
         return status;
     }
-    *values = made;
+    *values = values_new;
     return SJ_OK;
 }
 
