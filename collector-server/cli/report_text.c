@@ -331,8 +331,7 @@ static const char *const unrecorded_texts[SJ_UNRECORDED_KINDS] = {
     [SJ_UNRECORDED_UNSEEN] = "run by a system call of the program's own instead of exec()",
     [SJ_UNRECORDED_ENVIRONMENT] = "run with more environment variables than the agent can pass on"};
 
-/* Reports how many processes were not recorded, by reason. */
-static void print_unrecorded(FILE *file, const sj_recording_summary *summary)
+static void report_unrecorded(FILE *file, const sj_recording_summary *summary)
 {
     const char *separator = "  not recorded  ";
     for (int i = 0; i < SJ_UNRECORDED_KINDS; i++) {
@@ -361,8 +360,7 @@ static void report_refused(FILE *file, const sj_recording_summary *summary)
     }
 }
 
-/* Reports that the session reached its maximum size. */
-static void report_full(FILE *file, const sj_recording_summary *summary)
+static void report_size_limit(FILE *file, const sj_recording_summary *summary)
 {
     time_text after;
     if (summary->full_after_ns != 0) {
@@ -397,13 +395,12 @@ static void report_calls(FILE *file, const sj_report_text *text,
     report_cost(file, &summary->cost);
     report_unmatched(file, summary);
     report_budget(file, summary);
-    print_unrecorded(file, summary);
+    report_unrecorded(file, summary);
     report_refused(file, summary);
     report_losses(file, text, summary);
     report_lost_values(file, summary);
 }
 
-/* Reports on the function.txt that was written during the recording. */
 static void report_function_log(FILE *file, const sj_report_text *text,
                                 const sj_recording_summary *summary)
 {
@@ -494,7 +491,6 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
-/* Reports the processes that run on without being recorded, and what the user can do. */
 static void report_left(FILE *file, const sj_recording_summary *summary)
 {
     const uint32_t count = summary->left_processes;
@@ -562,7 +558,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
                 sj_status_text(summary->drain.failure));
     }
     if (summary->writer.reached_max_bytes) {
-        report_full(file, summary);
+        report_size_limit(file, summary);
     }
     if (summary->detach_problem[0] != '\0') {
         fprintf(file, "sojourn: the agent could not be detached: %s\n", summary->detach_problem);
