@@ -1,5 +1,5 @@
-/* `sojourn sql --cluster`: sends a query to a cluster of many labs and prints the result like that
- * of a database. */
+/* `sojourn sql --cluster`: sends a query to a cluster of many labs and prints the result as
+ * `sojourn sql` prints it for a database. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_CLUSTER_SQL_H
 #define SJ_COLLECTOR_SERVER_CLI_CLUSTER_SQL_H
 

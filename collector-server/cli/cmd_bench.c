@@ -1,6 +1,6 @@
-/* Design notes. Each run works like `sojourn record`, in a process of its own and with the same
- * database. Each run is one session, and all sessions have one name: `diff` and `check` compare
- * sets of sessions with one name. */
+/* Design notes. Each run works like `sojourn record`, in a new process and with the same database.
+ * Each run is one session, and all sessions have one name: `diff` and `check` compare sets of
+ * sessions with one name. */
 #include "agent/host/clock.h"
 #include "agent/host/file_limit.h"
 #include "agent/host/own_limits.h"
@@ -58,8 +58,8 @@ static bool is_own(const char *word, bool *takes_value)
     return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-/* Copies this command's own options to `own`, and the other words to options->words for `record`.
- * Returns the number of own words. */
+/* Copies the options of `bench` to `own`, and the other words to options->words for `record`.
+ * Returns the number of words in `own`. */
 static int split_words(int argc, char **argv, char **own, bench_options *options)
 {
     int own_count = 0;

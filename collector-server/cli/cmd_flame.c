@@ -106,8 +106,8 @@ static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNT
     return text;
 }
 
-/* Writes one call path. The columns of `row` are: name, depth, left edge, total and self time in
- * ns, calls, whether total and self are estimates, number of open calls. */
+/* Writes a call path. The columns of `row` are: name, depth, left edge, total and self time in ns,
+ * calls, whether total and self are estimates, number of open calls. */
 static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 {
     char total[SJ_DURATION_TEXT_BYTES + 1];

@@ -49,8 +49,8 @@ static const char *sort_expression(const char *name)
 }
 
 /* Appends the SQL of a column. Markdown shows durations and sizes as text, with "~" before an
- * estimated duration. All other formats get numbers from the SQL; the column name ends with the
- * unit. */
+ * estimated duration. In the other formats, the SQL makes the numbers; the column name ends with
+ * the unit. */
 static void append_column(sqlite3_str *sql, const report_request *request,
                           const sj_report_column *column)
 {

@@ -169,7 +169,7 @@ static sj_status serve_until_end(const ui_options *options, const char *file, co
     return status;
 }
 
-/* Serves a database until a signal comes. Prints `title` as the name of what is shown. */
+/* Serves a database until a signal comes. Prints `title` as the name of the database. */
 static int serve(const ui_options *options, const char *file, const char *title,
                  ui_follower *follower)
 {

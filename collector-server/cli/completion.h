@@ -17,9 +17,9 @@ void sj_completion_fish(void);
 const char *sj_completion_kind(const sj_option *option);
 
 /* Prints the words of a kind, one per line. Sessions and functions come from the database that
- * sj_database_choose chooses for `file`, which may be NULL. Processes are those of this user, or
- * all for root. Prints nothing if there are none. Returns false if the kind is unknown. Blocks on
- * the database. */
+ * sj_database_choose chooses for `file`, which may be NULL. The words for processes are the
+ * processes of this user, or all processes for root. Prints nothing if there are none. Returns
+ * false if the kind is unknown. Blocks on the database. */
 bool sj_completion_words(const char *kind, const char *file);
 
 #endif

@@ -27,7 +27,8 @@ typedef struct sj_device_options {
 
 /* Makes the kind and the arguments of a command (control.h) from `argv`, which begins with the
  * command's name. `kind` is borrowed. The caller releases `arguments`. Fails with SJ_EINVAL; the
- * message says what is expected. Fails with the errors of sj_policy_draft_load for a policy. */
+ * message says which values are valid. Fails with the errors of sj_policy_draft_load for a
+ * policy. */
 SJ_MUST_CHECK sj_status sj_device_request(const sj_device_options *options, int argc, char **argv,
                                           const char **kind, json_t **arguments, sj_error *error);
 

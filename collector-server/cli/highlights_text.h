@@ -1,5 +1,5 @@
-/* The last lines that `sojourn record` prints: how the program crashed, where its time went, what
- * to type next. */
+/* The last lines that `sojourn record` prints: how the program crashed, where its time went, and
+ * the next commands to type. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_HIGHLIGHTS_TEXT_H
 #define SJ_COLLECTOR_SERVER_CLI_HIGHLIGHTS_TEXT_H
 

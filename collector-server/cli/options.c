@@ -164,8 +164,8 @@ static int report_refused(const sj_command *command, const getopt_tables *tables
                                   word);
 }
 
-/* Parses the options whose is_first equals `is_first` and skips the others. Returns what
- * sj_options_parse returns. */
+/* Parses the options whose is_first equals `is_first` and skips the others. The return values are
+ * as for sj_options_parse. */
 static int parse_pass(const sj_command *command, const getopt_tables *tables, int argc, char **argv,
                       bool is_first, void *values)
 {

@@ -27,7 +27,7 @@ extern const sj_option sj_policy_options[];
 SJ_MUST_CHECK sj_status sj_option_number(const char *option, const char *text, uint64_t limit,
                                          uint64_t *number, sj_error *error);
 
-/* Applies the option to the draft at the beginning of `values`. The parameters are those of
+/* Applies the option to the draft at the beginning of `values`. The parameters are as for
  * sj_option.parse. Fails with SJ_EINVAL, and with the errors of sj_policy_draft_load. */
 SJ_MUST_CHECK sj_status sj_policy_option_parse(const sj_option *option, void *values,
                                                const char *value, sj_error *error);

@@ -245,8 +245,8 @@ static bool is_estimate(sqlite3_stmt *row, int flags)
     return (sqlite3_column_int64(row, flags) & SJ_CALL_UNTIMED) != 0;
 }
 
-/* Writes the duration in the column `duration` to `text`, with "~" before an estimate. Leaves
- * `text` as it is if the duration is NULL. */
+/* Writes the duration in the column `duration` to `text`, with "~" before an estimate. Does not
+ * change `text` if the duration is NULL. */
 static void format_duration(sqlite3_stmt *row, int duration, int flags, char text[DURATION_BYTES])
 {
     if (sqlite3_column_type(row, duration) != SQLITE_NULL) {

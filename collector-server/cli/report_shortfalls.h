@@ -1,5 +1,5 @@
-/* Prints the shortfalls of a recording: reasons why calls are missing that the policy asks for, and
- * that are not counted as lost. */
+/* Prints the shortfalls of a recording: reasons why calls that the policy selects are missing,
+ * without being counted as lost. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_REPORT_SHORTFALLS_H
 #define SJ_COLLECTOR_SERVER_CLI_REPORT_SHORTFALLS_H
 

@@ -366,7 +366,8 @@ void sj_report_row_print(const sj_report_selection *selection, const sj_terminal
     const bool is_self = is_estimate(selection, 1, statement);
     for (size_t i = 0; i < selection->count; i++) {
         const bool last = i + 1 == selection->count;
-        /* A copy, because reading a value as text converts it, and it is then read as a number. */
+        /* This is a copy, because sqlite3_value_text converts the value, and print_cell may then
+         * read it as a number. */
         sqlite3_value *value = sqlite3_value_dup(sqlite3_column_value(statement, (int)i));
         const int space = wide ? 0 : find_space(selection, terminal, i);
         if (value != NULL) {

@@ -39,10 +39,10 @@ SJ_MUST_CHECK sj_status sj_session_summary_read(sqlite3 *database, int64_t sessi
                                                 const sj_call_choice *choice,
                                                 sj_session_summary *summary, sj_error *error);
 
-/* Prints the header: program and session; time, duration and state; calls, threads and losses; what
- * threads did, if that is known. These are at most SJ_SESSION_HEADER_LINES lines. Sessions with
- * missing calls, flight recordings and waits for the recorder have more. Fails with SJ_EIO. Blocks
- * on the database. */
+/* Prints the header: program and session; time, duration and state; calls, threads and losses;
+ * whether threads ran or waited, if that is known. These are at most SJ_SESSION_HEADER_LINES lines.
+ * Sessions with missing calls, flight recordings and waits for the recorder have more. Fails with
+ * SJ_EIO. Blocks on the database. */
 SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
                                                 const sj_session_summary *summary,
                                                 const sj_terminal *terminal, sj_error *error);
@@ -50,7 +50,7 @@ SJ_MUST_CHECK sj_status sj_session_header_print(sqlite3 *database, int64_t sessi
 void sj_report_heading_print(const sj_report_selection *selection, const sj_terminal *terminal);
 
 /* True if times of the current row of `statement` are estimates. The statement must have two
- * columns after the selected ones: sj_report_is_estimate_sql and sj_report_is_self_estimate_sql
+ * columns after the selected columns: sj_report_is_estimate_sql and sj_report_is_self_estimate_sql
  * (schema/queries/cli/report.sql). Without them, returns false. */
 bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement);
 

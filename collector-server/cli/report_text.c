@@ -188,8 +188,8 @@ static const char *format_time(uint64_t ns, time_text *text)
     return sj_format_duration(ns < INT64_MAX ? (int64_t)ns : INT64_MAX, text->text);
 }
 
-/* Prints `times`, the CPU time of the recorded run divided by that of a plain run. Prints the range
- * of that estimate if the range is wide. */
+/* Prints `times`, the CPU time of the recorded run divided by the CPU time of a run without
+ * recording. Prints the range of that estimate if the range is wide. */
 static void report_times(FILE *file, const sj_recording_cost *cost, double times, bool at_least)
 {
     double least;
@@ -281,7 +281,7 @@ static void report_drops(FILE *file, const sj_report_text *text, const sj_drain_
     }
 }
 
-/* Reports lost calls and events, and for each kind of loss what prevents it. */
+/* Reports lost calls and events, and how to prevent each kind of loss. */
 static void report_losses(FILE *file, const sj_report_text *text,
                           const sj_recording_summary *summary)
 {

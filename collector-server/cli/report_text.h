@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* Options of the text, and what was already printed. */
+/* Options of the text, and which parts were already printed. */
 typedef struct sj_report_text {
     bool quiet;         /* print only errors and losses */
     bool has_terminal;  /* standard error is a terminal that no recorded program writes to */

@@ -1,5 +1,5 @@
 /* Checks the signatures of value rules against the debug data of the program. The reason: a rule
- * such as 'send(n:int)' reads the first argument, whatever its name in the program is. */
+ * such as 'send(n:int)' reads the first argument, even if it has another name in the program. */
 #ifndef SJ_COLLECTOR_SERVER_CLI_SIGNATURE_CHECK_H
 #define SJ_COLLECTOR_SERVER_CLI_SIGNATURE_CHECK_H
 

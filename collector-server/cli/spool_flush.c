@@ -112,8 +112,8 @@ static sj_status send_to_destination(const char *directory, const char *destinat
     return status;
 }
 
-/* Delivers one spool. Fails with SJ_ECORRUPT if frames were permanently refused; all other frames
- * are then delivered. */
+/* Delivers a spool. Fails with SJ_ECORRUPT if frames were permanently refused; all other frames are
+ * then delivered. */
 static sj_status deliver_spool(const char *directory, const char *destination, int64_t wait_ms,
                                sj_error *error)
 {

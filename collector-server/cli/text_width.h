@@ -5,8 +5,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-/* Returns the number of columns that UTF-8 text needs on a terminal. A byte that is not UTF-8
- * counts as one column. */
+/* Returns the number of columns that UTF-8 text needs on a terminal. A byte that is not UTF-8 takes
+ * 1 column. */
 int sj_text_width(const char *text);
 
 /* Returns how many bytes of `text` fit in `width` columns, as whole characters. */

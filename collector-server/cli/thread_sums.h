@@ -26,7 +26,7 @@ enum { SJ_THREAD_SUMS_BYTES = 200 };
 void sj_thread_sums_line(const sj_thread_sums *sums, char line[SJ_THREAD_SUMS_BYTES]);
 
 /* Prints a blank line, a table of the ten threads that worked most, and how many more threads there
- * are. Prints nothing if no thread was watched. Parameters and errors are those of
+ * are. Prints nothing if no thread was watched. Parameters and errors are as for
  * sj_thread_sums_read. */
 SJ_MUST_CHECK sj_status sj_thread_sums_print(sqlite3 *database, int64_t session_id,
                                              const sj_call_choice *choice,

@@ -1,6 +1,6 @@
-/* Design notes. Calls are read in the order of their entries, so one walk with a stack of open
+/* Design notes. Calls are read in the order of their entries, so a single pass with a stack of open
  * calls finds the call path of each call. A second query reads the values in the same order. Values
- * may be long: only their beginning is kept, and a hash of all bytes tells equal values. */
+ * may be long: memory has only their beginning, and a hash of all bytes to find equal values. */
 #include "collector-server/cli/tree_values.h"
 
 #include "proto/base/array.h"

@@ -15,7 +15,7 @@ static int64_t at_least_0(int64_t ns)
 }
 
 /* Appends a step. If the step overlaps the one before, appends only the part behind it: times are
- * rounded, and a device may send wrong ones. Skips a step without a valid length. */
+ * rounded, and a device may send wrong times. Skips a step without a valid length. */
 static sj_status add_step(sj_wait_steps *steps, sqlite3_stmt *row)
 {
     sj_wait_step step = {.thread_id = sqlite3_column_int64(row, 0),

@@ -31,7 +31,7 @@ void sj_wait_steps_deinit(sj_wait_steps *steps);
 
 /* Writes at least how long a thread worked and waited between two moments. A step that crosses one
  * of the moments contributes only the time that does not fit into its other part. Subtracts one
- * tick of the kernel's timer from both results, because the kernel may not have counted that
+ * tick of the kernel's timer from both results, because the kernel may not have counted that tick
  * yet. */
 void sj_wait_steps_bound(const sj_wait_steps *steps, int64_t thread_id, int64_t from_ns,
                          int64_t to_ns, int64_t *working_ns, int64_t *waiting_ns);

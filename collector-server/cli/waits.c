@@ -36,7 +36,7 @@ typedef struct wait_frame {
     uint32_t node;
 } wait_frame;
 
-/* A walk through the long calls, in the order of their entries. */
+/* The state of a loop through the long calls, in the order of their entries. */
 typedef struct wait_walk {
     sj_waits *waits;
     sj_wait_steps steps;

@@ -35,12 +35,12 @@ SJ_MUST_CHECK sj_status sj_waits_register(sqlite3 *database, const sj_waits *wai
 
 enum { SJ_WAITS_DEPTH = 512 };
 
-/* The state of a depth-first walk through call paths. */
+/* The state of a loop through call paths in depth-first order. */
 typedef struct sj_waits_walk {
     uint32_t nodes[SJ_WAITS_DEPTH];
 } sj_waits_walk;
 
-/* Writes the parts of the next path of the walk to `*parts`. The path is at `depth`; its caller is
+/* Writes the parts of the next path of the loop to `*parts`. The path is at `depth`; its caller is
  * the latest path at `depth` - 1. Returns false if no call of the path was divided, or if `depth`
  * is SJ_WAITS_DEPTH or more. */
 bool sj_waits_enter(const sj_waits *waits, sj_waits_walk *walk, int64_t depth, int64_t function_id,

@@ -62,8 +62,8 @@ static sj_status read_names(sqlite3 *database, sj_call_arguments_reader *reader)
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-/* Prepares `sql` if `any_sql` returns a row for the session. Otherwise leaves `*statement` as it
- * is. */
+/* Prepares `sql` if `any_sql` returns a row for the session. Otherwise does not change
+ * `*statement`. */
 static sj_status prepare(sqlite3 *database, const char *any_sql, const char *sql,
                          int64_t session_id, sqlite3_stmt **statement)
 {

@@ -27,7 +27,7 @@ typedef struct sj_call_arguments_reader {
 /* Initializes a reader. Close the reader even if this fails. Fails with SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_arguments_open(sqlite3 *database, int64_t session_id,
                                                sj_call_arguments_reader *reader, sj_error *error);
-void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed one */
+void sj_call_arguments_close(sj_call_arguments_reader *reader); /* safe on a zeroed structure */
 
 /* Writes `before` and a JSON object with the recorded data of a call. Writes nothing if the call
  * has none. */

@@ -18,7 +18,7 @@ enum {
     COLUMN_END_NS,
     COLUMN_ENDING = 11,
     COLUMN_FLAGS,
-    SQL_COLUMNS, /* the columns below are computed; those above are columns of calls_sql */
+    SQL_COLUMNS, /* the columns below are computed; the columns above are columns of calls_sql */
     COLUMN_FUNCTION = SQL_COLUMNS,
     COLUMN_START_TIME,
     COLUMN_END_TIME

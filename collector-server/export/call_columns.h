@@ -1,9 +1,9 @@
 /* Reads the calls of a session as columns, in batches of rows, for the exporters of columnar
  * formats.
  *
- * The columns are those of `calls` up to `flags`, the function's name, and entry and exit in real
- * time. Memory does not grow with the number of calls. Uses one read transaction. Not thread-safe.
- */
+ * The columns are the columns of `calls` up to `flags`, the function's name, and entry and exit in
+ * real time. Memory does not grow with the number of calls. Uses one read transaction. Not
+ * thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 #define SJ_COLLECTOR_SERVER_EXPORT_CALL_COLUMNS_H
 
@@ -61,7 +61,7 @@ typedef struct sj_call_reader {
 /* Initializes a reader. Close the reader even if this fails. Fails with SJ_EIO or SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_reader_open(sj_call_reader *reader, sqlite3 *database,
                                             const sj_call_part *part, sj_error *error);
-void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed one */
+void sj_call_reader_close(sj_call_reader *reader); /* safe on a zeroed structure */
 
 /* Reads the next batch of up to SJ_CALL_BATCH_ROWS calls, sorted by id. `rows` is 0 after the last
  * call. Fails with SJ_EIO. */

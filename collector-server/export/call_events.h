@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A track is one stack: the own stack of a thread, of a coroutine, or of signal handlers. Calls on
- * one stack nest. */
+/* A track is a stack: the stack of a thread, of a coroutine, or of signal handlers. Calls on one
+ * stack nest. */
 typedef struct sj_call_track {
     int64_t stream_id;
     int64_t pid;       /* the session id if the process is not known */

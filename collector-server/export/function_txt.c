@@ -11,9 +11,9 @@
  * estimate, because no clock was read at the call's entry. Control characters in texts become
  * spaces.
  *
- * Design notes. Each stream has its own statement, which reads calls in the order of entry. The
- * exit of a call precedes the next call that is not deeper. A heap yields the stream with the
- * earliest next line. Only open calls are held in memory. */
+ * Design notes. A separate statement for each stream reads calls in the order of entry. The exit of
+ * a call precedes the next call that is not deeper. A heap yields the stream with the earliest next
+ * line. Only open calls are held in memory. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/function_line.h"
 #include "proto/base/array.h"

@@ -2,7 +2,7 @@
  * numbers in the calls of sj_thrift_* are field ids of parquet.thrift.
  *
  * Design notes. A row group is a batch of the reader. Each of its column chunks has one page of
- * values, which parquet_pages.c encodes. The footer describes all chunks, so it is kept in memory:
+ * values, which parquet_pages.c encodes. The footer describes all chunks, so it stays in memory:
  * some kilobytes per row group. */
 #include "collector-server/export/exporter.h"
 #include "collector-server/export/parquet_pages.h"

@@ -7,7 +7,7 @@
  * of the session; an earlier time becomes 0.
  *
  * Design notes. A packet is written as soon as a call is read. Memory grows with the number of
- * functions and processes, whose ids are kept to write each name once. */
+ * functions and processes, because the exporter stores their ids to write each name once. */
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/call_events.h"
 #include "collector-server/export/clean_name.h"

@@ -1,6 +1,6 @@
 /* pprof: a profile for `go tool pprof` and other readers of profile.proto. Each call path is a
  * sample with two values: the number of its calls, and their self time. Readers compute inclusive
- * times from these. A location is a function, with file and line if the session knows them. The
+ * times from these. A location is a function, with file and line if the session has them. The
  * format cannot hold single calls, nor errors of estimates. */
 #include "collector-server/export/clean_name.h"
 #include "collector-server/export/exporter.h"

@@ -54,7 +54,7 @@ static inline bool sj_row_ended(const sj_block_rows *rows, size_t row)
     return rows->endings[row] != SJ_NOT_ENDED;
 }
 
-void sj_block_rows_deinit(sj_block_rows *rows); /* safe on a zeroed one */
+void sj_block_rows_deinit(sj_block_rows *rows); /* safe on zeroed rows */
 
 /* Allocates `count` rows for the caller to fill in. Fails with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_block_rows_reserve(sj_block_rows *rows, size_t count);

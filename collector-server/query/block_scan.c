@@ -318,8 +318,8 @@ static int find_long_calls(sj_block_scan *scan)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* Adds calls in a block's list of late exits to scan->outlasting_calls: those of earlier blocks
- * than `outlasted` that end at the earliest wanted end or later. */
+/* Adds the calls in a block's list of late exits to scan->outlasting_calls that began before the
+ * block `outlasted` and end at the earliest wanted end or later. */
 static void add_outlasting_calls(sj_block_scan *scan, sj_slice list, uint64_t first_ticks)
 {
     sj_deferred_exits_reader reader;

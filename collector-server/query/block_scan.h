@@ -5,9 +5,9 @@
  * duration exclude wanted calls. It decodes only the needed parts of a block. It does not decode
  * the block if the block's outline (scan_outline.h) has all calls of the wanted duration.
  *
- * One decoder and one set of columns are reused, so memory does not grow with the number of blocks.
- * A block that cannot be read is skipped and named in the connection's warnings. Not thread-safe.
- */
+ * A scan reuses the decoder and the columns for each block, so memory does not grow with the number
+ * of blocks. A block that cannot be read is skipped and named in the connection's warnings. Not
+ * thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SCAN_H
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SCAN_H
 
@@ -132,8 +132,8 @@ typedef struct sj_block_scan {
     uint64_t *long_calls;
     size_t long_count;
     bool long_overflow; /* too many candidates: any block may hold one */
-    /* With an earliest end: the first call of the block that contains that time, and the calls of
-     * earlier blocks that end then or later. Numbers in the stream. */
+    /* With an earliest end: `outlasted` is the first call of the block that contains that time. The
+     * array has the calls of earlier blocks that end then or later. Numbers in the stream. */
     uint64_t outlasted;
     uint64_t *outlasting_calls;
     size_t outlasting_count;

@@ -1,9 +1,9 @@
 /* Block sums: totals of the calls of one block by function. A query that adds up many blocks needs
- * only these. They can be kept (sums_cache.h), so that a block is decoded once.
+ * only these. A cache can store them (sums_cache.h), so that a block is decoded once.
  *
  * The sums are over the calls that began and ended in the block, inside the scan's window. They do
  * not consider that calls of earlier blocks are open at the start of the block. Calls of the same
- * function are nested in such a call until it ends; `ends` has the data to correct that. */
+ * function are nested in such a call until it ends; `ends` has the data to correct that.  */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 
@@ -61,7 +61,7 @@ typedef struct sj_block_summer {
 void sj_block_summer_deinit(sj_block_summer *summer);
 
 /* Fills `sums` from the block that a scan (SJ_SCAN_SUMS) has decoded. `carried` are the counted
- * calls of earlier blocks that are open at its start, outermost first. They give the functions of
+ * calls of earlier blocks that are open at its start, outermost first. They have the functions of
  * calls in stack blocks. Returns SQLITE_OK or SQLITE_NOMEM. Returns SJ_SCAN_CONTRADICTION if the
  * events contradict each other: then the warnings name the block, and `sums` covers the events
  * before. */

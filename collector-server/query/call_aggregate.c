@@ -4,8 +4,8 @@
  * Design notes. The sums are over calls that began in [from_ns, to_ns) and ended at any time, so
  * that adjacent windows add up. Each block is summed by itself (block_sums.h); a server's cache may
  * have the sums already. The end of a call in a later block comes from that block's late exits.
- * Counted calls that are open at the end of a block are carried to the next block of the stream, so
- * that recursion across blocks is seen. Sums are in ticks and converted to ns once. */
+ * Counted calls that are open at the end of a block are carried to the next block of the stream. So
+ * recursion across blocks is seen. Sums are in ticks and converted to ns once. */
 #include "collector-server/query/sums_cache.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
@@ -216,7 +216,7 @@ static void add_late_exit(void *context, size_t position, const sj_deferred_exit
 }
 
 /* Ends the carried calls that ended in the block. Carries the calls of the block that are open at
- * its end, and adds those that end in a later block. */
+ * its end, and adds the calls that end in a later block. */
 static int carry_open(aggregate_cursor *cursor, const sj_block_sums *part)
 {
     end_carried(cursor, part->open_depth - (uint32_t)part->end_count);

@@ -58,7 +58,7 @@ SJ_MUST_CHECK sj_status sj_call_groups_add_duration(sj_call_groups *groups, sj_c
                                                     int64_t duration_ns);
 
 /* Adds an ended call to a group. If `histogram`, adds its duration to the histogram, too. The
- * errors are those of sj_call_groups_add_duration. */
+ * errors are as for sj_call_groups_add_duration. */
 SJ_MUST_CHECK static inline sj_status sj_call_groups_add(sj_call_groups *groups, uint32_t number,
                                                          int64_t duration_ns, int64_t self_ns,
                                                          bool histogram)

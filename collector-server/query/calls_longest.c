@@ -159,7 +159,7 @@ static int add_rows(sj_calls_longest *longest, const sj_group_batch *batch, int6
 }
 
 /* Collects and sorts the calls that last at least `min_ns` and were not returned by an earlier
- * pass. If there are too many, collects only the longer ones. Returns SQLITE_FULL if that is
+ * pass. If there are too many, collects only the longer calls. Returns SQLITE_FULL if that is
  * impossible, because too many are equally long. */
 static int run_pass(sj_calls_longest *longest, int64_t min_ns)
 {

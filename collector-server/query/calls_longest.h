@@ -62,6 +62,6 @@ int sj_calls_longest_next(sj_calls_longest *longest);
  * instead and returns 0; else writes NULL to `*value`. */
 int64_t sj_calls_longest_value(const sj_calls_longest *longest, int column, sqlite3_value **value);
 
-void sj_calls_longest_deinit(sj_calls_longest *longest); /* safe on a zeroed one */
+void sj_calls_longest_deinit(sj_calls_longest *longest); /* safe on zeroed rows */
 
 #endif

@@ -316,7 +316,8 @@ static int add_number(sj_calls_set *set, sqlite3_value *value)
         return SQLITE_NOMEM;
     }
     size_t at = set->count++;
-    for (; at != 0 && set->numbers[at - 1] > number; --at) { /* quick: values come almost sorted */
+    /* This is an insertion sort, because SQLite passes the values almost sorted. */
+    for (; at != 0 && set->numbers[at - 1] > number; --at) {
         set->numbers[at] = set->numbers[at - 1];
     }
     set->numbers[at] = number;

@@ -10,7 +10,7 @@
 
 typedef struct sj_calls_row {
     sj_block_scan *scan; /* borrowed */
-    /* The latest caller that was read of those that were open at the start of the block: */
+    /* The caller that was read last, of the callers that were open at the start of the block: */
     uint32_t frame_depth; /* its depth + 1; UINT32_MAX: none was read; reset it for a new block */
     sj_stack_frame frame;
     bool frame_known; /* `frame` could be read */

@@ -3,8 +3,9 @@
  * Design notes. The block scan (block_scan.h) skips whole blocks; this cursor skips rows in a
  * block. Rows come in the order of call ids. For GROUP BY and ORDER BY function_id the cursor sorts
  * by function (function_groups.h), because SQLite's sorter costs about ten times as much. The end
- * of a call may be in a later block; only queries that use ends look for it there. Joins by call id
- * (to parents, callees, values) read one call at a time, so the most recent blocks stay decoded. */
+ * of a call may be in a later block; only queries that use ends search for it there. Joins by call
+ * id (to parents, callees, values) read one call at a time, so the most recent blocks stay
+ * decoded. */
 #include "schema/queries/query/calls_table.h"
 #include "collector-server/query/calls_longest.h"
 #include "collector-server/query/calls_plan.h"
@@ -53,7 +54,7 @@ typedef struct calls_cursor {
     sj_scan_filter query_filter; /* filter of the query, for `long_rows` */
     uint32_t *picked;            /* matching rows of the block */
     uint32_t *entries;           /* parallel to `picked`: dictionary entries of the functions */
-    int64_t *values;             /* columns of the picked rows, one after the other */
+    int64_t *values;             /* columns of the picked rows; each column is contiguous */
     bool *seen;                  /* by dictionary entry: the function was picked */
     sj_calls_set set;
     size_t picked_capacity, value_capacity, seen_capacity;
@@ -364,7 +365,8 @@ static int give_batch(void *context, sj_group_batch *batch)
     return SQLITE_ROW;
 }
 
-/* Chooses the columns of batches: the used ones without function_id, which a batch has apart. */
+/* Chooses the columns of batches: the used columns, without function_id, which a batch stores
+ * separately. */
 static void choose_columns(calls_cursor *cursor)
 {
     sj_function_groups *groups = &cursor->groups;
@@ -425,7 +427,7 @@ static bool find_in_block(const held_block *held, int64_t id, size_t *row)
     return low < held->scan.block.header.call_count && rows->indexes[low] == index;
 }
 
-/* Makes a call of a held block the current row, and the only one. Returns false if no block has
+/* Makes a call of a held block the current row and the only row. Returns false if no block has
  * it. */
 static bool find_held(calls_cursor *cursor, int64_t id, unsigned want, bool resolve)
 {

@@ -73,7 +73,7 @@ typedef struct sj_compare_row {
     int64_t function_id[2]; /* in each side's database; 0: not called there */
     uint32_t sessions[2];   /* number of samples in which calls ended */
     double calls[2];        /* means over all samples of the side */
-    double total_ns[2];     /* medians over all samples of the side, as the next ones */
+    double total_ns[2];     /* medians over all samples of the side, as for the next members */
     double self_ns[2];
     double typical_ns[2]; /* self time without disturbances */
     /* Largest standard error of a sample's time. 0: all calls were timed. Else calls were counted
@@ -86,7 +86,8 @@ typedef struct sj_compare_row {
      * sessions of a side differ, or if a side has fewer than 4. */
     double calls_ratio;
     double compared[2]; /* the medians that the verdict compares: of self_ns, typical_ns or costs */
-    /* The fewest sessions per side with which a row can be decided. Row 0 has its own number. */
+    /* The fewest sessions per side with which a row can be decided. Row 0 has the number for the
+     * sum of all rows. */
     uint32_t needed_sessions;
     sj_compare_test tests[2]; /* by sj_compare_by */
     sj_compare_by decided_by; /* the test that the verdict comes from */

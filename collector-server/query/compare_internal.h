@@ -44,7 +44,7 @@ static inline double *sj_compare_value(const sj_compare *compare, size_t row, si
 SJ_MUST_CHECK sj_status sj_compare_add_row(sj_compare *compare, uint32_t parent, uint64_t key,
                                            uint32_t *number);
 
-/* Adds the rows of a side (0 or 1) and their values. The errors are those of sj_compare_run. */
+/* Adds the rows of a side (0 or 1) and their values. The errors are as for sj_compare_run. */
 SJ_MUST_CHECK sj_status sj_compare_measure(sj_compare *compare, sqlite3 *database, int side,
                                            sj_error *error);
 

@@ -3,9 +3,9 @@
  * Design notes. The sessions may be of several builds. So a function is identified by its
  * symbol_key, and by its position among the functions of its module with the same key. All
  * functions of the sessions are read first. Then each sample's calls mark the functions that were
- * entered; for "mark", this is repeated per mark. Functions without code of their own (abstract
- * methods, cold parts) are left out. An inherited Objective-C method, -[Receiver:Owner selector],
- * counts as its owner's. */
+ * entered; for "mark", this is repeated per mark. The tables omit functions that are not separate
+ * code: abstract methods and cold parts. An inherited Objective-C method, -[Receiver:Owner
+ * selector], counts as its owner's. */
 #include "collector-server/query/coverage_table.h"
 
 #include "collector-server/query/coverage_lines.h"
@@ -90,8 +90,8 @@ static const char *text_of(sqlite3_stmt *row, int column)
     return text != NULL ? text : "";
 }
 
-/* Writes the position of a function among those of its module with the same symbol_key. `seen` has
- * the positions of earlier functions of the module. */
+/* Writes the position of a function among the functions of its module with the same symbol_key.
+ * `seen` has the positions of earlier functions of the module. */
 static sj_status place_in_module(sj_hash_map *seen, uint64_t key, uint32_t *place)
 {
     sj_hash_entry *known = sj_hash_map_find(seen, key, 1);

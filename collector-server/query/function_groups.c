@@ -103,8 +103,8 @@ static int map_batch(sj_function_groups *groups)
     return SQLITE_OK;
 }
 
-/* --- holding rows ------------------------------------------------------------------------------
- */
+/* --- storing rows
+ * ------------------------------------------------------------------------------ */
 
 static void free_chunks(sj_function_groups *groups, sj_group_list *list)
 {

@@ -73,7 +73,7 @@ typedef struct sj_function_groups {
     int64_t current[SJ_GROUP_MAX_COLUMNS]; /* values of the current row */
 } sj_function_groups;
 
-/* sj_function_groups_start reads all rows and moves to the first one. sj_function_groups_next moves
+/* sj_function_groups_start reads all rows and moves to the first row. sj_function_groups_next moves
  * to the next row. Both set `end` if there is none, and return SQLite result codes. */
 int sj_function_groups_start(sj_function_groups *groups);
 int sj_function_groups_next(sj_function_groups *groups);
@@ -85,6 +85,6 @@ static inline int64_t sj_function_groups_value(const sj_function_groups *groups,
     return column == -1 ? groups->current_id : groups->current[groups->positions[column]];
 }
 
-void sj_function_groups_deinit(sj_function_groups *groups); /* safe on a zeroed one */
+void sj_function_groups_deinit(sj_function_groups *groups); /* safe on zeroed groups */
 
 #endif

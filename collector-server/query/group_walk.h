@@ -1,7 +1,7 @@
 /* Group walk: adds the calls of blocks to groups (call_groups.h), for group_table.c. It reads the
  * events of a block with a stack of open calls, without making rows. Each call's times are
- * converted to ns as in `calls`, so that sums equal those of GROUP BY over `calls`. Not
- * thread-safe. */
+ * converted to ns as in `calls`, so that the sums are equal to the sums of GROUP BY over `calls`.
+ * Not thread-safe. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_GROUP_WALK_H
 #define SJ_COLLECTOR_SERVER_QUERY_GROUP_WALK_H
 

@@ -40,14 +40,14 @@ static bool read_scale(sqlite3_context *context, sqlite3_value *value, sj_tick_s
     return result == SQLITE_OK;
 }
 
-/* The clock of the latest session, kept for later rows of the statement. */
+/* The clock of the latest session, cached for later rows of the statement. */
 typedef struct kept_scale {
     int64_t session_id;
     sj_tick_scale scale;
 } kept_scale;
 
-/* Finds the clock of a session, like read_scale. Keeps it attached to the quantile argument,
- * because SQLite keeps data that is attached to a constant argument for the whole statement. */
+/* Finds the clock of a session, like read_scale. Attaches it to the quantile argument, because
+ * SQLite keeps data that is attached to a constant argument for the whole statement. */
 static bool find_scale(sqlite3_context *context, sqlite3_value *session, sj_tick_scale *scale)
 {
     enum { QUANTILE = 1 };

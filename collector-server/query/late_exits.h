@@ -32,7 +32,7 @@ typedef struct sj_late_exits {
 
 /* sj_late_exits_open prepares the statements, and returns an SQLite result code. The database must
  * not change while `late` is open: use it within one SQL statement of the user. sj_late_exits_close
- * frees everything. It is safe on a zeroed one. */
+ * frees everything. It is safe on zeroed `late`. */
 int sj_late_exits_open(sj_late_exits *late, sqlite3 *database);
 void sj_late_exits_close(sj_late_exits *late);
 

@@ -5,7 +5,7 @@
 
 #include "proto/block/block.h"
 
-/* The state of a walk over a block's gaps. All zero: at the start. */
+/* The state of a loop over a block's gaps. All zero: at the start. */
 typedef struct sj_lost_calls {
     size_t gap, event; /* index of the next gap, and of the next event */
     uint32_t entered;  /* number of entries before `event` */

@@ -27,8 +27,8 @@ typedef struct sj_mark_spans {
 } sj_mark_spans;
 
 /* sj_mark_spans_open prepares the statement. sj_mark_spans_close frees everything; it is safe on
- * zeroed spans. sj_mark_spans_enter reads the phases of a session, if they are not those in memory.
- * Both open and enter return SQLite result codes. */
+ * zeroed spans. sj_mark_spans_enter reads the phases of a session, unless they are in memory
+ * already. Both open and enter return SQLite result codes. */
 int sj_mark_spans_open(sj_mark_spans *marks, sqlite3 *database);
 void sj_mark_spans_close(sj_mark_spans *marks);
 int sj_mark_spans_enter(sj_mark_spans *marks, int64_t session_id);

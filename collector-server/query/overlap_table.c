@@ -148,8 +148,8 @@ static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const s
     return is_above;
 }
 
-/* Removes the open outer calls that do not contain `next` (NULL: all). Makes rows of those that
- * have inner calls. Returns false if out of memory. */
+/* Removes the open outer calls that do not contain `next` (NULL: all). Makes rows of the outer
+ * calls that have inner calls. Returns false if out of memory. */
 static bool close_outer_calls(overlap_cursor *cursor, const spanned_call *next)
 {
     while (cursor->open_count != 0) {

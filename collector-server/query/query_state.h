@@ -18,8 +18,8 @@ typedef struct sj_query_state {
     unsigned warning_count;
     uint64_t warnings_left_out; /* number of warnings after the first SJ_QUERY_MAX_WARNINGS */
     struct sj_sums_cache *sums; /* borrowed; NULL: no cache */
-    /* The decoder of an earlier scan, kept for the next one because it has several megabytes. NULL:
-     * none. */
+    /* The decoder of an earlier scan, for the next scan to reuse, because a decoder takes several
+     * megabytes. NULL: none. */
     struct sj_block_decoder *idle_decoder;
     sj_query_warning warnings[SJ_QUERY_MAX_WARNINGS];
 } sj_query_state;

@@ -1,7 +1,7 @@
 /* Limits the run time of SQLite's text functions for SQL from outside. SQLite cannot interrupt a
  * function call, so the time limit of a query does not stop it. Three calls can take minutes to
  * days: printf('%.*c') with a width of two billion, a pattern match, and a text search. The limited
- * functions refuse such a call before it runs. */
+ * functions refuse these calls before they run. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_SQL_BOUNDS_H
 #define SJ_COLLECTOR_SERVER_QUERY_SQL_BOUNDS_H
 

@@ -155,9 +155,9 @@ double sj_median(double *values, size_t count)
     return count % 2 != 0 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
 }
 
-/* Writes the rank, from 1, of the interval's lower end among the sorted differences: the highest
- * rank that the exact test without ties allows for `level`. Writes 0 if there are too few values
- * for an interval. */
+/* Writes the rank, from 1, of the interval's lower end among the sorted differences. The rank is
+ * the highest that the exact test without ties allows for `level`. Writes 0 if there are too few
+ * values for an interval. */
 static sj_status find_exact_low_rank(size_t a_count, size_t b_count, double level, size_t *low_rank)
 {
     const size_t count = a_count + b_count;

@@ -8,10 +8,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Writes the two-sided p-value of the Mann-Whitney test: the probability of a rank sum at least
- * this extreme if `a` and `b` come from the same distribution. The p-value is exact for up to 24
- * values in `a` and `b` together. For more values, it is a normal approximation with correction for
- * ties. It is never 0; it is 1 if `a` or `b` is empty. Returns SJ_ENOMEM if out of memory. */
+/* Writes the two-sided p-value of the Mann-Whitney test. It is the probability of a rank sum at
+ * least this extreme if `a` and `b` come from the same distribution. The p-value is exact for up to
+ * 24 values in `a` and `b` together. For more values, it is a normal approximation with correction
+ * for ties. The p-value is never 0; it is 1 if `a` or `b` is empty. Returns SJ_ENOMEM if out of
+ * memory. */
 SJ_MUST_CHECK sj_status sj_rank_test(const double *a, size_t a_count, const double *b,
                                      size_t b_count, double *p_value);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* SQLite holds it for a module, until release_module. */
+/* The user data of a module. */
 typedef struct table_module {
     const sj_table_kind *kind;
     sj_query_state *state;

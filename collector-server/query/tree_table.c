@@ -2,11 +2,11 @@
  * session, depth first.
  *
  * call_tree and flame read the table call_paths. call_tree sorts siblings by total time, largest
- * first. flame sorts siblings by function name, for drawing: `left_ns` is the start of a path on an
- * axis as long as the total time of the session. `open_calls` counts calls that had not ended when
- * their stream ended; `calls` includes an open call if its end is known. A folded rare path has
- * only its direct caller. call_tree shows rare paths below roots named "CALLER (rare paths)". flame
- * omits them; their time stays in the totals of their callers.
+ * first. flame sorts siblings by function name, for drawing. `left_ns` is the start of a path on an
+ * axis as long as the session's total time. `open_calls` counts calls that had not ended when their
+ * stream ended; `calls` includes an open call if its end is known. A folded rare path has only its
+ * direct caller. call_tree shows rare paths below roots named "CALLER (rare paths)". flame omits
+ * them; their time stays in the totals of their callers.
  *
  * The optional arguments after the session are JSON arrays. `selection` is an array of [stream_id,
  * from_ns, to_ns]. The tree then has only the calls that began in one of these windows, and the
@@ -17,8 +17,8 @@
  * jumped to (a tail call) is below the call that its frame returns to. The call that jumped ended
  * at the jump. physical_tree reads every call of the session.
  *
- * Design notes. A query loads all paths into memory and links each path to its caller, because
- * SQL's recursion cannot sort and add up at the same time. A path takes about 130 bytes. */
+ * Design notes. A query loads all paths into memory and links each path to its caller. SQL's
+ * recursion cannot sort and add up at the same time. A path takes about 130 bytes. */
 #include "schema/queries/query/tree_table.h"
 #include "collector-server/query/table_function.h"
 #include "collector-server/query/tree_rows.h"
