@@ -67,9 +67,9 @@ int sj_call_choice_check(const sj_command *command, const sj_call_choice *choice
      .help = "who calls these functions: they are the roots, their callers below"}
 /* clang-format on */
 
-/* Fills selection, functions and callees of the choice with what its options name in the session.
- * Fails with SJ_ENOTFOUND if the session has no such thread, process, mark or function. Fails with
- * SJ_EIO if the database cannot be read, and with SJ_ENOMEM. */
+/* Fills selection, functions and callees of the choice from its options. Fails with SJ_ENOTFOUND if
+ * the session has no such thread, process, mark or function. Fails with SJ_EIO if the database
+ * cannot be read, and with SJ_ENOMEM. */
 SJ_MUST_CHECK sj_status sj_call_choice_find(sqlite3 *database, int64_t session_id,
                                             sj_call_choice *choice, sj_error *error);
 /* Frees the arrays. sj_call_choice_find can then fill them again. Safe on a zeroed choice. */

@@ -96,7 +96,7 @@ static sj_status choose_asked_session(sj_cluster_sql *sql, sj_error *error)
     return choose_session(sql, session != NULL ? session : "last", sql->held[1], error);
 }
 
-/* The chosen session, as the cluster knows it. */
+/* The chosen session, as the cluster stores it. */
 typedef struct session_place {
     char lab[UUID_DIGITS + 1];
     unsigned long long calls; /* calls that the lab stored */
@@ -221,7 +221,7 @@ static int print_result(sj_cluster_sql *sql, sqlite3 *result, bool is_cut)
     return print_engine(sql, code);
 }
 
-/* A query that is refused in a cluster has no parameters there, so it passes. Then
+/* A query that clusters refuse has no parameters in its text for clusters, so it passes. Then
  * `fill_parameters` fails with the reason. */
 static int check_parameters(const sj_cluster_sql *sql)
 {

@@ -50,7 +50,7 @@ typedef struct flame_totals {
     char title[256];
 } flame_totals;
 
-/* Escapes text for XML. XML readers refuse some bytes: those that are not UTF-8 become U+FFFD,
+/* Escapes text for XML. XML readers refuse some bytes: bytes that are not UTF-8 become U+FFFD, and
  * control characters become "?". */
 static void write_escaped(FILE *output, const char *text)
 {
@@ -106,8 +106,8 @@ static const char *format_open(sqlite3_stmt *row, int column, char text[SJ_COUNT
     return text;
 }
 
-/* Writes a call path. The columns of `row` are: name, depth, left edge, total and self time in ns,
- * calls, whether total and self are estimates, number of open calls. */
+/* Writes a call path. The columns of `row` are: name; depth; left edge, total and self time in ns;
+ * calls; whether total and self are estimates; number of open calls. */
 static void write_path(FILE *output, sqlite3_stmt *row, flame_totals *totals)
 {
     char total[SJ_DURATION_TEXT_BYTES + 1];

@@ -14,7 +14,7 @@
 enum { SHOWN_COMMAND_BYTES = 60 };
 
 typedef struct ps_options {
-    bool all;      /* processes of all users, including those that cannot be attached to */
+    bool all;      /* processes of all users, and processes that cannot be attached to */
     bool recorded; /* only recorded processes */
     bool as_json;
 } ps_options;

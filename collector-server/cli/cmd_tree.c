@@ -302,8 +302,8 @@ static sj_tree_path read_path(sqlite3_stmt *row, module_stack *modules)
                           .is_self_estimate = sqlite3_column_int64(row, 15) != 0};
 }
 
-/* Prints the visible paths and adds the sums of the others to `pruned`. If chains are folded, keeps
- * all visible paths until the last row. Returns an SQLite result code. */
+/* Prints the visible paths and adds the sums of the hidden paths to `pruned`. If chains are folded,
+ * stores all visible paths and prints them after the last row. Returns an SQLite result code. */
 static int print_paths(const tree_options *options, sqlite3_stmt *row, tree_remainder *pruned,
                        int64_t *shown)
 {

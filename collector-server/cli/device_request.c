@@ -179,7 +179,7 @@ static sj_status read_tags(const words *input, sj_error *error)
 
 typedef struct request_kind {
     const char *word; /* as the user types it */
-    const char *kind; /* as the device knows it; NULL: the same as `word` */
+    const char *kind; /* as sent to the device; NULL: the same as `word` */
     sj_status (*parse)(const words *input, sj_error *error);
 } request_kind;
 

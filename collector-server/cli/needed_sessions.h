@@ -17,8 +17,8 @@ enum { SJ_NEEDED_SESSIONS_BYTES = 160 };
 size_t sj_needed_sessions_advice(size_t needed);
 
 /* Writes to `text` that `few` sessions per side cannot decide the change of `functions` functions,
- * and what to do. Returns `text`. `needed` is the largest sj_compare_row.needed of the
- * functions. */
+ * and how many sessions to record. Returns `text`. `needed` is the largest
+ * sj_compare_row.needed_sessions of the functions. */
 const char *sj_needed_sessions_text(size_t few, size_t needed, size_t functions,
                                     char text[SJ_NEEDED_SESSIONS_BYTES]);
 

@@ -54,9 +54,9 @@ typedef struct sj_option {
 int sj_options_parse(const struct sj_command *command, int argc, char **argv, void *values,
                      int *first);
 
-/* sj_option_first returns the first option or heading of a table. sj_option_next returns the one
- * after `option`. Both return NULL at the end. Both follow SJ_ARG_TABLE; they enter hidden tables
- * only if `with_hidden` is true. */
+/* sj_option_first returns the first option or heading of a table. sj_option_next returns the option
+ * or heading after `option`. Both return NULL at the end. Both follow SJ_ARG_TABLE; they enter
+ * hidden tables only if `with_hidden` is true. */
 static inline const sj_option *sj_option_first(const sj_option *row, bool with_hidden)
 {
     while (row != NULL && row->kind == SJ_ARG_TABLE && (with_hidden || !row->is_hidden)) {

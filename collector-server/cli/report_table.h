@@ -54,7 +54,7 @@ void sj_report_heading_print(const sj_report_selection *selection, const sj_term
  * (schema/queries/cli/report.sql). Without them, returns false. */
 bool sj_report_row_is_estimate(const sj_report_selection *selection, sqlite3_stmt *statement);
 
-/* Prints the current row of `statement`, whose columns are those that sj_report_row_is_estimate
+/* Prints the current row of `statement`, which must have the columns that sj_report_row_is_estimate
  * describes. Estimated times begin with "~". Cuts names to the terminal's width unless `wide`. */
 void sj_report_row_print(const sj_report_selection *selection, const sj_terminal *terminal,
                          bool wide, sqlite3_stmt *statement);

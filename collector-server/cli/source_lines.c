@@ -76,7 +76,8 @@ static sj_symbol_file *open_module(const char *path, const void *build_id, size_
     return open_debug_file(path);
 }
 
-/* Opens the module of the row once and keeps it open. Returns NULL if it has no line table. */
+/* Opens the module of the row at its first use; the module stays open. Returns NULL if it has no
+ * line table. */
 static sj_symbol_file *find_module(source_lines *lines, sqlite3_stmt *row)
 {
     const int64_t module_id = sqlite3_column_int64(row, 0);

@@ -25,7 +25,7 @@ typedef struct sj_flush_totals {
     unsigned salvaged; /* sessions of killed recorders */
 } sj_flush_totals;
 
-/* Delivers the sessions of a spool and removes those that were delivered. Skips sessions that are
+/* Delivers the sessions of a spool and removes the delivered sessions. Skips sessions that are
  * being recorded. Prints a message for each session that fails, and counts it. Fails with
  * SJ_ENOTFOUND if the spool does not exist. Blocks until each session is delivered or its timeout
  * has passed. */

@@ -21,9 +21,9 @@ typedef struct sj_path_values {
 
 typedef struct sj_tree_values sj_tree_values;
 
-/* Reads every call of the session. Leaves out calls whose call path was folded. After 65,536
- * groups, leaves out calls that belong to no existing group. Fails with SJ_ENOMEM or SJ_EIO. Blocks
- * on the database. */
+/* Reads every call of the session. Omits calls whose call path was folded. After 65,536 groups,
+ * omits calls that belong to no existing group. Fails with SJ_ENOMEM or SJ_EIO. Blocks on the
+ * database. */
 SJ_MUST_CHECK sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id,
                                             sj_tree_values **values, sj_error *error);
 void sj_tree_values_free(sj_tree_values *values); /* NULL is allowed */

@@ -20,8 +20,8 @@ void sj_work_progress_stop(void);
 /* Removes the line, so that the caller can print. The line appears again at the next progress. */
 void sj_work_progress_hide(void);
 
-/* Writes the text of the line to `text` and returns it: the time elapsed and, if known, the part
- * done and the estimated time left. */
+/* Writes the text of the line to `text` and returns `text`. The line has the elapsed time and, if
+ * known, the finished part and the estimated remaining time. */
 const char *sj_work_progress_text(int64_t elapsed_ns, const sj_progress *progress,
                                   char text[SJ_PROGRESS_TEXT_BYTES]);
 

@@ -1,10 +1,11 @@
-/* arrow: an Arrow IPC file of the session's calls, with a dictionary of function names and one of
- * endings (https://arrow.apache.org/docs/format/Columnar.html).
+/* arrow: an Arrow IPC file of the session's calls, with dictionaries of function names and endings
+ * (https://arrow.apache.org/docs/format/Columnar.html).
  *
- * Design notes. The file is a stream of messages, followed by a footer with their positions. So it
- * is written in one pass, and the output can be a pipe. A message consists of metadata and a body.
- * The metadata is a flatbuffer of the Arrow columnar format, version 5. The body consists of
- * buffers, each padded to 8 bytes. More tools open such files than bare streams of messages.
+ * Design notes. The file is a stream of messages, followed by a footer with their positions. So the
+ * exporter writes the file in a single pass, and the output can be a pipe. A message consists of
+ * metadata and a body. The metadata is a flatbuffer of the Arrow columnar format, version 5. The
+ * body consists of buffers, each padded to 8 bytes. More tools open such files than bare streams of
+ * messages.
  *
  * Bodies are not compressed, because not every reader can decompress them; `parquet` is the small
  * format. The dictionary of names contains every function of the session's modules: it precedes the

@@ -12,7 +12,7 @@
 
 enum { COLUMN_POSITION, COLUMN_KIND, COLUMN_VALUE, COLUMN_NOTE, COLUMN_RULES };
 
-/* Several rules may store the same value: GROUP BY makes one row of them. */
+/* Several rules may store the same value. GROUP BY merges their rows. */
 static const char values_sql[] =
     "SELECT position, kind, value, note, nullif(group_concat(nullif(rule, ''), ', '), '') "
     "FROM arguments WHERE session_id = ?1 AND call_id = ?2 GROUP BY position, kind "

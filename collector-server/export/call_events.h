@@ -14,10 +14,10 @@
 typedef struct sj_call_track {
     int64_t stream_id;
     int64_t pid;       /* the session id if the process is not known */
-    int64_t number;    /* the tid for a thread's own stack, else above every tid of Linux */
-    bool is_own_stack; /* the stack is a thread's own */
-    /* Owned by the reader; "" if unknown. The name of another stack than a thread's own contains
-     * the stack's number. */
+    int64_t number;    /* the tid for the main stack of a thread, else above every tid of Linux */
+    bool is_own_stack; /* the stack is the main stack of a thread */
+    /* Owned by the reader; "" if unknown. The name of any stack but the main stack of a thread
+     * contains the stack's number. */
     char *name;
     char *process_name;
 } sj_call_track;

@@ -4,10 +4,9 @@
  * a call can seem to end after its caller, and speedscope never closes the caller.
  *
  * The "args" of the begin event are the recorded data of the call (call_arguments.h). The
- * categories of a call are "estimate" if its times are estimates, "open" if the call was open at
- * the end of the recording, and "truncated" if its exit was lost. Events with the names of
- * processes and threads
- * ("M") precede the calls. */
+ * categories of a call are "estimate" if its times are estimates; "open" if the call was open at
+ * the end of the recording; "truncated" if its exit was lost. Events with the names of processes
+ * and threads ("M") precede the calls. */
 #include "schema/queries/export/chrome_json.h"
 #include "collector-server/export/call_arguments.h"
 #include "collector-server/export/call_events.h"

@@ -56,8 +56,8 @@ typedef struct recorded_end {
     int64_t errno_number;
 } recorded_end;
 
-/* Reads the values of a call. Several rules may have stored the same value: those rows are equal,
- * and the last one is used. */
+/* Reads the values of a call. Several rules may have stored the same value. Their rows are equal,
+ * so the last row counts. */
 static void read_values(const sj_function_values *values, int64_t call_id,
                         sj_call_arguments *arguments, recorded_end *end)
 {

@@ -1,7 +1,7 @@
 /* perfetto: Perfetto's binary trace format (perfetto.proto). A call is a slice on the track of its
  * thread, coroutine or signal stack. Names of functions are interned. The categories of a call are
- * "estimate" if its times are estimates, "tail_call" if the call was reached by a tail call, "open"
- * if the call was open at the end of the recording, and "truncated" if its exit was lost. The
+ * "estimate" if its times are estimates; "tail_call" if the call was reached by a tail call; "open"
+ * if the call was open at the end of the recording; "truncated" if its exit was lost. The
  * annotation "recorded" holds the recorded data of a call as JSON (call_arguments.h). The counter
  * "lost calls" of a track is above 0 while calls were lost. Times are nanoseconds since the start
  * of the session; an earlier time becomes 0.
@@ -31,8 +31,8 @@ typedef struct trace_writer {
     bool is_begun;     /* a packet was written */
 } trace_writer;
 
-/* The uuid of a track is unique: 1 modulo 2 for a stream, 2 modulo 4 for the counter of its lost
- * calls, 0 modulo 4 for a process. */
+/* The uuid of a track is unique: 1 modulo 2 for a stream; 2 modulo 4 for the counter of the
+ * stream's lost calls; 0 modulo 4 for a process. */
 static uint64_t stream_uuid(int64_t stream_id)
 {
     return (uint64_t)stream_id * 2 + 1;

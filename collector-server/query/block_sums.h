@@ -3,7 +3,7 @@
  *
  * The sums are over the calls that began and ended in the block, inside the scan's window. They do
  * not consider that calls of earlier blocks are open at the start of the block. Calls of the same
- * function are nested in such a call until it ends; `ends` has the data to correct that.  */
+ * function are nested in such a call until it ends; `ends` has the data to correct that. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 #define SJ_COLLECTOR_SERVER_QUERY_BLOCK_SUMS_H
 
@@ -31,7 +31,7 @@ typedef struct sj_open_sum {
 typedef struct sj_block_sums {
     sj_block_place place;
     uint32_t open_depth; /* number of calls that are open at the start of the block */
-    /* number of the outermost of these calls that are stored in stack blocks; their numbers in the
+    /* number of open calls in stack blocks; these are the outermost calls, and their numbers in the
      * stream are not known here */
     uint32_t stack_frames;
     uint64_t *frames; /* numbers in the stream of the other calls open at the start */

@@ -2,10 +2,10 @@
  * function. total_ns counts the time of recursive calls once; duration_ns is the plain sum.
  *
  * Design notes. The sums are over calls that began in [from_ns, to_ns) and ended at any time, so
- * that adjacent windows add up. Each block is summed by itself (block_sums.h); a server's cache may
- * have the sums already. The end of a call in a later block comes from that block's late exits.
- * Counted calls that are open at the end of a block are carried to the next block of the stream. So
- * recursion across blocks is seen. Sums are in ticks and converted to ns once. */
+ * that adjacent windows add up. The sums of each block are computed separately (block_sums.h),
+ * unless a server's cache has them. The end of a call in a later block comes from that block's late
+ * exits. Counted calls that are open at the end of a block are carried to the next block of the
+ * stream. So recursion across blocks is seen. Sums are in ticks and converted to ns once. */
 #include "collector-server/query/sums_cache.h"
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"

@@ -88,8 +88,8 @@ static int64_t physical_duration_ns(const sj_calls_row *at, size_t row)
                                    : SJ_CALLS_NO_VALUE;
 }
 
-/* Returns the duration as self time of a call without callees, so that rounding cannot make the two
- * differ. */
+/* For a call without callees, returns its duration, so that rounding cannot make duration and self
+ * time differ. */
 static int64_t self_ns(const sj_calls_row *at, size_t row)
 {
     const sj_block_rows *rows = &at->scan->rows;

@@ -4,7 +4,7 @@
  * block. Rows come in the order of call ids. For GROUP BY and ORDER BY function_id the cursor sorts
  * by function (function_groups.h), because SQLite's sorter costs about ten times as much. The end
  * of a call may be in a later block; only queries that use ends search for it there. Joins by call
- * id (to parents, callees, values) read one call at a time, so the most recent blocks stay
+ * id (to parents, callees, values) read single calls, so the most recently used blocks stay
  * decoded. */
 #include "schema/queries/query/calls_table.h"
 #include "collector-server/query/calls_longest.h"

@@ -82,8 +82,8 @@ typedef struct sj_compare_row {
     double error_ns[2];
     double costs[2]; /* medians of the measure, if it is not time */
     double least_calls[2], most_calls[2];
-    /* Calls per session of B divided by those of A, if they are exact. 0 if a call was lost, if
-     * sessions of a side differ, or if a side has fewer than 4. */
+    /* Calls per session of B divided by calls per session of A, if both are exact. 0 if a call was
+     * lost, if sessions of a side differ, or if a side has fewer than 4. */
     double calls_ratio;
     double compared[2]; /* the medians that the verdict compares: of self_ns, typical_ns or costs */
     /* The fewest sessions per side with which a row can be decided. Row 0 has the number for the

@@ -1,9 +1,9 @@
 /* Design notes.
  *
  * Whole sessions are measured by their call paths, because typical self time needs the callees of a
- * path: it is the typical time of the path minus that of its callees, and at most the measured self
- * time. Callers precede their callees. A function is the sum of its paths. Times between marks are
- * measured by function, without typical times. */
+ * path. Typical self time is the typical time of the path minus the typical time of its callees,
+ * and at most the measured self time. Callers precede their callees. A function is the sum of its
+ * paths. Times between marks are measured by function, without typical times. */
 #include "collector-server/query/compare_internal.h"
 
 #include "collector-server/query/typical.h"

@@ -81,8 +81,8 @@ static bool has_build_of(build_search *search, int64_t function_id)
     return is_loaded;
 }
 
-/* If the row is a function without a name, of a build that only one side has: adds its time to
- * `all` and, if it was matched by code, to `matched`. Else does nothing. */
+/* Does nothing unless the row is a function without a name, of a build that only one side has. Adds
+ * its time to `all` and, if it was matched by code, to `matched`. */
 static void add_row(sj_compare *compare, build_search searches[2], sj_compare_row *row,
                     double all[2], double matched[2])
 {

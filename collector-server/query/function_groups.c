@@ -1,7 +1,7 @@
 /* Design notes. Each function has a list of chunks. Chunks double in size up to a page, so that a
- * rarely called function uses little memory. A value below 65,535 takes two bytes, a larger one
- * takes ten; most durations are smaller. Rows without values are only counted. A list is read once,
- * in order: its runs in the file, oldest first, then its chunks. */
+ * rarely called function uses little memory. A value below 65,535 takes two bytes, as most
+ * durations do; a larger value takes ten. Rows without values are only counted. A list is read
+ * once, in order: its runs in the file, oldest first, then its chunks. */
 #include "collector-server/query/function_groups.h"
 
 #include <sqlite3.h>

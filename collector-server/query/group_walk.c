@@ -309,8 +309,8 @@ typedef struct ended_call {
     uint64_t end, self; /* ticks; `self` may be ALL_OF_IT */
 } ended_call;
 
-/* The self time of a call without callees: its duration in ns, so that rounding cannot make the two
- * differ. */
+/* The self time of a call without callees. Its value in ns is the duration in ns, so that rounding
+ * cannot make them differ. */
 #define ALL_OF_IT UINT64_MAX
 
 static ALWAYS_INLINE uint64_t self_of(uint64_t duration, uint64_t child)

@@ -1,5 +1,5 @@
 /* Finds the class of a function in its name, and the namespace or package of the class. The names
- * are names of `functions`: C++, Rust, Mono, Java, Objective-C. */
+ * are in the form of the table `functions`: C++, Rust, Mono, Java, Objective-C. */
 #ifndef SJ_COLLECTOR_SERVER_QUERY_NAME_SCOPE_H
 #define SJ_COLLECTOR_SERVER_QUERY_NAME_SCOPE_H
 

@@ -3,8 +3,8 @@
  * example because sums are not written yet.
  *
  * Design notes. The open calls of a stream contain each other, so their paths are found from the
- * outermost call on. Call paths fold deep recursion (callgraph.h): a call without a path of its own
- * belongs to the nearest outer path with the same function and the same caller function. */
+ * outermost call on. Call paths fold deep recursion (callgraph.h): a folded call belongs to the
+ * nearest outer path with the same function and the same caller function. */
 #include "collector-server/query/table_function.h"
 #include "proto/base/array.h"
 #include "proto/callgraph/callgraph.h"

@@ -129,8 +129,9 @@ static int step_side(overlap_cursor *cursor, int side)
     return result == SQLITE_ROW || result == SQLITE_DONE ? SQLITE_OK : result;
 }
 
-/* True if `outer` contains `next`. Times decide, except if `next` is entered in the nanosecond in
- * which `outer` ends: then a later call may contain `next`, and the ancestors are read. */
+/* True if `outer` contains `next`. Compares times, except if `next` is entered in the nanosecond in
+ * which `outer` ends. Then a later call may contain `next`, so the function reads the ancestors of
+ * `next`. */
 static bool is_within(overlap_cursor *cursor, const spanned_call *outer, const spanned_call *next)
 {
     if (outer->stream_id != next->stream_id || outer->depth >= next->depth ||
