@@ -177,7 +177,7 @@ static void add_value(spread *values, double value, int64_t earlier_count)
     values->most = value > values->most ? value : values->most;
 }
 
-static double deviation_of(const spread *values, int64_t count)
+static double standard_deviation(const spread *values, int64_t count)
 {
     const double mean = values->sum / (double)count;
     const double variance =
@@ -190,7 +190,7 @@ static void print_spread(const char *label, const spread *values, int64_t count)
     char text[4][SJ_DURATION_TEXT_BYTES];
     printf("  %-6s %s +- %s (%s to %s)\n", label,
            sj_format_duration((int64_t)(values->sum / (double)count), text[0]),
-           sj_format_duration((int64_t)deviation_of(values, count), text[1]),
+           sj_format_duration((int64_t)standard_deviation(values, count), text[1]),
            sj_format_duration((int64_t)values->least, text[2]),
            sj_format_duration((int64_t)values->most, text[3]));
 }
@@ -260,7 +260,7 @@ static void print_text(const bench_options *options, const bench_result *result)
 static json_t *describe_spread(const spread *values, int64_t count)
 {
     return json_pack("{sI sI sI sI}", "mean", (json_int_t)(values->sum / (double)count),
-                     "deviation", (json_int_t)deviation_of(values, count), "least",
+                     "deviation", (json_int_t)standard_deviation(values, count), "least",
                      (json_int_t)values->least, "most", (json_int_t)values->most);
 }
 

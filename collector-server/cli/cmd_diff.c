@@ -137,7 +137,7 @@ static const char *compared_tree_columns(const diff_request *request)
                  "format_duration(compared_b - compared_a) AS self_change";
 }
 
-static char *rows_sql(const diff_request *request)
+static char *make_rows_sql(const diff_request *request)
 {
     const sj_result_format format = request->options.format;
     const char *table = request->tree ? "diff_tree" : "diff_functions";
@@ -205,7 +205,7 @@ static int print_diff(sqlite3 *database, const diff_request *request)
         print_summary(statement, request);
     }
     sqlite3_finalize(statement);
-    char *sql = rows_sql(request);
+    char *sql = make_rows_sql(request);
     exit_code = prepare_diff(database, sql, request, &statement);
     sqlite3_free(sql);
     if (exit_code == SJ_EXIT_OK) {

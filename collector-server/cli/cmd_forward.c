@@ -363,7 +363,7 @@ static sj_status write_copy(const forward_request *request, sj_forward_target *t
     return status;
 }
 
-static int fetch(forward_request *request, const char *url, char **sets, int count)
+static int run_fetch(forward_request *request, const char *url, char **sets, int count)
 {
     sj_forward_target *target = NULL;
     sj_error error = {0};
@@ -444,7 +444,7 @@ static int run_forward(int argc, char **argv)
     }
     if (count >= 1 && strcmp(action, "fetch") == 0) {
         return request.output != NULL
-                   ? fetch(&request, argv[first + 1], argv + first + 2, count - 1)
+                   ? run_fetch(&request, argv[first + 1], argv + first + 2, count - 1)
                    : sj_command_usage_error(&sj_command_forward, "fetch needs --output FILE");
     }
     if (count == 1 && strcmp(action, "calls") == 0) {

@@ -224,7 +224,7 @@ static void print_policy(const char *name, const sj_policy *policy)
     }
 }
 
-static void print_crowded(void *context, const char *text)
+static void print_note(void *context, const char *text)
 {
     (void)context;
     printf("  note       %s\n", text);
@@ -240,7 +240,7 @@ static int check_policy(const char *name)
     }
     print_policy(name, &policy);
     sj_value_capacity_each_crowded(policy.selection.values, SJ_LINK_METHOD_VALUES, NULL,
-                                   print_crowded);
+                                   print_note);
     sj_policy_free(&policy);
     return SJ_EXIT_OK;
 }

@@ -226,7 +226,7 @@ static void print_folded_paths(const tree_options *options, sj_tree_paths *paths
     }
 }
 
-static void print_pruned(const tree_options *options, const tree_remainder *pruned)
+static void print_hidden(const tree_options *options, const tree_remainder *pruned)
 {
     char text[SJ_DURATION_TEXT_BYTES];
     char open[CALLS_TEXT_BYTES] = "";
@@ -363,7 +363,7 @@ static int print_tree(tree_options *options, sqlite3_stmt *row)
     puts(" function");
     int64_t shown = 0;
     const int result = print_paths(options, row, &pruned, &shown);
-    print_pruned(options, &pruned);
+    print_hidden(options, &pruned);
     fputs(pruned.has_estimates ? estimates_note : "", stdout);
     if (options->values != NULL && sj_tree_values_left_out(options->values) != 0) {
         printf(

@@ -120,7 +120,7 @@ static void print_cut(const char *text, const sj_terminal *terminal)
     printf("%.*s%s", (int)bytes, text, cut ? "\xe2\x80\xa6" : "");
 }
 
-static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
+static void print_time_and_state(sqlite3_stmt *row, const sj_terminal *terminal)
 {
     char when[64] = "";
     char text[256];
@@ -140,8 +140,8 @@ static void print_when(sqlite3_stmt *row, const sj_terminal *terminal)
     putchar('\n');
 }
 
-static void print_trust(sqlite3_stmt *row, const sj_session_summary *summary,
-                        const sj_terminal *terminal)
+static void print_call_counts(sqlite3_stmt *row, const sj_session_summary *summary,
+                              const sj_terminal *terminal)
 {
     char text[384];
     const int64_t lost = sqlite3_column_int64(row, 6);
@@ -221,8 +221,8 @@ sj_status sj_session_header_print(sqlite3 *database, int64_t session_id,
     fputs(colour(terminal, "\033[1m"), stdout);
     print_cut(sj_function_name_fit(title, 0, clean), terminal);
     printf("%s\n", colour(terminal, "\033[0m"));
-    print_when(row, terminal);
-    print_trust(row, summary, terminal);
+    print_time_and_state(row, terminal);
+    print_call_counts(row, summary, terminal);
     sj_thread_sums_line(&summary->threads, threads);
     if (threads[0] != '\0') {
         print_cut(threads, terminal);

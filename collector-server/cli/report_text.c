@@ -491,7 +491,7 @@ static void report_unchanging(FILE *file, const char *lines)
     }
 }
 
-static void report_left(FILE *file, const sj_recording_summary *summary)
+static void report_unrecorded_processes(FILE *file, const sj_recording_summary *summary)
 {
     const uint32_t count = summary->left_processes;
     if (count == 0) {
@@ -566,7 +566,7 @@ static void report_problems(FILE *file, const sj_report_text *text,
     if (summary->program_left && summary->attach.prepare_ns == 0) {
         fputs("sojourn: recording was stopped; the program goes on without it\n", file);
     }
-    report_left(file, summary);
+    report_unrecorded_processes(file, summary);
     sj_report_undelivered(file, text->target, summary);
     if (text->doubts.quarantine_reason[0] != '\0') {
         fprintf(file, "sojourn: the session has no sums (tree, functions, report): %s; %s\n",
@@ -684,7 +684,7 @@ static void json_unrecorded(FILE *file, const sj_recording_summary *summary)
     fputs("}", file);
 }
 
-static void json_left(FILE *file, const sj_recording_summary *summary)
+static void json_unrecorded_processes(FILE *file, const sj_recording_summary *summary)
 {
     json_number(file, "left_processes", summary->left_processes);
     json_number(file, "left_hooked", summary->left_hooked);
@@ -773,7 +773,7 @@ void sj_report_text_json(FILE *file, const sj_report_text *text,
     json_number(file, "refused_pages", summary->drain.refused_pages);
     json_number(file, "lost_values", summary->drain.lost_values);
     json_unrecorded(file, summary);
-    json_left(file, summary);
+    json_unrecorded_processes(file, summary);
     json_number(file, "processes_without_arena", summary->drain.processes_without_arena);
     json_number(file, "torn", summary->drain.torn);
     json_number(file, "waited_ns",

@@ -169,7 +169,7 @@ static void flush_session(const char *path, const sj_flush_request *request,
     sj_recovery_release(&claim, delivered);
 }
 
-static uint64_t count_claims(DIR *directory)
+static uint64_t count_sessions(DIR *directory)
 {
     uint64_t count = 0;
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
@@ -186,7 +186,7 @@ sj_status sj_flush_spool(const sj_flush_request *request, sj_flush_totals *total
     if (directory == NULL) {
         return sj_fail(error, SJ_ENOTFOUND, "%s: %s", request->root, strerror(errno));
     }
-    const sj_progress_work work = sj_progress_begin_list(count_claims(directory));
+    const sj_progress_work work = sj_progress_begin_list(count_sessions(directory));
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         char path[PATH_MAX];
         if (!sj_recovery_is_claim_name(entry->d_name)) {

@@ -72,13 +72,13 @@ void sj_tree_values_free(sj_tree_values *values)
     free(values);
 }
 
-static uint32_t find(const sj_hash_map *map, uint64_t key, uint32_t sub)
+static uint32_t find_in_map(const sj_hash_map *map, uint64_t key, uint32_t sub)
 {
     const sj_hash_entry *entry = sj_hash_map_find(map, key, sub);
     return entry != NULL ? entry->first : 0;
 }
 
-static sj_status put(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
+static sj_status put_in_map(sj_hash_map *map, uint64_t key, uint32_t sub, size_t place)
 {
     const sj_hash_entry entry = {.key = key, .sub = sub, .first = (uint32_t)place};
     return sj_hash_map_put(map, &entry);
@@ -90,14 +90,15 @@ static sj_status add_path(sj_tree_values *values, sqlite3_stmt *row)
     const int64_t path_id = sqlite3_column_int64(row, 0);
     const bool is_root = sqlite3_column_type(row, 1) == SQLITE_NULL;
     const uint32_t parent =
-        is_root ? 0 : find(&values->places, (uint64_t)sqlite3_column_int64(row, 1), NO_PARENT);
+        is_root ? 0
+                : find_in_map(&values->places, (uint64_t)sqlite3_column_int64(row, 1), NO_PARENT);
     SJ_TRY(sj_array_reserve(&values->paths, &values->path_capacity, values->path_count, 1,
                             sizeof(*values->paths)));
     const size_t place = values->path_count++;
     values->paths[place] = path_id;
-    SJ_TRY(put(&values->places, (uint64_t)path_id, NO_PARENT, place));
+    SJ_TRY(put_in_map(&values->places, (uint64_t)path_id, NO_PARENT, place));
     return parent != 0 || is_root
-               ? put(&values->places, (uint64_t)sqlite3_column_int64(row, 2), parent, place)
+               ? put_in_map(&values->places, (uint64_t)sqlite3_column_int64(row, 2), parent, place)
                : SJ_OK;
 }
 
@@ -110,8 +111,8 @@ static sj_status add_name(sj_tree_values *values, sqlite3_stmt *row)
         return SJ_ENOMEM;
     }
     values->name_texts[values->name_count++] = text;
-    return put(&values->names, (uint64_t)sqlite3_column_int64(row, 0),
-               (uint32_t)sqlite3_column_int64(row, 1), values->name_count);
+    return put_in_map(&values->names, (uint64_t)sqlite3_column_int64(row, 0),
+                      (uint32_t)sqlite3_column_int64(row, 1), values->name_count);
 }
 
 static sj_status each_row(sqlite3 *database, int64_t session_id, const char *sql,
@@ -144,7 +145,7 @@ static uint64_t extend_hash(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
-static void clear(value_list *list)
+static void clear_list(value_list *list)
 {
     list->text[0] = '\0';
     list->bytes = 0;
@@ -174,7 +175,7 @@ static void append_text(value_list *list, const char *text)
     list->bytes += bytes;
 }
 
-static void append(value_list *list, const char *name, const char *sign, const char *text)
+static void append_named(value_list *list, const char *name, const char *sign, const char *text)
 {
     append_text(list, list->bytes != 0 ? ", " : "");
     append_text(list, name);
@@ -190,12 +191,12 @@ static void append_value(const sj_tree_values *values, int64_t function_id, sqli
     const char *value = (const char *)sqlite3_column_text(row, 3);
     if (position == 0) {
         const bool is_named = strcmp(kind, "errno") == 0 || strcmp(kind, "thrown") == 0;
-        append(&text->results, is_named ? kind : "", is_named ? " " : "", value);
+        append_named(&text->results, is_named ? kind : "", is_named ? " " : "", value);
         return;
     }
-    const uint32_t name = find(&values->names, (uint64_t)function_id, (uint32_t)position);
-    append(&text->arguments, name != 0 ? values->name_texts[name - 1] : "", name != 0 ? "=" : "",
-           value);
+    const uint32_t name = find_in_map(&values->names, (uint64_t)function_id, (uint32_t)position);
+    append_named(&text->arguments, name != 0 ? values->name_texts[name - 1] : "",
+                 name != 0 ? "=" : "", value);
 }
 
 /* Reads the values of a call. On entry, the statement `row` is at a value of this call or of
@@ -207,8 +208,8 @@ static bool read_values(const sj_tree_values *values, int64_t call_id, int64_t f
 {
     int64_t position = -1;
     char kind[16] = "";
-    clear(&text->arguments);
-    clear(&text->results);
+    clear_list(&text->arguments);
+    clear_list(&text->results);
     while (*result == SQLITE_ROW && sqlite3_column_int64(row, 0) < call_id) {
         *result = sqlite3_step(row);
     }
@@ -225,7 +226,7 @@ static bool read_values(const sj_tree_values *values, int64_t call_id, int64_t f
     return position >= 0;
 }
 
-static uint64_t hash_of(const value_text *text)
+static uint64_t hash_values(const value_text *text)
 {
     const uint64_t parts[] = {text->arguments.hash, text->arguments.bytes, text->results.hash,
                               text->results.bytes};
@@ -233,14 +234,14 @@ static uint64_t hash_of(const value_text *text)
     return hash != 0 ? hash : 1;
 }
 
-/* Finds or adds the item for a path's calls with these values. Returns NULL if out of memory or if
- * there are DIFFERENT_MOST items. */
+/* Finds or adds the item for a path's calls with these values. Returns NULL if out of memory, or if
+ * a new item would exceed MOST_ITEMS. */
 static sj_path_values *find_or_add_item(sj_tree_values *values, uint32_t path, const char *text,
                                         uint64_t hash)
 {
     uint64_t key = hash;
     uint32_t place;
-    while ((place = find(&values->texts, key, path)) != 0) {
+    while ((place = find_in_map(&values->texts, key, path)) != 0) {
         const sj_path_values *item = &values->items[place - 1];
         if (item->hash == hash && strcmp(item->text, text) == 0) {
             return &values->items[place - 1];
@@ -253,7 +254,7 @@ static sj_path_values *find_or_add_item(sj_tree_values *values, uint32_t path, c
         return NULL;
     }
     char *copy = strdup(text);
-    if (copy == NULL || put(&values->texts, key, path, values->count + 1) != SJ_OK) {
+    if (copy == NULL || put_in_map(&values->texts, key, path, values->count + 1) != SJ_OK) {
         free(copy);
         return NULL;
     }
@@ -268,7 +269,7 @@ static void count_call(sj_tree_values *values, uint32_t path, const value_text *
     snprintf(text_of_both, sizeof(text_of_both), "(%s)%s%s", text->arguments.text,
              text->results.bytes != 0 ? " = " : "", text->results.text);
     sj_path_values *item =
-        path != 0 ? find_or_add_item(values, path, text_of_both, hash_of(text)) : NULL;
+        path != 0 ? find_or_add_item(values, path, text_of_both, hash_values(text)) : NULL;
     if (item == NULL) {
         values->left_out++;
         return;
@@ -279,7 +280,7 @@ static void count_call(sj_tree_values *values, uint32_t path, const value_text *
 
 /* Pushes a call on the stack of open calls, after removing the calls that have ended. Writes the
  * index of its call path to `*path`. */
-static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
+static sj_status push_call(sj_tree_values *values, sqlite3_stmt *call, uint32_t *path)
 {
     const bool is_root = sqlite3_column_type(call, 1) == SQLITE_NULL;
     const int64_t parent_id = sqlite3_column_int64(call, 1);
@@ -289,7 +290,7 @@ static sj_status enter(sj_tree_values *values, sqlite3_stmt *call, uint32_t *pat
     }
     const uint32_t caller_path = values->depth != 0 ? values->open[values->depth - 1].path : 0;
     *path = caller_path != 0 || is_root
-                ? find(&values->places, (uint64_t)sqlite3_column_int64(call, 2), caller_path)
+                ? find_in_map(&values->places, (uint64_t)sqlite3_column_int64(call, 2), caller_path)
                 : 0;
     SJ_TRY(sj_array_reserve(&values->open, &values->open_capacity, values->depth, 1,
                             sizeof(*values->open)));
@@ -306,7 +307,7 @@ static sj_status count_values(sj_tree_values *values, sqlite3_stmt *call, sqlite
     int values_result = sqlite3_step(row);
     while (values_result == SQLITE_ROW && (*result = sqlite3_step(call)) == SQLITE_ROW) {
         uint32_t path = 0;
-        SJ_TRY(enter(values, call, &path));
+        SJ_TRY(push_call(values, call, &path));
         if (read_values(values, sqlite3_column_int64(call, 0), sqlite3_column_int64(call, 2), row,
                         &values_result, &text)) {
             count_call(values, path, &text, sqlite3_column_int64(call, 3));
@@ -316,7 +317,7 @@ static sj_status count_values(sj_tree_values *values, sqlite3_stmt *call, sqlite
     return SJ_OK;
 }
 
-static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_values *values,
+static sj_status read_calls(sqlite3 *database, int64_t session_id, sj_tree_values *values,
                             sj_error *error)
 {
     static const char calls_sql[] =
@@ -345,7 +346,7 @@ static sj_status walk_calls(sqlite3 *database, int64_t session_id, sj_tree_value
                : sj_fail(error, SJ_EIO, "%s", sqlite3_errmsg(database));
 }
 
-static int compare(const void *left, const void *right)
+static int compare_items(const void *left, const void *right)
 {
     const sj_path_values *a = left;
     const sj_path_values *b = right;
@@ -358,8 +359,8 @@ static int compare(const void *left, const void *right)
     return a->calls != b->calls ? (a->calls > b->calls ? -1 : 1) : strcmp(a->text, b->text);
 }
 
-static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values *values,
-                          sj_error *error)
+static sj_status read_groups(sqlite3 *database, int64_t session_id, sj_tree_values *values,
+                             sj_error *error)
 {
     static const char paths_sql[] = "SELECT path_id, parent_path_id, function_id FROM call_paths "
                                     "WHERE session_id = ?1 AND rare = 0 ORDER BY path_id";
@@ -373,9 +374,9 @@ static sj_status read_all(sqlite3 *database, int64_t session_id, sj_tree_values 
     values->path_count = 1; /* the common root */
     SJ_TRY(each_row(database, session_id, paths_sql, values, add_path, error));
     SJ_TRY(each_row(database, session_id, names_sql, values, add_name, error));
-    SJ_TRY(walk_calls(database, session_id, values, error));
+    SJ_TRY(read_calls(database, session_id, values, error));
     if (values->count != 0) {
-        qsort(values->items, values->count, sizeof(*values->items), compare);
+        qsort(values->items, values->count, sizeof(*values->items), compare_items);
     }
     return SJ_OK;
 }
@@ -387,7 +388,7 @@ sj_status sj_tree_values_read(sqlite3 *database, int64_t session_id, sj_tree_val
     if (values_new == NULL) {
         return sj_fail(error, SJ_ENOMEM, "out of memory");
     }
-    const sj_status status = read_all(database, session_id, values_new, error);
+    const sj_status status = read_groups(database, session_id, values_new, error);
     if (status != SJ_OK) {
         sj_tree_values_free(values_new);
         return status;

@@ -78,7 +78,7 @@ static sj_status find_or_add_callee(sj_waits *waits, uint32_t node, int64_t func
     return SJ_OK;
 }
 
-static sj_status push(wait_walk *walk, int64_t call_id, int64_t function_id)
+static sj_status push_frame(wait_walk *walk, int64_t call_id, int64_t function_id)
 {
     if (walk->depth == MOST_FRAMES) {
         return SJ_ELIMIT;
@@ -119,7 +119,7 @@ static sj_status set_innermost_frame(wait_walk *walk, int64_t parent_id)
     }
     walk->depth = parent_id == 0 ? 0 : walk->depth;
     while (count-- > 0) {
-        SJ_TRY(push(walk, missing[count][0], missing[count][1]));
+        SJ_TRY(push_frame(walk, missing[count][0], missing[count][1]));
     }
     return SJ_OK;
 }
@@ -135,7 +135,7 @@ static bool is_nested(const wait_walk *walk, int64_t function_id)
     return false;
 }
 
-static void add(sj_waits_parts *sum, const sj_waits_parts *parts)
+static void add_parts(sj_waits_parts *sum, const sj_waits_parts *parts)
 {
     sum->working_ns += parts->working_ns;
     sum->waiting_ns += parts->waiting_ns;
@@ -156,13 +156,13 @@ static sj_status add_call(wait_walk *walk, sqlite3_stmt *row)
     if (walk->depth == MOST_FRAMES) {
         return SJ_OK; /* a call deeper than MOST_FRAMES counts only in its callers */
     }
-    SJ_TRY(push(walk, sqlite3_column_int64(row, 0), function_id));
+    SJ_TRY(push_frame(walk, sqlite3_column_int64(row, 0), function_id));
     sj_wait_steps_bound(&walk->steps, sqlite3_column_int64(row, 3), start_ns,
                         start_ns + sqlite3_column_int64(row, 5), &parts.working_ns,
                         &parts.waiting_ns);
     wait_node *node = &waits->nodes[walk->frames[walk->depth - 1].node];
     node->is_known = true;
-    add(&node->parts, &parts);
+    add_parts(&node->parts, &parts);
     if (is_nested(walk, function_id)) {
         return SJ_OK;
     }
@@ -190,7 +190,7 @@ static void merge_functions(sj_waits *waits)
         } else if (next->is_measured) {
             *last = *next;
         } else if (!last->is_measured) {
-            add(&last->parts, &next->parts);
+            add_parts(&last->parts, &next->parts);
         }
     }
     waits->function_count = kept;
@@ -245,8 +245,8 @@ static sj_status read_costs(sqlite3 *database, sj_waits *waits, int64_t session_
     return status != SJ_OK || result == SQLITE_DONE ? status : SJ_EIO;
 }
 
-static sj_status read_all(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
-                          wait_walk *walk, sj_error *error)
+static sj_status read_waits(sqlite3 *database, int64_t session_id, const sj_call_choice *choice,
+                            wait_walk *walk, sj_error *error)
 {
     sj_waits *waits = walk->waits;
     const bool all = choice == NULL || choice->selection == NULL;
@@ -278,7 +278,7 @@ sj_status sj_waits_read(sqlite3 *database, int64_t session_id, const sj_call_cho
     sj_status status = walk != NULL && waits_new != NULL ? SJ_OK : SJ_ENOMEM;
     if (status == SJ_OK) {
         walk->waits = waits_new;
-        status = read_all(database, session_id, choice, walk, error);
+        status = read_waits(database, session_id, choice, walk, error);
         sqlite3_finalize(walk->caller);
         sj_wait_steps_deinit(&walk->steps);
     }

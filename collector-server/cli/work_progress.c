@@ -34,7 +34,7 @@ void sj_work_progress_hide(void)
     }
 }
 
-static void show(const sj_progress *progress)
+static void show_progress(const sj_progress *progress)
 {
     const int64_t now = (int64_t)sj_clock_ns(CLOCK_MONOTONIC);
     if (progress->has_ended) {
@@ -54,7 +54,7 @@ static void show(const sj_progress *progress)
 void sj_work_progress_start(void)
 {
     if (isatty(STDERR_FILENO) == 1) {
-        sj_progress_watch(show);
+        sj_progress_watch(show_progress);
     }
 }
 

@@ -284,7 +284,7 @@ static sj_status write_batch(arrow_writer *writer)
     return SJ_OK;
 }
 
-static size_t put_places(sj_byte_buffer *out, const message_place *places, size_t count)
+static size_t put_message_places(sj_byte_buffer *out, const message_place *places, size_t count)
 {
     const size_t blocks = sj_flat_vector(out, count, BLOCK_BYTES, 8);
     for (size_t i = 0; i < count; ++i) {
@@ -307,8 +307,8 @@ static void write_footer(arrow_writer *writer)
         {2, VERSION_5}, SJ_FLAT_REFERENCE, SJ_FLAT_REFERENCE, SJ_FLAT_REFERENCE};
     sj_flat_point(out, 0, sj_flat_table(out, fields, 4, places));
     sj_flat_point(out, places[1], put_schema(out));
-    sj_flat_point(out, places[2], put_places(out, writer->dictionaries, DICTIONARIES));
-    sj_flat_point(out, places[3], put_places(out, writer->batches, writer->batch_count));
+    sj_flat_point(out, places[2], put_message_places(out, writer->dictionaries, DICTIONARIES));
+    sj_flat_point(out, places[3], put_message_places(out, writer->batches, writer->batch_count));
     const uint32_t footer_bytes = (uint32_t)out->size;
     write_bytes(writer, out->bytes, out->size);
     write_bytes(writer, &footer_bytes, sizeof(footer_bytes));

@@ -173,7 +173,7 @@ static int64_t find_ending(const char *text)
     return 2; /* "open" */
 }
 
-static void put_computed(sj_call_reader *reader, size_t row)
+static void put_computed_columns(sj_call_reader *reader, size_t row)
 {
     /* Unsigned, because the sum of wrong clock values may overflow. */
     const uint64_t start = (uint64_t)reader->started_realtime_ns;
@@ -206,7 +206,7 @@ static void put_row(sj_call_reader *reader, size_t row)
             put_null(reader, column, row);
         }
     }
-    put_computed(reader, row);
+    put_computed_columns(reader, row);
 }
 
 sj_status sj_call_reader_next(sj_call_reader *reader, sj_error *error)

@@ -163,7 +163,7 @@ static void write_exit(line_writer *writer, line_stream *stream)
     free(call->name);
 }
 
-static void sink_down(line_writer *writer, size_t at)
+static void sift_down(line_writer *writer, size_t at)
 {
     for (;;) {
         size_t least = at;
@@ -184,7 +184,7 @@ static void sink_down(line_writer *writer, size_t at)
 static sj_status write_lines(line_writer *writer)
 {
     for (size_t i = writer->heap_count; i-- > 0;) {
-        sink_down(writer, i);
+        sift_down(writer, i);
     }
     while (writer->heap_count != 0) {
         line_stream *stream = writer->heap[0];
@@ -196,7 +196,7 @@ static sj_status write_lines(line_writer *writer)
         if (!find_next(stream)) {
             writer->heap[0] = writer->heap[--writer->heap_count];
         }
-        sink_down(writer, 0);
+        sift_down(writer, 0);
     }
     return SJ_OK;
 }

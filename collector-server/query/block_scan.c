@@ -106,7 +106,7 @@ int sj_block_scan_open(sj_block_scan *scan, sj_query_state *state)
                : SQLITE_NOMEM;
 }
 
-static int64_t ticks_bound(uint64_t ticks)
+static int64_t clamp_ticks(uint64_t ticks)
 {
     return ticks > INT64_MAX ? INT64_MAX : (int64_t)ticks;
 }
@@ -126,8 +126,8 @@ static bool find_window(sj_block_scan *scan, int64_t *first, int64_t *last)
         sj_scan_session_enter(scan, filter->first_session) != SQLITE_OK) {
         return false;
     }
-    *first = ticks_bound(scan->session.first_start);
-    *last = ticks_bound(scan->session.last_start);
+    *first = clamp_ticks(scan->session.first_start);
+    *last = clamp_ticks(scan->session.last_start);
     return true;
 }
 
@@ -160,13 +160,13 @@ static uint64_t count_blocks(sj_block_scan *scan)
     return count;
 }
 
-static void begin_work(sj_block_scan *scan)
+static void begin_progress(sj_block_scan *scan)
 {
     scan->blocks_begun = 0;
     scan->work = sj_progress_begin(count_blocks(scan));
 }
 
-static void end_work(sj_block_scan *scan)
+static void end_progress(sj_block_scan *scan)
 {
     sj_progress_end(scan->work);
     scan->work = 0;
@@ -174,7 +174,7 @@ static void end_work(sj_block_scan *scan)
 
 void sj_block_scan_close(sj_block_scan *scan)
 {
-    end_work(scan);
+    end_progress(scan);
     sqlite3_finalize(scan->streams);
     sqlite3_finalize(scan->blocks);
     sqlite3_finalize(scan->bounds);
@@ -221,7 +221,7 @@ static int64_t clamp_stream(int64_t call_id)
 
 int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsigned want)
 {
-    end_work(scan);
+    end_progress(scan);
     scan->filter = *filter;
     scan->want = want;
     scan->in_stream = false;
@@ -243,7 +243,7 @@ int sj_block_scan_start(sj_block_scan *scan, const sj_scan_filter *filter, unsig
     sqlite3_bind_int64(scan->streams, 4, filter->last_session);
     sqlite3_bind_int(scan->streams, 5, filter->by_thread);
     sqlite3_bind_int64(scan->streams, 6, filter->thread_id);
-    begin_work(scan);
+    begin_progress(scan);
     return SQLITE_OK;
 }
 
@@ -257,8 +257,8 @@ static int find_range(sj_block_scan *scan, int64_t *first, int64_t *last)
     *last = scan->filter.last_call - first_id < top ? scan->filter.last_call - first_id : top;
     sqlite3_bind_int64(scan->bounds, 1, scan->stream_id);
     sqlite3_bind_int64(scan->bounds, 2, *first);
-    sqlite3_bind_int64(scan->bounds, 3, ticks_bound(scan->session.first_start));
-    sqlite3_bind_int64(scan->bounds, 4, ticks_bound(scan->session.last_start));
+    sqlite3_bind_int64(scan->bounds, 3, clamp_ticks(scan->session.first_start));
+    sqlite3_bind_int64(scan->bounds, 4, clamp_ticks(scan->session.last_start));
     const int result = sqlite3_step(scan->bounds);
     if (result == SQLITE_ROW) {
         const int64_t by_call = sqlite3_column_int64(scan->bounds, 0);
@@ -307,7 +307,7 @@ static int find_long_calls(sj_block_scan *scan)
         }
     }
     sqlite3_bind_int64(scan->longest, 1, scan->stream_id);
-    sqlite3_bind_int64(scan->longest, 2, ticks_bound(scan->session.min_duration));
+    sqlite3_bind_int64(scan->longest, 2, clamp_ticks(scan->session.min_duration));
     int result;
     while ((result = sqlite3_step(scan->longest)) == SQLITE_ROW && !scan->long_overflow) {
         const sj_slice list = {sqlite3_column_blob(scan->longest, 0),
@@ -353,7 +353,7 @@ static int find_outlasting_calls(sj_block_scan *scan)
         }
     }
     sqlite3_bind_int64(scan->outlasting, 1, scan->stream_id);
-    sqlite3_bind_int64(scan->outlasting, 2, ticks_bound(scan->session.first_end));
+    sqlite3_bind_int64(scan->outlasting, 2, clamp_ticks(scan->session.first_end));
     int result;
     while ((result = sqlite3_step(scan->outlasting)) == SQLITE_ROW && !scan->outlasting_overflow) {
         scan->outlasted = (uint64_t)sqlite3_column_int64(scan->outlasting, 0);
@@ -610,7 +610,7 @@ int sj_block_scan_next(sj_block_scan *scan)
         if (!scan->in_stream) {
             const int result = next_stream(scan);
             if (result != SQLITE_ROW) {
-                end_work(scan);
+                end_progress(scan);
                 return result;
             }
             continue;

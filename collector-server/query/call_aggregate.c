@@ -347,7 +347,7 @@ static int at_end(sqlite3_vtab_cursor *base)
     return cursor->at >= cursor->sum_count;
 }
 
-static void give_span(sqlite3_context *context, const aggregate_cursor *cursor, uint64_t ticks)
+static void give_ticks(sqlite3_context *context, const aggregate_cursor *cursor, uint64_t ticks)
 {
     sqlite3_result_int64(context, sj_ticks_to_ns(&cursor->scan.session.scale, ticks));
 }
@@ -368,18 +368,18 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
         sqlite3_result_int64(context, (sqlite3_int64)sum->calls);
         break;
     case COLUMN_TOTAL_NS:
-        give_span(context, cursor, sum->duration_ticks - sum->nested_ticks);
+        give_ticks(context, cursor, sum->duration_ticks - sum->nested_ticks);
         break;
     case COLUMN_SELF_NS:
-        give_span(context, cursor, sum->self_ticks);
+        give_ticks(context, cursor, sum->self_ticks);
         break;
     case COLUMN_DURATION_NS:
-        give_span(context, cursor, sum->duration_ticks);
+        give_ticks(context, cursor, sum->duration_ticks);
         break;
     case COLUMN_MIN_NS:
     case COLUMN_MAX_NS:
         if (sum->calls != 0) {
-            give_span(context, cursor, column == COLUMN_MIN_NS ? sum->min_ticks : sum->max_ticks);
+            give_ticks(context, cursor, column == COLUMN_MIN_NS ? sum->min_ticks : sum->max_ticks);
         }
         break;
     case COLUMN_OPEN:

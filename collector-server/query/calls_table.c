@@ -591,7 +591,7 @@ static unsigned choose_want(calls_cursor *cursor, const sj_scan_filter *filter, 
     return want;
 }
 
-static int start_walk(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
+static int start_scan(calls_cursor *cursor, const sj_scan_filter *filter, bool grouped)
 {
     held_block *place;
     cursor->row = cursor->row_count = 0;
@@ -684,7 +684,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int plan_number, const char *p
         cursor->in_block = cursor->check_rows = cursor->need_rows = true;
         return find_row(cursor);
     }
-    return start_walk(cursor, &filter, grouped);
+    return start_scan(cursor, &filter, grouped);
 }
 
 static void give_ending(sqlite3_context *context, int64_t ending)

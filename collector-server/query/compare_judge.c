@@ -51,7 +51,7 @@ static bool is_minor(const sj_compare *compare, size_t number)
            row->self_ns[1] < compare->options.least_share * whole->self_ns[1];
 }
 
-static int test_measure(const sj_compare *compare, sj_compare_by by)
+static int tested_measure(const sj_compare *compare, sj_compare_by by)
 {
     return compare->options.of != SJ_COMPARE_TIME ? SJ_MEASURE_COST
            : by == SJ_COMPARE_BY_SUM              ? SJ_MEASURE_SELF
@@ -59,8 +59,8 @@ static int test_measure(const sj_compare *compare, sj_compare_by by)
 }
 
 /* Returns the medians of both sides for the measure that a test compares. */
-static const double *test_medians(const sj_compare *compare, const sj_compare_row *row,
-                                  sj_compare_by by)
+static const double *tested_medians(const sj_compare *compare, const sj_compare_row *row,
+                                    sj_compare_by by)
 {
     return compare->options.of != SJ_COMPARE_TIME ? row->costs
            : by == SJ_COMPARE_BY_SUM              ? row->self_ns
@@ -71,7 +71,7 @@ static const double *test_medians(const sj_compare *compare, const sj_compare_ro
 static void copy_logarithms(sj_compare *compare, size_t number, sj_compare_by by)
 {
     double *values = compare->scratch;
-    const int measure = test_measure(compare, by);
+    const int measure = tested_measure(compare, by);
     const size_t a_count = sj_compare_copy_values(compare, number, 0, measure, values);
     (void)sj_compare_copy_values(compare, number, 1, measure, values + a_count);
     for (size_t i = 0; i < compare->samples; ++i) {
@@ -107,7 +107,7 @@ static sj_compare_verdict judge_test(const sj_compare *compare, const sj_compare
                                      sj_compare_by by)
 {
     const sj_compare_test *test = &row->tests[by];
-    const double *medians = test_medians(compare, row, by);
+    const double *medians = tested_medians(compare, row, by);
     const double effect = compare->options.least_effect;
     const bool is_sure = test->p_adjusted <= significant && test->ratio_low > 0;
     if (is_sure && test->ratio_low > 1 && test->ratio >= 1 + effect && medians[1] > medians[0]) {
@@ -185,7 +185,7 @@ static void doubt_estimates(const sj_compare *compare, sj_compare_row *row)
 /* Writes the medians that the verdict compares. Removes the ratio if A's median is 0. */
 static void keep_compared(const sj_compare *compare, sj_compare_row *row)
 {
-    const double *medians = test_medians(compare, row, row->decided_by);
+    const double *medians = tested_medians(compare, row, row->decided_by);
     row->compared[0] = medians[0];
     row->compared[1] = medians[1];
     if (medians[0] < 1) {

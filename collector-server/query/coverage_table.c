@@ -262,7 +262,7 @@ static sj_status add_group(coverage *cover, const char *name, size_t bytes, cove
     return SJ_OK;
 }
 
-static void count_function(coverage_group *group, const covered_function *function)
+static void add_to_group(coverage_group *group, const covered_function *function)
 {
     if (group->functions == 0) {
         group->module = function->module;
@@ -327,7 +327,7 @@ static sj_status group_functions(coverage *cover, const char *by)
             status = add_group(cover, sorted[i].name, sorted[i].bytes, &group);
         }
         if (status == SJ_OK) {
-            count_function(group, sorted[i].function);
+            add_to_group(group, sorted[i].function);
         }
     }
     free(sorted);
@@ -358,7 +358,7 @@ static int group_mark(coverage *cover, const char *sessions, const char *mark, s
         return SQLITE_NOMEM;
     }
     for (size_t i = 0; i < cover->function_count; i++) {
-        count_function(group, &cover->functions[i]);
+        add_to_group(group, &cover->functions[i]);
     }
     return SQLITE_OK;
 }

@@ -17,7 +17,7 @@ typedef struct histogram_cursor {
     uint64_t total;     /* sum of all bins */
 } histogram_cursor;
 
-static uint64_t get_count(const histogram_cursor *cursor, uint32_t bin)
+static uint64_t bin_count(const histogram_cursor *cursor, uint32_t bin)
 {
     const uint32_t sub = bin & ((1u << SJ_HISTOGRAM_SUB_BITS) - 1);
     return cursor->histogram.octaves[bin >> SJ_HISTOGRAM_SUB_BITS].count[sub];
@@ -77,7 +77,7 @@ static int read_scale(histogram_cursor *cursor, int64_t session_id)
 
 static void skip_empty(histogram_cursor *cursor)
 {
-    while (cursor->bin < cursor->bins && get_count(cursor, cursor->bin) == 0) {
+    while (cursor->bin < cursor->bins && bin_count(cursor, cursor->bin) == 0) {
         ++cursor->bin;
     }
 }
@@ -107,7 +107,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     }
     cursor->bins = cursor->histogram.octave_count << SJ_HISTOGRAM_SUB_BITS;
     for (uint32_t i = 0; i < cursor->bins; ++i) {
-        cursor->total += get_count(cursor, i);
+        cursor->total += bin_count(cursor, i);
     }
     skip_empty(cursor);
     return cursor->scaled ? read_scale(cursor, sqlite3_value_int64(argv[1])) : SQLITE_OK;
@@ -131,7 +131,7 @@ static int give_column(sqlite3_vtab_cursor *base, sqlite3_context *context, int 
 {
     const histogram_cursor *cursor = (const histogram_cursor *)base;
     const uint32_t bin = (cursor->histogram.first_octave << SJ_HISTOGRAM_SUB_BITS) + cursor->bin;
-    const uint64_t count = get_count(cursor, cursor->bin);
+    const uint64_t count = bin_count(cursor, cursor->bin);
     if (column == COLUMN_LOW || column == COLUMN_HIGH) {
         const uint64_t bound =
             column == COLUMN_LOW ? sj_histogram_low(bin) : sj_histogram_high(bin);

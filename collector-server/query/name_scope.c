@@ -9,7 +9,7 @@
 
 static const char anonymous_namespace[] = "(anonymous namespace)";
 
-static size_t bracket_change(char sign, bool opens)
+static size_t count_bracket(char sign, bool opens)
 {
     return opens ? sign == '<' || sign == '(' || sign == '[' || sign == '{'
                  : sign == '>' || sign == ')' || sign == ']' || sign == '}';
@@ -66,8 +66,8 @@ size_t sj_name_class_bytes(const char *name, const char **start)
         } else if (depth == 0 && *at == '.') {
             dot = at;
         } else {
-            depth += bracket_change(*at, true);
-            depth -= depth != 0 ? bracket_change(*at, false) : 0;
+            depth += count_bracket(*at, true);
+            depth -= depth != 0 ? count_bracket(*at, false) : 0;
         }
     }
     *start = begin;
@@ -88,8 +88,8 @@ size_t sj_name_namespace_bytes(const char *class_start, size_t bytes)
         } else if (depth == 0 && sign == ':' && i + 1 < bytes && class_start[i + 1] == ':') {
             last = i++;
         }
-        depth += bracket_change(sign, true);
-        depth -= depth != 0 ? bracket_change(sign, false) : 0;
+        depth += count_bracket(sign, true);
+        depth -= depth != 0 ? count_bracket(sign, false) : 0;
     }
     return last;
 }

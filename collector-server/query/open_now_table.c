@@ -37,7 +37,7 @@ typedef struct open_now_cursor {
     int64_t session_id;
 } open_now_cursor;
 
-static bool is_before(const open_now_cursor *cursor)
+static bool is_open_before(const open_now_cursor *cursor)
 {
     return sj_table_of(&cursor->base)->kind->variant;
 }
@@ -138,7 +138,7 @@ static int add_open(open_now_cursor *cursor, const sj_stack_frame *deep)
     sj_stack_walk walk = {0};
     const sj_block *block = &cursor->scan.block;
     sj_status status = sj_stack_walk_begin(&walk, block, deep);
-    if (status == SJ_OK && !is_before(cursor)) {
+    if (status == SJ_OK && !is_open_before(cursor)) {
         status = sj_stack_walk_run(&walk, block);
     }
     const int result = status == SJ_OK ? add_frames(cursor, walk.frames, walk.count) : SQLITE_NOMEM;
@@ -224,7 +224,7 @@ static int filter_rows(sqlite3_vtab_cursor *base, int given, const char *plan, i
     open_now_cursor *cursor = (open_now_cursor *)base;
     cursor->count = cursor->at = 0;
     cursor->session_id = sqlite3_value_int64(argv[0]);
-    const int result = is_before(cursor) ? SQLITE_OK : load_ended(cursor);
+    const int result = is_open_before(cursor) ? SQLITE_OK : load_ended(cursor);
     return result == SQLITE_OK ? load_blocks(cursor) : result;
 }
 

@@ -170,7 +170,7 @@ static bool close_outer_calls(overlap_cursor *cursor, const spanned_call *next)
     return true;
 }
 
-static void count_inner(container *outer, const spanned_call *inner)
+static void add_inner_call(container *outer, const spanned_call *inner)
 {
     const bool ended = inner->end_ns != INT64_MAX;
     const int64_t duration = ended ? inner->end_ns - inner->start_ns : 0;
@@ -224,7 +224,7 @@ static int merge(overlap_cursor *cursor)
     if (is_inner) {
         is_done = close_outer_calls(cursor, &cursor->next[1]);
         for (size_t i = 0; is_done && i < cursor->open_count; ++i) {
-            count_inner(&cursor->open[i], &cursor->next[1]);
+            add_inner_call(&cursor->open[i], &cursor->next[1]);
         }
     } else {
         is_done = open_outer_call(cursor, &cursor->next[0]);
